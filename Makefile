@@ -1,0 +1,27 @@
+# Everything runs in .venv; the only things needed beforehand are Python 3.11+ and make.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.PHONY: help install test lint bench clean
+help:            ## what can be made
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
+
+install: $(STAMP) ## create .venv and install the project into it
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[dev]'
+	@touch $(STAMP)
+
+lint: install    ## the linter and the type checker
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+test: lint       ## the linter, the type checker and all tests
+	$(BIN)/python -m pytest
+
+bench: install   ## the benchmarks against the peers that are installed
+	$(BIN)/python -m benchmarks
+
+clean:           ## remove .venv and caches
+	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache

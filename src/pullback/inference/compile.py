@@ -1,0 +1,100 @@
+"""Compiling kernels with Numba: lazily, once for each machine, with a cache that sees every edit.
+
+Numba's own cache knows the file of a kernel but not the files of the functions it calls, and fails where
+neither the source folder nor the home folder can be written. Here the stamp of a cached kernel is the content of
+all of `pullback/inference`, the cache lives in the user's cache folder, and without one kernels are
+compiled anew in each process.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import logging
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core import caching
+
+_log = logging.getLogger("pullback")
+_sources = Path(__file__).parent
+
+
+@functools.cache
+def _stamp() -> str:
+    digest = hashlib.sha256()
+    for path in sorted(_sources.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+@functools.cache
+def cache_folder() -> Path | None:
+    """Where compiled kernels are kept: `$PULLBACK_CACHE`, else the user's cache folder; None if not writable."""
+    base = os.environ.get("PULLBACK_CACHE") or os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    install = hashlib.sha256(str(_sources).encode()).hexdigest()[:12]
+    folder = Path(base) / "pullback" / install
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".write-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError:
+        return None
+    return folder
+
+
+class _Locator(caching._CacheLocator):
+    def __init__(self, py_func: Callable[..., Any], py_file: str) -> None:
+        self._name = f"{Path(py_file).parent.name}-{Path(py_file).stem}"
+
+    def get_cache_path(self) -> str:
+        return str(cache_folder())
+
+    def get_source_stamp(self) -> str:
+        return _stamp()
+
+    def get_disambiguator(self) -> str:
+        return self._name
+
+    @classmethod
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _Locator:
+        return cls(py_func, py_file)
+
+
+class _CacheImpl(caching.CompileResultCacheImpl):
+    _locator_classes = (_Locator,)
+
+
+class _Cache(caching.FunctionCache):
+    """Says so when a kernel has to be compiled: it takes seconds, once."""
+
+    _impl_class = _CacheImpl
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        found = super().load_overload(sig, target_context)
+        self._started = time.perf_counter()
+        if found is None:
+            _log.warning("compiling %s; this takes some seconds, once on this machine", self._name)
+        return found
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        _log.info("compiled %s in %.1f s", self._name, time.perf_counter() - self._started)
+        super().save_overload(sig, data)
+
+
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """An entry point: compiled at its first call, cached, run without the GIL."""
+    dispatcher = numba.njit(nogil=True, error_model="numpy", boundscheck=False)(function)
+    if cache_folder() is not None:
+        dispatcher._cache = _Cache(function)
+    return dispatcher
+
+
+def inner(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that kernels call: compiled with each of them."""
+    return numba.njit(error_model="numpy", boundscheck=False)(function)

@@ -1,0 +1,57 @@
+"""Spreads a kernel over threads: a pool of our own, for kernels that release the GIL.
+
+Numba's `parallel=True` is neither safe from several Python threads nor after a fork; this is both.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import torch
+
+_pool: ThreadPoolExecutor | None = None
+_size = 0
+_lock = threading.Lock()
+
+
+def spread(kernel: Callable[..., Any], units: int, work: float, *args: Any) -> None:
+    """Call `kernel(worker, workers, *args)` for each of several workers at once, and wait for all.
+
+    Args:
+        kernel: compiled code that releases the GIL and does the units worker, worker + workers, ...
+        units: how many independent units of work there are; no more workers than that.
+        work: about how many inner-loop operations there are in all; little work stays on this thread.
+        args: passed on.
+    """
+    workers = min(torch.get_num_threads(), units)
+    if workers <= 1 or work < 2e5:
+        kernel(0, 1, *args)
+        return
+    others = [_submit(kernel, worker, workers, *args) for worker in range(1, workers)]
+    try:
+        kernel(0, workers, *args)
+    finally:
+        for other in others:
+            other.result()
+
+
+def _submit(kernel: Callable[..., Any], *args: Any) -> Future[Any]:
+    global _pool, _size
+    with _lock:
+        wanted = torch.get_num_threads()
+        if _pool is None or _size < wanted:
+            _pool, _size = ThreadPoolExecutor(wanted, thread_name_prefix="pullback"), wanted
+        return _pool.submit(kernel, *args)
+
+
+def _forget_pool() -> None:
+    """A forked child has none of its parent's threads, and perhaps a lock that nobody will release."""
+    global _pool, _size, _lock
+    _pool, _size, _lock = None, 0, threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_pool)

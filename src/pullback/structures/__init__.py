@@ -1,0 +1,7 @@
+"""Structures: sets of 0/1 vectors with exact inference."""
+
+from pullback.structures.base import Structure
+from pullback.structures.categorical import Categorical
+from pullback.structures.dependency import DependencyTree
+
+__all__ = ["Categorical", "DependencyTree", "Structure"]

@@ -1,0 +1,103 @@
+"""One of K classes, as a one-hot vector."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from pullback.structures.base import Structure
+from pullback.structures.precision import result_dtype, working
+
+
+class Categorical(Structure):
+    """Z = {e_1, ..., e_K}, the vertices of the simplex; scores are `[..., K]`.
+
+    The argmax is one-hot (the first of equals), the marginals are softmax, SparseMAP is sparsemax.
+    A score of `-inf` forbids a class.
+
+    Args:
+        validate: check the values of the scores (NaN, all classes forbidden) at the price of a pass over
+            them, and of a synchronisation on a GPU. The default is to check on a CPU only.
+
+    >>> Categorical().sparsemap(torch.tensor([1.0, 0.5, -2.0]))
+    tensor([0.7500, 0.2500, 0.0000])
+    """
+
+    def __init__(self, *, validate: bool | None = None) -> None:
+        self.validate = validate
+
+    def __repr__(self) -> str:
+        return "Categorical()"
+
+    def argmax(self, scores: Tensor) -> Tensor:
+        s = self._prepare(scores.detach())
+        z = torch.zeros_like(s, memory_format=torch.contiguous_format)
+        return z.scatter_(-1, s.argmax(-1, keepdim=True), 1.0).to(result_dtype(scores))
+
+    def marginals(self, scores: Tensor) -> Tensor:
+        return self._prepare(scores).softmax(-1).to(result_dtype(scores))
+
+    def sparsemap(self, scores: Tensor, *, warm_start: object = None) -> Tensor:
+        """Sparsemax, in closed form: mu = max(s - tau, 0) with tau such that mu sums to one."""
+        s = self._prepare(scores)
+        s = s - s.detach().amax(-1, keepdim=True)  # exact at large scores; the projection does not change
+        support = _sparsemax_support(s.detach())
+        kept = torch.where(support, s, 0.0)
+        tau = (kept.sum(-1, keepdim=True) - 1.0) / support.sum(-1, keepdim=True)
+        return torch.where(support, s - tau, 0.0).to(result_dtype(scores))
+
+    def log_partition(self, scores: Tensor) -> Tensor:
+        return self._prepare(scores).logsumexp(-1).to(result_dtype(scores))
+
+    def entropy(self, scores: Tensor) -> Tensor:
+        s = self._prepare(scores)
+        log_p = s.log_softmax(-1)
+        finite = torch.where(s == -torch.inf, 0.0, log_p)
+        return -(log_p.exp() * finite).sum(-1).to(result_dtype(scores))
+
+    def log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
+        s = self._prepare(scores)
+        return self.score(s.log_softmax(-1), z.to(s.dtype)).to(result_dtype(scores))
+
+    def sample(self, scores: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        s = self._prepare(scores.detach())
+        uniform = torch.rand(s.shape, dtype=torch.float64, device=s.device, generator=generator)
+        gumbel = -torch.log(-torch.log(uniform.clamp_min(torch.finfo(torch.float64).tiny)))
+        return self.argmax(s + gumbel).to(result_dtype(scores))
+
+    def enumerate(self, n: int) -> Tensor:
+        return torch.eye(n)
+
+    def _prepare(self, scores: Tensor) -> Tensor:
+        if scores.dim() == 0 or scores.shape[-1] == 0:
+            raise ValueError(f"scores has shape {list(scores.shape)}; a Categorical needs [..., K] with K > 0")
+        s = working(scores)
+        wanted = s.device.type == "cpu" if self.validate is None else self.validate
+        if wanted and not torch.compiler.is_compiling():
+            _check_values(s.detach())
+        return s
+
+
+def _sparsemax_support(s: Tensor) -> Tensor:
+    """The classes with positive probability: the largest k with 1 + k s_(k) > s_(1) + ... + s_(k), for max s = 0."""
+    ordered = s.sort(-1, descending=True).values
+    inside = ordered > -torch.inf
+    sums = torch.where(inside, ordered, 0.0).cumsum(-1)
+    ranks = torch.arange(1, s.shape[-1] + 1, device=s.device, dtype=s.dtype)
+    size = (inside & (1 + ranks * ordered > sums)).sum(-1, keepdim=True)
+    tau = (sums.gather(-1, size - 1) - 1) / size
+    return s > tau
+
+
+def _check_values(s: Tensor) -> None:
+    best = s.amax(-1)
+    if torch.isfinite(best).all():
+        return
+    row = torch.nonzero(~torch.isfinite(best))[0].tolist()
+    where = f"scores{row if row else ''}"
+    if torch.isnan(best).any():
+        row = torch.nonzero(torch.isnan(best))[0].tolist()
+        raise ValueError(f"scores{row if row else ''} contains NaN; check the encoder that made it")
+    if (best == torch.inf).any():
+        raise ValueError(f"{where} contains +inf; scores must be finite, or -inf to forbid a class")
+    raise ValueError(f"{where} forbids every class (all -inf); at least one score must be finite")
