@@ -67,7 +67,7 @@ class _Locator(caching._CacheLocator):
 
 
 class _CacheImpl(caching.CompileResultCacheImpl):
-    _locator_classes = (_Locator,)
+    _locator_classes = [_Locator]  # type: ignore[list-item]
 
 
 class _Cache(caching.FunctionCache):
@@ -89,7 +89,7 @@ class _Cache(caching.FunctionCache):
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """An entry point: compiled at its first call, cached, run without the GIL."""
-    dispatcher = numba.njit(nogil=True, error_model="numpy", boundscheck=False)(function)
+    dispatcher: Any = numba.njit(nogil=True, error_model="numpy", boundscheck=False)(function)
     if cache_folder() is not None:
         dispatcher._cache = _Cache(function)
     return dispatcher

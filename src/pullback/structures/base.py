@@ -61,7 +61,7 @@ class Structure(abc.ABC):
         raise self._missing("marginals")
 
     def log_partition(self, scores: Tensor) -> Tensor:
-        """log of the sum over z in Z of exp(<s, z>), `[...]`, differentiable."""
+        """Log of the sum over z in Z of exp(<s, z>), `[...]`, differentiable."""
         raise self._missing("log_partition")
 
     def entropy(self, scores: Tensor) -> Tensor:
@@ -87,7 +87,7 @@ class Structure(abc.ABC):
         return (used * z).sum(dims)
 
     def log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
-        """log p(z) = <s, z> - log Z, `[...]`, differentiable in the scores."""
+        """Log p(z) = <s, z> - log Z, `[...]`, differentiable in the scores."""
         return self.score(scores, z) - self.log_partition(scores)
 
     def allowed(self, scores: Tensor) -> Tensor:

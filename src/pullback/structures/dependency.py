@@ -82,7 +82,7 @@ class DependencyTree(Structure):
         return restore(operators.tree_entropy(s, lengths, *self._flags(s)))
 
     def log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
-        """log p(z) = <s, z> - log Z, `[...]`: taken in float64, where large scores do not cancel to noise."""
+        """Log p(z) = <s, z> - log Z, `[...]`: taken in float64, where large scores do not cancel to noise."""
         s, lengths, restore = self._prepare(scores)
         self._check_same_shape(scores, z)
         flat = z.expand(scores.shape).reshape(s.shape).double()
