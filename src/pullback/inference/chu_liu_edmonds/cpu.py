@@ -1,0 +1,55 @@
+"""Non-projective argmax on the CPU: one sentence after the other, the batch spread over threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pullback.inference import checks
+from pullback.inference.checks import BAD_LENGTH, INFINITE, NAN, OK
+from pullback.inference.chu_liu_edmonds.kernels import best_heads, workspace
+from pullback.inference.compile import inner, kernel
+from pullback.inference.threads import spread
+
+
+def argmax(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
+    batch, n, _ = scores.shape
+    z = torch.zeros(scores.shape, dtype=scores.dtype)
+    status = torch.zeros(batch, dtype=torch.int64)
+    arrays = (t.numpy() for t in (scores.detach().contiguous(), lengths.contiguous(), z, status))
+    spread(_argmax, batch, 5.0 * batch * n * n, *arrays, multiroot)
+    if validate:
+        checks.raise_for(status, lengths, n)
+    return z
+
+
+@kernel
+def _argmax(worker, workers, scores, lengths, z, status, multiroot):
+    batch, n, _ = scores.shape
+    work = workspace(n)
+    words = np.empty((n, n), np.float64)
+    heads = np.empty(n, np.int16)
+    for b in range(worker, batch, workers):
+        length = lengths[b]
+        status[b] = _read(scores[b], length, words)
+        if status[b] == OK:
+            status[b] = best_heads(words, length, multiroot, work, heads)
+        if status[b] == OK:
+            for m in range(length):
+                z[b, heads[m], m] = 1.0
+
+
+@inner
+def _read(scores, length, words):
+    """Copy a sentence's real scores, in float64, checking them."""
+    if length < 0 or length > words.shape[0]:
+        return BAD_LENGTH
+    nan, infinite = False, False
+    for h in range(length):
+        for m in range(length):
+            x = scores[h, m]
+            nan |= x != x
+            infinite |= x == np.inf
+            words[h, m] = x
+    return NAN if nan else INFINITE if infinite else OK
