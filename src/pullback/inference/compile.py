@@ -15,7 +15,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numba
 from numba.core import caching
@@ -67,13 +67,17 @@ class _Locator(caching._CacheLocator):
 
 
 class _CacheImpl(caching.CompileResultCacheImpl):
-    _locator_classes = [_Locator]  # type: ignore[list-item]
+    _locator_classes: ClassVar = [_Locator]
 
 
 class _Cache(caching.FunctionCache):
     """Says so when a kernel has to be compiled: it takes seconds, once."""
 
     _impl_class = _CacheImpl
+
+    def __init__(self, py_func: Callable[..., Any]) -> None:
+        super().__init__(py_func)
+        self._name = f"{py_func.__module__}.{py_func.__qualname__}"
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         found = super().load_overload(sig, target_context)

@@ -1,0 +1,64 @@
+"""Putting sentences side by side into lanes, and the layout of their charts.
+
+A chart is a flat array of vectors, one for each pair of words (row, column); `pitch` is the number of vectors from one
+row to the next, odd so that a column does not fall into few sets of the cache.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pullback.inference.compile import inner
+from pullback.inference.lanes import BYTES, gather, larger, load, splat, store, trouble, where_larger
+
+
+@inner
+def pitch_of(n):
+    """Vectors from one row of a chart of n words to the next."""
+    return n + 1 - n % 2
+
+
+@inner
+def lanes_of(array):
+    """Lanes in a vector of the array's dtype."""
+    return BYTES // array.itemsize
+
+
+@inner
+def pack(scores, n, order, first, lengths, packed, lane_lengths, bases, codes):
+    """Write the scores of sentences order[first], order[first + 1], ... into lanes, padding as -inf.
+
+    Args:
+        scores: `[B, n, n]`, contiguous.
+        n: the size of the scores.
+        order: sentence numbers, longest first, so that the first lane's length is the group's size.
+        first: where in `order` the group begins.
+        lengths: `[B]`.
+        packed: the chart of scores to write, flat.
+        lane_lengths: the length of each lane to write, as floats; 0 for lanes without a sentence.
+        bases: scratch, one int64 a lane.
+        codes: trouble found in each lane to write: 1 for +inf, 2 for NaN.
+
+    Returns:
+        The group's size: its longest sentence.
+    """
+    lanes = lanes_of(packed)
+    for lane in range(lanes):
+        inside = first + lane < len(order)
+        sentence = order[first + lane] if inside else order[first]
+        bases[lane] = sentence * n * n
+        lane_lengths[lane] = lengths[sentence] if inside else 0
+    size = lengths[order[first]]
+    pitch = pitch_of(size)
+    flat = scores.reshape(-1)
+    long = load(lane_lengths, 0)
+    forbidden = splat(packed, -np.inf)
+    worst = splat(packed, 0.0)
+    for h in range(size):
+        for m in range(size):
+            x = gather(flat, bases, h * n + m)
+            x = where_larger(long, splat(packed, max(h, m)), x, forbidden)
+            worst = larger(trouble(x), worst)
+            store(packed, (h * pitch + m) * lanes, x)
+    store(codes, 0, worst)
+    return size

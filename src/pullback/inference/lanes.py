@@ -1,0 +1,266 @@
+"""SIMD lanes for Numba: vectors of one cache line that stay in registers.
+
+A chart that holds several sentences side by side keeps the value of each sentence in a lane of a vector, so that
+every step of a dynamic programme is a few vector instructions, whatever the index arithmetic. `LANES[dtype]` lanes
+fill 64 bytes: 16 of float32, 8 of float64. Arrays are addressed by the flat index of a vector's first lane.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic, models, overload, register_model
+
+BYTES = 64
+
+
+class Lanes(types.Type):
+    """The type of a vector; hashable by its name, so that cached kernels find it again."""
+
+    def __init__(self, dtype: types.Type, count: int) -> None:
+        self.dtype, self.count = dtype, count
+        super().__init__(name=f"Lanes({dtype}, {count})")
+
+
+@register_model(Lanes)
+class _LanesModel(models.PrimitiveModel):
+    def __init__(self, dmm, fe_type):
+        super().__init__(dmm, fe_type, _vector(fe_type))
+
+
+def _vector(kind: Lanes) -> ir.VectorType:
+    elements = {
+        types.float32: ir.FloatType(),
+        types.float64: ir.DoubleType(),
+        types.int32: ir.IntType(32),
+        types.int64: ir.IntType(64),
+    }
+    return ir.VectorType(elements[kind.dtype], kind.count)
+
+
+def _floats(dtype: types.Type) -> Lanes:
+    return Lanes(dtype, BYTES * 8 // dtype.bitwidth)
+
+
+def _integers(kind: Lanes) -> Lanes:
+    return Lanes(types.int32 if kind.dtype.bitwidth == 32 else types.int64, kind.count)
+
+
+@numba.njit
+def aligned(size, like):
+    """An uninitialised array of `size` elements, the dtype of `like`, that starts at a cache line."""
+    raw = np.empty(size + BYTES // like.itemsize, like.dtype)
+    skip = (-raw.ctypes.data % BYTES) // like.itemsize
+    return raw[skip : skip + size]
+
+
+def _address(context, builder, array_type, array, index, vector):
+    data = context.make_array(array_type)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [index]), vector.as_pointer())
+
+
+@intrinsic
+def load(typingctx, array, index):
+    """The vector at `array.flat[index]`."""
+    kind = _floats(array.dtype)
+
+    def generate(context, builder, signature, args):
+        pointer = _address(context, builder, signature.args[0], args[0], args[1], _vector(kind))
+        value = builder.load(pointer, typ=_vector(kind))
+        value.align = array.dtype.bitwidth // 8
+        return value
+
+    return kind(array, types.intp), generate
+
+
+@intrinsic
+def store(typingctx, array, index, vector):
+    """Write the vector to `array.flat[index]`."""
+
+    def generate(context, builder, signature, args):
+        pointer = _address(context, builder, signature.args[0], args[0], args[1], _vector(vector))
+        builder.store(args[2], pointer).align = array.dtype.bitwidth // 8
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, vector), generate
+
+
+@intrinsic
+def gather(typingctx, array, bases, offset):
+    """The vector of `array.flat[bases[lane] + offset]`, one load a lane."""
+    kind = _floats(array.dtype)
+
+    def generate(context, builder, signature, args):
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        starts = context.make_array(signature.args[1])(context, builder, args[1]).data
+        vector = ir.Constant(_vector(kind), ir.Undefined)
+        for lane in range(kind.count):
+            start = builder.load(builder.gep(starts, [ir.Constant(ir.IntType(64), lane)]))
+            element = builder.load(builder.gep(data, [builder.add(start, args[2])]))
+            vector = builder.insert_element(vector, element, ir.Constant(ir.IntType(32), lane))
+        return vector
+
+    return kind(array, bases, types.intp), generate
+
+
+def _splat(builder, element, vector):
+    first = builder.insert_element(ir.Constant(vector, ir.Undefined), element, ir.Constant(ir.IntType(32), 0))
+    zeros = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), None)
+    return builder.shuffle_vector(first, ir.Constant(vector, ir.Undefined), zeros)
+
+
+@intrinsic
+def splat(typingctx, array, value):
+    """A vector for `array`'s dtype with `value` in every lane."""
+    kind = _floats(array.dtype)
+
+    def generate(context, builder, signature, args):
+        element = context.cast(builder, args[1], signature.args[1], kind.dtype)
+        return _splat(builder, element, _vector(kind))
+
+    return kind(array, value), generate
+
+
+@intrinsic
+def splat_index(typingctx, like, value):
+    """An integer vector as wide as `like` with `value` in every lane."""
+    kind = _integers(like)
+
+    def generate(context, builder, signature, args):
+        return _splat(builder, context.cast(builder, args[1], signature.args[1], kind.dtype), _vector(kind))
+
+    return kind(like, value), generate
+
+
+def _binary(name):
+    @intrinsic
+    def operation(typingctx, a, b):
+        def generate(context, builder, signature, args):
+            return getattr(builder, name)(*args)
+
+        return a(a, b), generate
+
+    return operation
+
+
+def _overload(python_operator, name):
+    operation = _binary(name)
+
+    @overload(python_operator, inline="always")
+    def apply(a, b):
+        if isinstance(a, Lanes) and isinstance(b, Lanes):
+            return lambda a, b: operation(a, b)
+
+
+_overload(operator.add, "fadd")
+_overload(operator.sub, "fsub")
+_overload(operator.mul, "fmul")
+_overload(operator.truediv, "fdiv")
+
+
+@intrinsic
+def fma(typingctx, a, b, c):
+    """a * b + c."""
+
+    def generate(context, builder, signature, args):
+        return builder.fma(*args)
+
+    return a(a, b, c), generate
+
+
+@intrinsic
+def larger(typingctx, a, b):
+    """The larger of each pair; b where they are equal or one is NaN."""
+
+    def generate(context, builder, signature, args):
+        return builder.select(builder.fcmp_ordered(">", *args), *args)
+
+    return a(a, b), generate
+
+
+@intrinsic
+def where_larger(typingctx, a, b, then, otherwise):
+    """`then` in the lanes where a > b, else `otherwise`."""
+
+    def generate(context, builder, signature, args):
+        return builder.select(builder.fcmp_ordered(">", args[0], args[1]), args[2], args[3])
+
+    return then(a, b, then, otherwise), generate
+
+
+@intrinsic
+def trouble(typingctx, x):
+    """1 in the lanes that are +inf, 2 in those that are NaN, else 0."""
+
+    def generate(context, builder, signature, args):
+        vector = _vector(x)
+
+        def constant(value):
+            return ir.Constant(vector, [value] * vector.count)
+
+        infinite = builder.fcmp_ordered("==", args[0], constant(math.inf))
+        nan = builder.fcmp_unordered("uno", args[0], args[0])
+        return builder.select(nan, constant(2.0), builder.select(infinite, constant(1.0), constant(0.0)))
+
+    return x(x), generate
+
+
+@intrinsic
+def store_index(typingctx, array, index, vector):
+    """Write an integer vector to the int16 array at `array.flat[index]`."""
+
+    def generate(context, builder, signature, args):
+        narrow = ir.VectorType(ir.IntType(16), vector.count)
+        pointer = _address(context, builder, signature.args[0], args[0], args[1], narrow)
+        builder.store(builder.trunc(args[2], narrow), pointer).align = 2
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, vector), generate
+
+
+def _exp_constants(bits):
+    """Bits of the mantissa, exponent bias, lowest argument, and Taylor coefficients 1/k! that suffice on |r| <= log(2)/2."""
+    terms = 8 if bits == 32 else 14
+    return (23, 127, -87.0) if bits == 32 else (52, 1023, -708.0), [1 / math.factorial(k) for k in range(terms)]
+
+
+@intrinsic
+def exp(typingctx, x):
+    """exp(x) of each lane for x <= 0; exactly 0 where exp(x) would be subnormal, and at -inf."""
+
+    def generate(context, builder, signature, args):
+        vector, bits = _vector(x), x.dtype.bitwidth
+        (mantissa, bias, lowest), coefficients = _exp_constants(bits)
+        integer = ir.VectorType(ir.IntType(bits), vector.count)
+
+        def constant(value, kind=vector):
+            return ir.Constant(kind, [value] * kind.count)
+
+        def call(name, *operands):
+            suffix = f"v{vector.count}f{bits}"
+            function = cgutils.get_or_insert_function(
+                builder.module, ir.FunctionType(vector, [vector] * len(operands)), f"llvm.{name}.{suffix}"
+            )
+            return builder.call(function, operands)
+
+        enough = builder.fcmp_ordered(">=", args[0], constant(lowest))
+        clamped = builder.select(enough, args[0], constant(lowest))
+        k = call("rint", builder.fmul(clamped, constant(1 / math.log(2))))
+        # log(2) in two pieces: the first has few bits, so that k times it is exact
+        coarse = 0.693359375 if bits == 32 else 0.6931471803691238
+        fine = -2.12194440054690583e-4 if bits == 32 else 1.9082149292705877e-10
+        r = call("fma", k, constant(-coarse), clamped)
+        r = call("fma", k, constant(-fine), r)
+        value = constant(coefficients[-1])
+        for coefficient in reversed(coefficients[:-1]):
+            value = call("fma", value, r, constant(coefficient))
+        power = builder.add(builder.fptosi(k, integer), constant(bias, integer))
+        power = builder.bitcast(builder.shl(power, constant(mantissa, integer)), vector)
+        return builder.select(enough, builder.fmul(value, power), constant(0.0))
+
+    return x(x), generate
