@@ -79,12 +79,12 @@ class Structure(abc.ABC):
     def score(self, scores: Tensor, z: Tensor) -> Tensor:
         """<s, z>, `[...]`, for a structure or an average of structures; differentiable in both.
 
-        A part that is not used contributes nothing, whatever its score: 0 * -inf is 0 here.
+        A part that is neither allowed nor used contributes nothing, whatever its score: 0 * -inf is 0 here.
         """
         self._check_same_shape(scores, z)
-        used = torch.where(z == 0, torch.zeros((), dtype=scores.dtype, device=scores.device), scores)
+        relevant = self.allowed(scores) | (z != 0)
         dims = tuple(range(-self.event_dims, 0))
-        return (used * z).sum(dims)
+        return (torch.where(relevant, scores, 0.0) * z).sum(dims)
 
     def log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
         """Log p(z) = <s, z> - log Z, `[...]`, differentiable in the scores."""

@@ -93,11 +93,11 @@ def _check_values(s: Tensor) -> None:
     best = s.amax(-1)
     if torch.isfinite(best).all():
         return
-    row = torch.nonzero(~torch.isfinite(best))[0].tolist()
-    where = f"scores{row if row else ''}"
-    if torch.isnan(best).any():
-        row = torch.nonzero(torch.isnan(best))[0].tolist()
-        raise ValueError(f"scores{row if row else ''} contains NaN; check the encoder that made it")
-    if (best == torch.inf).any():
-        raise ValueError(f"{where} contains +inf; scores must be finite, or -inf to forbid a class")
-    raise ValueError(f"{where} forbids every class (all -inf); at least one score must be finite")
+    problems = {
+        "contains NaN; check the encoder that made it": best.isnan(),
+        "contains +inf; scores must be finite, or -inf to forbid a class": best == torch.inf,
+        "forbids every class (all -inf); at least one score must be finite": best == -torch.inf,
+    }
+    for problem, rows in problems.items():
+        if rows.any():
+            raise ValueError(f"scores{torch.nonzero(rows)[0].tolist() or ''} {problem}")

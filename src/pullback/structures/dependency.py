@@ -83,11 +83,9 @@ class DependencyTree(Structure):
 
     def log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
         """Log p(z) = <s, z> - log Z, `[...]`: taken in float64, where large scores do not cancel to noise."""
-        s, lengths, restore = self._prepare(scores)
-        self._check_same_shape(scores, z)
-        flat = z.expand(scores.shape).reshape(s.shape).double()
-        log_z = operators.tree_log_partition(s, lengths, *self._flags(s))
-        return restore(self.score(s.double(), flat) - log_z)
+        s, lengths, _ = self._prepare(scores)
+        log_z = operators.tree_log_partition(s, lengths, *self._flags(s)).reshape(scores.shape[:-2])
+        return (self.score(scores.double(), z.double()) - log_z).to(result_dtype(scores))
 
     def sample(self, scores: Tensor, generator: torch.Generator | None = None) -> Tensor:
         s, lengths, restore = self._prepare(scores.detach())
@@ -172,7 +170,7 @@ class DependencyTree(Structure):
             lengths = self.lengths.to(s.device, torch.long).reshape(-1)
 
         def restore(result: Tensor) -> Tensor:
-            return result.to(dtype).reshape(*batch, *result.shape[1:])
+            return result.to(dtype).reshape(batch + result.shape[1:])
 
         return s, lengths, restore
 

@@ -1,0 +1,132 @@
+"""What the suite runs over: every structure on every backend, in every dtype.
+
+A new backend inherits the suite by one more entry of `BACKENDS`. A part of it, by the environment:
+
+    PULLBACK_TEST_BACKENDS=cpu            only these backends, by comma
+    PULLBACK_TEST_DTYPES=float32          only these dtypes, by comma
+    PULLBACK_TEST_DEVICE=cuda             the tensors of every backend on this device
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+import pullback as pb
+
+BACKENDS = {"reference": "cpu", "cpu": "cpu"}  # the name of a backend: the device of its tensors
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-9}
+
+
+def _chosen(variable: str, known: dict) -> list[str]:
+    names = [name for name in os.environ.get(variable, "").split(",") if name] or list(known)
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ValueError(f"{variable} names {unknown}; known are {list(known)}")
+    return names
+
+
+backends = _chosen("PULLBACK_TEST_BACKENDS", BACKENDS)
+dtypes = [DTYPES[name] for name in _chosen("PULLBACK_TEST_DTYPES", DTYPES)]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A structure on a backend."""
+
+    name: str
+    backend: str
+    event_dims: int = 2
+    projective: bool = True
+    multiroot: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.name}-{self.backend}"
+
+    @property
+    def is_tree(self) -> bool:
+        return self.event_dims == 2
+
+    @property
+    def is_slow(self) -> bool:
+        return self.backend == "reference"
+
+    @property
+    def device(self) -> str:
+        return os.environ.get("PULLBACK_TEST_DEVICE") or BACKENDS.get(self.backend, "cpu")
+
+    @property
+    def smallest(self) -> int:
+        """The smallest size there is: a categorical has a class, a sentence may be empty."""
+        return 0 if self.is_tree else 1
+
+    def structure(self, lengths: Tensor | None = None) -> pb.Structure:
+        """The structure, values checked on every device."""
+        if not self.is_tree:
+            return pb.Categorical(validate=True)
+        return pb.DependencyTree(lengths, self.projective, self.multiroot, validate=True)
+
+    def parts(self, n: int) -> tuple[int, ...]:
+        return (n,) * self.event_dims
+
+    def scores(
+        self, *batch: int, n: int, dtype: torch.dtype = torch.float64, scale: float = 1.0, seed: int = 0
+    ) -> Tensor:
+        """Normal scores, the same on every backend, dtype and device."""
+        generator = torch.Generator().manual_seed(seed)
+        values = scale * torch.randn(*batch, *self.parts(n), generator=generator, dtype=torch.float64)
+        return values.to(self.device, dtype)
+
+
+_TREES = [
+    ("projective-multiroot", True, True),
+    ("projective-singleroot", True, False),
+    ("nonprojective-multiroot", False, True),
+    ("nonprojective-singleroot", False, False),
+]
+TREE_CASES = [
+    Case(name, backend, projective=projective, multiroot=multiroot)
+    for backend in backends
+    for name, projective, multiroot in _TREES
+]
+CATEGORICAL = Case("categorical", "torch", event_dims=1)  # plain PyTorch: one implementation for every device
+CASES = [CATEGORICAL, *TREE_CASES]
+
+
+def _sample(structure: pb.Structure, scores: Tensor) -> Tensor:
+    return structure.sample(scores, torch.Generator(scores.device).manual_seed(7))
+
+
+def _log_prob(structure: pb.Structure, scores: Tensor) -> Tensor:
+    return structure.log_prob(scores, structure.argmax(scores))
+
+
+Operation = Callable[[pb.Structure, Tensor], Tensor]
+DIFFERENTIABLE: dict[str, Operation] = {
+    "marginals": lambda structure, scores: structure.marginals(scores),
+    "sparsemap": lambda structure, scores: structure.sparsemap(scores),
+    "log_partition": lambda structure, scores: structure.log_partition(scores),
+    "entropy": lambda structure, scores: structure.entropy(scores),
+    "log_prob": _log_prob,
+}
+OPERATIONS: dict[str, Operation] = {
+    "argmax": lambda structure, scores: structure.argmax(scores),
+    "sample": _sample,
+    **DIFFERENTIABLE,
+}
+PER_PART = ["argmax", "sample", "marginals", "sparsemap"]  # results `[..., *parts]`; the others are `[...]`
+
+
+def value_and_gradient(operation: Operation, structure: pb.Structure, scores: Tensor) -> tuple[Tensor, Tensor]:
+    """The result and the gradient of a weighted sum of it, the weights different for each entry."""
+    leaf = scores.detach().clone().requires_grad_()
+    result = operation(structure, leaf)
+    weights = torch.linspace(0.5, 1.5, max(result.numel(), 1), dtype=result.dtype, device=result.device)
+    (result * weights[: result.numel()].reshape(result.shape)).sum().backward()
+    assert leaf.grad is not None
+    return result.detach(), leaf.grad

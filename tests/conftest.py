@@ -1,0 +1,56 @@
+"""Fixtures of the whole suite: the cross product of `cases` as fixtures, and reproducible hypothesis."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+import torch
+from hypothesis import HealthCheck, settings
+
+from cases import CASES, TREE_CASES, Case, dtypes
+from pullback.inference import operators
+
+settings.register_profile(
+    "fixed",
+    derandomize=True,
+    deadline=None,
+    max_examples=25,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+settings.register_profile("search", settings.get_profile("fixed"), derandomize=False, max_examples=500)
+settings.load_profile(os.environ.get("PULLBACK_TEST_HYPOTHESIS", "fixed"))
+
+
+@pytest.fixture(params=CASES, ids=str)
+def case(request: pytest.FixtureRequest) -> Iterator[Case]:
+    """Each structure on each backend."""
+    yield from _on_backend(request.param)
+
+
+@pytest.fixture(params=TREE_CASES, ids=str)
+def tree(request: pytest.FixtureRequest) -> Iterator[Case]:
+    """Each kind of dependency tree on each backend."""
+    yield from _on_backend(request.param)
+
+
+@pytest.fixture(params=[case for case in TREE_CASES if case.projective], ids=str)
+def projective(request: pytest.FixtureRequest) -> Iterator[Case]:
+    """Projective trees, single- and multi-root, on each backend."""
+    yield from _on_backend(request.param)
+
+
+@pytest.fixture(params=dtypes, ids=lambda dtype: str(dtype).removeprefix("torch."))
+def dtype(request: pytest.FixtureRequest) -> torch.dtype:
+    """Each precision that inference runs in."""
+    return request.param
+
+
+def _on_backend(case: Case) -> Iterator[Case]:
+    if not case.is_tree:
+        yield case
+        return
+    with operators.backend(case.backend):
+        yield case

@@ -1,0 +1,73 @@
+"""Samples have the frequencies of the enumerated distribution; fixed seeds, so that these tests always agree."""
+
+import pytest
+import torch
+
+from oracles import assert_structures, chi_square_tail, everything, forbid, index_of, totals
+
+ALARM = 1e-4  # the chance that a right sampler fails one of these tests, were the seed not fixed
+
+
+def draw(case, structure, scores, seed=0):
+    return structure.sample(scores, torch.Generator(case.device).manual_seed(seed))
+
+
+@pytest.mark.parametrize("scale", [0.0, 1.0, 3.0])
+@pytest.mark.parametrize("forbidden", [False, True], ids=["all-parts", "some-forbidden"])
+def test_frequencies(case, scale, forbidden):
+    n, count = 3, 600 if case.is_slow else 6000
+    scores = case.scores(1, n=n, scale=scale, seed=1)
+    scores = forbid(case, scores, share=0.3, seed=2) if forbidden else scores
+    z = draw(case, case.structure(), scores.expand(count, *case.parts(n)))
+    counts = torch.bincount(index_of(case, z), minlength=len(everything(case, n)))
+    assert chi_square_tail(counts, totals(everything(case, n), scores[0]).softmax(0)) > ALARM
+
+
+def test_frequencies_in_a_ragged_batch(tree):
+    """Sentences of several lengths, padded with NaN: each length has its own distribution."""
+    lengths = torch.tensor([3, 1, 4, 2]).repeat(150 if tree.is_slow else 1500)
+    scores = tree.scores(4, n=5, seed=3).repeat(len(lengths) // 4, 1, 1)
+    padded = torch.arange(5, device=tree.device) >= lengths[:, None].to(tree.device)
+    scores = scores.masked_fill(padded[:, :, None] | padded[:, None, :], torch.nan)
+    z = draw(tree, tree.structure(lengths), scores)
+    for i, n in enumerate([3, 1, 4, 2]):
+        of_this = z[i::4]
+        assert (of_this.flatten(1).sum(1) == n).all()
+        counts = torch.bincount(index_of(tree, of_this[:, :n, :n]), minlength=len(everything(tree, n)))
+        if n > 1:
+            assert chi_square_tail(counts, totals(everything(tree, n), scores[i, :n, :n]).softmax(0)) > ALARM
+
+
+def test_a_sample_is_a_structure_in_the_dtype_of_the_scores(case, dtype):
+    scores = forbid(case, case.scores(20, n=5, dtype=dtype, scale=2.0))
+    z = draw(case, case.structure(), scores)
+    assert z.dtype == dtype
+    assert_structures(case, z)
+    assert not z[scores == -torch.inf].any()
+
+
+def test_the_generator_decides_the_sample(case):
+    scores = case.scores(50, n=4)
+    first, again, other = (draw(case, case.structure(), scores, seed) for seed in (1, 1, 2))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_the_global_generator_is_used_by_default(case):
+    scores = case.scores(50, n=4)
+    torch.manual_seed(5)
+    first = case.structure().sample(scores)
+    other = case.structure().sample(scores)
+    torch.manual_seed(5)
+    assert torch.equal(first, case.structure().sample(scores))
+    assert not torch.equal(first, other)
+
+
+def test_equal_sentences_of_a_batch_are_drawn_apart(case):
+    z = draw(case, case.structure(), torch.zeros(30, *case.parts(4), device=case.device))
+    assert len(index_of(case, z).unique()) > 3
+
+
+def test_very_peaked_scores_give_the_argmax(case, dtype):
+    scores = case.scores(10, n=4, dtype=dtype, scale=1e6, seed=6)
+    assert torch.equal(draw(case, case.structure(), scores), case.structure().argmax(scores))

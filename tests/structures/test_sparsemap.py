@@ -1,0 +1,113 @@
+"""SparseMAP is the Euclidean projection onto the hull of the enumerated structures, and says so itself."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from cases import CATEGORICAL
+from oracles import everything, forbid, index_of, totals
+
+GAP = {torch.float32: 1e-5, torch.float64: 1e-10}
+SIZES = pytest.mark.parametrize("n", range(6))
+FORBIDDEN = pytest.mark.parametrize("forbidden", [False, True], ids=["all-parts", "some-forbidden"])
+
+
+@pytest.fixture
+def scores(case, dtype, n, forbidden):
+    """From well inside the polytope to far outside."""
+    scale = torch.tensor([0.1, 1.0, 10.0], dtype=dtype, device=case.device).reshape(3, *[1] * case.event_dims)
+    scores = scale * case.scores(3, n=max(n, case.smallest), dtype=dtype, seed=n)
+    return forbid(case, scores, seed=n) if forbidden else scores
+
+
+def duality_gap(case, scores, mu):
+    """The largest <s - mu, z - mu> over the enumerated set: the squared distance to the optimum is at most this."""
+    s, mu = scores.double().cpu(), mu.double().cpu()
+    slack = torch.where(s == -torch.inf, s, s - mu)
+    own = torch.where(s == -torch.inf, 0.0, slack).mul(mu).sum()
+    return totals(everything(case, s.shape[-1]), slack).amax() - own
+
+
+def size(scores):
+    """What rounding is relative to."""
+    return max(1.0, scores[scores > -torch.inf].double().abs().sum().item())
+
+
+@SIZES
+@FORBIDDEN
+def test_no_structure_improves_on_the_projection(case, dtype, scores):
+    mu = case.structure().sparsemap(scores)
+    assert mu.dtype == dtype
+    assert not mu[scores == -torch.inf].any()
+    for s, one in zip(scores, mu, strict=True):
+        assert duality_gap(case, s, one) <= GAP[dtype] * size(s)
+
+
+@SIZES
+@FORBIDDEN
+def test_the_projection_is_a_mean_of_structures(case, dtype, scores):
+    solution = case.structure().sparsemap_solution(scores)
+    batch, parts = scores.shape[0], scores.shape[1:]
+    assert solution.structures.shape[:2] == solution.weights.shape
+    assert solution.structures.shape[2:] == parts
+    assert solution.converged.all()
+    assert (solution.oracle_calls >= 1).all() or scores.shape[-1] == 0
+    assert (solution.weights >= 0).all()
+    assert_close(solution.weights.sum(-1), torch.ones(batch).to(solution.weights))
+    for structures, weights in zip(solution.structures, solution.weights, strict=True):
+        used = index_of(case, structures[weights > 0])
+        assert len(used.unique()) == len(used)
+    weights = solution.weights.reshape(*solution.weights.shape, *[1] * case.event_dims)
+    mean = (weights * torch.where(weights > 0, solution.structures.double(), 0.0)).sum(1)
+    tolerance = {torch.float32: 1e-5, torch.float64: 1e-9}[dtype]
+    assert_close(solution.mu.double(), mean, atol=tolerance, rtol=0)
+    assert_close(solution.mu, case.structure().sparsemap(scores), atol=tolerance, rtol=0)
+
+
+@SIZES
+@FORBIDDEN
+def test_the_certificate_is_true(case, dtype, scores):
+    solution = case.structure().sparsemap_solution(scores)
+    for s, mu, gap in zip(scores, solution.mu, solution.gap, strict=True):
+        assert gap <= GAP[dtype] * size(s)
+        assert duality_gap(case, s, mu) <= gap.item() + 100 * torch.finfo(dtype).eps * size(s)
+
+
+def test_a_structure_is_its_own_projection(case, dtype):
+    z = everything(case, 4).to(case.device, dtype)[::5]
+    assert_close(case.structure().sparsemap(z), z)
+
+
+def test_large_scores_give_the_argmax(case, dtype):
+    scores = case.scores(4, n=4, dtype=dtype, scale=1e4, seed=1)
+    assert_close(case.structure().sparsemap(scores), case.structure().argmax(scores))
+
+
+def test_a_warm_start_changes_the_work_and_not_the_answer(case, dtype):
+    structure = case.structure()
+    scores = case.scores(4, n=5, dtype=dtype, seed=2)
+    cold = structure.sparsemap_solution(scores)
+    assert_close(structure.sparsemap(scores, warm_start=structure.argmax(scores)), cold.mu)
+    warm = structure.sparsemap_solution(scores, warm_start=cold)
+    assert_close(warm.mu, cold.mu)
+    assert (warm.oracle_calls <= cold.oracle_calls).all()
+
+
+def test_sparsemax_in_closed_form_equals_the_active_set(dtype):
+    scores = CATEGORICAL.scores(20, n=6, dtype=dtype, seed=3)
+    assert_close(
+        CATEGORICAL.structure().sparsemap(scores),
+        CATEGORICAL.structure().sparsemap_solution(scores).mu,
+        atol=1e-5,
+        rtol=0,
+    )
+
+
+def test_a_single_root_projection_uses_single_root_trees_only(tree, dtype):
+    """Projecting multi-root trees and renormalising would not do: the exact projection has one unit of root."""
+    scores = tree.scores(8, n=5, dtype=dtype, seed=4) + 2 * torch.eye(5, dtype=dtype, device=tree.device)
+    roots = tree.structure().sparsemap(scores).diagonal(dim1=-2, dim2=-1).sum(-1)
+    if tree.multiroot:
+        assert (roots > 1.01).any()
+    else:
+        assert_close(roots, torch.ones_like(roots))
