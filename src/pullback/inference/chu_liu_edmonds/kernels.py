@@ -83,18 +83,13 @@ def _best_arcs_of_words(scores, length, multiroot, best, source):
     for m in range(length):
         best[m], source[m] = -np.inf, 0
     for h in range(length):
-        _improve(scores[h], h, 0, h, best, source)
-        _improve(scores[h], h, h + 1, length, best, source)
+        row = scores[h]
+        for m in range(length):
+            better = (row[m] > best[m]) & (h != m)
+            best[m] = row[m] if better else best[m]
+            source[m] = h if better else source[m]
     for m in range(length):
         _consider_root(scores[m, m], length, multiroot, best, source, m)
-
-
-@inner
-def _improve(row, h, start, stop, best, source):
-    for m in range(start, stop):
-        better = row[m] > best[m]
-        best[m] = row[m] if better else best[m]
-        source[m] = h if better else source[m]
 
 
 @inner
