@@ -47,7 +47,9 @@ class Categorical(Structure):
         return torch.where(support, s - tau, 0.0).to(result_dtype(scores))
 
     def log_partition(self, scores: Tensor) -> Tensor:
-        return self._prepare(scores).logsumexp(-1).to(result_dtype(scores))
+        s = self._prepare(scores)
+        best = s.detach().amax(-1, keepdim=True)  # apart, so that its size does not round the gradient
+        return ((s - best).logsumexp(-1) + best.squeeze(-1)).to(result_dtype(scores))
 
     def entropy(self, scores: Tensor) -> Tensor:
         s = self._prepare(scores)

@@ -1,0 +1,107 @@
+"""Padding may hold anything: results and gradients there are exactly zero, and those of the words do not change."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from cases import DIFFERENTIABLE, OPERATIONS, PER_PART, value_and_gradient
+from oracles import assert_structures, brute_force
+
+LENGTHS = [3, 5, 0, 1, 4, 2]
+GARBAGE = pytest.mark.parametrize("garbage", [torch.nan, torch.inf, -torch.inf, 1e30], ids=str)
+
+
+def padding(device):
+    outside = torch.arange(6, device=device) >= torch.tensor(LENGTHS, device=device)[:, None]
+    return outside[:, :, None] | outside[:, None, :]
+
+
+@pytest.fixture
+def structure(tree):
+    return tree.structure(torch.tensor(LENGTHS))
+
+
+@pytest.fixture
+def scores(tree, dtype):
+    return tree.scores(len(LENGTHS), n=6, dtype=dtype, seed=1)
+
+
+@GARBAGE
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_padding_changes_nothing(tree, structure, scores, operation, garbage):
+    clean = OPERATIONS[operation](structure, scores)
+    found = OPERATIONS[operation](structure, scores.masked_fill(padding(tree.device), garbage))
+    assert torch.equal(found, clean)
+    if operation in PER_PART:
+        assert not found[padding(tree.device)].any()
+
+
+@GARBAGE
+@pytest.mark.parametrize("operation", DIFFERENTIABLE)
+def test_gradients_in_the_padding_are_exactly_zero(tree, structure, scores, operation, garbage):
+    _, clean = value_and_gradient(DIFFERENTIABLE[operation], structure, scores)
+    _, found = value_and_gradient(
+        DIFFERENTIABLE[operation], structure, scores.masked_fill(padding(tree.device), garbage)
+    )
+    assert torch.equal(found, clean)
+    assert not found[padding(tree.device)].any()
+
+
+@GARBAGE
+@pytest.mark.parametrize("operation", ["marginals", "sparsemap"])
+def test_incoming_gradients_in_the_padding_are_ignored(tree, structure, scores, operation, garbage):
+    leaf = scores.clone().requires_grad_()
+    incoming = tree.scores(len(LENGTHS), n=6, dtype=scores.dtype, seed=2)
+    result = DIFFERENTIABLE[operation](structure, leaf)
+    (clean,) = torch.autograd.grad(result, leaf, incoming, retain_graph=True)
+    (found,) = torch.autograd.grad(result, leaf, incoming.masked_fill(padding(tree.device), garbage))
+    assert torch.equal(found, clean)
+
+
+def test_score_ignores_the_padding(tree, structure, scores):
+    z = structure.argmax(scores).requires_grad_()
+    padded = scores.masked_fill(padding(tree.device), torch.nan).requires_grad_()
+    score = structure.score(padded, z)
+    assert torch.equal(score, structure.score(scores, z))
+    score.sum().backward()
+    assert torch.equal(padded.grad, z)
+    assert torch.equal(z.grad, scores.masked_fill(padding(tree.device), 0))
+
+
+@pytest.mark.parametrize("operation", ["marginals", "log_partition", "entropy"])
+def test_a_ragged_batch_is_right(tree, structure, scores, operation):
+    padded = scores.masked_fill(padding(tree.device), torch.nan)
+    expected = brute_force(tree, operation, scores, LENGTHS).to(scores)
+    assert_close(getattr(structure, operation)(padded), expected, atol=2e-5, rtol=2e-5)
+
+
+def test_the_argmax_of_a_ragged_batch_is_right(tree, structure, scores):
+    padded = scores.masked_fill(padding(tree.device), torch.nan)
+    z = structure.argmax(padded)
+    assert_structures(tree, z, LENGTHS)
+    assert_close(structure.score(padded, z), brute_force(tree, "best", scores, LENGTHS).to(scores))
+
+
+def test_allowed_is_neither_padding_nor_forbidden(tree, structure, scores):
+    scores[0, 0, 1] = -torch.inf
+    allowed = structure.allowed(scores.masked_fill(padding(tree.device), torch.nan))
+    assert not allowed[0, 0, 1]
+    assert torch.equal(allowed, ~padding(tree.device) & (scores != -torch.inf))
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("n", [0, 1, 4])
+def test_an_empty_sentence_has_one_empty_tree(tree, dtype, operation, n):
+    """Its score, log-partition and entropy are zero."""
+    scores = torch.full((2, n, n), torch.nan, dtype=dtype, device=tree.device)
+    structure = tree.structure(torch.zeros(2, dtype=torch.long))
+    assert not OPERATIONS[operation](structure, scores).any()
+    if operation in DIFFERENTIABLE:
+        assert not value_and_gradient(DIFFERENTIABLE[operation], structure, scores)[1].any()
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_sentence_of_one_word_has_one_tree(tree, dtype, operation):
+    scores = torch.tensor([[[3.0]]], dtype=dtype, device=tree.device)
+    expected = 3.0 if operation == "log_partition" else float(operation in PER_PART)
+    assert OPERATIONS[operation](tree.structure(), scores).item() == expected
