@@ -1,0 +1,107 @@
+"""Calls the decoder again, for gamma at another point, as if it had not been called.
+
+An inner call sees the forward pass's autocast state and random numbers, so that a dropout mask, say, is the same at
+every point, and it leaves no trace: no `.grad`, no change of the random number generators, and none of the
+buffers (batch-norm's running statistics) of the modules it runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_pre_hook
+
+from pullback.estimators.base import Downstream
+from pullback.estimators.checks import losses_of
+from pullback.structures import Structure
+
+
+class Decoder:
+    """`downstream` and the conditions it runs under at the time this object is made: just before the forward's call.
+
+    The random numbers are those of the CPU's default generator and of the one of the scores' device. While a CUDA graph
+    is captured generators cannot be rewound, and each call draws its own.
+    """
+
+    def __init__(self, structure: Structure, scores: Tensor, downstream: Downstream) -> None:
+        kind = scores.device.type
+        self._structure = structure
+        self._scores = scores.detach()
+        self._downstream = downstream
+        self._autocast: dict[str, Any] = {
+            "device_type": kind,
+            "enabled": torch.is_autocast_enabled(kind),
+            "dtype": torch.get_autocast_dtype(kind),
+            "cache_enabled": torch.is_autocast_cache_enabled(),
+        }
+        self._random = _random_state(scores.device)
+
+    def gamma(self, mu: Tensor) -> Tensor:
+        """The gradient of each example's loss at mu, `[B, ..., *parts]`."""
+        with (
+            torch.enable_grad(),
+            torch.autocast(**self._autocast),
+            _random_numbers(self._random, self._scores.device),
+            _buffers_kept(),
+        ):
+            leaf = mu.detach().requires_grad_()
+            losses = losses_of(self._structure, self._scores, self._downstream(leaf))
+            if not losses.requires_grad:
+                raise RuntimeError(
+                    "downstream(mu) returned losses without a gradient; compute them from mu by differentiable "
+                    "operations: inner steps need the decoder's gradient at averages of structures"
+                )
+            (gamma,) = torch.autograd.grad(losses.sum(), leaf, materialize_grads=True)
+        return gamma
+
+
+def _random_state(device: torch.device) -> list[Tensor] | None:
+    if device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+        return None
+    accelerator = [torch.cuda.get_rng_state(device)] if device.type == "cuda" else []
+    return [torch.get_rng_state(), *accelerator]
+
+
+def _set_random_state(state: list[Tensor], device: torch.device) -> None:
+    torch.set_rng_state(state[0])
+    if len(state) > 1:
+        torch.cuda.set_rng_state(state[1], device)
+
+
+@contextlib.contextmanager
+def _random_numbers(state: list[Tensor] | None, device: torch.device) -> Iterator[None]:
+    """Draw from `state` inside, and continue afterwards as if nothing had been drawn."""
+    before = _random_state(device)
+    if state is None or before is None:
+        yield
+        return
+    _set_random_state(state, device)
+    try:
+        yield
+    finally:
+        _set_random_state(before, device)
+
+
+@contextlib.contextmanager
+def _buffers_kept() -> Iterator[None]:
+    """Give the buffers of every module in training mode that is called inside the values they had before."""
+    kept: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def keep(module: nn.Module, args: Any) -> None:
+        for part in module.modules():
+            for buffer in part.buffers(recurse=False) if part.training else ():
+                if id(buffer) not in kept:
+                    kept[id(buffer)] = (buffer, buffer.clone())
+
+    handle = register_module_forward_pre_hook(keep)
+    try:
+        yield
+    finally:
+        handle.remove()
+        for buffer, value in kept.values():
+            # `.data`: a graph that waits for its backward pass may have saved the buffer, whose value is unchanged.
+            buffer.data.copy_(value)

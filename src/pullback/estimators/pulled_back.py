@@ -1,0 +1,114 @@
+"""The frame of the paper's surrogate gradients: supervised learning from a pulled-back label."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from pullback.estimators.base import Downstream, Estimator, needs_objective, wants_gradient
+from pullback.estimators.checks import at_least, losses_of
+from pullback.estimators.decoder import Decoder
+from pullback.estimators.inference import Inference
+from pullback.estimators.losses import Loss
+from pullback.estimators.starts import Start
+from pullback.estimators.surrogate import Rule, argmax_with, attach
+from pullback.estimators.updates import Update
+from pullback.structures import Structure
+
+Gamma = Callable[[Tensor], Tensor]
+"""From mu to the gradient of each example's loss there."""
+
+
+class PulledBack(Estimator):
+    """Argmax forward; backward, the gradient of an intermediate loss between the scores and a pulled-back label.
+
+        z = argmax(s),    gradient of loss(s, mu^(k)) with mu^(k) fixed  =  prediction(s) - mu^(k)
+
+    The pulled-back label mu^(k) is a guess of what z should have been: k inner steps from mu^(0) on the loss of one
+    example, min over mu of L(mu), with gamma its gradient at mu^(t):
+
+        mu^(0) = start(s),    mu^(t+1) = update(mu^(t), gamma(mu^(t)))
+
+    gamma is the gradient of one example's loss, whatever weights the caller puts on the losses: those are
+    divided out before the inner steps, and put back on the surrogate gradient after them. Where the decoder mixes
+    examples (batch-norm in training mode), gamma is the gradient of the sum of the losses.
+
+    If the start is the forward's z its gamma comes with the ordinary backward pass, so k steps call `downstream` k
+    times, k - 1 of them in the backward pass: call `backward()` before what `downstream` refers to changes.
+    Otherwise k steps call it k + 1 times, all within `objective`, the last time with z.
+
+    An inner call never adds to the decoder's `.grad`. It sees the same random numbers (dropout masks) as the
+    forward's call, and the modules it runs get their buffers back (batch-norm's running statistics).
+
+    As a layer, with one step from the forward's z, the incoming gradient is gamma as it is: the weights of the
+    losses cannot be seen there, so that after a mean over B examples a step is 1/B of the stated one.
+
+    Args:
+        loss: the intermediate loss, `Perceptron()` or `CrossEntropy()`.
+        start: mu^(0): `FromArgmax()`, `FromMarginals()` or `FromZero()`.
+        update: the inner step: `Unconstrained(eta)`, `Projected(eta)` or `Mirror(eta)`.
+        steps: k, at least one.
+
+    >>> from pullback import Categorical, CrossEntropy, FromMarginals, Mirror
+    >>> estimator = PulledBack(CrossEntropy(), FromMarginals(), Mirror(step_size=1.0), steps=1)   # SPIGOT-EG
+    >>> scores = torch.zeros(1, 2, requires_grad=True)
+    >>> cost = torch.tensor([0.0, 1.0])
+    >>> estimator.objective(Categorical(), scores, lambda z: z @ cost).sum().backward()
+    >>> scores.grad                                          # softmax(0, 0) - softmax(0, -1)
+    tensor([[-0.2311,  0.2311]])
+    """
+
+    def __init__(self, loss: Loss, start: Start, update: Update, steps: int = 1) -> None:
+        if update.from_marginals and not start.is_marginals:
+            raise ValueError(f"{update!r} can only start from FromMarginals(), not from {start!r}")
+        self.loss = loss
+        self.start = start
+        self.update = update
+        self.steps = at_least(self, "steps", steps, 1)
+
+    def objective(self, structure: Structure, scores: Tensor, downstream: Downstream) -> Tensor:
+        if not wants_gradient(scores):
+            return losses_of(structure, scores, downstream(structure.argmax(scores)))
+        if self.start.is_forward:
+            return self._with_first_gamma_free(structure, scores, downstream)
+        z = structure.argmax(scores)
+        with torch.no_grad():
+            inference = Inference(structure, scores.detach(), argmax=z)
+            surrogate = self._surrogate(inference, Decoder(structure, scores, downstream).gamma)
+        return attach(structure, losses_of(structure, scores, downstream(z)), scores, surrogate)
+
+    def __call__(self, structure: Structure, scores: Tensor) -> Tensor:
+        if not self.start.is_forward or self.steps > 1:
+            raise needs_objective(self, "its inner steps call the decoder again")
+        return argmax_with(structure, scores, self._rule(structure, None), weighted=False)[0]
+
+    def noiseless(self, structure: Structure, scores: Tensor) -> Tensor:
+        return structure.argmax(scores)
+
+    def _with_first_gamma_free(self, structure: Structure, scores: Tensor, downstream: Downstream) -> Tensor:
+        later = Decoder(structure, scores, downstream).gamma if self.steps > 1 else None
+        z, zero = argmax_with(structure, scores, self._rule(structure, later), weighted=True)
+        losses = losses_of(structure, scores, downstream(z))
+        return losses + zero.to(losses.dtype)
+
+    def _rule(self, structure: Structure, later: Gamma | None) -> Rule:
+        def rule(scores: Tensor, z: Tensor, gamma: Tensor) -> Tensor:
+            return self._surrogate(Inference(structure, scores, argmax=z), later, first=gamma)
+
+        return rule
+
+    def _surrogate(self, inference: Inference, gamma: Gamma | None, first: Tensor | None = None) -> Tensor:
+        """prediction(s) - mu^(k), with `first` the gamma at mu^(0) where it is known."""
+        structure, scores = inference.structure, inference.scores
+        start, prediction = self.start.mu(inference), self.loss.prediction(inference)
+        state = self.update.init(structure, scores, start, vertex=inference.argmax)
+        for step in range(self.steps):
+            if step == 0 and first is not None:
+                here = first
+            else:
+                assert gamma is not None
+                here = gamma(state.mu)
+            state = self.update.step(structure, state, here)
+        return state.moved if prediction is start else prediction - state.mu

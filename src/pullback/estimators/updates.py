@@ -1,0 +1,129 @@
+"""The inner update: how the pulled-back label moves against gamma, the gradient of an example's loss.
+
+What is forbidden stays forbidden: gamma is read on allowed parts only, and mu is zero on all others.
+"""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from pullback.estimators.checks import positive
+from pullback.estimators.config import Configured
+from pullback.structures import Structure
+
+
+@dataclass(frozen=True)
+class State:
+    """Where the inner steps are.
+
+    Attributes:
+        start: mu^(0), `[..., *parts]`.
+        mu: the pulled-back label so far, mu^(t), `[..., *parts]`.
+        moved: mu^(0) - mu^(t), `[..., *parts]`, kept by itself: it may be far smaller than mu's rounding errors.
+        scores: the perturbed scores, of which mu are the marginals in a mirror step, `[..., *parts]`.
+        allowed: which parts may be used, `[..., *parts]` of bool.
+        vertex: a structure near mu, `[..., *parts]`, where a projection may start.
+    """
+
+    start: Tensor
+    mu: Tensor
+    moved: Tensor
+    scores: Tensor
+    allowed: Tensor
+    vertex: Tensor | None
+
+
+class Update(Configured, abc.ABC):
+    """One inner step on min over mu of L(mu).
+
+    Args:
+        step_size: eta > 0, on the gradient of one example's loss. A tensor that broadcasts against the scores gives
+            each example, or part, its own; it is taken as it is, and does not go into a config.
+    """
+
+    from_marginals: ClassVar[bool] = False
+    """Whether the steps can only start at Marg(s)."""
+
+    def __init__(self, step_size: float | Tensor = 1.0) -> None:
+        self.step_size = positive(self, "step_size", step_size)
+
+    def init(self, structure: Structure, scores: Tensor, start: Tensor, *, vertex: Tensor | None = None) -> State:
+        """The state before the first step.
+
+        Args:
+            structure: the structure.
+            scores: `[..., *parts]`.
+            start: mu^(0), of the shape of the scores.
+            vertex: a structure near the start, where a projection may begin its search.
+        """
+        allowed = structure.allowed(scores)
+        return State(start, start, torch.zeros_like(start), scores.to(start.dtype), allowed, vertex)
+
+    @abc.abstractmethod
+    def step(self, structure: Structure, state: State, gamma: Tensor) -> State:
+        """The state after one more step, `gamma` being the gradient of each example's loss at `state.mu`."""
+
+    def _by(self, gamma: Tensor) -> Tensor:
+        return (self.step_size * gamma).to(gamma.dtype)
+
+
+class Unconstrained(Update):
+    """A gradient step without constraint, STE-I's inner update.
+
+        mu^(t+1) = mu^(t) - eta * gamma
+
+    On allowed parts, that is; the others stay at zero.
+    """
+
+    def step(self, structure: Structure, state: State, gamma: Tensor) -> State:
+        moved = torch.where(state.allowed, state.moved + self._by(gamma), 0.0)
+        return replace(state, mu=state.start - moved, moved=moved)
+
+
+class Projected(Update):
+    """A projected gradient step, SPIGOT's inner update.
+
+    Solves, for each example,
+
+        min over mu of || mu - (mu^(t) - eta * gamma) ||^2   subject to  mu in M,
+
+    with M the structure's marginal polytope.
+
+    >>> from pullback import Categorical
+    >>> update = Projected(step_size=1.0)
+    >>> state = update.init(Categorical(), scores=torch.zeros(1, 3), start=torch.tensor([[1.0, 0, 0]]))
+    >>> update.step(Categorical(), state, gamma=torch.tensor([[1.0, 0, 0]])).mu
+    tensor([[0.3333, 0.3333, 0.3333]])
+    """
+
+    def step(self, structure: Structure, state: State, gamma: Tensor) -> State:
+        target = torch.where(state.allowed, state.mu - self._by(gamma), -torch.inf)
+        mu = structure.sparsemap(target, warm_start=state.vertex)
+        return replace(state, mu=mu, moved=state.start - mu)
+
+
+class Mirror(Update):
+    """A mirror step, SPIGOT-EG's inner update: exponentiated gradient for a categorical.
+
+        s^(t+1) = s^(t) - eta * gamma,    mu^(t+1) = Marg(s^(t+1)),    s^(0) = s
+
+    It starts from mu^(0) = Marg(s) only: elsewhere the scores of mu are not known.
+
+    >>> from pullback import Categorical
+    >>> scores = torch.tensor([[1.0, 0.0]])
+    >>> state = Mirror().init(Categorical(), scores, start=scores.softmax(-1))
+    >>> Mirror().step(Categorical(), state, gamma=torch.tensor([[1.0, 0.0]])).mu
+    tensor([[0.5000, 0.5000]])
+    """
+
+    from_marginals: ClassVar[bool] = True
+
+    def step(self, structure: Structure, state: State, gamma: Tensor) -> State:
+        scores = torch.where(state.allowed, state.scores - self._by(gamma), -torch.inf)
+        mu = structure.marginals(scores)
+        return replace(state, scores=scores, mu=mu, moved=state.start - mu)
