@@ -16,7 +16,7 @@ settings.register_profile(
     "fixed",
     derandomize=True,
     deadline=None,
-    max_examples=25,
+    max_examples=40,
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
