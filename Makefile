@@ -20,8 +20,8 @@ lint: install    ## the linter and the type checker
 test: lint       ## the linter, the type checker and all tests
 	$(BIN)/python -m pytest
 
-bench: install   ## the benchmarks against the peers that are installed
-	$(BIN)/python -m benchmarks
+bench: install   ## the benchmarks against the peers that are installed (ARGS=--quick)
+	$(BIN)/python -m benchmarks $(ARGS)
 
 clean:           ## remove .venv and caches
 	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache

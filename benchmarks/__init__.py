@@ -1,0 +1,1 @@
+"""Benchmarks of `pullback` against its peers: `python -m benchmarks --help`."""

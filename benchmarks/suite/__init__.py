@@ -1,0 +1,40 @@
+"""The benchmarks: one a file, each a generator of rows with its explanation as docstring."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from benchmarks.comparison import Row, Run
+from benchmarks.suite.accuracy import accuracy
+from benchmarks.suite.argmax import argmax
+from benchmarks.suite.floor import floor
+from benchmarks.suite.growth_batch import growth_batch
+from benchmarks.suite.growth_n import growth_n
+from benchmarks.suite.marginals import marginals
+from benchmarks.suite.marginals_backward import marginals_backward
+from benchmarks.suite.nonprojective_argmax import nonprojective_argmax
+from benchmarks.suite.nonprojective_marginals import nonprojective_marginals
+from benchmarks.suite.ragged import ragged
+from benchmarks.suite.sparsemap import sparsemap
+from benchmarks.suite.sparsemax import sparsemax
+from benchmarks.suite.spigot import spigot
+
+Benchmark = Callable[[Run], Iterator[Row]]
+SUITE: dict[str, Benchmark] = {
+    benchmark.__name__: benchmark
+    for benchmark in (
+        argmax,
+        marginals,
+        marginals_backward,
+        sparsemap,
+        spigot,
+        nonprojective_argmax,
+        nonprojective_marginals,
+        accuracy,
+        sparsemax,
+        growth_n,
+        growth_batch,
+        ragged,
+        floor,
+    )
+}
