@@ -1,0 +1,138 @@
+"""The operators are sound torch.library citizens, and go through torch.compile without a graph break."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from cases import DIFFERENTIABLE, OPERATIONS
+from pullback.inference import operators
+
+EACH = pytest.mark.parametrize("operation", DIFFERENTIABLE.values(), ids=DIFFERENTIABLE)
+
+
+def arguments(tree, dtype, requires_grad=False):
+    scores = tree.scores(3, n=4, dtype=dtype, seed=1).requires_grad_(requires_grad)
+    lengths = torch.tensor([4, 0, 3], device=tree.device)
+    return scores, lengths, (tree.projective, tree.multiroot, True)
+
+
+@pytest.mark.parametrize("operation", ["log_partition", "marginals", "entropy"])
+def test_opcheck_of_what_is_differentiable(tree, dtype, operation):
+    scores, lengths, flags = arguments(tree, dtype, requires_grad=True)
+    torch.library.opcheck(getattr(operators, f"tree_{operation}"), (scores, lengths, *flags))
+
+
+def test_opcheck_of_argmax(tree, dtype):
+    scores, lengths, flags = arguments(tree, dtype)
+    torch.library.opcheck(operators.tree_argmax, (scores, lengths, *flags))
+
+
+def test_opcheck_of_sample(tree, dtype):
+    scores, lengths, flags = arguments(tree, dtype)
+    seeds = torch.tensor([1, -2, 2**62], device=tree.device)
+    torch.library.opcheck(operators.tree_sample, (scores, lengths, seeds, *flags))
+
+
+def test_opcheck_of_the_gradient_of_marginals(tree, dtype):
+    scores, lengths, flags = arguments(tree, dtype)
+    torch.library.opcheck(operators.tree_marginals_vjp, (scores, lengths, torch.ones_like(scores), *flags))
+
+
+class Model(torch.nn.Module):
+    """Words in, scores of arcs or classes, an operation on them, a number out."""
+
+    def __init__(self, case, operation, lengths=None):
+        super().__init__()
+        generator = torch.Generator().manual_seed(0)
+        self.weight = torch.nn.Parameter(
+            torch.randn(6, 6, generator=generator, dtype=torch.float64).to(case.device)
+        )
+        self.case, self.operation, self.structure = case, operation, case.structure(lengths)
+
+    def forward(self, words):
+        """`words` is `[B, n, 6]`."""
+        scores = words @ self.weight @ words.transpose(-1, -2)
+        scores = scores if self.case.is_tree else scores.flatten(-2)
+        return self.operation(self.structure, scores).square().sum()
+
+
+def words(case, batch, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(batch, 4, 6, generator=generator, dtype=torch.float64).to(case.device)
+
+
+def loss_and_gradient(model, forward, words):
+    model.weight.grad = None
+    loss = forward(words)
+    loss.backward()
+    return loss.detach(), model.weight.grad
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    """Each test compiles anew: the limit on recompilations is counted a code object."""
+    torch._dynamo.reset()
+
+
+def assert_compiles(model, *batches, **options):
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager", **options)
+    for batch in batches:
+        inputs = words(model.case, batch, seed=batch)
+        assert_close(loss_and_gradient(model, compiled, inputs), loss_and_gradient(model, model, inputs))
+
+
+@EACH
+def test_a_model_compiles_as_one_graph(case, operation):
+    assert_compiles(Model(case, operation), 3)
+
+
+@EACH
+def test_a_model_with_lengths_compiles_as_one_graph(tree, operation):
+    assert_compiles(Model(tree, operation, torch.tensor([4, 2, 0])), 3)
+
+
+@EACH
+def test_a_model_compiles_for_batches_of_any_size(case, operation):
+    assert_compiles(Model(case, operation), 3, 5, 2, dynamic=True)
+
+
+@pytest.mark.parametrize("operation", ["argmax", "sample"])
+def test_argmax_and_sample_compile_as_one_graph(case, operation):
+    structure = case.structure()
+
+    def draw(scores):
+        return structure.sample(scores) if operation == "sample" else structure.argmax(scores)
+
+    compiled = torch.compile(draw, fullgraph=True, backend="aot_eager")
+    scores = case.scores(3, n=4)
+    torch.manual_seed(0)
+    found = compiled(scores)
+    torch.manual_seed(0)
+    assert torch.equal(found, draw(scores))
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_errors_are_raised_from_compiled_code(tree, operation):
+    structure = tree.structure()
+    compiled = torch.compile(lambda s: OPERATIONS[operation](structure, s), fullgraph=True, backend="aot_eager")
+    scores = tree.scores(3, n=4)
+    scores[2, 0, 1] = torch.nan
+    if operation == "sample":
+        compiled = torch.compile(structure.sample, fullgraph=True, backend="aot_eager")
+    with pytest.raises(ValueError, match=r"sentence 2 .* contains NaN"):
+        compiled(scores)
+
+
+def test_a_backend_is_forced_for_the_length_of_a_block():
+    assert operators._forced is None
+    with operators.backend("reference"):
+        with operators.backend("cpu"):
+            assert operators._forced == "cpu"
+        assert operators._forced == "reference"
+    assert operators._forced is None
+
+
+def test_every_operator_has_every_implementation(tree):
+    """One function for each operation in `inference/<algorithm>/<backend>.py`."""
+    for operation in operators._SCHEMAS:
+        assert callable(operators._implementation(operation, tree.projective, tree.backend))

@@ -1,0 +1,167 @@
+"""The batch is spread over torch's number of threads; several Python threads and forked workers may call at once."""
+
+import multiprocessing
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+
+from cases import OPERATIONS, TREE_CASES
+from pullback.inference import operators, threads
+
+PLENTY = 1e9  # so much work that it is worth spreading
+COMPILED = [case for case in TREE_CASES if case.backend == "cpu"]
+N, BATCH = 24, 64  # enough work for the pool
+
+
+@pytest.fixture(params=COMPILED, ids=str)
+def compiled(request):
+    with operators.backend("cpu"):
+        yield request.param
+
+
+@pytest.fixture
+def set_threads():
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+def calls_of(units, work):
+    """Who does what: the (worker, workers) pairs of the calls, and the threads they ran on."""
+    calls, where, lock = [], set(), threading.Lock()
+
+    def kernel(worker, workers):
+        with lock:
+            calls.append((worker, workers))
+            where.add(threading.get_ident())
+
+    threads.spread(kernel, units, work)
+    return sorted(calls), where
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_as_many_workers_as_torch_has_threads(set_threads, count):
+    set_threads(count)
+    calls, where = calls_of(units=10, work=PLENTY)
+    assert calls == [(worker, count) for worker in range(count)]
+    assert threading.get_ident() in where
+
+
+def test_no_more_workers_than_units(set_threads):
+    set_threads(4)
+    assert calls_of(units=2, work=PLENTY)[0] == [(0, 2), (1, 2)]
+
+
+def test_little_work_stays_on_the_calling_thread(set_threads):
+    set_threads(4)
+    assert calls_of(units=10, work=10.0) == ([(0, 1)], {threading.get_ident()})
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_an_exception_of_any_worker_arrives(set_threads, failing):
+    set_threads(2)
+
+    def kernel(worker, workers):
+        if worker == failing:
+            raise ZeroDivisionError("from a worker")
+
+    with pytest.raises(ZeroDivisionError, match="from a worker"):
+        threads.spread(kernel, 2, PLENTY)
+
+
+def test_nested_in_many_threads_it_does_not_lock_up(set_threads):
+    set_threads(3)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: calls_of(units=10, work=PLENTY)[0], range(50)))
+    assert all(calls == [(0, 3), (1, 3), (2, 3)] for calls in found)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
+def test_the_number_of_threads_changes_nothing(compiled, set_threads, operation):
+    scores = compiled.scores(BATCH, n=N, dtype=torch.float32, seed=1)
+    structure = compiled.structure(torch.arange(BATCH) % (N + 1))
+    results = []
+    for count in (1, 2, 3):
+        set_threads(count)
+        results.append(operation(structure, scores))
+    assert torch.equal(results[0], results[1])
+    assert torch.equal(results[0], results[2])
+
+
+@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
+def test_several_python_threads_at_once(compiled, set_threads, operation):
+    set_threads(2)
+    structure = compiled.structure(torch.arange(BATCH) % (N + 1))
+    batches = [compiled.scores(BATCH, n=N, dtype=torch.float32, seed=seed) for seed in range(6)]
+    alone = [operation(structure, scores) for scores in batches]
+    with ThreadPoolExecutor(6) as pool:
+        together = list(pool.map(lambda scores: operation(structure, scores), batches * 3))
+    assert all(torch.equal(found, expected) for found, expected in zip(together, alone * 3, strict=True))
+
+
+def test_backward_passes_in_several_python_threads(compiled, set_threads):
+    set_threads(2)
+    structure = compiled.structure()
+    batches = [compiled.scores(BATCH, n=N, dtype=torch.float32, seed=seed) for seed in range(4)]
+
+    def gradient(scores):
+        leaf = scores.clone().requires_grad_()
+        structure.marginals(leaf).square().sum().backward()
+        return leaf.grad
+
+    alone = [gradient(scores) for scores in batches]
+    with ThreadPoolExecutor(4) as pool:
+        assert all(map(torch.equal, pool.map(gradient, batches), alone))
+
+
+class Parsed(torch.utils.data.Dataset):
+    """Sentences whose best and expected trees are computed by the data-loader's workers."""
+
+    def __init__(self, case, count):
+        self.structure, self.scores = case.structure(), case.scores(8, BATCH, n=N, dtype=torch.float32)
+        self.count = count
+
+    def __len__(self):
+        return len(self.scores)
+
+    def __getitem__(self, item):
+        torch.set_num_threads(self.count)
+        return self.structure.argmax(self.scores[item]), self.structure.marginals(self.scores[item])
+
+
+@pytest.mark.parametrize("count", [1, 2], ids=["one-thread-a-worker", "two-threads-a-worker"])
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_forked_data_loader_workers(compiled, set_threads, count):
+    """A fork leaves the parent's threads behind: the children build their own pool."""
+    set_threads(2)
+    dataset = Parsed(compiled, count=2)
+    expected = [dataset[i] for i in range(len(dataset))]  # the parent has used its pool
+    dataset.count = count
+    loader = torch.utils.data.DataLoader(
+        dataset, batch_size=None, num_workers=2, multiprocessing_context="fork", timeout=60
+    )
+    found = list(loader)
+    assert len(found) == len(expected)
+    for (z, mu), (expected_z, expected_mu) in zip(found, expected, strict=True):
+        assert torch.equal(z, expected_z)
+        assert torch.equal(mu, expected_mu)
+
+
+def _report(queue):
+    queue.put(calls_of(units=10, work=PLENTY)[0])
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_while_the_lock_is_held(set_threads):
+    """Another thread may be submitting work at the moment of the fork; the child must not wait for it."""
+    set_threads(2)
+    context = multiprocessing.get_context("fork")
+    queue = context.SimpleQueue()
+    with threads._lock:
+        child = context.Process(target=_report, args=(queue,))
+        child.start()
+    child.join(timeout=60)
+    assert child.exitcode == 0
+    assert queue.get() == [(0, 2), (1, 2)]

@@ -1,0 +1,71 @@
+"""The package as a whole: what it exports, what importing it costs, and which way its arrows point."""
+
+import ast
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import pullback as pb
+
+SOURCES = Path(pb.__file__).parent
+CORE = {"torch", "numba", "numpy", "llvmlite", "triton", "pullback"}  # llvmlite comes with numba, triton with torch
+
+
+def imports_of(folder):
+    """The modules that the files below a folder import, lazily or not."""
+    for path in sorted((SOURCES / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                yield from ((path, alias.name) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                yield path, node.module
+
+
+def test_public_names_are_there():
+    assert {"Categorical", "DependencyTree", "Structure"} <= set(pb.__all__)
+    assert all(hasattr(pb, name) for name in pb.__all__)
+
+
+def test_the_version_is_that_of_the_distribution():
+    assert pb.__version__ == metadata.version("pullback")
+
+
+def test_the_package_is_typed():
+    assert (SOURCES / "py.typed").exists()
+
+
+def test_importing_does_not_load_a_compiler():
+    """What makes `import pullback` cheap: numba (and triton) come with the first call that needs them."""
+    program = (
+        "import torch, sys; before = set(sys.modules)\n"
+        "import pullback\n"
+        "new = {name.partition('.')[0] for name in set(sys.modules) - before}\n"
+        "print(*sorted(new))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "pullback" in loaded
+    assert not loaded & {"numba", "llvmlite", "triton", "scipy", "pandas", "matplotlib"}
+
+
+def test_the_core_depends_on_torch_numba_and_numpy_alone():
+    for folder in ("structures", "inference", "estimators"):
+        for path, module in imports_of(folder):
+            top = module.partition(".")[0]
+            assert top in CORE or top in sys.stdlib_module_names, f"{path} imports {module}"
+
+
+@pytest.mark.parametrize(
+    ("folder", "never"),
+    [
+        ("inference", ["pullback.structures", "pullback.estimators", "pullback.experiments"]),
+        ("structures", ["pullback.estimators", "pullback.experiments"]),
+        ("estimators", ["pullback.experiments"]),
+    ],
+)
+def test_the_arrows_point_one_way(folder, never):
+    for path, module in imports_of(folder):
+        assert not any(module == name or module.startswith(name + ".") for name in never), f"{path} imports {module}"
