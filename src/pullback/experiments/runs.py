@@ -1,0 +1,133 @@
+"""A run: a frozen config in, a directory out.
+
+    <root>/<hash of the study, its version and the config>/
+        config.json      the study, its version and the config
+        metrics.jsonl    one line for each evaluation
+        result.json      the final numbers and where they come from; exists when, and only when, the run is done
+        checkpoint.pt    the final parameters (tensors only: `torch.load(..., weights_only=True)`)
+        error.json       why it failed, until it is tried again
+
+Every file appears complete or not at all (`write_atomically`), so that a reader never sees half of one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+def content_hash(content: Any) -> str:
+    """A name for a JSON value: the same content has the same name on every machine."""
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+
+
+def write_atomically(path: Path, content: bytes | str) -> None:
+    """Write a file so that it is there complete or not at all, also after a power cut."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with open(temporary, "wb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One config of one version of a study, and its directory under `root`.
+
+    Args:
+        root: the folder that holds all runs.
+        study: the study's name.
+        version: the study's version; it goes up when a fix changes results, so that old ones are never reused.
+        config: a frozen dataclass of plain values.
+    """
+
+    root: Path
+    study: str
+    version: int
+    config: Any
+
+    @property
+    def hash(self) -> str:
+        return content_hash(self.identity)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {"study": self.study, "version": self.version, "config": dataclasses.asdict(self.config)}
+
+    @property
+    def path(self) -> Path:
+        return self.root / self.hash
+
+    @property
+    def done(self) -> bool:
+        return (self.path / "result.json").exists()
+
+    @property
+    def result(self) -> dict[str, Any]:
+        return json.loads((self.path / "result.json").read_text())
+
+    @property
+    def metrics(self) -> list[dict[str, Any]]:
+        """The evaluations so far, in order of their steps."""
+        path = self.path / "metrics.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    @property
+    def error(self) -> dict[str, Any] | None:
+        path = self.path / "error.json"
+        return json.loads(path.read_text()) if path.exists() else None
+
+    def start(self) -> None:
+        """Create the directory with its config, and forget an earlier failure."""
+        write_atomically(self.path / "config.json", _as_json(self.identity, indent=1))
+        (self.path / "error.json").unlink(missing_ok=True)
+
+    def write_metrics(self, rows: Iterable[dict[str, Any]]) -> None:
+        write_atomically(self.path / "metrics.jsonl", "".join(_as_json(row) + "\n" for row in rows))
+
+    def publish(self, result: dict[str, Any]) -> None:
+        """Write the final numbers: from here on the run is done, and never trained again."""
+        write_atomically(self.path / "result.json", _as_json(result, indent=1))
+
+    def fail(self, message: str) -> None:
+        write_atomically(self.path / "error.json", _as_json({"error": message}))
+
+
+def find(root: Path) -> Iterator[dict[str, Any]]:
+    """The identity of every run under `root`, with its `path`; what cannot be read is skipped."""
+    for path in sorted(root.glob("*/config.json")):
+        try:
+            identity = json.loads(path.read_text())
+        except (OSError, ValueError):
+            continue
+        yield {**identity, "path": path.parent}
+
+
+def _as_json(value: Any, indent: int | None = None) -> str:
+    return json.dumps(_finite(value), indent=indent, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    """NaN and infinities are not JSON: a diverged run's numbers become null."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return value

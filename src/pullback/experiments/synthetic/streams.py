@@ -1,0 +1,80 @@
+"""Counter-based random numbers: a stream for each replica, whatever group it trains in and on whatever device.
+
+Number i of step t of a stream is splitmix64 of (key, t, i), in tensor operations alone: it can be captured in a
+CUDA graph, needs no state in a checkpoint but the step, and does not depend on the other replicas.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from pullback.structures import Categorical
+
+
+def key(*parts: object) -> int:
+    """A 64-bit signed integer from a description.
+
+    >>> key("noise", 0) != key("noise", 1)
+    True
+    """
+    return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:8], "little", signed=True)
+
+
+class Streams:
+    """Random numbers for R replicas, `per_step` each at every step.
+
+    Args:
+        keys: one for each replica.
+        per_step: how many numbers a replica uses in a step.
+        step: the current step, an integer tensor that the owner advances.
+    """
+
+    def __init__(self, keys: Sequence[int], per_step: int, step: Tensor) -> None:
+        self._keys = torch.tensor(keys, dtype=torch.int64, device=step.device)[:, None]
+        self._index = torch.arange(1, per_step + 1, device=step.device) * _signed(0x9E3779B97F4A7C15)
+        self._stride = _signed(per_step * 0x9E3779B97F4A7C15)
+        self._step = step
+        self._draws = 0
+
+    def begin_step(self) -> None:
+        """The next draw is the step's first."""
+        self._draws = 0
+
+    def uniform(self, dtype: torch.dtype) -> Tensor:
+        """`[R, per_step]` in the open interval (0, 1)."""
+        bits = 52 if dtype == torch.float64 else 23  # k + 1/2 is then exact, so that 1 cannot appear
+        x = self._keys + (self._index + (self._step * self._stride + _signed(self._draws * 0xD1B54A32D192ED03)))
+        self._draws += 1
+        x = (x ^ _shift(x, 30)) * _signed(0xBF58476D1CE4E5B9)
+        x = (x ^ _shift(x, 27)) * _signed(0x94D049BB133111EB)
+        return (_shift(x ^ _shift(x, 31), 64 - bits).to(dtype) + 0.5) * 2.0**-bits
+
+    def gumbel(self, like: Tensor) -> Tensor:
+        """Gumbel(0, 1) noise with the shape and dtype of `like`, replica by replica."""
+        return -torch.log(-torch.log(self.uniform(like.dtype))).reshape(like.shape)
+
+
+class StreamedCategorical(Categorical):
+    """A categorical that draws its samples from given noise: z = argmax(s + g), g ~ Gumbel(0, 1) on each class."""
+
+    def __init__(self, noise: Callable[[Tensor], Tensor], *, validate: bool | None = None) -> None:
+        super().__init__(validate=validate)
+        self._noise = noise
+
+    def sample(self, scores: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        return self.argmax(scores + self._noise(scores))
+
+
+def _shift(x: Tensor, places: int) -> Tensor:
+    """A logical shift to the right: int64 has the arithmetic one only."""
+    return (x >> places) & ((1 << (64 - places)) - 1)
+
+
+def _signed(value: int) -> int:
+    """The int64 with these bits."""
+    value &= (1 << 64) - 1
+    return value - (1 << 64) if value >= 1 << 63 else value
