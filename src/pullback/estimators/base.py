@@ -31,7 +31,7 @@ class Estimator(Configured, abc.ABC):
         """The losses of the examples, `[B]`, whose gradient reaches both the scores and the decoder.
 
         Weights on the losses (a mean, a sum, a mask) change the gradient linearly, and nothing else. Where no
-        gradient of the scores is wanted, as under `torch.no_grad`, `downstream` is called once.
+        gradient of the scores is wanted, as under `torch.no_grad`, there are no inner steps.
 
         Args:
             structure: the structure to go through.

@@ -2,7 +2,7 @@
 
 An inner call sees the forward pass's autocast state and random numbers, so that a dropout mask, say, is the same at
 every point, and it leaves no trace: no `.grad`, no change of the random number generators, and none of the
-buffers (batch-norm's running statistics) of the modules it runs.
+buffers (batch-norm's running statistics) of the modules that `downstream` names.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.nn.modules.module import register_module_forward_pre_hook
+from torch import Tensor
 
 from pullback.estimators.base import Downstream
+from pullback.estimators.buffers import buffers_kept
 from pullback.estimators.checks import losses_of
 from pullback.structures import Structure
 
@@ -46,7 +46,7 @@ class Decoder:
             torch.enable_grad(),
             torch.autocast(**self._autocast),
             _random_numbers(self._random, self._scores.device),
-            _buffers_kept(),
+            buffers_kept(self._downstream),
         ):
             leaf = mu.detach().requires_grad_()
             losses = losses_of(self._structure, self._scores, self._downstream(leaf))
@@ -84,24 +84,3 @@ def _random_numbers(state: list[Tensor] | None, device: torch.device) -> Iterato
         yield
     finally:
         _set_random_state(before, device)
-
-
-@contextlib.contextmanager
-def _buffers_kept() -> Iterator[None]:
-    """Give the buffers of every module in training mode that is called inside the values they had before."""
-    kept: dict[int, tuple[Tensor, Tensor]] = {}
-
-    def keep(module: nn.Module, args: Any) -> None:
-        for part in module.modules():
-            for buffer in part.buffers(recurse=False) if part.training else ():
-                if id(buffer) not in kept:
-                    kept[id(buffer)] = (buffer, buffer.clone())
-
-    handle = register_module_forward_pre_hook(keep)
-    try:
-        yield
-    finally:
-        handle.remove()
-        for buffer, value in kept.values():
-            # `.data`: a graph that waits for its backward pass may have saved the buffer, whose value is unchanged.
-            buffer.data.copy_(value)

@@ -40,7 +40,7 @@ class PulledBack(Estimator):
     Otherwise k steps call it k + 1 times, all within `objective`, the last time with z.
 
     An inner call never adds to the decoder's `.grad`. It sees the same random numbers (dropout masks) as the
-    forward's call, and the modules it runs get their buffers back (batch-norm's running statistics).
+    forward's call, and the modules that `downstream` names get their buffers back (batch-norm's running statistics).
 
     As a layer, with one step from the forward's z, the incoming gradient is gamma as it is: the weights of the
     losses cannot be seen there, so that after a mean over B examples a step is 1/B of the stated one.

@@ -64,6 +64,7 @@ class _ArgmaxWith(torch.autograd.Function):
         return z, _zeros(z, example_shape(structure, scores))
 
     @staticmethod
+    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, incoming: Tensor, weights: Tensor) -> tuple[Any, ...]:
         scores, z = ctx.saved_tensors
         if not ctx.weighted:
