@@ -15,7 +15,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numba
 from numba.core import caching
@@ -67,7 +67,7 @@ class _Locator(caching._CacheLocator):
 
 
 class _CacheImpl(caching.CompileResultCacheImpl):
-    _locator_classes: ClassVar = [_Locator]
+    _locator_classes = [_Locator]  # type: ignore[list-item]  # noqa: RUF012
 
 
 class _Cache(caching.FunctionCache):
@@ -91,14 +91,32 @@ class _Cache(caching.FunctionCache):
         super().save_overload(sig, data)
 
 
+class _NoCache(caching.NullCache):
+    """Says so when a kernel has to be compiled where it cannot be kept."""
+
+    def __init__(self, py_func: Callable[..., Any]) -> None:
+        self._name = f"{py_func.__module__}.{py_func.__qualname__}"
+
+    def load_overload(self, sig: Any, target_context: Any) -> None:
+        _log.warning(
+            "compiling %s; this takes some seconds in every process, because the cache folder cannot be written: "
+            "set PULLBACK_CACHE to one that can",
+            self._name,
+        )
+
+
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """An entry point: compiled at its first call, cached, run without the GIL."""
     dispatcher: Any = numba.njit(nogil=True, error_model="numpy", boundscheck=False)(function)
-    if cache_folder() is not None:
-        dispatcher._cache = _Cache(function)
+    dispatcher._cache = _NoCache(function) if cache_folder() is None else _Cache(function)
     return dispatcher
 
 
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that kernels call: compiled with each of them."""
     return numba.njit(error_model="numpy", boundscheck=False)(function)
+
+
+def inline(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A small function of a kernel's innermost loops: always inlined, so that its vectors stay in registers."""
+    return numba.njit(error_model="numpy", boundscheck=False, forceinline=True)(function)

@@ -22,7 +22,7 @@ BYTES = 64
 class Lanes(types.Type):
     """The type of a vector; hashable by its name, so that cached kernels find it again."""
 
-    def __init__(self, dtype: types.Type, count: int) -> None:
+    def __init__(self, dtype, count):
         self.dtype, self.count = dtype, count
         super().__init__(name=f"Lanes({dtype}, {count})")
 
@@ -33,7 +33,7 @@ class _LanesModel(models.PrimitiveModel):
         super().__init__(dmm, fe_type, _vector(fe_type))
 
 
-def _vector(kind: Lanes) -> ir.VectorType:
+def _vector(kind):
     elements = {
         types.float32: ir.FloatType(),
         types.float64: ir.DoubleType(),
@@ -43,11 +43,11 @@ def _vector(kind: Lanes) -> ir.VectorType:
     return ir.VectorType(elements[kind.dtype], kind.count)
 
 
-def _floats(dtype: types.Type) -> Lanes:
+def _floats(dtype):
     return Lanes(dtype, BYTES * 8 // dtype.bitwidth)
 
 
-def _integers(kind: Lanes) -> Lanes:
+def _integers(kind):
     return Lanes(types.int32 if kind.dtype.bitwidth == 32 else types.int64, kind.count)
 
 
@@ -163,12 +163,20 @@ _overload(operator.mul, "fmul")
 _overload(operator.truediv, "fdiv")
 
 
+def _call(builder, name, vector, *operands):
+    """Call an intrinsic function of LLVM on vectors."""
+    bits = 32 if isinstance(vector.element, ir.FloatType) else 64
+    kind = ir.FunctionType(vector, [vector] * len(operands))
+    function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.v{vector.count}f{bits}")
+    return builder.call(function, operands)
+
+
 @intrinsic
 def fma(typingctx, a, b, c):
-    """a * b + c."""
+    """The sum a * b + c."""
 
     def generate(context, builder, signature, args):
-        return builder.fma(*args)
+        return _call(builder, "fma", _vector(a), *args)
 
     return a(a, b, c), generate
 
@@ -224,14 +232,14 @@ def store_index(typingctx, array, index, vector):
 
 
 def _exp_constants(bits):
-    """Bits of the mantissa, exponent bias, lowest argument, and Taylor coefficients 1/k! that suffice on |r| <= log(2)/2."""
+    """Bits of the mantissa, exponent bias, lowest argument; and the Taylor series that suffices up to log(2) / 2."""
     terms = 8 if bits == 32 else 14
     return (23, 127, -87.0) if bits == 32 else (52, 1023, -708.0), [1 / math.factorial(k) for k in range(terms)]
 
 
 @intrinsic
 def exp(typingctx, x):
-    """exp(x) of each lane for x <= 0; exactly 0 where exp(x) would be subnormal, and at -inf."""
+    """The exponential of each lane for x <= 0; exactly 0 where it would be subnormal, and at -inf."""
 
     def generate(context, builder, signature, args):
         vector, bits = _vector(x), x.dtype.bitwidth
@@ -242,11 +250,7 @@ def exp(typingctx, x):
             return ir.Constant(kind, [value] * kind.count)
 
         def call(name, *operands):
-            suffix = f"v{vector.count}f{bits}"
-            function = cgutils.get_or_insert_function(
-                builder.module, ir.FunctionType(vector, [vector] * len(operands)), f"llvm.{name}.{suffix}"
-            )
-            return builder.call(function, operands)
+            return _call(builder, name, vector, *operands)
 
         enough = builder.fcmp_ordered(">=", args[0], constant(lowest))
         clamped = builder.select(enough, args[0], constant(lowest))

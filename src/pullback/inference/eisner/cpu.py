@@ -1,4 +1,8 @@
-"""Projective dependency trees on the CPU: compiled, several sentences in SIMD lanes, groups of them over threads."""
+"""Projective dependency trees on the CPU: compiled, several sentences in SIMD lanes, groups of them over threads.
+
+Sums over trees run in float32 or float64 as the scores are; sentences whose values leave that range are
+computed again in float64, and those that leave that one too in logarithms (scaling.py says when).
+"""
 
 from __future__ import annotations
 
@@ -7,69 +11,100 @@ import torch
 from torch import Tensor
 
 from pullback.inference import checks
-from pullback.inference.checks import INFEASIBLE, INFINITE, NAN
-from pullback.inference.compile import kernel
-from pullback.inference.eisner import maximum
-from pullback.inference.eisner.packing import lanes_of, pack, pitch_of
-from pullback.inference.lanes import BYTES, aligned
+from pullback.inference.eisner import log_domain, marginal_kernels, maximum, sampling
+from pullback.inference.eisner.batch import Attempt, Batch, widening
 from pullback.inference.threads import spread
+from pullback.inference.trees import from_heads
 
 
 def argmax(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
     batch = Batch(scores, lengths)
     z = torch.empty_like(batch.scores)
-    status = np.zeros(len(batch.order), np.int64)
-    spread(_argmax, *batch.cost(3), batch.array, batch.lengths, batch.order, multiroot, z.numpy(), status)
-    batch.check(status, validate)
+    spread(maximum.argmax, *batch.cost(3), *batch.arrays, multiroot, z.numpy(), batch.status)
+    batch.check(validate)
     return z
 
 
-class Batch:
-    """A batch as the kernels take it: arrays, and the sentences in order of falling length."""
+def log_partition(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
+    def in_lanes(batch: Batch) -> Tensor:
+        log_z = np.empty(len(batch.order))
+        spread(marginal_kernels.log_partition, *batch.cost(3), *batch.arrays, multiroot, log_z, batch.status)
+        return torch.from_numpy(log_z)
 
-    def __init__(self, scores: Tensor, lengths: Tensor) -> None:
-        self.scores = scores.detach().contiguous()
-        self.array = self.scores.numpy()
-        self.lengths = lengths.numpy()
-        n = scores.shape[-1]
-        if len(self.lengths) and (self.lengths.min() < 0 or self.lengths.max() > n):
-            bad = (self.lengths < 0) | (self.lengths > n)
-            checks.raise_for(torch.from_numpy(bad * checks.BAD_LENGTH), lengths, n)
-        self.order = np.argsort(-self.lengths, kind="stable")
-
-    def cost(self, passes: float) -> tuple[int, float]:
-        """Groups of lanes, and about how many operations `passes` half-cubes of the lengths are."""
-        lanes = BYTES // self.array.itemsize
-        return -(-len(self.order) // lanes), passes / 6 * float((self.lengths.astype(float) ** 3).sum())
-
-    def check(self, status: np.ndarray, validate: bool) -> None:
-        if validate and status.any():
-            checks.raise_for(torch.from_numpy(status), torch.from_numpy(self.lengths), self.array.shape[-1])
+    return _wide(Batch(scores, lengths), in_lanes, lambda batch: _in_logs(batch, multiroot)[2], validate)
 
 
-@kernel
-def _argmax(worker, workers, scores, lengths, order, multiroot, z, status):
-    n = scores.shape[-1]
-    lanes = lanes_of(scores)
-    first = worker * lanes
-    if first >= len(order):
-        return
-    largest = lengths[order[first]]
-    packed = aligned(largest * pitch_of(largest) * lanes, scores)
-    work = maximum.workspace(largest, scores)
-    heads = np.empty((lanes, max(largest, 1)), np.int16)
-    lane_lengths, codes, best = aligned(lanes, scores), aligned(lanes, scores), aligned(lanes, scores)
-    bases = np.empty(lanes, np.int64)
-    for group in range(first, len(order), workers * lanes):
-        size = pack(scores, n, order, group, lengths, packed, lane_lengths, bases, codes)
-        maximum.best_heads(packed, size, lane_lengths, multiroot, work, heads, best)
-        for lane in range(min(lanes, len(order) - group)):
-            sentence = order[group + lane]
-            z[sentence] = 0.0
-            if codes[lane] > 0:
-                status[sentence] = INFINITE if codes[lane] == 1 else NAN
-            elif best[lane] == -np.inf:
-                status[sentence] = INFEASIBLE
-            else:
-                for m in range(lengths[sentence]):
-                    z[sentence, heads[lane, m], m] = 1.0
+def marginals(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
+    def in_lanes(batch: Batch) -> Tensor:
+        mu, log_z = torch.empty_like(batch.scores), np.empty(len(batch.order))
+        kernel = marginal_kernels.marginals
+        spread(kernel, *batch.cost(9), *batch.arrays, multiroot, mu.numpy(), log_z, batch.status)
+        return mu
+
+    return _wide(Batch(scores, lengths), in_lanes, lambda batch: _in_logs(batch, multiroot)[0], validate)
+
+
+def marginals_vjp(scores: Tensor, lengths: Tensor, direction: Tensor, multiroot: bool, validate: bool) -> Tensor:
+    def in_lanes(batch: Batch) -> Tensor:
+        out, log_z = torch.empty_like(batch.scores), np.empty(len(batch.order))
+        outputs = _extra(batch), multiroot, out.numpy(), log_z, batch.status
+        spread(marginal_kernels.marginals_vjp, *batch.cost(27), *batch.arrays, *outputs)
+        return out
+
+    batch = Batch(scores, lengths, direction.detach().contiguous())
+    return _wide(batch, in_lanes, lambda part: _in_logs(part, multiroot)[1], validate)
+
+
+def entropy(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
+    """H = log Z - <s, mu>, less each column's largest score first: large scores then do not cancel."""
+    if scores.numel() == 0:
+        return torch.zeros(scores.shape[0], dtype=torch.float64)
+    real = checks.only_words(scores.double(), lengths)
+    top = real.amax(1, keepdim=True)
+    shifted = real - torch.where(torch.isfinite(top), top, 0.0)
+    log_z = log_partition(shifted, lengths, multiroot, validate)
+    mu = marginals(shifted, lengths, multiroot, validate)
+    used = torch.where(mu > 0, shifted, 0.0)
+    return (log_z - (mu * used).sum((1, 2))).clamp_min(0.0)
+
+
+def sample(scores: Tensor, lengths: Tensor, seeds: Tensor, multiroot: bool, validate: bool) -> Tensor:
+    def in_lanes(batch: Batch) -> Tensor:
+        heads = torch.full(batch.scores.shape[:2], -1)
+        outputs = _extra(batch), multiroot, heads.numpy(), batch.status
+        spread(sampling.sample, *batch.cost(3), *batch.arrays, *outputs)
+        return heads
+
+    def in_logs(batch: Batch) -> Tensor:
+        heads = torch.full(batch.scores.shape[:2], -1)
+        array, length, _ = batch.arrays
+        outputs = _extra(batch), multiroot, heads.numpy(), batch.status
+        spread(sampling.sample_in_logs, len(length), np.inf, array, length, *outputs)
+        return heads
+
+    batch = Batch(scores.double(), lengths, seeds)
+    return from_heads(_wide(batch, in_lanes, in_logs, validate), scores.dtype)
+
+
+def _wide(batch: Batch, in_lanes: Attempt, in_logs: Attempt, validate: bool) -> Tensor:
+    """In lanes of the scores' own precision, then of float64, then in logarithms."""
+    attempts = [in_lanes, in_logs] if batch.scores.dtype == torch.float64 else [in_lanes, in_lanes, in_logs]
+    result = widening(batch, attempts)
+    batch.check(validate)
+    return result
+
+
+def _in_logs(batch: Batch, multiroot: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Marginals, their derivative along the batch's direction, and log-partitions."""
+    array, length, _ = batch.arrays
+    mu, slope = torch.empty_like(batch.scores), torch.empty_like(batch.scores)
+    log_z = np.empty(len(length))
+    direction = np.zeros_like(array) if batch.extra is None else _extra(batch)
+    outputs = mu.numpy(), slope.numpy(), log_z, batch.status
+    spread(log_domain.marginals, len(length), np.inf, array, direction, length, multiroot, *outputs)
+    return mu, slope, torch.from_numpy(log_z)
+
+
+def _extra(batch: Batch) -> np.ndarray:
+    assert batch.extra is not None
+    return batch.extra.numpy()

@@ -1,16 +1,46 @@
 """Eisner's algorithm in SIMD lanes: the best projective trees of several sentences at once.
 
-README.md names the items. A chart `complete[i, j]` holds the right item of the span for i < j and the left item below the
-diagonal; `arc[h, m]` the item whose arc goes from h to m. Splits are kept as int16.
+README.md names the items. A chart `complete[i, j]` holds the right item of the span for i < j and the left item below
+the diagonal; `arc[h, m]` the item whose arc goes from h to m. Splits are kept as int16.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference.compile import inner
-from pullback.inference.eisner.packing import lanes_of, pitch_of
+from pullback.inference.checks import INFEASIBLE, INFINITE, NAN
+from pullback.inference.compile import inner, kernel
+from pullback.inference.eisner.packing import lanes_of, pack, pitch_of
 from pullback.inference.lanes import aligned, larger, load, splat, splat_index, store, store_index, where_larger
+
+
+@kernel
+def argmax(worker, workers, scores, lengths, order, multiroot, z, status):
+    """Write the best trees of `[B, n, n]` scores as 0/1 matrices; a status other than OK leaves zeros."""
+    n = scores.shape[-1]
+    lanes = lanes_of(scores)
+    first = worker * lanes
+    if first >= len(order):
+        return
+    largest = lengths[order[first]]
+    packed = aligned(largest * pitch_of(largest) * lanes, scores)
+    work = workspace(largest, scores)
+    heads = np.empty((lanes, max(largest, 1)), np.int16)
+    lane_lengths, codes, best = aligned(lanes, scores), aligned(lanes, scores), aligned(lanes, scores)
+    bases = np.empty(lanes, np.int64)
+    for group in range(first, len(order), workers * lanes):
+        size = pack(scores, n, order, group, lengths, packed, lane_lengths, bases, codes)
+        best_heads(packed, size, lane_lengths, multiroot, work, heads, best)
+        for lane in range(min(lanes, len(order) - group)):
+            sentence = order[group + lane]
+            z[sentence] = 0.0
+            if codes[lane] > 0:
+                status[sentence] = INFINITE if codes[lane] == 1 else NAN
+            elif best[lane] == -np.inf:
+                status[sentence] = INFEASIBLE
+            else:
+                for m in range(lengths[sentence]):
+                    z[sentence, heads[lane, m], m] = 1.0
 
 
 @inner
@@ -20,7 +50,7 @@ def workspace(n, like):
     square = n * pitch_of(n) * lanes
     splits = np.empty((3, max(square, 1)), np.int16)
     root_splits = np.empty((2, (n + 1) * lanes), np.int16)
-    stack = np.empty((2 * n + 2, 3), np.int64)
+    stack = np.empty((2 * n + 4, 2), np.int64)  # a word heads at most one item a side
     complete, arc = aligned(square, like), aligned(square, like)
     return complete, arc, aligned((2 * n + 2) * lanes, like), splits, root_splits, stack
 
@@ -125,7 +155,7 @@ def _root(scores, n, lanes, multiroot, complete, root, splits):
 
 @inner
 def _trace(length, pitch, lanes, lane, splits, root_splits, stack, heads):
-    """Follow the splits of one lane; an entry of the stack is (row, column) of a complete item, right if row < column."""
+    """Follow the splits of one lane; the stack holds (row, column) of complete items, right ones if row < column."""
     top = 0
     j = length
     while j > 0:

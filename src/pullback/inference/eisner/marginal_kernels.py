@@ -1,0 +1,194 @@
+"""The kernels of log-partition, marginals and their derivative, in lanes of one floating-point range."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pullback.inference.checks import INFINITE, NAN, OK
+from pullback.inference.compile import inner, kernel
+from pullback.inference.eisner.batch import OUT_OF_RANGE
+from pullback.inference.eisner.packing import lanes_of, pack, pitch_of
+from pullback.inference.eisner.scaling import limit_of, to_weights
+from pullback.inference.eisner.sweeps import inside, inside_root, outside, outside_root
+from pullback.inference.lanes import aligned, gather, larger, load, splat, store, where_larger
+
+
+@inner
+def charts_for(count, n, like):
+    """`count` charts of n words, and four lines of n + 1 vectors."""
+    lanes = lanes_of(like)
+    square, line = n * pitch_of(n) * lanes, (n + 1) * lanes
+    return aligned(count * square, like).reshape(count, square), aligned(4 * line, like).reshape(4, line)
+
+
+@inner
+def lane_scratch(like):
+    """What a group needs for each lane: lengths, codes and a line of the dtype; scale and factor; bases."""
+    lanes = lanes_of(like)
+    floats = [aligned(lanes, like) for _ in range(3)]
+    return floats[0], floats[1], floats[2], np.empty(lanes), np.empty(lanes), np.empty(lanes, np.int64)
+
+
+@inner
+def _finish(group, order, codes, line, lane_lengths, log_scale, prefix, limit, log_z, status):
+    """Write each lane's log-partition and status; `line` holds the largest value of each lane."""
+    lanes = lanes_of(codes)
+    for lane in range(min(lanes, len(order) - group)):
+        sentence = order[group + lane]
+        z = prefix[int(lane_lengths[lane]) * lanes + lane]
+        log_z[sentence] = np.nan
+        if codes[lane] > 0:
+            status[sentence] = INFINITE if codes[lane] == 1 else NAN
+        elif line[lane] <= limit and z >= 1 / limit:
+            status[sentence] = OK
+            log_z[sentence] = log_scale[lane] + math.log(z)
+        else:
+            status[sentence] = OUT_OF_RANGE
+
+
+@inner
+def _seed(lane_lengths, n, prefix, out_prefix):
+    """1/Z at each sentence's end, zero elsewhere."""
+    lanes = lanes_of(prefix)
+    out_prefix[: (n + 1) * lanes] = 0.0
+    for lane in range(lanes):
+        end = int(lane_lengths[lane]) * lanes + lane
+        out_prefix[end] = 1 / prefix[end]
+
+
+@inner
+def _unpack(chart, group, order, lengths, size, scale, out):
+    """Write each lane of a chart to its sentence, times the lane's scale, and zeros to the padding."""
+    lanes = lanes_of(chart)
+    pitch = pitch_of(size)
+    n = out.shape[-1]
+    filled = min(lanes, len(order) - group)
+    for h in range(size):  # the outermost loop: a row of the chart stays in the first cache for all lanes
+        for lane in range(filled):
+            sentence = order[group + lane]
+            length = lengths[sentence] if h < lengths[sentence] else 0
+            for m in range(length):
+                out[sentence, h, m] = chart[(h * pitch + m) * lanes + lane] * scale[lane]
+            out[sentence, h, length:n] = 0.0
+    for lane in range(filled):
+        out[order[group + lane], size:n] = 0.0
+
+
+@kernel
+def log_partition(worker, workers, scores, lengths, order, multiroot, log_z, status):
+    lanes = lanes_of(scores)
+    first = worker * lanes
+    if first >= len(order):
+        return
+    charts, lines = charts_for(3, lengths[order[first]], scores)
+    weights, complete, arc = charts[0], charts[1], charts[2]
+    prefix, root_arc = lines[0], lines[1]
+    lane_lengths, codes, line, log_scale, factor, bases = lane_scratch(scores)
+    for group in range(first, len(order), workers * lanes):
+        n = pack(scores, scores.shape[-1], order, group, lengths, weights, lane_lengths, bases, codes)
+        to_weights(weights, n, log_scale, line, factor)
+        peak = inside(weights, n, lanes, complete, arc, splat(scores, 0.0))
+        peak = inside_root(weights, n, lanes, multiroot, complete, prefix, root_arc, peak)
+        store(line, 0, peak)
+        _finish(group, order, codes, line, lane_lengths, log_scale, prefix, limit_of(scores), log_z, status)
+
+
+@kernel
+def marginals(worker, workers, scores, lengths, order, multiroot, mu, log_z, status):
+    lanes = lanes_of(scores)
+    first = worker * lanes
+    if first >= len(order):
+        return
+    charts, lines = charts_for(6, lengths[order[first]], scores)
+    weights, complete, arc, out_complete, out_between, result = (
+        charts[0], charts[1], charts[2], charts[3], charts[4], charts[5],
+    )  # fmt: skip
+    prefix, root_arc, out_prefix, out_starts = lines[0], lines[1], lines[2], lines[3]
+    lane_lengths, codes, line, log_scale, factor, bases = lane_scratch(scores)
+    for group in range(first, len(order), workers * lanes):
+        n = pack(scores, scores.shape[-1], order, group, lengths, weights, lane_lengths, bases, codes)
+        to_weights(weights, n, log_scale, line, factor)
+        peak = inside(weights, n, lanes, complete, arc, splat(scores, 0.0))
+        peak = inside_root(weights, n, lanes, multiroot, complete, prefix, root_arc, peak)
+        _seed(lane_lengths, n, prefix, out_prefix)
+        peak = outside_root(
+            weights, n, lanes, multiroot, complete, root_arc, out_prefix, out_starts, result, peak
+        )  # fmt: skip
+        peak = outside(
+            weights, n, lanes, multiroot, complete, arc, prefix, root_arc,
+            out_prefix, out_starts, out_complete, out_between, result, peak,
+        )  # fmt: skip
+        store(line, 0, peak)
+        _finish(group, order, codes, line, lane_lengths, log_scale, prefix, limit_of(scores), log_z, status)
+        factor[:] = 1.0
+        _unpack(result, group, order, lengths, n, factor, mu)
+
+
+@kernel
+def marginals_vjp(worker, workers, scores, lengths, order, direction, multiroot, out, log_z, status):
+    lanes = lanes_of(scores)
+    first = worker * lanes
+    if first >= len(order):
+        return
+    charts, lines = charts_for(6, lengths[order[first]], scores)
+    slopes, slope_lines = charts_for(6, lengths[order[first]], scores)
+    weights, complete, arc = (charts[0], slopes[0]), (charts[1], slopes[1]), (charts[2], slopes[2])
+    out_complete, out_between, result = (charts[3], slopes[3]), (charts[4], slopes[4]), (charts[5], slopes[5])
+    prefix, root_arc = (lines[0], slope_lines[0]), (lines[1], slope_lines[1])
+    out_prefix, out_starts = (lines[2], slope_lines[2]), (lines[3], slope_lines[3])
+    lane_lengths, codes, line, log_scale, factor, bases = lane_scratch(scores)
+    for group in range(first, len(order), workers * lanes):
+        n = pack(scores, scores.shape[-1], order, group, lengths, weights[0], lane_lengths, bases, codes)
+        to_weights(weights[0], n, log_scale, line, factor)
+        _pack_direction(direction, n, bases, weights[0], weights[1], line, factor)
+        peak = inside(weights, n, lanes, complete, arc, splat(scores, 0.0))
+        peak = inside_root(weights, n, lanes, multiroot, complete, prefix, root_arc, peak)
+        _seed(lane_lengths, n, prefix[0], out_prefix[0])
+        _seed_slope(lane_lengths, n, prefix[1], out_prefix[0], out_prefix[1])
+        peak = outside_root(
+            weights, n, lanes, multiroot, complete, root_arc, out_prefix, out_starts, result, peak
+        )  # fmt: skip
+        peak = outside(
+            weights, n, lanes, multiroot, complete, arc, prefix, root_arc,
+            out_prefix, out_starts, out_complete, out_between, result, peak,
+        )  # fmt: skip
+        store(line, 0, peak)
+        _finish(group, order, codes, line, lane_lengths, log_scale, prefix[0], limit_of(scores), log_z, status)
+        _unpack(result[1], group, order, lengths, n, factor, out)
+
+
+@inner
+def _pack_direction(direction, n, bases, weights, slopes, line, factor):
+    """Write the slopes of the weights, w * v, with each lane's v divided by its largest entry, kept in `factor`."""
+    lanes = lanes_of(weights)
+    row = pitch_of(n) * lanes
+    full = direction.shape[-1]
+    flat = direction.reshape(-1)
+    zero = splat(weights, 0.0)
+    top = zero
+    for h in range(n):
+        for m in range(n):
+            used = load(weights, h * row + m * lanes)
+            v = where_larger(used, zero, gather(flat, bases, h * full + m), zero)
+            top = larger(zero - v, larger(v, top))
+            store(slopes, h * row + m * lanes, v)
+    top = where_larger(top, zero, top, splat(weights, 1.0))
+    store(line, 0, top)
+    for lane in range(lanes):
+        factor[lane] = line[lane]
+    for h in range(n):
+        for m in range(n):
+            at = h * row + m * lanes
+            store(slopes, at, load(slopes, at) / top * load(weights, at))
+
+
+@inner
+def _seed_slope(lane_lengths, n, prefix_slope, out_prefix, out_slope):
+    """The derivative of 1/Z is -Z'/Z^2."""
+    lanes = lanes_of(out_prefix)
+    out_slope[: (n + 1) * lanes] = 0.0
+    for lane in range(lanes):
+        end = int(lane_lengths[lane]) * lanes + lane
+        out_slope[end] = -prefix_slope[end] * out_prefix[end] * out_prefix[end]
