@@ -135,3 +135,10 @@ def test_without_checks_a_garbled_sentence_does_not_spoil_its_neighbours(tree, o
     expected = operation(structure, scores)
     scores[1, 0, 1] = torch.nan
     assert torch.equal(operation(structure, scores)[[0, 2]], expected[[0, 2]])
+
+
+def test_values_are_checked_on_the_cpu_by_default():
+    scores = torch.full((2, 3, 3), torch.nan)
+    for structure in (pb.Categorical(), pb.DependencyTree()):
+        with pytest.raises(ValueError, match="contains NaN"):
+            structure.argmax(scores)
