@@ -85,6 +85,7 @@ class ReplicaGroup(Trainer):
             "adam_square": self._adam.square.cpu(),
             "loss": self._loss.cpu(),
             "evaluations": list(self._evaluations),
+            "decoder_calls": self.decoder_calls,
             "estimator": self._estimator.state_dict() if self._estimator else {},
         }
 
@@ -97,6 +98,7 @@ class ReplicaGroup(Trainer):
         self._adam.square.copy_(state["adam_square"])
         self._loss.copy_(state["loss"])
         self._evaluations = list(state["evaluations"])
+        self.decoder_calls = state["decoder_calls"]
         if self._estimator:
             self._estimator.load_state_dict(state["estimator"])
 
@@ -161,9 +163,9 @@ class ReplicaGroup(Trainer):
         else:
             z = self._estimator.predict(self._structure, outputs.scores)
             clusters = self._estimator.predict(self._structure, outputs.scores, argmax=True)
-        right = (outputs.logits(z) > 0) == (self._spread(examples.y) > 0)
+        right = (outputs.logits(z).view(self.replicas, -1) > 0) == (self._spread(examples.y) > 0)
         counts = self._spread(examples.z).mT @ clusters.view(self.replicas, -1, clusters.shape[-1])
-        accuracy = right.view(self.replicas, -1).double().mean(1)
+        accuracy = right.double().mean(1)
         return 100 * torch.stack([accuracy, v_measure(counts)], 1)
 
     def _given(self, examples: Examples) -> Tensor:
