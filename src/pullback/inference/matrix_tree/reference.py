@@ -21,7 +21,8 @@ def log_partition(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bo
 
 def marginals(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
     log_partition(scores, lengths, multiroot, validate)
-    return _marginals(_safe(scores, lengths, validate), lengths, multiroot).to(scores.dtype)
+    mu = _marginals(_safe(scores, lengths, validate), lengths, multiroot)
+    return mu.clamp(0.0, 1.0).to(scores.dtype)
 
 
 def marginals_vjp(scores: Tensor, lengths: Tensor, direction: Tensor, multiroot: bool, validate: bool) -> Tensor:
@@ -33,7 +34,7 @@ def marginals_vjp(scores: Tensor, lengths: Tensor, direction: Tensor, multiroot:
 def entropy(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
     log_z = log_partition(scores, lengths, multiroot, validate)
     safe = _safe(scores, lengths, validate)
-    return log_z - (_marginals(safe, lengths, multiroot) * safe).sum((1, 2))
+    return (log_z - (_marginals(safe, lengths, multiroot) * safe).sum((1, 2))).clamp_min(0.0)
 
 
 def sample(scores: Tensor, lengths: Tensor, seeds: Tensor, multiroot: bool, validate: bool) -> Tensor:

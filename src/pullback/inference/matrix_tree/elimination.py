@@ -1,0 +1,166 @@
+"""State elimination and its reverse over lanes of weights, for plain and for dual numbers. README.md has the maths.
+
+A chart holds one vector for each arc: row h and column m for the arc from h to m, the row after the last word for the
+root, `pitch` vectors from one row to the next. Words are eliminated from the last to the first.
+"""
+
+from __future__ import annotations
+
+from numba.extending import overload
+
+from pullback.inference.compile import inline, inner
+from pullback.inference.eisner.numbers import at, constant, plus, put, times, times_plus, value_of
+from pullback.inference.lanes import Lanes, where_larger
+
+TINY = 1e-200  # weights and products of weights below this leave the range in which the sweeps can work
+
+
+@inner
+def eliminate(weights, size, pitch, lanes, multiroot, sums):
+    """Eliminate all words, in place; what is left of a word's row and column is what they held when its turn came.
+
+    Args:
+        weights: the chart of weights, zero for forbidden arcs.
+        size: the number of words.
+        pitch: vectors from one row to the next.
+        lanes: numbers in a vector.
+        multiroot: whether the root may have several children.
+        sums: to write for each word, the sum S_k of the weights into it: Z is their product.
+
+    Returns:
+        The smallest product of two weights in each lane: the sums are right where it is at least TINY.
+    """
+    row = pitch * lanes
+    root = size * row
+    one, zero = constant(weights, 1.0), constant(weights, 0.0)
+    least = value_of(one)
+    for k in range(size - 1, -1, -1):
+        column, own = k * lanes, k * row
+        total = at(weights, root + column) if multiroot or k == 0 else zero
+        smallest = value_of(one)
+        for h in range(k):
+            weight = at(weights, h * row + column)
+            smallest = _smaller_positive(value_of(weight), smallest)
+            total = plus(total, weight)
+        put(sums, column, total)
+        inverse = _reciprocal(total, one)
+        smallest = _smaller_positive(value_of(at(weights, root + column)), smallest) * value_of(inverse)
+        thinnest = value_of(one)
+        for m in range(k):
+            thinnest = _smaller_positive(value_of(at(weights, own + m * lanes)), thinnest)
+        least = _smaller(least, _smaller(smallest * thinnest, value_of(total)))
+        for h in range(k):
+            _add_paths(weights, h * row, own, column, k, lanes, inverse)
+        _add_paths(weights, root, own, column, k, lanes, inverse)
+    return least
+
+
+@inline
+def _add_paths(weights, row, own, column, k, lanes, inverse):
+    """Add the paths h -> k -> m to the arcs h -> m of one row."""
+    share = times(at(weights, row + column), inverse)
+    for m in range(0, k * lanes, lanes):
+        put(weights, row + m, times_plus(share, at(weights, own + m), at(weights, row + m)))
+
+
+@inner
+def differentiate(weights, adjoints, size, pitch, lanes, multiroot, sums, gains, uses):
+    """The derivatives of log Z in all weights, and the marginals, from the last eliminated word back to the first.
+
+    Args:
+        weights: the chart that `eliminate` left; becomes the chart of marginals.
+        adjoints: the chart of the weights before `eliminate`, zero on the diagonal; becomes the derivatives.
+        size: the number of words.
+        pitch: vectors from one row to the next.
+        lanes: numbers in a vector.
+        multiroot: whether the root may have several children.
+        sums: from `eliminate`.
+        gains: scratch, a vector for each word.
+        uses: scratch, a vector for each word and the root.
+    """
+    row = pitch * lanes
+    root = size * row
+    one, minus_one, zero = constant(weights, 1.0), constant(weights, -1.0), constant(weights, 0.0)
+    for k in range(size):
+        column, own = k * lanes, k * row
+        inverse = _reciprocal(at(sums, column), one)
+        for m in range(0, column, lanes):
+            put(gains, m, zero)
+        for h in range(k):
+            _collect(weights, adjoints, h * row, own, column, lanes, inverse, gains, uses, h * lanes)
+        _collect(weights, adjoints, root, own, column, lanes, inverse, gains, uses, size * lanes)
+        rest = one
+        for m in range(0, column, lanes):
+            gain = at(gains, m)
+            rest = times_plus(times(minus_one, at(weights, own + m)), gain, rest)
+            _settle(weights, adjoints, own + m, gain)
+        for h in range(k):
+            slot = h * row + column
+            adjoint = times(plus(rest, at(uses, h * lanes)), inverse)
+            _settle(weights, adjoints, slot, _where_positive(at(weights, slot), adjoint, zero))
+        slot = root + column
+        own_share = rest if multiroot or k == 0 else zero
+        adjoint = times(plus(own_share, at(uses, size * lanes)), inverse)
+        _settle(weights, adjoints, slot, _where_positive(at(weights, slot), adjoint, zero))
+
+
+@inline
+def _collect(weights, adjoints, row, own, column, lanes, inverse, gains, uses, h):
+    """What the arcs h -> m pass on to k -> m (gains) and to h -> k (uses): they contain the paths h -> k -> m."""
+    share = times(at(weights, row + column), inverse)
+    use = constant(weights, 0.0)
+    for m in range(0, column, lanes):
+        adjoint = at(adjoints, row + m)
+        put(gains, m, times_plus(adjoint, share, at(gains, m)))
+        use = times_plus(adjoint, at(weights, own + m), use)
+    put(uses, h, use)
+
+
+@inline
+def _settle(weights, adjoints, slot, adjoint):
+    put(weights, slot, times(at(adjoints, slot), adjoint))
+    put(adjoints, slot, adjoint)
+
+
+@inline
+def _smaller(a, b):
+    """The smaller of each pair; a where one is NaN."""
+    return where_larger(a, b, b, a)
+
+
+@inline
+def _smaller_positive(a, b):
+    """The smaller of each pair, but b where a is zero."""
+    return where_larger(a, a - a, _smaller(a, b), b)
+
+
+def _reciprocal(a, one):
+    """One over a."""
+
+
+@overload(_reciprocal, inline="always")
+def _reciprocal_of(a, one):
+    if isinstance(a, Lanes):
+        return lambda a, one: one / a
+
+    def dual(a, one):
+        inverse = one[0] / a[0]
+        return inverse, one[1] - a[1] * inverse * inverse
+
+    return dual
+
+
+def _where_positive(condition, a, otherwise):
+    """The number a where the condition's value is positive."""
+
+
+@overload(_where_positive, inline="always")
+def _select(condition, a, otherwise):
+    if isinstance(a, Lanes):
+        return lambda condition, a, otherwise: where_larger(condition, otherwise, a, otherwise)
+
+    def dual(condition, a, otherwise):
+        zero = otherwise[0]
+        return where_larger(condition[0], zero, a[0], zero), where_larger(condition[0], zero, a[1], zero)
+
+    return dual

@@ -1,0 +1,181 @@
+"""The entry points: groups of sentences in lanes of float64; sentences out of their range alone, in logs."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pullback.inference.checks import INFINITE, NAN, OK
+from pullback.inference.compile import inner, kernel
+from pullback.inference.lanes import BYTES, aligned, gather, load, splat, store, where_larger
+from pullback.inference.matrix_tree import logs
+from pullback.inference.matrix_tree.elimination import TINY, differentiate, eliminate
+from pullback.inference.matrix_tree.scaling import place, read_tangents, read_weights
+
+LANES = BYTES // 8
+_FAR = 300.0  # a score this far below the best of its column has a weight of 1e-130, well inside the range
+_IN_LOGS = -1
+
+
+class Group(NamedTuple):
+    """What is known of each lane: where its scores begin, its length, trouble, and the guards of the range."""
+
+    bases: Any
+    lengths: Any
+    codes: Any
+    spread: Any
+    least: Any
+
+
+@kernel
+def expectations(worker, workers, scores, lengths, order, multiroot, mu, log_z, entropy, status):
+    """Marginals, log Z and entropy of every sentence; what has an empty array is not computed."""
+    n = scores.shape[-1]
+    first = worker * LANES
+    if first >= len(order):
+        return
+    largest = lengths[order[first]]
+    group = _group()
+    weights, adjoints = _chart(largest), _chart(largest)
+    shifts, sums, gains, uses = _line(largest), _line(largest), _line(largest), _line(largest)
+    flat, nothing, scratch = scores.reshape(-1), np.zeros((n, n)), np.empty((2, n, n))
+    for start in range(first, len(order), workers * LANES):
+        size = lengths[order[start]]
+        pitch = _pitch(size)
+        place(order, start, lengths, n * n, group.bases, group.lengths)
+        _read(flat, n, size, group, multiroot, weights, shifts)
+        adjoints[:] = weights
+        store(group.least, 0, eliminate(weights, size, pitch, LANES, multiroot, sums))
+        if mu.size > 0 or entropy.size > 0:
+            differentiate(weights, adjoints, size, pitch, LANES, multiroot, sums, gains, uses)
+        if entropy.size > 0:
+            store(uses, 0, _mean_score(flat, n, size, pitch, group, weights, shifts))
+        for lane in range(min(LANES, len(order) - start)):
+            b = order[start + lane]
+            status[b] = _verdict(group, lane)
+            if status[b] == OK:
+                log_s = _sum_of_logs(size, lane, sums)
+                if log_z.size > 0:
+                    log_z[b] = log_s + _sum(size + 1, lane, shifts)
+                if entropy.size > 0:
+                    entropy[b] = max(log_s - uses[lane], 0.0)
+                if mu.size > 0:
+                    _write(size, pitch, lane, weights, lengths[b], mu[b], 0.0, 1.0)
+            elif status[b] == _IN_LOGS:
+                one = mu[b] if mu.size > 0 else scratch[0]
+                status[b], total, h = logs.solve(scores[b], nothing, lengths[b], multiroot, one, scratch[1])
+                if log_z.size > 0:
+                    log_z[b] = total
+                if entropy.size > 0:
+                    entropy[b] = h
+
+
+@kernel
+def products(worker, workers, scores, lengths, order, direction, multiroot, product, status):
+    """The derivative of every sentence's marginals along a direction: J v, and v J, for J is symmetric."""
+    n = scores.shape[-1]
+    first = worker * LANES
+    if first >= len(order):
+        return
+    largest = lengths[order[first]]
+    group = _group()
+    weights, adjoints = (_chart(largest), _chart(largest)), (_chart(largest), _chart(largest))
+    sums, gains = (_line(largest), _line(largest)), (_line(largest), _line(largest))
+    uses, shifts = (_line(largest), _line(largest)), _line(largest)
+    flat, flat_direction, scratch = scores.reshape(-1), direction.reshape(-1), np.empty((n, n))
+    for start in range(first, len(order), workers * LANES):
+        size = lengths[order[start]]
+        pitch = _pitch(size)
+        place(order, start, lengths, n * n, group.bases, group.lengths)
+        _read(flat, n, size, group, multiroot, weights[0], shifts)
+        read_tangents(flat_direction, n, size, pitch, group.bases, group.lengths, multiroot, *weights)
+        adjoints[0][:] = weights[0]
+        adjoints[1][:] = weights[1]
+        store(group.least, 0, eliminate(weights, size, pitch, LANES, multiroot, sums))
+        differentiate(weights, adjoints, size, pitch, LANES, multiroot, sums, gains, uses)
+        for lane in range(min(LANES, len(order) - start)):
+            b = order[start + lane]
+            status[b] = _verdict(group, lane)
+            if status[b] == OK:
+                _write(size, pitch, lane, weights[1], lengths[b], product[b], -np.inf, np.inf)
+            elif status[b] == _IN_LOGS:
+                status[b], _, _ = logs.solve(scores[b], direction[b], lengths[b], multiroot, scratch, product[b])
+
+
+@inner
+def _group():
+    return Group(np.empty(LANES, np.int64), _line(0), _line(0), _line(0), _line(0))
+
+
+@inner
+def _pitch(size):
+    """Vectors from one row of a chart to the next: odd, so that a column does not fall into few sets of the cache."""
+    return size + 1 - size % 2
+
+
+@inner
+def _chart(size):
+    return aligned((size + 1) * _pitch(size) * LANES, np.empty(0, np.float64))
+
+
+@inner
+def _line(size):
+    """A vector for each word and one for the root."""
+    return aligned((size + 1) * LANES, np.empty(0, np.float64))
+
+
+@inner
+def _read(flat, n, size, group, multiroot, weights, shifts):
+    spread = read_weights(
+        flat, n, size, _pitch(size), group.bases, group.lengths, multiroot, weights, shifts, group.codes
+    )
+    store(group.spread, 0, spread)
+
+
+@inner
+def _verdict(group, lane):
+    if group.codes[lane] > 0:
+        return INFINITE if group.codes[lane] == 1 else NAN
+    return OK if group.spread[lane] <= _FAR and group.least[lane] >= TINY else _IN_LOGS
+
+
+@inner
+def _mean_score(flat, n, size, pitch, group, marginals, shifts):
+    """The mean of the shifted scores, <mu, s>, in each lane."""
+    zero = splat(shifts, 0.0)
+    long = load(group.lengths, 0)
+    total = zero
+    for h in range(size):
+        for m in range(size):
+            row = size if h == m else h
+            x = gather(flat, group.bases, h * n + m) - load(shifts, m * LANES)
+            x = x - load(shifts, size * LANES) if h == m else x
+            p = where_larger(long, splat(shifts, max(h, m)), load(marginals, (row * pitch + m) * LANES), zero)
+            total = total + where_larger(p, zero, p * x, zero)
+    return total
+
+
+@inner
+def _sum(count, lane, line):
+    total = 0.0
+    for k in range(count):
+        total += line[k * LANES + lane]
+    return total
+
+
+@inner
+def _sum_of_logs(count, lane, line):
+    total = 0.0
+    for k in range(count):
+        total += np.log(line[k * LANES + lane])
+    return total
+
+
+@inner
+def _write(size, pitch, lane, chart, length, out, low, high):
+    """Copy a lane of a chart to a packed matrix, between bounds."""
+    for h in range(length):
+        for m in range(length):
+            row = size if h == m else h
+            out[h, m] = min(max(chart[(row * pitch + m) * LANES + lane], low), high)
