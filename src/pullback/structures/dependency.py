@@ -158,7 +158,8 @@ class DependencyTree(Structure):
         if scores.dim() < 2 or scores.shape[-1] != scores.shape[-2]:
             raise ValueError(f"scores has shape {list(scores.shape)}; a DependencyTree needs [..., n, n]")
         batch, n, dtype = scores.shape[:-2], scores.shape[-1], result_dtype(scores)
-        s = working(scores).reshape(batch.numel(), n, n)
+        s = working(scores)
+        s = s if len(batch) == 1 else s.reshape(batch.numel(), n, n)
         if self.lengths is None:
             lengths = torch.full((s.shape[0],), n, dtype=torch.long, device=s.device)
         else:
@@ -170,7 +171,8 @@ class DependencyTree(Structure):
             lengths = self.lengths.to(s.device, torch.long).reshape(-1)
 
         def restore(result: Tensor) -> Tensor:
-            return result.to(dtype).reshape(batch + result.shape[1:])
+            result = result if result.dtype == dtype else result.to(dtype)
+            return result if len(batch) == 1 else result.reshape(*batch, *result.shape[1:])
 
         return s, lengths, restore
 

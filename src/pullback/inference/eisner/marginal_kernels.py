@@ -101,10 +101,8 @@ def marginals(worker, workers, scores, lengths, order, multiroot, mu, log_z, sta
     first = worker * lanes
     if first >= len(order):
         return
-    charts, lines = charts_for(6, lengths[order[first]], scores)
-    weights, complete, arc, out_complete, out_between, result = (
-        charts[0], charts[1], charts[2], charts[3], charts[4], charts[5],
-    )  # fmt: skip
+    charts, lines = charts_for(5, lengths[order[first]], scores)
+    weights, complete, arc, out_complete, out_between = charts[0], charts[1], charts[2], charts[3], charts[4]
     prefix, root_arc, out_prefix, out_starts = lines[0], lines[1], lines[2], lines[3]
     lane_lengths, codes, line, log_scale, factor, bases = lane_scratch(scores)
     for group in range(first, len(order), workers * lanes):
@@ -113,17 +111,15 @@ def marginals(worker, workers, scores, lengths, order, multiroot, mu, log_z, sta
         peak = inside(weights, n, lanes, complete, arc, splat(scores, 0.0))
         peak = inside_root(weights, n, lanes, multiroot, complete, prefix, root_arc, peak)
         _seed(lane_lengths, n, prefix, out_prefix)
-        peak = outside_root(
-            weights, n, lanes, multiroot, complete, root_arc, out_prefix, out_starts, result, peak
-        )  # fmt: skip
+        peak = outside_root(weights, n, lanes, multiroot, complete, root_arc, out_prefix, out_starts, peak)
         peak = outside(
             weights, n, lanes, multiroot, complete, arc, prefix, root_arc,
-            out_prefix, out_starts, out_complete, out_between, result, peak,
+            out_prefix, out_starts, out_complete, out_between, peak,
         )  # fmt: skip
         store(line, 0, peak)
         _finish(group, order, codes, line, lane_lengths, log_scale, prefix, limit_of(scores), log_z, status)
         factor[:] = 1.0
-        _unpack(result, group, order, lengths, n, factor, mu)
+        _unpack(weights, group, order, lengths, n, factor, mu)
 
 
 @kernel
@@ -132,10 +128,10 @@ def marginals_vjp(worker, workers, scores, lengths, order, direction, multiroot,
     first = worker * lanes
     if first >= len(order):
         return
-    charts, lines = charts_for(6, lengths[order[first]], scores)
-    slopes, slope_lines = charts_for(6, lengths[order[first]], scores)
+    charts, lines = charts_for(5, lengths[order[first]], scores)
+    slopes, slope_lines = charts_for(5, lengths[order[first]], scores)
     weights, complete, arc = (charts[0], slopes[0]), (charts[1], slopes[1]), (charts[2], slopes[2])
-    out_complete, out_between, result = (charts[3], slopes[3]), (charts[4], slopes[4]), (charts[5], slopes[5])
+    out_complete, out_between = (charts[3], slopes[3]), (charts[4], slopes[4])
     prefix, root_arc = (lines[0], slope_lines[0]), (lines[1], slope_lines[1])
     out_prefix, out_starts = (lines[2], slope_lines[2]), (lines[3], slope_lines[3])
     lane_lengths, codes, line, log_scale, factor, bases = lane_scratch(scores)
@@ -147,16 +143,14 @@ def marginals_vjp(worker, workers, scores, lengths, order, direction, multiroot,
         peak = inside_root(weights, n, lanes, multiroot, complete, prefix, root_arc, peak)
         _seed(lane_lengths, n, prefix[0], out_prefix[0])
         _seed_slope(lane_lengths, n, prefix[1], out_prefix[0], out_prefix[1])
-        peak = outside_root(
-            weights, n, lanes, multiroot, complete, root_arc, out_prefix, out_starts, result, peak
-        )  # fmt: skip
+        peak = outside_root(weights, n, lanes, multiroot, complete, root_arc, out_prefix, out_starts, peak)
         peak = outside(
             weights, n, lanes, multiroot, complete, arc, prefix, root_arc,
-            out_prefix, out_starts, out_complete, out_between, result, peak,
+            out_prefix, out_starts, out_complete, out_between, peak,
         )  # fmt: skip
         store(line, 0, peak)
         _finish(group, order, codes, line, lane_lengths, log_scale, prefix[0], limit_of(scores), log_z, status)
-        _unpack(result[1], group, order, lengths, n, factor, out)
+        _unpack(weights[1], group, order, lengths, n, factor, out)
 
 
 @inner

@@ -77,14 +77,17 @@ def inside_root(weights, n, lanes, multiroot, complete, prefix, root_arc, peak):
 
 
 @inner
-def outside_root(weights, n, lanes, multiroot, complete, root_arc, out_prefix, out_starts, marginals, peak):
-    """Reverse of `inside_root`: `out_prefix` holds the seeds (1/Z at each sentence's end) and is completed here."""
+def outside_root(weights, n, lanes, multiroot, complete, root_arc, out_prefix, out_starts, peak):
+    """Reverse of `inside_root`: `out_prefix` holds the seeds (1/Z at each sentence's end) and is completed here.
+
+    Marginals replace the weights of root arcs.
+    """
     row = pitch_of(n) * lanes
     for r in range(n - 1, -1, -1):
         rr = r * row + r * lanes
         out_arc = dot(out_prefix, (r + 1) * lanes, lanes, complete, rr, lanes, n - r, constant(weights, 0.0))
-        put(marginals, rr, times(out_arc, at(root_arc, r * lanes)))
         out = times(out_arc, at(weights, rr))
+        put(weights, rr, times(out_arc, at(root_arc, r * lanes)))
         put(out_starts, r * lanes, out)
         if multiroot:
             for i in range(r + 1):
@@ -97,10 +100,11 @@ def outside_root(weights, n, lanes, multiroot, complete, root_arc, out_prefix, o
 @inner
 def outside(
     weights, n, lanes, multiroot, complete, arc, prefix, root_arc,
-    out_prefix, out_starts, out_complete, out_between, marginals, peak,
+    out_prefix, out_starts, out_complete, out_between, peak,
 ):  # fmt: skip
     """Reverse of `inside`: from wide spans to narrow ones, each outside value a sum over the item's uses.
 
+    Marginals replace the weights, each of which is used once and then no more: the charts must fit the cache.
     The right item (i, j) ends the prefix j + 1, stands left of a gap in (i, j'), or is the right part of (i', j);
     the left item follows the prefix i, stands right of a gap in (i', j), or is the left part of (i, j');
     for i' < i and j' > j.
@@ -129,9 +133,9 @@ def outside(
             put(out_complete, ji, left)
             # an arc's own span is the first of its uses
             right_arc, left_arc = plus(right_arc, right), plus(left_arc, left)
-            put(marginals, ij, times(right_arc, at(arc, ij)))
-            put(marginals, ji, times(left_arc, at(arc, ji)))
             between = plus(times(right_arc, at(weights, ij)), times(left_arc, at(weights, ji)))
             put(out_between, ij, between)
+            put(weights, ij, times(right_arc, at(arc, ij)))
+            put(weights, ji, times(left_arc, at(arc, ji)))
             peak = larger(value_of(right_arc), larger(value_of(left_arc), larger(value_of(between), peak)))
     return peak
