@@ -2,7 +2,7 @@
 
 Marginals and their derivative along a direction, together. A weight is kept as its log and the slope of that log; an
 adjoint as the marginal probability of its arc in the graph of the moment when one of the arc's words is eliminated.
-These stay bounded where weights and adjoints would not. Rows are heads, the root after the last word; columns modifiers.
+These stay bounded where weights and adjoints would not. Rows are heads, the root after the last word.
 """
 
 from __future__ import annotations

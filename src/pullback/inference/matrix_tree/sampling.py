@@ -1,0 +1,136 @@
+"""Wilson's algorithm: a random tree from loop-erased random walks.
+
+From each word that is not yet in the tree, walk from word to head, the head h of m with a probability proportional to
+w_hm, until the tree or the root is reached; then every word on the way gets the head it was last left for. With a
+single root, draw its child first, from the marginals, and walk towards that.
+
+The number of steps says nothing about the tree that comes out (Propp and Wilson, 1998), so that when it exceeds a
+budget another exact sampler can take over without bias.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pullback.inference.checks import INFINITE, NAN, OK
+from pullback.inference.compile import inner, kernel
+from pullback.inference.lanes import BYTES, exp, load, splat, store
+from pullback.inference.matrix_tree import sequential
+from pullback.inference.random_kernels import uniform
+
+_LANES = BYTES // 8
+
+
+@kernel
+def sample(worker, workers, scores, lengths, seeds, roots, steps, z, status):
+    """Draw a tree for every sentence.
+
+    Args:
+        worker: this one's number; it does the sentences worker, worker + workers, ...
+        workers: how many there are.
+        scores: `[B, n, n]` float64.
+        lengths: `[B]`.
+        seeds: `[B]`.
+        roots: `[B, n]`, with a single root the marginals of root arcs; empty if there may be several.
+        steps: how many steps a word the walks may take before the sampler of sequential.py takes over.
+        z: `[B, n, n]` zeros, to write.
+        status: `[B]` to write.
+    """
+    n = scores.shape[-1]
+    width = (n + _LANES - 1) // _LANES * _LANES
+    cumulative, shifts = np.empty((n, width)), np.empty(width)
+    heads, reached = np.empty(n, np.int64), np.empty(n, np.bool_)
+    for b in range(worker, len(lengths), workers):
+        length = lengths[b]
+        status[b] = _read(scores[b], length, roots.size == 0, cumulative, shifts)
+        if status[b] != OK or length == 0:
+            continue
+        drawn, child = 0, -1
+        if roots.size > 0:
+            u, drawn = uniform(seeds[b], drawn)
+            child = _draw_child(roots[b], length, u)
+        finished, drawn = _walk(cumulative, length, child, seeds[b], drawn, steps * length, heads, reached)
+        if not finished:
+            status[b] = sequential.sample(scores[b], length, child, seeds[b], drawn, heads)
+        if status[b] == OK:
+            for m in range(length):
+                z[b, heads[m], m] = 1.0
+
+
+@inner
+def _read(scores, length, with_roots, cumulative, shifts):
+    """The sums over the heads 0..h of the weights into each word m, at [h, m]; a column's largest weight is one."""
+    nan, infinite = False, False
+    shifts[:] = -np.inf
+    for h in range(length):
+        row = cumulative[h]
+        row[length:] = -np.inf
+        for m in range(length):
+            x = scores[h, m] if h != m or with_roots else -np.inf
+            nan |= x != x
+            infinite |= x == np.inf
+            row[m] = x
+            shifts[m] = max(shifts[m], x)
+    if nan or infinite:
+        return NAN if nan else INFINITE
+    for m in range(len(shifts)):
+        if shifts[m] == -np.inf:
+            shifts[m] = 0.0
+    for m in range(0, length, _LANES):
+        shift, total = load(shifts, m), splat(shifts, 0.0)
+        for h in range(length):
+            at = h * len(shifts) + m
+            total = total + exp(load(cumulative, at) - shift)
+            store(cumulative, at, total)
+    return OK
+
+
+@inner
+def _draw_child(roots, length, u):
+    total = roots[:length].sum()
+    cumulative, child = 0.0, 0
+    for m in range(length):
+        if roots[m] > 0.0:
+            child = m
+            cumulative += roots[m]
+            if cumulative > u * total:
+                break
+    return child
+
+
+@inner
+def _walk(cumulative, length, child, seed, drawn, budget, heads, reached):
+    """Wilson's algorithm within a budget; returns whether it came to an end, and how many random numbers it used."""
+    reached[:length] = False
+    if child >= 0:
+        heads[child], reached[child] = child, True
+    last = drawn + budget
+    for start in range(length):
+        m = start
+        while not reached[m]:
+            if drawn == last or cumulative[length - 1, m] == 0.0:
+                return False, drawn
+            u, drawn = uniform(seed, drawn)
+            heads[m] = _draw_head(cumulative, length, m, u)
+            if heads[m] == m:
+                break
+            m = heads[m]
+        m = start
+        while not reached[m]:
+            reached[m] = True
+            m = heads[m]
+    return True, drawn
+
+
+@inner
+def _draw_head(cumulative, length, m, u):
+    """The first head h with cumulative[h, m] above u times the total, by bisection."""
+    target = u * cumulative[length - 1, m]
+    low, high = 0, length - 1
+    while low < high:
+        middle = (low + high) // 2
+        if cumulative[middle, m] > target:
+            high = middle
+        else:
+            low = middle + 1
+    return low
