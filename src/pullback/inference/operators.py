@@ -38,7 +38,7 @@ _SCHEMAS = {
     "sample": f"({_SCORES}, Tensor seeds, {_FLAGS}) -> Tensor",
     "sparsemap": (
         f"({_SCORES}, Tensor start_heads, Tensor start_weights, int max_iterations, {_FLAGS})"
-        " -> (Tensor mu, Tensor heads, Tensor weights, Tensor sizes, Tensor gap, Tensor calls)"
+        " -> (Tensor mu, Tensor heads, Tensor weights, Tensor sizes, Tensor gap, Tensor calls, Tensor converged)"
     ),
     "sparsemap_vjp": f"(Tensor heads, Tensor sizes, Tensor lengths, Tensor direction, {_FLAGS}) -> Tensor",
 }
@@ -124,6 +124,7 @@ def _sparsemap_shapes(scores: Tensor, *rest: object) -> tuple[Tensor, ...]:
         scores.new_empty(batch, dtype=torch.int32),
         scores.new_empty(batch, dtype=torch.float64),
         scores.new_empty(batch, dtype=torch.int32),
+        scores.new_empty(batch, dtype=torch.bool),
     )
 
 
@@ -149,14 +150,21 @@ def _marginals_backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
 
 
 def _entropy_backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-    """The gradient of H = log Z - <s, mu> is -J s: minus the derivative of the marginals along the scores."""
+    """The gradient of H = log Z - <s, mu> is -J s: minus the derivative of the marginals along the scores.
+
+    J does not see a constant added to a word's column: its largest score is taken off, or large scores would be noise.
+    """
     scores, lengths = ctx.saved_tensors
-    safe = torch.where(torch.isfinite(scores), scores, 0.0)
-    return -grad.to(scores.dtype)[:, None, None] * tree_marginals_vjp(scores, lengths, safe, *ctx.flags), *[None] * 4
+    words = torch.arange(scores.shape[-1], device=scores.device) < lengths[:, None]
+    used = words[:, :, None] & words[:, None, :] & (scores != -torch.inf)
+    top = torch.where(used, scores, -torch.inf).amax(1, keepdim=True) if scores.numel() > 0 else scores
+    along = torch.where(used, scores - top, 0.0)
+    slope = tree_marginals_vjp(scores, lengths, along, *ctx.flags)
+    return -grad.to(scores.dtype)[:, None, None] * slope, None, None, None, None
 
 
 def _sparsemap_setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    _, heads, _, sizes, _, _ = output
+    heads, sizes = output[1], output[3]
     ctx.save_for_backward(heads, sizes, inputs[1])
     ctx.flags = inputs[-3:]
     ctx.mark_non_differentiable(*output[1:])

@@ -1,0 +1,83 @@
+"""SparseMAP of dependency trees on the CPU: the active-set method, compiled, over threads."""
+
+from __future__ import annotations
+
+import warnings
+from collections import namedtuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pullback.inference.eisner.batch import Batch
+from pullback.inference.operators import active_set_capacity
+from pullback.inference.sparsemap import nonprojective, projective, projector
+from pullback.inference.sparsemap.solution import NotConverged, not_converged
+from pullback.inference.threads import spread
+
+Result = namedtuple("Result", ["mu", "heads", "weights", "sizes", "gap", "calls", "converged"])
+
+
+def sparsemap(
+    scores: Tensor,
+    lengths: Tensor,
+    start_heads: Tensor,
+    start_weights: Tensor,
+    max_iterations: int,
+    is_projective: bool,
+    multiroot: bool,
+    validate: bool,
+) -> tuple[Tensor, ...]:
+    batch = Batch(scores.double(), lengths.contiguous())
+    result = _allocate(batch.scores)
+    arrays = Result(*(tensor.numpy() for tensor in result))
+    starts = start_heads.contiguous().numpy(), start_weights.contiguous().numpy()
+    run = _projective if is_projective else _nonprojective
+    run(batch, scores.dtype, multiroot, max_iterations, starts, arrays)
+    batch.check(validate)
+    if not result.converged.all():
+        warnings.warn(not_converged(max_iterations, result.converged, result.gap), NotConverged, stacklevel=2)
+    return result.mu.to(scores.dtype), *result[1:]
+
+
+def sparsemap_vjp(
+    heads: Tensor, sizes: Tensor, lengths: Tensor, direction: Tensor, *flags: bool
+) -> Tensor:
+    result = torch.zeros(direction.shape, dtype=torch.float64)
+    tensors = heads, sizes, lengths.contiguous(), direction.double().contiguous(), result
+    if len(sizes):
+        work = float((sizes.double() ** 3).sum())
+        spread(projector.apply, len(sizes), work, *(tensor.numpy() for tensor in tensors))
+    return result.to(direction.dtype)
+
+
+def _allocate(scores: Tensor) -> Result:
+    """Room for the result; of the active set, which is as large as the worst case, only what is used is touched."""
+    batch, n = scores.shape[0], scores.shape[-1]
+    capacity = active_set_capacity(n)
+    return Result(
+        torch.zeros_like(scores),
+        torch.empty((batch, capacity, n), dtype=torch.int16),
+        torch.empty((batch, capacity), dtype=torch.float64),
+        torch.zeros(batch, dtype=torch.int32),
+        torch.zeros(batch, dtype=torch.float64),
+        torch.zeros(batch, dtype=torch.int32),
+        torch.ones(batch, dtype=torch.bool),
+    )
+
+
+def _projective(batch: Batch, dtype: torch.dtype, multiroot: bool, limit: int, starts: tuple, result: Result) -> None:
+    units, work = batch.cost(100)
+    rough = dtype == torch.float32
+    for kind, resuming in [(np.float32, False), (np.float64, True)] if rough else [(np.float64, False)]:
+        like = np.empty(0, kind)
+        args = *batch.arrays, multiroot, limit, like, resuming, starts, result, batch.status
+        spread(projective.solve, units, work, *args)
+
+
+def _nonprojective(
+    batch: Batch, dtype: torch.dtype, multiroot: bool, limit: int, starts: tuple, result: Result
+) -> None:
+    scores, lengths, order = batch.arrays
+    work = 100 * float((lengths.astype(float) ** 2).sum())
+    spread(nonprojective.solve, len(order), work, scores, lengths, multiroot, limit, starts, result, batch.status)

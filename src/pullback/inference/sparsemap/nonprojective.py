@@ -1,0 +1,43 @@
+"""SparseMAP of all trees: one sentence after the other, with the algorithm of Chu, Liu and Edmonds as the oracle."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pullback.inference.checks import OK
+from pullback.inference.chu_liu_edmonds.kernels import best_heads, workspace
+from pullback.inference.compile import inner, kernel
+from pullback.inference.sparsemap.search import advance
+from pullback.inference.sparsemap.starts import begin
+from pullback.inference.sparsemap.state import enter, make_arcs, make_trees, write
+
+
+@kernel
+def solve(worker, workers, scores, lengths, multiroot, limit, starts, result, status):
+    """Solve the worker's share of sentences; the arguments are those of the projective kernel."""
+    n = scores.shape[-1]
+    work, residual, heads = workspace(n), np.empty((n, n)), np.empty(n, np.int16)
+    arcs, trees = make_arcs(1, n), make_trees(1, n)
+    for b in range(worker, len(scores), workers):
+        length = lengths[b]
+        status[b] = enter(arcs, trees, 0, scores[b], length)
+        if status[b] != OK or length == 0:
+            continue
+        trees = begin(arcs, trees, 0, scores[b], length, False, multiroot, starts[0][b], starts[1][b])
+        for h in range(length):
+            for m in range(length):
+                residual[h, m] = scores[b, h, m] - arcs.shifts[0, m]
+        going = True
+        while going:
+            _subtract_mean(arcs, residual)
+            status[b] = best_heads(residual, length, multiroot, work, heads)
+            if status[b] != OK:
+                break
+            trees, going = advance(arcs, trees, 0, scores[b], length, heads, True, limit, b, result)
+        write(arcs, trees, 0, length, b, result)
+
+
+@inner
+def _subtract_mean(arcs, residual):
+    for slot in range(arcs.counts[0]):
+        residual[arcs.head_of[0, slot], arcs.word_of[0, slot]] = arcs.scores[0, slot] - arcs.mean[0, slot]

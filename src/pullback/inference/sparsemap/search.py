@@ -1,0 +1,176 @@
+"""The active-set method on trees, apart from the oracle: one iteration at a time. See README.md."""
+
+from __future__ import annotations
+
+from pullback.inference.compile import inner
+from pullback.inference.sparsemap.active_set import append, direction, longest_step, remove, reordered
+from pullback.inference.sparsemap.state import mix, place, with_room
+
+_ROUNDING = 32 * 2.0**-52
+_NEVER_BUILT = 1 << 30  # so many changes that the inverse is built before it is used
+
+
+@inner
+def resume(arcs, trees, lane, scores, length, heads, weights, count):
+    """Start from what an earlier search left, at its minimum: the inverse is built only if it is needed."""
+    for i in range(count):
+        trees = with_room(trees, lane)
+        place(arcs, trees, lane, scores, length, heads[i], weights[i])
+        trees.sizes[lane] += 1
+    mix(arcs, trees, lane, length)
+    trees.changes[lane] = _NEVER_BUILT
+    return trees
+
+
+@inner
+def advance(arcs, trees, lane, scores, length, heads, exact, limit, b, result):
+    """One iteration, with the tree that the oracle found.
+
+    Args:
+        arcs: of all lanes.
+        trees: of all lanes.
+        lane: whose.
+        scores: the sentence's, `[n, n]`.
+        length: the sentence's.
+        heads: the tree z = argmax <s - mu, z>.
+        exact: whether the oracle is; a rough one is not asked again when it finds nothing new.
+        limit: how many calls of the oracle are enough.
+        b: the sentence.
+        result: gap, calls and whether it converged are written here.
+
+    Returns:
+        The trees, which may have grown, and whether the search goes on.
+    """
+    result.calls[b] += 1
+    trees = with_room(trees, lane)
+    if trees.sizes[lane] == 0:
+        place(arcs, trees, lane, scores, length, heads, 1.0)
+        _extend(trees, lane, length)
+        mix(arcs, trees, lane, length)
+        return trees, True
+    gap, rounding = _improvement(arcs, lane, scores, length, heads)
+    result.gap[b], result.converged[b] = gap, not gap > rounding
+    if result.converged[b] or result.calls[b] >= limit:
+        return trees, False
+    if trees.changes[lane] > 64 + 4 * trees.sizes[lane]:
+        restart(arcs, trees, lane, length)
+        gap, rounding = _improvement(arcs, lane, scores, length, heads)
+        if not gap > rounding:
+            return trees, True
+    fresh = trees.changes[lane] == 0
+    place(arcs, trees, lane, scores, length, heads, 0.0)
+    if _extend(trees, lane, length):
+        _descend(trees, lane, length, gap)
+        mix(arcs, trees, lane, length)
+        return trees, True
+    # The tree is active, so its gap is the error of the weights: once more with a fresh inverse, then it is rounding.
+    if fresh or not exact:
+        result.converged[b] = not gap > 1e4 * rounding
+        return trees, False
+    restart(arcs, trees, lane, length)
+    return trees, True
+
+
+@inner
+def _improvement(arcs, lane, scores, length, heads):
+    """`<s - mu, z - mu>` for a tree z, and how much of it may be rounding."""
+    gain, size = 0.0, float(length)
+    for m in range(length):
+        h = heads[m]
+        slot = arcs.slot_of[lane, h, m]
+        if slot >= 0:
+            slack = arcs.scores[lane, slot] - arcs.mean[lane, slot]
+        else:
+            slack = scores[h, m] - arcs.shifts[lane, m]
+        gain += slack
+        size += abs(slack)
+    own, own_size = _of_the_mean(arcs, lane)
+    return gain - own, _ROUNDING * (size + own_size)
+
+
+@reordered
+def _of_the_mean(arcs, lane):
+    own, size = 0.0, 0.0
+    for slot in range(arcs.counts[lane]):
+        term = (arcs.scores[lane, slot] - arcs.mean[lane, slot]) * arcs.mean[lane, slot]
+        own += term
+        size += abs(term)
+    return own, size
+
+
+@inner
+def _extend(trees, lane, length):
+    """Activate the tree behind the active ones, if it is affinely independent of them."""
+    size = trees.sizes[lane]
+    for i in range(size):
+        shared = 0
+        for m in range(length):
+            shared += trees.slots[lane, i, m] == trees.slots[lane, size, m]
+        trees.gram[i] = shared
+        if shared == length:
+            return False
+    independent = append(trees.inverse, trees.sums, lane, size, trees.gram, float(length), trees.step)
+    trees.changes[lane] += independent
+    trees.sizes[lane] += independent
+    return independent
+
+
+@inner
+def _descend(trees, lane, length, gap):
+    """Move to the minimum on the active set, after a tree was added to one that was at its minimum."""
+    size = trees.sizes[lane]
+    for i in range(size):
+        trees.slopes[i] = 0.0
+    trees.slopes[size - 1] = gap
+    _settle(trees, lane, length)
+
+
+@inner
+def restart(arcs, trees, lane, length):
+    """Move to the minimum on the active set, from any weights, the inverse built anew."""
+    size, trees.sizes[lane] = trees.sizes[lane], 0
+    total = 0.0
+    for i in range(size):
+        kept = trees.sizes[lane]
+        trees.weights[lane, kept] = trees.weights[lane, i]
+        for m in range(length):
+            trees.slots[lane, kept, m] = trees.slots[lane, i, m]
+        if _extend(trees, lane, length):
+            total += trees.weights[lane, kept]
+    size, trees.changes[lane] = trees.sizes[lane], 0
+    for i in range(size):
+        trees.weights[lane, i] /= total
+    mix(arcs, trees, lane, length)
+    for i in range(size):
+        trees.slopes[i] = 0.0
+        for m in range(length):
+            slot = trees.slots[lane, i, m]
+            trees.slopes[i] += arcs.scores[lane, slot] - arcs.mean[lane, slot]
+    for i in range(size - 1, -1, -1):
+        trees.slopes[i] -= trees.slopes[0]
+    _settle(trees, lane, length)
+    mix(arcs, trees, lane, length)
+
+
+@inner
+def _settle(trees, lane, length):
+    """Step towards the minimum on the affine hull, dropping the trees whose weight vanishes on the way."""
+    while True:
+        size = trees.sizes[lane]
+        direction(trees.inverse, trees.sums, lane, size, trees.slopes, trees.step)
+        far, blocking = longest_step(trees.weights, lane, size, trees.step)
+        for i in range(size):
+            trees.weights[lane, i] += far * trees.step[i]
+            trees.slopes[i] *= 1.0 - far  # up to a constant, which does not matter
+        if blocking < 0:
+            return
+        trees.weights[lane, blocking] = 0.0
+        for i in range(size - 1, -1, -1):
+            if trees.weights[lane, i] <= 0.0:
+                remove(trees.inverse, trees.sums, lane, size, i)
+                size -= 1
+                trees.weights[lane, i], trees.slopes[i] = trees.weights[lane, size], trees.slopes[size]
+                for m in range(length):
+                    trees.slots[lane, i, m] = trees.slots[lane, size, m]
+                trees.changes[lane] += 1
+        trees.sizes[lane] = size
