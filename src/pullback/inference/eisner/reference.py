@@ -54,9 +54,12 @@ def marginals_vjp(
 
 
 def entropy(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
-    log_z = log_partition(scores, lengths, multiroot, validate)
-    mu = marginals(scores.double(), lengths, multiroot, validate)
-    return log_z - (mu * _safe(scores, lengths, validate)).sum((1, 2))
+    """H = log Z - <s, mu>, which does not change with a constant added to a word's column: its largest score goes."""
+    real = _safe(scores, lengths, validate)
+    real = real - real.amax(1, keepdim=True) if real.numel() > 0 else real
+    log_z = log_partition(real, lengths, multiroot, validate)
+    mu = marginals(real, lengths, multiroot, validate)
+    return log_z - (mu * real).sum((1, 2))
 
 
 def sample(scores: Tensor, lengths: Tensor, seeds: Tensor, multiroot: bool, validate: bool) -> Tensor:
