@@ -1,0 +1,94 @@
+"""Triton, where there is one: the decorator and language of GPU kernels, and a launch that says what is missing.
+
+Kernels are written with `jit` and `tl` from here, so that their modules can be imported without Triton. They run on a GPU,
+or, with `TRITON_INTERPRET=1` in the environment before Python starts, on a CPU in Triton's interpreter: slow, for tests.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import sysconfig
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+try:
+    import triton
+    import triton.language as tl
+except ImportError:
+    triton = tl = None
+
+
+def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """`triton.jit`; without Triton the function as it is, which nobody can launch."""
+    return (lambda function: function) if triton is None else triton.jit(**options)
+
+
+def interpreting() -> bool:
+    """Whether kernels run in Triton's interpreter."""
+    return triton is not None and bool(triton.knobs.runtime.interpret)
+
+
+def launch(kernel: Any, programs: int, device: torch.device, *args: Any, **options: Any) -> None:
+    """Run so many programs of a kernel on the current stream of a device."""
+    require(device)
+    if device.type == "cuda" and device.index != torch.cuda.current_device():
+        with torch.cuda.device(device):
+            _launch(kernel, programs, *args, **options)
+    else:
+        _launch(kernel, programs, *args, **options)
+
+
+def _launch(kernel: Any, programs: int, *args: Any, **options: Any) -> None:
+    try:
+        kernel[(programs,)](*args, **options)
+    except Exception as error:
+        missing = missing_tools()
+        if missing is None or interpreting():
+            raise
+        raise RuntimeError(missing) from error
+
+
+@functools.cache
+def require(device: torch.device) -> None:
+    """Raise where kernels cannot run on tensors of this device."""
+    if triton is None:
+        raise RuntimeError(
+            "inference on a GPU needs Triton, which is not installed: pip install 'pullback[gpu]', or pass scores.cpu()"
+        )
+    if device.type != "cuda" and not interpreting():
+        raise RuntimeError(
+            f"the cuda backend was asked for tensors on {device}: move them to a GPU, or set TRITON_INTERPRET=1 in the "
+            "environment before Python starts to run its kernels in Triton's interpreter"
+        )
+
+
+def missing_tools() -> str | None:
+    """What Triton needs to compile a kernel and does not find, and what to do; None if all is there."""
+    compiler = os.environ.get("CC") or "gcc or clang"
+    if not any(shutil.which(name) for name in compiler.split(" or ")):
+        return (
+            f"Triton needs a C compiler to start a kernel and found no {compiler}: install one (Debian: apt install gcc) "
+            "or name it in the environment variable CC"
+        )
+    headers = os.path.join(sysconfig.get_paths()["include"], "Python.h")
+    if not os.path.exists(headers):
+        return (
+            f"Triton needs Python's headers to start a kernel and found no {headers}: install them "
+            "(Debian: apt install python3-dev)"
+        )
+    return None
+
+
+def program_count(sentences: int, scratch: int) -> int:
+    """How many programs share the sentences of a batch, if each needs `scratch` bytes: a GiB in all, but 32 at least."""
+    return max(1, min(sentences, max(32, 2**30 // max(scratch, 1))))
+
+
+def contiguous(x: Tensor) -> Tensor:
+    """The values without their graph, one after the other."""
+    return x.detach().contiguous()
