@@ -47,4 +47,7 @@ def standard_error(values: Sequence[float]) -> float:
     >>> standard_error([1.0, 2.0, 3.0, 4.0])
     0.645...
     """
-    return statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+    if len(values) < 2:
+        return math.nan
+    mean = statistics.fmean(values)
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values))

@@ -66,12 +66,13 @@ class Config:
         if self.gamma_scale is not None:
             _one_of("gamma_scale", self.gamma_scale, GAMMA_SCALES)
         _one_of("dtype", self.dtype, ("float32", "float64"))
-        _at_least("learning_rate", self.learning_rate, 0)
-        _at_least("step_size", self.step_size or 0, 0)
-        _at_least("inner_steps", self.inner_steps or 1, 1)
-        _at_least("clusters", self.clusters, 2)
-        for name in ("steps", "evaluate_every", "features", "train_examples", "validation_examples", "test_examples"):
+        for name in ("learning_rate", "step_size"):
+            if (value := getattr(self, name)) is not None and not value > 0:
+                raise ValueError(f"{name} is {value}; it must be positive")
+        counts = ("inner_steps", "steps", "evaluate_every", "features")
+        for name in (*counts, "train_examples", "validation_examples", "test_examples"):
             _at_least(name, getattr(self, name), 1)
+        _at_least("clusters", self.clusters, 2)
 
 
 def configure(estimator: str, *, clusters: int = 10, seed: int = 0, **options: Any) -> Config:
@@ -97,6 +98,6 @@ def _one_of(field: str, value: str, choices: tuple[str, ...]) -> None:
         raise ValueError(f"{field} is {value!r}; {nearest(value, list(choices))}")
 
 
-def _at_least(field: str, value: float, least: float) -> None:
-    if not value >= least:
+def _at_least(field: str, value: int | None, least: int) -> None:
+    if value is not None and value < least:
         raise ValueError(f"{field} is {value}; it must be at least {least}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -57,7 +58,7 @@ class Method:
     stochastic: bool = False
     in_paper: bool = True
 
-    @property
+    @functools.cached_property
     def pulled_back(self) -> bool:
         return self.make is not None and "step_size" in inspect.signature(self.make).parameters
 

@@ -21,9 +21,8 @@ class Synthetic(Study):
         """Replica groups: all that differs in seed, learning rate and step size only, with the same seeds for each."""
         seeds: dict[tuple[Config, float, float | None], set[int]] = defaultdict(set)
         for config in configs:
-            shared = dataclasses.replace(
-                config, seed=0, learning_rate=0.0, step_size=None if config.step_size is None else 0.0
-            )
+            size = None if config.step_size is None else 1.0
+            shared = dataclasses.replace(config, seed=0, learning_rate=1.0, step_size=size)
             seeds[shared, config.learning_rate, config.step_size].add(config.seed)
         groups: dict[tuple[Config, tuple[int, ...]], list[tuple[float, float | None]]] = defaultdict(list)
         for (shared, *setting), which in seeds.items():
