@@ -44,15 +44,15 @@ def argmax_with(structure: Structure, scores: Tensor, rule: Rule, *, weighted: b
 class _Attached(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, scores: Tensor, surrogate: Tensor, shape: tuple[int, ...]) -> Tensor:
-        ctx.save_for_backward(surrogate)
-        ctx.dtype = scores.dtype
+        ctx.save_for_backward(scores, surrogate)
         return _zeros(surrogate, shape)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, weights: Tensor) -> tuple[Any, ...]:
-        (surrogate,) = ctx.saved_tensors
-        return _weighted(surrogate, weights).to(ctx.dtype), None, None
+        scores, surrogate = ctx.saved_tensors
+        with torch.no_grad():
+            gradient = _weighted(surrogate, weights)
+        return _once(gradient, scores), None, None
 
 
 class _ArgmaxWith(torch.autograd.Function):
@@ -64,14 +64,36 @@ class _ArgmaxWith(torch.autograd.Function):
         return z, _zeros(z, example_shape(structure, scores))
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, incoming: Tensor, weights: Tensor) -> tuple[Any, ...]:
         scores, z = ctx.saved_tensors
-        if not ctx.weighted:
-            return ctx.rule(scores, z, incoming).to(scores.dtype), None, None, None
-        w = _like(weights, incoming)
-        gamma = torch.where(w == 0, 0.0, incoming / torch.where(w == 0, 1.0, w)).to(z.dtype)
-        return _weighted(ctx.rule(scores, z, gamma), weights).to(scores.dtype), None, None, None
+        with torch.no_grad():
+            if ctx.weighted:
+                w = _like(weights, incoming)
+                gamma = torch.where(w == 0, 0.0, incoming / torch.where(w == 0, 1.0, w)).to(z.dtype)
+                gradient = _weighted(ctx.rule(scores, z, gamma), weights)
+            else:
+                gradient = ctx.rule(scores, z, incoming)
+        return _once(gradient, scores), None, None, None
+
+
+class _Once(torch.autograd.Function):
+    """The gradient itself, whose own derivative is an error rather than silently zero."""
+
+    @staticmethod
+    def forward(ctx: Any, gradient: Tensor, scores: Tensor) -> Tensor:
+        return gradient
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise NotImplementedError(
+            "a surrogate gradient has no second derivative: differentiate once (drop create_graph=True), "
+            "or use a relaxation (Marginals, SparseMAP)"
+        )
+
+
+def _once(gradient: Tensor, scores: Tensor) -> Tensor:
+    gradient = gradient.to(scores.dtype)
+    return _Once.apply(gradient, scores) if torch.is_grad_enabled() else gradient  # type: ignore[no-untyped-call]
 
 
 def _zeros(like: Tensor, shape: tuple[int, ...]) -> Tensor:

@@ -1,0 +1,84 @@
+"""The costs the paper promises: calls of the decoder and of the structure's inference, counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import pullback as pb
+from estimators.worlds import World
+from pullback.estimators.registry import Entry
+
+OPERATIONS = ("argmax", "marginals", "sparsemap", "sample", "log_partition", "log_prob", "entropy")
+
+
+class Counting(pb.Structure):
+    """A structure that counts the calls of another, and remembers where projections started."""
+
+    def __init__(self, inside: pb.Structure) -> None:
+        self.inside = inside
+        self.event_dims = inside.event_dims  # type: ignore[misc]
+        self.calls: Counter[str] = Counter()
+        self.warm_starts: list[Tensor | None] = []
+
+    def argmax(self, scores: Tensor) -> Tensor:
+        return self._counted("argmax", scores)
+
+    def marginals(self, scores: Tensor) -> Tensor:
+        return self._counted("marginals", scores)
+
+    def sample(self, scores: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        return self._counted("sample", scores)
+
+    def log_partition(self, scores: Tensor) -> Tensor:
+        return self._counted("log_partition", scores)
+
+    def sparsemap(self, scores: Tensor, *, warm_start: Any = None) -> Tensor:
+        self.warm_starts.append(warm_start)
+        return self._counted("sparsemap", scores, warm_start=warm_start)
+
+    def allowed(self, scores: Tensor) -> Tensor:
+        return self.inside.allowed(scores)
+
+    def _counted(self, operation: str, scores: Tensor, **options: Any) -> Tensor:
+        self.calls[operation] += 1
+        return getattr(self.inside, operation)(scores, **options)
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_calls_are_those_of_the_registry(entry: Entry, world: World, k: int) -> None:
+    if entry.repeated is None and k > 1:
+        pytest.skip("no option to repeat")
+    if entry.repeated == "samples":
+        k += 1
+    structure, decoder, scores = Counting(world.structure), world.decoder(), world.leaf()
+    estimator = entry.make(**({entry.repeated: k} if entry.repeated else {}))
+    estimator.objective(structure, scores, decoder).mean().backward()
+    assert len(decoder.seen) == entry.downstream.at(k)
+    assert structure.calls == {name: count.at(k) for name, count in entry.inference.items()}
+
+
+@pytest.mark.parametrize("kind", [pb.STEIdentity, pb.SPIGOT])
+def test_one_step_from_the_argmax_calls_the_decoder_once(world: World, kind: type[pb.SPIGOT]) -> None:
+    decoder, scores = world.decoder(), world.leaf()
+    kind().objective(world.structure, scores, decoder).mean().backward()
+    assert len(decoder.seen) == 1
+
+
+@pytest.mark.parametrize("kind", [pb.SPIGOT, pb.SPIGOTCE])
+def test_projections_are_warm_started_at_the_argmax(world: World, kind: type[pb.SPIGOT]) -> None:
+    structure, scores = Counting(world.structure), world.leaf()
+    kind(steps=2).objective(structure, scores, world.decoder()).mean().backward()
+    assert len(structure.warm_starts) == 2
+    for start in structure.warm_starts:
+        torch.testing.assert_close(start, world.structure.argmax(world.scores))
+
+
+def test_evaluation_costs_one_inference(entry: Entry, world: World) -> None:
+    structure = Counting(world.structure)
+    entry.make().predict(structure, world.scores)
+    assert structure.calls.total() == 1

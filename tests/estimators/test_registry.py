@@ -1,0 +1,173 @@
+"""The promises of every estimator, generated from the registry: a new entry inherits them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+import pullback as pb
+from estimators.worlds import CATEGORICAL, Decoder, World, surrogate
+from pullback.estimators.registry import ENTRIES, Entry, create, lookup
+
+
+def _losses_and_gradients(entry: Entry, world: World, weights: Tensor) -> tuple[Tensor, Tensor, Decoder]:
+    torch.manual_seed(0)
+    decoder, scores = world.decoder(), world.leaf()
+    losses = entry.make().objective(world.structure, scores, decoder)
+    (weights * losses).sum().backward()
+    assert scores.grad is not None
+    return losses.detach(), scores.grad, decoder
+
+
+def _forward(entry: Entry, decoder: Decoder) -> list[Tensor]:
+    """The z of the forward pass: the last ones, since inner steps at default options come before it."""
+    return decoder.seen[-2:] if entry.repeated == "samples" else decoder.seen[-1:]
+
+
+def test_the_losses_are_those_of_the_forward_pass(entry: Entry, world: World) -> None:
+    losses, _, decoder = _losses_and_gradients(entry, world, torch.ones(world.size))
+    fresh = world.decoder()
+    torch.testing.assert_close(losses, torch.stack([fresh(z) for z in _forward(entry, decoder)]).mean(0).detach())
+
+
+def test_weights_change_the_gradient_linearly(entry: Entry, world: World) -> None:
+    weights = torch.linspace(-2.0, 3.0, world.size, dtype=torch.float64)
+    _, plain, _ = _losses_and_gradients(entry, world, torch.ones(world.size))
+    _, weighted, _ = _losses_and_gradients(entry, world, weights)
+    torch.testing.assert_close(weighted, weights.reshape(-1, *[1] * (plain.dim() - 1)) * plain)
+
+
+def test_mean_and_sum_differ_by_the_batch_size_alone(entry: Entry, world: World) -> None:
+    _, summed, _ = _losses_and_gradients(entry, world, torch.ones(world.size))
+    _, mean, _ = _losses_and_gradients(entry, world, torch.full((world.size,), 1 / world.size))
+    torch.testing.assert_close(world.size * mean, summed)
+
+
+def test_a_weight_of_zero_gives_a_zero_gradient(entry: Entry, world: World) -> None:
+    weights = torch.ones(world.size)
+    weights[0] = 0.0
+    _, found, _ = _losses_and_gradients(entry, world, weights)
+    assert (found[0] == 0).all()
+    assert found.isfinite().all()
+
+
+def test_every_gradient_is_exactly_zero_on_padding_and_forbidden_parts(entry: Entry, world: World) -> None:
+    _, found, _ = _losses_and_gradients(entry, world, torch.ones(world.size))
+    assert (found[~world.allowed] == 0).all()
+    assert found[world.allowed].abs().sum() > 0
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_downstream_never_sees_padding_nor_forbidden_parts(entry: Entry, world: World, k: int) -> None:
+    estimator = entry.make(**({"steps": k} if entry.repeated == "steps" else {}))
+    decoder = world.decoder()
+    surrogate(estimator, world, decoder)
+    for z in decoder.seen:
+        assert (z[~world.allowed] == 0).all()
+
+
+def test_the_decoders_gradient_is_the_ordinary_one_at_the_forward_z(entry: Entry, world: World) -> None:
+    _, _, decoder = _losses_and_gradients(entry, world, torch.ones(world.size))
+    fresh = world.decoder()
+    torch.stack([fresh(z) for z in _forward(entry, decoder)]).mean(0).sum().backward()
+    torch.testing.assert_close(decoder.w.grad, fresh.w.grad)
+
+
+@pytest.mark.parametrize("k", [2, 5])
+def test_many_steps_do_not_leak_into_the_decoders_gradient(deterministic: Entry, world: World, k: int) -> None:
+    if deterministic.repeated != "steps":
+        pytest.skip("no inner steps")
+    decoder, fresh = world.decoder(), world.decoder()
+    surrogate(deterministic.make(steps=k), world, decoder)
+    fresh(world.structure.argmax(world.scores)).sum().backward()
+    torch.testing.assert_close(decoder.w.grad, fresh.w.grad)
+
+
+def test_examples_do_not_touch_each_other(deterministic: Entry) -> None:
+    estimator, world = deterministic.make(), CATEGORICAL
+    decoder = world.decoder()
+    together = surrogate(estimator, world, decoder)
+    for b in range(world.size):
+        scores = world.scores[b : b + 1].clone().requires_grad_()
+
+        def alone(z: Tensor, b: int = b) -> Tensor:
+            return decoder(torch.zeros_like(world.scores).index_copy(0, torch.tensor([b]), z))[b : b + 1]
+
+        estimator.objective(world.structure, scores, alone).sum().backward()
+        torch.testing.assert_close(scores.grad[0], together[b])
+
+
+def test_no_inner_steps_where_no_gradient_is_wanted(entry: Entry, world: World) -> None:
+    decoder = world.decoder()
+    with torch.no_grad():
+        entry.make().objective(world.structure, world.leaf(), decoder)
+    entry.make().objective(world.structure, world.scores, decoder).sum().backward()
+    assert len(decoder.seen) == 2 * (2 if entry.repeated == "samples" else 1)
+    assert decoder.w.grad is not None
+
+
+def test_a_single_structure_needs_no_batch(entry: Entry) -> None:
+    scores = torch.tensor([0.3, 0.1, -2.0], requires_grad=True)
+    cost = torch.tensor([1.0, 0.0, 2.0])
+    entry.make().objective(pb.Categorical(), scores, lambda z: (z * cost).sum().square()).backward()
+    assert scores.grad is not None
+    assert scores.grad.shape == (3,)
+
+
+def test_losses_that_are_not_per_example_are_refused(entry: Entry) -> None:
+    scores = torch.zeros(6, 3, requires_grad=True)
+    with pytest.raises(ValueError, match=r"shape \[\] for scores of shape \[6, 3\].*reduction='none'"):
+        entry.make().objective(pb.Categorical(), scores, lambda z: z.square().mean())
+    with pytest.raises(TypeError, match="downstream returned float"):
+        entry.make().objective(pb.Categorical(), scores, lambda z: 0.5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_dtypes(entry: Entry, dtype: torch.dtype) -> None:
+    scores = CATEGORICAL.scores.to(dtype).requires_grad_()
+    losses = entry.make().objective(pb.Categorical(), scores, lambda z: z.square().sum(-1) + z[:, 0])
+    losses.mean().backward()
+    assert losses.dtype == dtype
+    assert scores.grad is not None
+    assert scores.grad.dtype == dtype
+    assert scores.grad.isfinite().all()
+
+
+def test_a_second_derivative_is_an_error_or_right(entry: Entry) -> None:
+    scores = torch.zeros(2, 3, requires_grad=True)
+    losses = entry.make().objective(pb.Categorical(), scores, lambda z: z.square().sum(-1) + z[:, 0])
+    (first,) = torch.autograd.grad(losses.sum(), scores, create_graph=True)
+    if entry.name in ("marginals", "sparsemap", "perturbed-marginals", "perturb-and-map", "ste-s"):
+        first.square().sum().backward()
+    else:
+        with pytest.raises(NotImplementedError, match="no second derivative"):
+            first.square().sum().backward()
+
+
+def test_names_find_their_estimators(entry: Entry) -> None:
+    for name in (entry.name, *entry.aliases):
+        assert lookup(name) is entry
+        assert create(name) == entry.make()
+
+
+def test_names_are_unique() -> None:
+    names = [name for entry in ENTRIES for name in (entry.name, *entry.aliases)]
+    assert len(names) == len(set(names))
+
+
+def test_options_reach_the_estimator(entry: Entry) -> None:
+    values = {"step_size": 0.25, "steps": 3, "temperature": 2.0, "factor": 0.5, "groups": 2, "samples": 4}
+    for name in entry.options:
+        made = create(entry.name, **{name: values[name]})
+        owner = made if name in made.options() else made.baseline
+        assert owner.options()[name] == values[name]
+
+
+def test_mistakes_name_the_nearest() -> None:
+    with pytest.raises(ValueError, match=r"there is no estimator 'spigot-cee'; did you mean 'spigot-ce'"):
+        create("spigot-cee")
+    with pytest.raises(ValueError, match=r"'spigot' has no option 'stepsize'; did you mean 'step_size'"):
+        create("spigot", stepsize=1.0)
+    with pytest.raises(ValueError, match="'marginals' has no option 'steps'; it has none"):
+        create("marginals", steps=1)
