@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: help install test lint bench clean
+.PHONY: help install test lint bench reproduce clean
 help:            ## what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
 
@@ -22,6 +22,13 @@ test: lint       ## the linter, the type checker and all tests
 
 bench: install   ## the benchmarks against the peers that are installed (ARGS=--quick)
 	$(BIN)/python -m benchmarks $(ARGS)
+
+reproduce:       ## the synthetic study in small: the paper's table beside ours, and figures (a few minutes, no downloads)
+	@echo "installing, then training small models of all 13 rows; figures go to figures/"
+	@$(MAKE) --no-print-directory install
+	$(BIN)/pullback reproduce table1 --quick
+	$(BIN)/pullback reproduce curves --quick
+	$(BIN)/pullback reproduce steps --quick
 
 clean:           ## remove .venv and caches
 	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache
