@@ -1,13 +1,14 @@
 """Compiling kernels with Numba: lazily, once for each machine, with a cache that sees every edit.
 
 Numba's own cache knows the file of a kernel but not the files of the functions it calls, and fails where
-neither the source folder nor the home folder can be written. Here the stamp of a cached kernel is the content of
-all of `pullback/inference`, the cache lives in the user's cache folder, and without one kernels are
-compiled anew in each process.
+neither the source folder nor the home folder can be written. Here the stamp of a cached kernel is the content of its
+file and of all it imports from `pullback.inference`, the cache lives in the user's cache folder, and without one
+kernels are compiled anew in each process.
 """
 
 from __future__ import annotations
 
+import ast
 import functools
 import hashlib
 import logging
@@ -25,11 +26,24 @@ _sources = Path(__file__).parent
 
 
 @functools.cache
-def _stamp() -> str:
-    digest = hashlib.sha256()
-    for path in sorted(_sources.rglob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+def _stamp(path: Path) -> str:
+    """A digest of a file and of what it imports from this package, directly or not."""
+    todo, seen = [path], set[Path]()
+    while todo:
+        source = todo.pop()
+        if source not in seen:
+            seen.add(source)
+            todo += _imported(source)
+    return hashlib.sha256(b"".join(source.read_bytes() for source in sorted(seen))).hexdigest()
+
+
+def _imported(path: Path) -> list[Path]:
+    found = []
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pullback.inference"):
+            module = _sources.joinpath(*(node.module or "").split(".")[2:])
+            found += [module.with_suffix(".py"), *(module / f"{name.name}.py" for name in node.names)]
+    return [file for file in found if file.is_file()]
 
 
 @functools.cache
@@ -50,16 +64,16 @@ def cache_folder() -> Path | None:
 
 class _Locator(caching._CacheLocator):
     def __init__(self, py_func: Callable[..., Any], py_file: str) -> None:
-        self._name = f"{Path(py_file).parent.name}-{Path(py_file).stem}"
+        self._file = Path(py_file)
 
     def get_cache_path(self) -> str:
         return str(cache_folder())
 
     def get_source_stamp(self) -> str:
-        return _stamp()
+        return _stamp(self._file)
 
     def get_disambiguator(self) -> str:
-        return self._name
+        return f"{self._file.parent.name}-{self._file.stem}"
 
     @classmethod
     def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _Locator:
