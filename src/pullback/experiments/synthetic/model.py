@@ -101,7 +101,7 @@ class Model:
         replicas, rows = weights.shape[0] // seeds, weights.shape[1]
         wide = x @ weights.view(seeds, replicas * rows, -1).mT
         apart = wide.view(seeds, n, replicas, rows).transpose(1, 2).reshape(seeds * replicas, n, rows)
-        scored = rows - self.classes
-        scores = apart[..., :scored] + named["encoder.bias"][:, None]
+        scores, slopes = apart.split([rows - self.classes, self.classes], -1)
+        scores = scores + named["encoder.bias"][:, None]
         offsets = named["decoder.bias"].diff(dim=1).expand(-1, n)
-        return Outputs(scores.flatten(0, 1), apart[..., scored:].flatten(0, 1), offsets.flatten())
+        return Outputs(scores.flatten(0, 1), slopes.flatten(0, 1), offsets.flatten())
