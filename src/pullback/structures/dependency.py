@@ -172,7 +172,7 @@ class DependencyTree(Structure):
 
         def restore(result: Tensor) -> Tensor:
             result = result if result.dtype == dtype else result.to(dtype)
-            return result if len(batch) == 1 else result.reshape(*batch, *result.shape[1:])
+            return result if len(batch) == 1 else result.reshape(batch + result.shape[1:])
 
         return s, lengths, restore
 
