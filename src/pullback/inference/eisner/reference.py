@@ -55,6 +55,7 @@ def marginals_vjp(
 
 def entropy(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
     """H = log Z - <s, mu>, which does not change with a constant added to a word's column: its largest score goes."""
+    log_partition(scores, lengths, multiroot, validate)
     real = _safe(scores, lengths, validate)
     real = real - real.amax(1, keepdim=True) if real.numel() > 0 else real
     log_z = log_partition(real, lengths, multiroot, validate)
