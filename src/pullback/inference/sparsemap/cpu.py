@@ -31,7 +31,8 @@ def sparsemap(
     batch = Batch(scores.double(), lengths.contiguous())
     result = _allocate(batch.scores)
     arrays = Result(*(tensor.numpy() for tensor in result))
-    starts = start_heads.contiguous().numpy(), start_weights.contiguous().numpy()
+    sizes = torch.full((len(scores),), start_heads.shape[1], dtype=torch.int32)
+    starts = start_heads.contiguous().numpy(), start_weights.contiguous().numpy(), sizes.numpy()
     run = _projective if is_projective else _nonprojective
     run(batch, scores.dtype, multiroot, max_iterations, starts, arrays)
     batch.check(validate)
@@ -68,11 +69,14 @@ def _allocate(scores: Tensor) -> Result:
 
 def _projective(batch: Batch, dtype: torch.dtype, multiroot: bool, limit: int, starts: tuple, result: Result) -> None:
     units, work = batch.cost(100)
-    rough = dtype == torch.float32
-    for kind, resuming in [(np.float32, False), (np.float64, True)] if rough else [(np.float64, False)]:
-        like = np.empty(0, kind)
-        args = *batch.arrays, multiroot, limit, like, resuming, starts, result, batch.status
-        spread(projective.solve, units, work, *args)
+    end = multiroot, limit
+    trusted = dtype == torch.float32
+    if trusted:
+        like = np.empty(0, np.float32)
+        spread(projective.solve, units, work, *batch.arrays, *end, like, starts, False, result, batch.status)
+        starts = result.heads, result.weights, result.sizes
+    like = np.empty(0, np.float64)
+    spread(projective.solve, units, work, *batch.arrays, *end, like, starts, trusted, result, batch.status)
 
 
 def _nonprojective(

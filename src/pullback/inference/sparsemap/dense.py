@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-_ROUNDING = 32 * 2.0**-52
+_ROUNDING = 4 * 2.0**-52
 _DEPENDENT = 1e-9
 
 

@@ -8,7 +8,7 @@ from pullback.inference.checks import OK
 from pullback.inference.chu_liu_edmonds.kernels import best_heads, workspace
 from pullback.inference.compile import inner, kernel
 from pullback.inference.sparsemap.search import advance
-from pullback.inference.sparsemap.starts import begin
+from pullback.inference.sparsemap.starts import start
 from pullback.inference.sparsemap.state import enter, make_arcs, make_trees, write
 
 
@@ -23,7 +23,8 @@ def solve(worker, workers, scores, lengths, multiroot, limit, starts, result, st
         status[b] = enter(arcs, trees, 0, scores[b], length)
         if status[b] != OK or length == 0:
             continue
-        trees = begin(arcs, trees, 0, scores[b], length, False, multiroot, starts[0][b], starts[1][b])
+        given = starts[0][b], starts[1][b], starts[2][b]
+        trees = start(arcs, trees, 0, scores[b], length, *given, False, multiroot, False)
         for h in range(length):
             for m in range(length):
                 residual[h, m] = scores[b, h, m] - arcs.shifts[0, m]

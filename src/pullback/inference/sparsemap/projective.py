@@ -13,13 +13,13 @@ from pullback.inference.compile import inner, kernel
 from pullback.inference.eisner.maximum import best_heads, workspace
 from pullback.inference.eisner.packing import lanes_of, pitch_of
 from pullback.inference.lanes import aligned, load, store
-from pullback.inference.sparsemap.search import advance, resume
-from pullback.inference.sparsemap.starts import begin
+from pullback.inference.sparsemap.search import advance
+from pullback.inference.sparsemap.starts import start
 from pullback.inference.sparsemap.state import enter, make_arcs, make_trees, write
 
 
 @kernel
-def solve(worker, workers, scores, lengths, order, multiroot, limit, like, resuming, starts, result, status):
+def solve(worker, workers, scores, lengths, order, multiroot, limit, like, starts, trusted, result, status):
     """Solve the worker's share of sentences.
 
     Args:
@@ -31,8 +31,8 @@ def solve(worker, workers, scores, lengths, order, multiroot, limit, like, resum
         multiroot: whether several words may attach to the root.
         limit: of calls of the oracle for each sentence.
         like: an array of the oracle's dtype.
-        resuming: whether to go on from `result`; otherwise from `starts`.
-        starts: heads `[B, k, n]` and weights `[B, k]`.
+        starts: trees to start from: heads `[B, k, n]`, weights `[B, k]`, and how many there are, `[B]`.
+        trusted: whether these are known to be trees; otherwise they are checked.
         result: to write.
         status: `[B]`, to write.
     """
@@ -54,15 +54,8 @@ def solve(worker, workers, scores, lengths, order, multiroot, limit, like, resum
                 status[b] = max(status[b], enter(arcs, trees, lane, scores[b], lengths[b]))
                 if status[b] != OK or lengths[b] == 0:
                     continue
-                if resuming:
-                    count = result.sizes[b]
-                    trees = resume(
-                        arcs, trees, lane, scores[b], lengths[b], result.heads[b], result.weights[b], count
-                    )
-                else:
-                    trees = begin(
-                        arcs, trees, lane, scores[b], lengths[b], True, multiroot, starts[0][b], starts[1][b]
-                    )
+                given = starts[0][b], starts[1][b], starts[2][b]
+                trees = start(arcs, trees, lane, scores[b], lengths[b], *given, True, multiroot, trusted)
                 sentence[lane], lane_lengths[lane] = b, lengths[b]
                 _fill(arcs, lane, scores[b], lengths[b], chart, n, lanes)
                 _subtract_mean(arcs, lane, chart, n, lanes)

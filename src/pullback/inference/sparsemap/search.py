@@ -1,4 +1,7 @@
-"""The active-set method on trees, apart from the oracle: one iteration at a time. See README.md."""
+"""The active-set method on trees, apart from the oracle: one iteration at a time. See README.md.
+
+Large functions have one caller each: what is inlined twice is compiled twice.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,7 @@ from pullback.inference.compile import inner
 from pullback.inference.sparsemap.active_set import append, direction, longest_step, remove, reordered
 from pullback.inference.sparsemap.state import mix, place, with_room
 
-_ROUNDING = 32 * 2.0**-52
-_NEVER_BUILT = 1 << 30  # so many changes that the inverse is built before it is used
-
-
-@inner
-def resume(arcs, trees, lane, scores, length, heads, weights, count):
-    """Start from what an earlier search left, at its minimum: the inverse is built only if it is needed."""
-    for i in range(count):
-        trees = with_room(trees, lane)
-        place(arcs, trees, lane, scores, length, heads[i], weights[i])
-        trees.sizes[lane] += 1
-    mix(arcs, trees, lane, length)
-    trees.changes[lane] = _NEVER_BUILT
-    return trees
+_ROUNDING = 4 * 2.0**-52
 
 
 @inner
@@ -43,31 +33,30 @@ def advance(arcs, trees, lane, scores, length, heads, exact, limit, b, result):
     """
     result.calls[b] += 1
     trees = with_room(trees, lane)
-    if trees.sizes[lane] == 0:
-        place(arcs, trees, lane, scores, length, heads, 1.0)
-        _extend(trees, lane, length)
-        mix(arcs, trees, lane, length)
-        return trees, True
+    size = trees.sizes[lane]
     gap, rounding = _improvement(arcs, lane, scores, length, heads)
-    result.gap[b], result.converged[b] = gap, not gap > rounding
-    if result.converged[b] or result.calls[b] >= limit:
-        return trees, False
-    if trees.changes[lane] > 64 + 4 * trees.sizes[lane]:
-        restart(arcs, trees, lane, length)
-        gap, rounding = _improvement(arcs, lane, scores, length, heads)
-        if not gap > rounding:
-            return trees, True
-    fresh = trees.changes[lane] == 0
-    place(arcs, trees, lane, scores, length, heads, 0.0)
-    if _extend(trees, lane, length):
-        _descend(trees, lane, length, gap)
-        mix(arcs, trees, lane, length)
-        return trees, True
-    # The tree is active, so its gap is the error of the weights: once more with a fresh inverse, then it is rounding.
-    if fresh or not exact:
-        result.converged[b] = not gap > 1e4 * rounding
-        return trees, False
-    restart(arcs, trees, lane, length)
+    if size > 0:
+        result.gap[b], result.converged[b] = gap, not gap > rounding
+        if result.converged[b] or result.calls[b] >= limit:
+            return trees, False
+    place(arcs, trees, lane, scores, length, heads, 1.0 if size == 0 else 0.0)
+    rebuild = size == 0 or trees.changes[lane] > 64 + 4 * size
+    if rebuild:
+        trees.sizes[lane] += 1
+    elif not _extend(trees, lane, length):
+        # The tree is active, so its gap is the error of the weights: with a fresh inverse, rounding.
+        if trees.changes[lane] == 0 or not exact:
+            result.converged[b] = not gap > 1e4 * rounding
+            return trees, False
+        rebuild = True
+    if rebuild:
+        _rebuild(arcs, trees, lane, length)
+    else:
+        for i in range(size):
+            trees.slopes[i] = 0.0
+        trees.slopes[size] = gap
+    _settle(trees, lane, length)
+    mix(arcs, trees, lane, length)
     return trees, True
 
 
@@ -116,18 +105,8 @@ def _extend(trees, lane, length):
 
 
 @inner
-def _descend(trees, lane, length, gap):
-    """Move to the minimum on the active set, after a tree was added to one that was at its minimum."""
-    size = trees.sizes[lane]
-    for i in range(size):
-        trees.slopes[i] = 0.0
-    trees.slopes[size - 1] = gap
-    _settle(trees, lane, length)
-
-
-@inner
-def restart(arcs, trees, lane, length):
-    """Move to the minimum on the active set, from any weights, the inverse built anew."""
+def _rebuild(arcs, trees, lane, length):
+    """Compute inverse and slopes from the trees and their weights, whatever these are."""
     size, trees.sizes[lane] = trees.sizes[lane], 0
     total = 0.0
     for i in range(size):
@@ -137,24 +116,23 @@ def restart(arcs, trees, lane, length):
             trees.slots[lane, kept, m] = trees.slots[lane, i, m]
         if _extend(trees, lane, length):
             total += trees.weights[lane, kept]
-    size, trees.changes[lane] = trees.sizes[lane], 0
-    for i in range(size):
+    trees.changes[lane] = 0
+    for i in range(trees.sizes[lane]):
         trees.weights[lane, i] /= total
     mix(arcs, trees, lane, length)
-    for i in range(size):
+    for i in range(trees.sizes[lane]):
         trees.slopes[i] = 0.0
         for m in range(length):
             slot = trees.slots[lane, i, m]
             trees.slopes[i] += arcs.scores[lane, slot] - arcs.mean[lane, slot]
-    for i in range(size - 1, -1, -1):
-        trees.slopes[i] -= trees.slopes[0]
-    _settle(trees, lane, length)
-    mix(arcs, trees, lane, length)
+        if i > 0:
+            trees.slopes[i] -= trees.slopes[0]
+    trees.slopes[0] = 0.0
 
 
 @inner
 def _settle(trees, lane, length):
-    """Step towards the minimum on the affine hull, dropping the trees whose weight vanishes on the way."""
+    """Step to the minimum on the affine hull, dropping the trees whose weight vanishes on the way."""
     while True:
         size = trees.sizes[lane]
         direction(trees.inverse, trees.sums, lane, size, trees.slopes, trees.step)

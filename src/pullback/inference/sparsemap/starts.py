@@ -1,29 +1,32 @@
-"""Warm starts: which of the trees that a caller suggests can be used."""
+"""Where a search starts: from trees that a caller suggests, or that an earlier search has left."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from pullback.inference.compile import inner
-from pullback.inference.sparsemap.search import restart
-from pullback.inference.sparsemap.state import place, with_room
+from pullback.inference.sparsemap.state import NEVER_BUILT, mix, place, with_room
 
 
 @inner
-def begin(arcs, trees, lane, scores, length, projective, multiroot, heads, weights):
-    """Start from the trees a caller suggests; what is no tree, or uses a forbidden arc, is left out."""
-    for i in range(len(weights)):
-        if weights[i] > 0.0 and usable(scores, length, projective, multiroot, heads[i]):
+def start(arcs, trees, lane, scores, length, heads, weights, count, projective, multiroot, trusted):
+    """Make the first `count` trees active, as far as they can be used; the inverse is built when it is needed."""
+    total = 0.0
+    for i in range(count):
+        if weights[i] > 0.0 and (trusted or _usable(scores, length, projective, multiroot, heads[i])):
             trees = with_room(trees, lane)
             place(arcs, trees, lane, scores, length, heads[i], weights[i])
             trees.sizes[lane] += 1
-    if trees.sizes[lane] > 0:
-        restart(arcs, trees, lane, length)
+            total += weights[i]
+    for i in range(trees.sizes[lane]):
+        trees.weights[lane, i] /= total
+    trees.changes[lane] = NEVER_BUILT
+    mix(arcs, trees, lane, length)
     return trees
 
 
 @inner
-def usable(scores, length, projective, multiroot, heads):
+def _usable(scores, length, projective, multiroot, heads):
     """Whether heads are a tree of this kind without forbidden arcs."""
     roots = 0
     for m in range(length):

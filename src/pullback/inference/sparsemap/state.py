@@ -14,6 +14,7 @@ from pullback.inference.checks import INFINITE, NAN, OK
 from pullback.inference.compile import inner
 
 _CAPACITY = 24
+NEVER_BUILT = 1 << 30  # so many changes that the inverse is built before it is used
 
 Arcs = namedtuple(
     "Arcs",
