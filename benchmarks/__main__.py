@@ -7,6 +7,8 @@ import inspect
 import re
 import shlex
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks import report
@@ -20,6 +22,8 @@ def main() -> None:
     options = _options()
     run = _run(options)
     facts = environment(options.device)
+    if options.busy:
+        facts["clock"] = "the processor's time: the machine was busy"
     command = shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])
     print("\n".join(f"{name}: {value}" for name, value in facts.items()))
     sections: dict[str, tuple[str, list[Row]]] = {}
@@ -39,6 +43,9 @@ def main() -> None:
 
 def _run(options: argparse.Namespace) -> Run:
     quick = options.quick
+    effort = Effort(rounds=5, sample=0.005, budget=0.5) if quick else Effort(rounds=15, sample=0.02, budget=3.0)
+    if options.busy:
+        effort = replace(effort, clock=time.process_time)
     return Run(
         device=options.device,
         threads=tuple(options.threads) if options.device == "cpu" else (1,),
@@ -46,7 +53,7 @@ def _run(options: argparse.Namespace) -> Run:
         growth=(10, 20, 50) if quick else (10, 20, 30, 50, 75, 100, 150, 200),
         batches=(1, 16, 256) if quick else (1, 4, 16, 64, 256, 1024),
         batch=64,
-        effort=Effort(rounds=5, sample=0.005, budget=0.5) if quick else Effort(rounds=15, sample=0.02, budget=3.0),
+        effort=effort,
     )
 
 
@@ -69,7 +76,11 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--device", default="cpu", metavar="cpu|cuda", help="where the scores live; default: cpu")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write hardware, versions, commit and rows")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables between the file's markers")
-    return parser.parse_args()
+    parser.add_argument("--busy", action="store_true", help="count processor time, for a busy machine; one thread only")
+    options = parser.parse_args()
+    if options.busy and (options.threads != [1] or options.device != "cpu"):
+        parser.error("--busy adds up the time of all threads; use it with --threads 1 and --device cpu")
+    return options
 
 
 def _about(name: str) -> str:
