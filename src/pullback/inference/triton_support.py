@@ -92,3 +92,8 @@ def program_count(sentences: int, scratch: int) -> int:
 def contiguous(x: Tensor) -> Tensor:
     """The values without their graph, one after the other."""
     return x.detach().contiguous()
+
+
+def next_power_of_2(x: int) -> int:
+    """The smallest power of two that is at least x."""
+    return 1 << (x - 1).bit_length()

@@ -47,7 +47,7 @@ def lay_out(scores, length, n, charts, ROWS: tl.constexpr, COLUMNS: tl.constexpr
             score, real, garbled = load_scores(scores, head, word, length, n)
             tl.store(arcs + arc_target(head, word, pitch), score, mask=real)
             worst = worst | garbled.to(tl.int32)
-    _lay_out_edges(length, pitch, charts, COLUMNS)
+    _empty_spans(length, pitch, charts, float("-inf"), COLUMNS)
     return tl.max(tl.max(worst, 1), 0)
 
 
@@ -77,7 +77,7 @@ def lay_out_logs(scores, length, n, charts, ROWS: tl.constexpr, COLUMNS: tl.cons
             score, real, _ = load_scores(scores, head, word, length, n)
             log_weight = (score.to(tl.float64) - top[None, :]) * 1.4426950408889634  # log2(e)
             tl.store(arcs + arc_target(head, word, pitch), log_weight, mask=real)
-    _lay_out_edges(length, pitch, charts, COLUMNS)
+    _empty_spans(length, pitch, charts, float("-inf"), COLUMNS)
     return tl.sum(shift, 0), tl.max(tl.max(worst, 1), 0)
 
 
@@ -94,11 +94,6 @@ def lay_out_direction(direction, scores, length, n, slopes, ROWS: tl.constexpr, 
             slope = tl.load(direction + head * n + word, mask=score > float("-inf"), other=0.0)
             tl.store(arcs + arc_target(head, word, pitch), slope.to(tl.float64), mask=real)
     _empty_spans(length, pitch, slopes, 0.0, COLUMNS)
-
-
-@jit()
-def _lay_out_edges(length, pitch, charts, COLUMNS: tl.constexpr):
-    _empty_spans(length, pitch, charts, float("-inf"), COLUMNS)
 
 
 @jit()
