@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from pullback.inference import checks
-from pullback.inference.eisner import cuda_inside, cuda_maximum, cuda_outside
+from pullback.inference.eisner import cuda_inside, cuda_maximum, cuda_outside, cuda_sampling
 from pullback.inference.triton_support import contiguous, launch, next_power_of_2, program_count
 
 
@@ -51,6 +51,15 @@ def entropy(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) ->
     programs, charts, means = _scratch(scores, (5, torch.float64), (5, torch.float64))
     _run(cuda_inside.log_partition, programs, scores, lengths, out, charts, means, multiroot, COMPANION=2)
     return out
+
+
+def sample(scores: Tensor, lengths: Tensor, seeds: Tensor, multiroot: bool, validate: bool) -> Tensor:
+    _check(scores, lengths, multiroot, validate)
+    z = torch.empty_like(scores, memory_format=torch.contiguous_format)
+    programs, charts, stack = _scratch(scores, (5, torch.float64), (1, torch.int32))
+    terms = next_power_of_2(max(scores.shape[-1], 2))
+    _run(cuda_sampling.sample, programs, scores, lengths, seeds, z, charts, stack, multiroot, TERMS=terms)
+    return z
 
 
 def _log_partition(scores: Tensor, lengths: Tensor, multiroot: bool) -> Tensor:

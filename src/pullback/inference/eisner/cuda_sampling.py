@@ -1,0 +1,149 @@
+"""Exact samples of projective trees on a GPU: top-down from the inside chart, in Triton, one program a sentence.
+
+The draws come in the order of reference.py from the stream of random.py, so that a seed gives the same tree on every backend.
+"""
+
+from __future__ import annotations
+
+from pullback.inference.eisner.cuda_inside import inside
+from pullback.inference.eisner.cuda_layout import clear, lay_out_logs, length_of
+from pullback.inference.triton_support import jit, tl
+
+
+@jit(do_not_specialize=["batch", "n", "multiroot"])
+def sample(
+    scores, lengths, seeds, z, charts, stack, batch, n, multiroot,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, TERMS: tl.constexpr,
+):  # fmt: skip
+    """Draw a tree for each sentence of `[B, n, n]` scores, as 0/1 matrices; zeros where there is none.
+
+    Args:
+        scores: `[B, n, n]`.
+        lengths: `[B]`.
+        seeds: `[B]`, int64.
+        z: `[B, n, n]`, to write.
+        charts: scratch, 5 charts of float64 a program.
+        stack: scratch, a chart of int32 a program.
+        batch: B.
+        n: the size of the scores.
+        multiroot: whether several words may attach to the root.
+        ROWS: splits looked at together.
+        COLUMNS: spans looked at together.
+        TERMS: a power of two, at least n.
+    """
+    pitch = n + 1
+    program = tl.program_id(0)
+    charts += program.to(tl.int64) * 5 * pitch * pitch
+    stack += program.to(tl.int64) * pitch * pitch
+    for sentence in range(program, batch, tl.num_programs(0)):
+        matrix = tl.cast(sentence, tl.int64) * n * n
+        length = length_of(lengths, sentence, n)
+        clear(z + matrix, n * n, ROWS * COLUMNS)
+        _, garbled = lay_out_logs(scores + matrix, length, n, charts, ROWS, COLUMNS)
+        tl.debug_barrier()
+        for width in range(1, length + 1):
+            inside(width, length, pitch, multiroot, charts, charts, 0, tl.float64, ROWS, COLUMNS)
+            tl.debug_barrier()
+        if (garbled == 0) & (tl.load(charts + length * pitch) > float("-inf")):
+            seed = tl.load(seeds + sentence)
+            todo, drawn = _draw_roots(length, n, multiroot, seed, charts, stack, z + matrix, TERMS)
+            while todo > 0:
+                todo, drawn = _draw_item(todo, drawn, n, seed, charts, stack, z + matrix, TERMS)
+        tl.debug_barrier()
+
+
+@jit()
+def _draw_roots(length, n, multiroot, seed, charts, stack, z, TERMS: tl.constexpr):
+    """Draw the words below the root from the last to the first; the items below them go on the stack."""
+    pitch = n + 1
+    end, todo, drawn = length, 0, 0
+    while end > 0:
+        split, drawn = _right_split(charts, 0, end, pitch, seed, drawn, TERMS)
+        tl.store(z + split * n + split, 1.0)
+        word = split + 1
+        gap, drawn = _gap(charts, 0, word, pitch, tl.where(multiroot != 0, word, 1), seed, drawn, TERMS)
+        _push(stack, todo, word, end, pitch)
+        _push(stack, todo + 1, word, gap + 1, pitch)
+        todo += 2
+        end = gap
+    tl.debug_barrier()
+    return todo, drawn
+
+
+@jit()
+def _draw_item(todo, drawn, n, seed, charts, stack, z, TERMS: tl.constexpr):
+    """Take an item, given by its head and its other end, from the stack; draw its arc and the arc's gap."""
+    pitch = n + 1
+    todo -= 1
+    item = tl.load(stack + todo)
+    head, other = item // pitch, item % pitch
+    if head != other:
+        if head < other:
+            split, drawn = _right_split(charts, head, other, pitch, seed, drawn, TERMS)
+            word = head + 1 + split
+        else:
+            split, drawn = _left_split(charts, other, head, pitch, seed, drawn, TERMS)
+            word = other + split
+        tl.store(z + (head - 1) * n + word - 1, 1.0)
+        low, high = tl.minimum(head, word), tl.maximum(head, word)
+        gap, drawn = _gap(charts, low, high, pitch, high - low, seed, drawn, TERMS)
+        tl.debug_barrier()
+        _push(stack, todo, word, other, pitch)
+        _push(stack, todo + 1, high, low + gap + 1, pitch)
+        _push(stack, todo + 2, low, low + gap, pitch)
+        todo += 3
+        tl.debug_barrier()
+    return todo, drawn
+
+
+@jit()
+def _push(stack, at, head, other, pitch):
+    tl.store(stack + at, (head * pitch + other).to(tl.int32))
+
+
+@jit()
+def _right_split(charts, start, end, pitch, seed, drawn, TERMS: tl.constexpr):
+    """The split of a right item: its arc, and the right item of the arc's word."""
+    size, width = pitch * pitch, end - start
+    arc, rest = charts + 2 * size + pitch + start, charts + (width - 1) * pitch + start + 1
+    return _choose(arc, rest, pitch, width, seed, drawn, TERMS)
+
+
+@jit()
+def _left_split(charts, start, end, pitch, seed, drawn, TERMS: tl.constexpr):
+    """The split of a left item: the left item of an arc's word, and the arc."""
+    size, width = pitch * pitch, end - start
+    return _choose(charts + size + start, charts + 3 * size + width * pitch + start, pitch, width, seed, drawn, TERMS)
+
+
+@jit()
+def _gap(charts, start, end, pitch, count, seed, drawn, TERMS: tl.constexpr):
+    """The gap between two heads, of the first `count`."""
+    size, width = pitch * pitch, end - start
+    return _choose(charts + start, charts + size + (width - 1) * pitch + start + 1, pitch, count, seed, drawn, TERMS)
+
+
+@jit()
+def _choose(a, b, pitch, count, seed, drawn, TERMS: tl.constexpr):
+    """Draw t < count with probability proportional to the product of the items; a grows in width with t, b shrinks."""
+    t = tl.arange(0, TERMS)
+    used = t < count
+    logs = tl.load(a + t * pitch, mask=used, other=float("-inf"))
+    logs += tl.load(b + t * (1 - pitch), mask=used, other=float("-inf"))
+    p = tl.exp2(logs - tl.max(logs, 0))
+    u, drawn = _uniform(seed, drawn)
+    below = tl.cumsum(p, 0)
+    first = tl.min(tl.where((p > 0.0) & (below > u * tl.sum(p, 0)), t, TERMS), 0)
+    last = tl.max(tl.where(p > 0.0, t, 0), 0)
+    return tl.minimum(first, last), drawn
+
+
+@jit()
+def _uniform(seed, drawn):
+    """The next float64 in [0, 1) of the stream of an int64 seed, after `drawn` numbers, and the new count."""
+    drawn += 1
+    x = seed.to(tl.uint64, bitcast=True) + tl.cast(drawn, tl.uint64) * 0x9E3779B97F4A7C15
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB
+    x = x ^ (x >> 31)
+    return (x >> 11).to(tl.float64) * 1.1102230246251565e-16, drawn  # 2^-53
