@@ -127,6 +127,7 @@ def table1(
     grid: Annotated[bool, typer.Option("--grid", help="Search the paper's grid by validation accuracy.")] = False,
     gamma_scale: Annotated[Scale, typer.Option(help="The paper's scale of gamma, per example, or both.")] = Scale.paper,
     errata: Annotated[bool, typer.Option("--errata", help="Add rows with errors of the released code.")] = False,
+    only: Annotated[list[str] | None, typer.Option(help="Only this row; repeat it for several.")] = None,
     dtype: Precision = Precision.float32,
     runs: RunsOption = Path("runs"),
     device: DeviceOption = Device.auto,
@@ -143,11 +144,13 @@ def table1(
     from pullback.experiments.synthetic import methods, plans, tables
     from pullback.experiments.synthetic.study import Synthetic
 
+    with user_errors():
+        wanted = [methods.find_method(name).name for name in only or methods.ROWS]
     scope = _scope(quick, dtype.value)
     scales = ("paper", "example") if gamma_scale is Scale.both else (gamma_scale.value,)
     parts: list[tuple[str, list[Cell]]] = []
     for scale in scales:
-        names = [name for name in methods.ROWS if scale == scales[0] or methods.METHODS[name].pulled_back]
+        names = [name for name in wanted if scale == scales[0] or methods.METHODS[name].pulled_back]
         for clusters in plans.SETTINGS:
             rows = [*names, *(methods.ERRATA if errata and scale == scales[0] else ())]
             cells = [plans.table_cell(name, clusters, grid=grid, gamma_scale=scale, scope=scope) for name in rows]
@@ -210,6 +213,22 @@ def claims(
         _show(table, markdown)
 
 
+@reproduce_app.command("page")
+def page(
+    path: Annotated[Path, typer.Argument(help="A Markdown file with two marks.")] = Path("docs/results/synthetic.md"),
+    runs: RunsOption = Path("runs"),
+) -> None:
+    """Write the results page and its figures from the runs that are there; it trains nothing.
+
+    For example: `pullback reproduce page docs/results/synthetic.md`
+    """
+    from pullback.experiments.synthetic.page import update
+
+    with user_errors():
+        update(path, runs)
+    console.print(f"wrote {path}", highlight=False, soft_wrap=True)
+
+
 _SCALES = {"paper": "the mean loss, as the paper's", "example": "one example's loss"}
 
 
@@ -227,8 +246,11 @@ def _figure(
     scope = _scope(quick, "float32")
     configs = [config for cell in cells(scope) for config in cell.configs]
     train(Synthetic(), configs, runs, device=device.value, tensorboard=tensorboard)
-    for path in draw(scope, runs, figures):
+    written = draw(scope, runs, figures)
+    for path in written:
         console.print(f"wrote {path}", highlight=False, soft_wrap=True)
+    if len(written) == 1:
+        console.print("Only the data: Matplotlib is not installed. pip install 'pullback[experiments]'", soft_wrap=True)
     _say_what_was_reduced(scope, quick)
 
 

@@ -110,10 +110,10 @@ def test_the_table_marks_what_differs(tmp_path):
     for config in cells[1].configs:
         publish(tmp_path, config, 80, 66.9)
     rows = {row[0]: row[1:] for row in results_table("t", cells, tmp_path).rows}
-    assert rows["Linear model"][:2] == ["68.15 ± 0.06  ", "68.05 ± 0.09"]
+    assert rows["Linear model"][:2] == ["68.15±0.06 ", "68.05±0.09"]
     assert "≠" in rows["Softmax"][0]
     assert "≠" not in rows["Softmax"][2]
-    assert rows["STE-I"] == ["not run", "92.60 ± 0.23", "not run", "100.00 ± 0.00"]
+    assert rows["STE-I"] == ["not run", "92.60±0.23", "not run", "100.00±0.00"]
 
 
 def test_every_row_of_the_paper_is_there():

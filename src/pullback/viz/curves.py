@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,7 +36,9 @@ class Panel:
 
 
 def draw(panels: Sequence[Panel], title: str, path: Path) -> list[Path]:
-    """Draw panels side by side into `path`.png and `path`.svg, with one legend."""
+    """Draw panels side by side into `path`.png and `path`.svg, with one legend; nothing without Matplotlib."""
+    if importlib.util.find_spec("matplotlib") is None:
+        return []
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

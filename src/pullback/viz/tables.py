@@ -35,9 +35,10 @@ class Table:
     def markdown(self) -> str:
         lines = [f"**{self.title}**", "", _line(self.columns), "|---|" + "---:|" * (len(self.columns) - 1)]
         for row in self.rows:
-            lines.append(_line([f"*{row[0]}*"] + [""] * (len(self.columns) - 1) if len(row) == 1 else row))
+            heading = [f"*{row[0]}*"] + [""] * (len(self.columns) - 1)
+            lines.append(_line(heading if len(row) == 1 else [_escaped(cell) for cell in row]))
         if self.notes:
-            lines += ["", *self.notes]
+            lines += ["", *(_escaped(note) for note in self.notes)]
         return "\n".join(lines)
 
     def rich(self) -> RichTable:
@@ -61,3 +62,8 @@ class Table:
 
 def _line(cells: list[str]) -> str:
     return "| " + " | ".join(cells) + " |"
+
+
+def _escaped(cell: str) -> str:
+    """A star that marks a row is not emphasis."""
+    return "\\" + cell if cell.startswith("*") else cell

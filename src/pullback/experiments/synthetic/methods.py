@@ -12,7 +12,11 @@ from torch import Tensor
 from pullback.estimators import Estimator
 from pullback.estimators.config import nearest
 from pullback.estimators.registry import ENTRIES, Entry
-from pullback.experiments.synthetic.errata import DiagonalStraightThrough
+from pullback.experiments.synthetic.errata import (
+    DiagonalStraightThrough,
+    UnnormalisedScoreFunction,
+    unnormalised_with_moving_average,
+)
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,14 @@ METHODS: dict[str, Method] = {
         Method("linear", "Linear model", "Baselines", None, 0.001),
         Method("gold", "Gold cluster labels", "Baselines", None, 0.001),
         *map(_from, ENTRIES),
-        Method("ste-s-diagonal", "STE-S, diagonal only", "Erratum", DiagonalStraightThrough, 0.002, in_paper=False),
+        *(
+            Method(name, row, "Erratum", make, rate, stochastic="SFE" in row, in_paper=False)
+            for name, row, make, rate in (
+                ("ste-s-diagonal", "STE-S, diagonal", DiagonalStraightThrough, 0.002),
+                ("sfe-no-partition", "SFE, no log Z", UnnormalisedScoreFunction, None),
+                ("sfe-baseline-no-partition", "SFE b., no log Z", unnormalised_with_moving_average, None),
+            )
+        ),
     )
 }
 ROWS = tuple(name for name, method in METHODS.items() if method.in_paper)

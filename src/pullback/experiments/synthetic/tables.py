@@ -74,9 +74,9 @@ def _cells(cell: Cell, chosen: Chosen | None) -> list[str]:
         values = chosen.values(f"test_{measure}")
         median, error = statistics.median(values), standard_error(values)
         differs = paper is not None and abs(median - paper.value) > error + paper.spread
-        out += [_show(median, error) + (" ≠" if differs else "  "), theirs]
+        out += [_show(median, error) + ("≠" if differs else " "), theirs]
     return out
 
 
 def _show(value: float, spread: float) -> str:
-    return f"{value:.2f} ± {spread:.2f}"
+    return f"{value:.2f}±{spread:.2f}"
