@@ -1,6 +1,7 @@
-"""Non-projective expectations on the CPU: compiled, eight sentences in SIMD lanes, groups of them over threads.
+"""Non-projective expectations and samples on the CPU: compiled, sentences in SIMD lanes, groups of them over threads.
 
-The lanes hold float64 weights. A sentence whose scores are too far apart for that is done alone, in logs.
+What is rare has a kernel of its own, compiled when it is first needed: sentences whose scores are too far apart for
+float64 weights (in logs.py), and samples for which the random walks take too long (in reinsertion.py).
 """
 
 from __future__ import annotations
@@ -12,80 +13,101 @@ import torch
 from torch import Tensor
 
 from pullback.inference import checks
-from pullback.inference.matrix_tree import sampling
-from pullback.inference.matrix_tree.kernels import LANES, expectations, products
+from pullback.inference.matrix_tree import logs, reinsertion, wilson
+from pullback.inference.matrix_tree.kernels import LANES, OUT_OF_RANGE, expectations, products
 from pullback.inference.threads import spread
 
-_STEPS_PER_WORD = 100  # of Wilson's walks: many times what ordinary scores need
-_UNWANTED, _UNWANTED_MATRICES = np.empty(0), np.empty((0, 0, 0))
+Array = np.ndarray
+_NONE, _NO_MATRICES = np.empty(0), np.empty((0, 0, 0))
 
 
 def log_partition(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
-    batch = _Batch(scores, lengths)
     log_z = np.zeros(len(lengths))
-    batch.spread(expectations, 1, multiroot, _UNWANTED_MATRICES, log_z, _UNWANTED)
-    batch.check(validate)
+    _Batch(scores, lengths, multiroot).expectations(validate, log_z=log_z)
     return torch.from_numpy(log_z)
 
 
 def marginals(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
-    batch = _Batch(scores, lengths)
     mu = np.zeros(scores.shape)
-    batch.spread(expectations, 3, multiroot, mu, _UNWANTED, _UNWANTED)
-    batch.check(validate)
+    _Batch(scores, lengths, multiroot).expectations(validate, mu=mu)
     return torch.from_numpy(mu).to(scores.dtype)
 
 
 def entropy(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
-    batch = _Batch(scores, lengths)
-    h = np.zeros(len(lengths))
-    batch.spread(expectations, 3, multiroot, _UNWANTED_MATRICES, _UNWANTED, h)
-    batch.check(validate)
-    return torch.from_numpy(h)
+    nats = np.zeros(len(lengths))
+    _Batch(scores, lengths, multiroot).expectations(validate, entropy=nats)
+    return torch.from_numpy(nats)
 
 
 def marginals_vjp(scores: Tensor, lengths: Tensor, direction: Tensor, multiroot: bool, validate: bool) -> Tensor:
-    batch = _Batch(scores, lengths)
-    v = direction.detach().double().contiguous().numpy()
     product = np.zeros(scores.shape)
-    batch.spread(products, 9, v, multiroot, product)
-    batch.check(validate)
+    _Batch(scores, lengths, multiroot).products(validate, direction.detach().double().contiguous().numpy(), product)
     return torch.from_numpy(product).to(scores.dtype)
 
 
 def sample(scores: Tensor, lengths: Tensor, seeds: Tensor, multiroot: bool, validate: bool) -> Tensor:
-    batch = _Batch(scores, lengths)
+    batch = _Batch(scores, lengths, multiroot)
     roots = np.empty((0, 0))
     if not multiroot:
-        mu = marginals(scores.double(), lengths, multiroot, validate)
-        roots = mu.diagonal(dim1=1, dim2=2).contiguous().numpy()
+        mu = np.zeros(scores.shape)
+        batch.expectations(validate, mu=mu)
+        roots = np.ascontiguousarray(mu.diagonal(axis1=1, axis2=2))
     z = np.zeros(scores.shape)
-    work = 20.0 * scores.numel()
-    arrays = (batch.scores, batch.counts, seeds.contiguous().numpy(), roots)
-    spread(sampling.sample, len(lengths), work, *arrays, _STEPS_PER_WORD, z, batch.status)
-    batch.check(validate)
+    batch.sample(validate, seeds.contiguous().numpy(), roots, z)
     return torch.from_numpy(z).to(scores.dtype)
 
 
 class _Batch:
-    """A batch as the kernels take it: float64 scores, lengths, and the sentences in order of falling length."""
+    """A batch as the kernels take it: float64 scores, lengths, and a status for each sentence."""
 
-    def __init__(self, scores: Tensor, lengths: Tensor) -> None:
-        self.lengths, self.n = lengths, scores.shape[-1]
+    def __init__(self, scores: Tensor, lengths: Tensor, multiroot: bool) -> None:
         self.scores = scores.detach().double().contiguous().numpy()
-        self.counts = lengths.contiguous().numpy()
+        self.lengths = lengths.contiguous().numpy()
+        self.multiroot = multiroot
         self.status = np.zeros(len(lengths), np.int64)
-        if len(lengths) and (self.counts.min() < 0 or self.counts.max() > self.n):
-            self.status[(self.counts < 0) | (self.counts > self.n)] = checks.BAD_LENGTH
-            self.check(True)
+        n = scores.shape[-1]
+        if len(lengths) and (self.lengths.min() < 0 or self.lengths.max() > n):
+            self.status[(self.lengths < 0) | (self.lengths > n)] = checks.BAD_LENGTH
+            self._check(True)
 
-    def spread(self, kernel: Callable[..., None], passes: int, *args: object) -> None:
-        """Run a kernel over groups of lanes; a pass is a loop over the n^3 / 3 triples of words."""
-        work = passes / 3 * float((self.counts.astype(float) ** 3).sum()) / LANES
-        order = np.argsort(-self.counts, kind="stable")
-        groups = -(-len(order) // LANES)
-        spread(kernel, groups, work, self.scores, self.counts, order, *args, self.status)
+    def expectations(
+        self, validate: bool, mu: Array = _NO_MATRICES, log_z: Array = _NONE, entropy: Array = _NONE
+    ) -> None:
+        """Write what is wanted."""
+        self._in_lanes(expectations, 3 if mu.size or entropy.size else 1, self.multiroot, mu, log_z, entropy)
+        self._in_logs(_NO_MATRICES, self.multiroot, mu, _NO_MATRICES, log_z, entropy)
+        self._check(validate)
 
-    def check(self, validate: bool) -> None:
+    def products(self, validate: bool, direction: Array, product: Array) -> None:
+        """Write the derivatives of the marginals along the direction."""
+        self._in_lanes(products, 9, direction, self.multiroot, product)
+        self._in_logs(direction, self.multiroot, _NO_MATRICES, product, _NONE, _NONE)
+        self._check(validate)
+
+    def sample(self, validate: bool, seeds: Array, roots: Array, z: Array) -> None:
+        """Write random trees; with a single root, the marginals of root arcs are given."""
+        children, drawn = np.full(len(seeds), -1), np.zeros(len(seeds), np.int64)
+        trees = (children, seeds, drawn, z, self.status)
+        steps = wilson.STEPS_PER_WORD
+        spread(wilson.sample, len(seeds), 20.0 * z.size, self.scores, self.lengths, roots, steps, *trees)
+        rest = np.flatnonzero(self.status == wilson.UNFINISHED)
+        if len(rest):
+            work = 10.0 * float((self.lengths[rest].astype(float) ** 3).sum())
+            spread(reinsertion.sample, len(rest), work, rest, self.scores, self.lengths, *trees)
+        self._check(validate)
+
+    def _in_lanes(self, kernel: Callable[..., None], passes: int, *args: object) -> None:
+        """A pass is a loop over the n^3 / 3 triples of words."""
+        work = passes / 3 * float((self.lengths.astype(float) ** 3).sum()) / LANES
+        order = np.argsort(-self.lengths, kind="stable")
+        spread(kernel, -(-len(order) // LANES), work, self.scores, self.lengths, order, *args, self.status)
+
+    def _in_logs(self, *args: object) -> None:
+        rest = np.flatnonzero(self.status == OUT_OF_RANGE)
+        if len(rest):
+            work = 10.0 * float((self.lengths[rest].astype(float) ** 3).sum())
+            spread(logs.solve, len(rest), work, rest, self.scores, self.lengths, *args, self.status)
+
+    def _check(self, validate: bool) -> None:
         if validate and self.status.any():
-            checks.raise_for(torch.from_numpy(self.status), self.lengths, self.n)
+            checks.raise_for(torch.from_numpy(self.status), torch.from_numpy(self.lengths), self.scores.shape[-1])

@@ -1,4 +1,4 @@
-"""The entry points: groups of sentences in lanes of float64; sentences out of their range alone, in logs."""
+"""Groups of sentences in lanes of float64 weights. Sentences out of range are left with the status OUT_OF_RANGE."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ import numpy as np
 from pullback.inference.checks import INFINITE, NAN, OK
 from pullback.inference.compile import inner, kernel
 from pullback.inference.lanes import BYTES, aligned, gather, load, splat, store, where_larger
-from pullback.inference.matrix_tree import logs
 from pullback.inference.matrix_tree.elimination import TINY, differentiate, eliminate
-from pullback.inference.matrix_tree.scaling import place, read_tangents, read_weights
+from pullback.inference.matrix_tree.scaling import copy, place, read_tangents, read_weights
 
 LANES = BYTES // 8
+OUT_OF_RANGE = -1
 _FAR = 300.0  # a score this far below the best of its column has a weight of 1e-130, well inside the range
-_IN_LOGS = -1
 
 
 class Group(NamedTuple):
@@ -36,16 +35,17 @@ def expectations(worker, workers, scores, lengths, order, multiroot, mu, log_z, 
     if first >= len(order):
         return
     largest = lengths[order[first]]
-    group = _group()
+    group = Group(np.empty(LANES, np.int64), _line(0), _line(0), _line(0), _line(0))
     weights, adjoints = _chart(largest), _chart(largest)
     shifts, sums, gains, uses = _line(largest), _line(largest), _line(largest), _line(largest)
-    flat, nothing, scratch = scores.reshape(-1), np.zeros((n, n)), np.empty((2, n, n))
+    flat = scores.reshape(-1)
     for start in range(first, len(order), workers * LANES):
         size = lengths[order[start]]
         pitch = _pitch(size)
         place(order, start, lengths, n * n, group.bases, group.lengths)
         _read(flat, n, size, group, multiroot, weights, shifts)
-        adjoints[:] = weights
+        if mu.size > 0 or entropy.size > 0:
+            copy(weights, adjoints)
         store(group.least, 0, eliminate(weights, size, pitch, LANES, multiroot, sums))
         if mu.size > 0 or entropy.size > 0:
             differentiate(weights, adjoints, size, pitch, LANES, multiroot, sums, gains, uses)
@@ -54,21 +54,14 @@ def expectations(worker, workers, scores, lengths, order, multiroot, mu, log_z, 
         for lane in range(min(LANES, len(order) - start)):
             b = order[start + lane]
             status[b] = _verdict(group, lane)
-            if status[b] == OK:
-                log_s = _sum_of_logs(size, lane, sums)
-                if log_z.size > 0:
-                    log_z[b] = log_s + _sum(size + 1, lane, shifts)
-                if entropy.size > 0:
-                    entropy[b] = max(log_s - uses[lane], 0.0)
-                if mu.size > 0:
-                    _write(size, pitch, lane, weights, lengths[b], mu[b], 0.0, 1.0)
-            elif status[b] == _IN_LOGS:
-                one = mu[b] if mu.size > 0 else scratch[0]
-                status[b], total, h = logs.solve(scores[b], nothing, lengths[b], multiroot, one, scratch[1])
-                if log_z.size > 0:
-                    log_z[b] = total
-                if entropy.size > 0:
-                    entropy[b] = h
+            if status[b] != OK:
+                continue
+            if log_z.size > 0:
+                log_z[b] = _sum_of_logs(size, lane, sums) + _sum(size + 1, lane, shifts)
+            if entropy.size > 0:
+                entropy[b] = max(_sum_of_logs(size, lane, sums) - uses[lane], 0.0)
+            if mu.size > 0:
+                _write(size, pitch, lane, weights, lengths[b], 0.0, 1.0, mu[b])
 
 
 @kernel
@@ -79,33 +72,26 @@ def products(worker, workers, scores, lengths, order, direction, multiroot, prod
     if first >= len(order):
         return
     largest = lengths[order[first]]
-    group = _group()
+    group = Group(np.empty(LANES, np.int64), _line(0), _line(0), _line(0), _line(0))
     weights, adjoints = (_chart(largest), _chart(largest)), (_chart(largest), _chart(largest))
     sums, gains = (_line(largest), _line(largest)), (_line(largest), _line(largest))
     uses, shifts = (_line(largest), _line(largest)), _line(largest)
-    flat, flat_direction, scratch = scores.reshape(-1), direction.reshape(-1), np.empty((n, n))
+    flat, flat_direction = scores.reshape(-1), direction.reshape(-1)
     for start in range(first, len(order), workers * LANES):
         size = lengths[order[start]]
         pitch = _pitch(size)
         place(order, start, lengths, n * n, group.bases, group.lengths)
         _read(flat, n, size, group, multiroot, weights[0], shifts)
-        read_tangents(flat_direction, n, size, pitch, group.bases, group.lengths, multiroot, *weights)
-        adjoints[0][:] = weights[0]
-        adjoints[1][:] = weights[1]
+        read_tangents(flat_direction, n, size, pitch, group.bases, group.lengths, multiroot, weights[0], weights[1])
+        copy(weights[0], adjoints[0])
+        copy(weights[1], adjoints[1])
         store(group.least, 0, eliminate(weights, size, pitch, LANES, multiroot, sums))
         differentiate(weights, adjoints, size, pitch, LANES, multiroot, sums, gains, uses)
         for lane in range(min(LANES, len(order) - start)):
             b = order[start + lane]
             status[b] = _verdict(group, lane)
             if status[b] == OK:
-                _write(size, pitch, lane, weights[1], lengths[b], product[b], -np.inf, np.inf)
-            elif status[b] == _IN_LOGS:
-                status[b], _, _ = logs.solve(scores[b], direction[b], lengths[b], multiroot, scratch, product[b])
-
-
-@inner
-def _group():
-    return Group(np.empty(LANES, np.int64), _line(0), _line(0), _line(0), _line(0))
+                _write(size, pitch, lane, weights[1], lengths[b], -np.inf, np.inf, product[b])
 
 
 @inner
@@ -137,7 +123,7 @@ def _read(flat, n, size, group, multiroot, weights, shifts):
 def _verdict(group, lane):
     if group.codes[lane] > 0:
         return INFINITE if group.codes[lane] == 1 else NAN
-    return OK if group.spread[lane] <= _FAR and group.least[lane] >= TINY else _IN_LOGS
+    return OK if group.spread[lane] <= _FAR and group.least[lane] >= TINY else OUT_OF_RANGE
 
 
 @inner
@@ -173,7 +159,7 @@ def _sum_of_logs(count, lane, line):
 
 
 @inner
-def _write(size, pitch, lane, chart, length, out, low, high):
+def _write(size, pitch, lane, chart, length, low, high, out):
     """Copy a lane of a chart to a packed matrix, between bounds."""
     for h in range(length):
         for m in range(length):

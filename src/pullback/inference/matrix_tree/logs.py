@@ -10,58 +10,106 @@ from __future__ import annotations
 import numpy as np
 
 from pullback.inference.checks import INFEASIBLE, OK
-from pullback.inference.compile import inner
+from pullback.inference.compile import inner, kernel
+
+
+@kernel
+def solve(worker, workers, sentences, scores, lengths, direction, multiroot, mu, product, log_z, entropy, status):
+    """Marginals, their derivative along the direction, log Z and entropy of some sentences of a batch.
+
+    Args:
+        worker: this one's number; it does the sentences worker, worker + workers, ...
+        workers: how many there are.
+        sentences: numbers of the sentences, each of at least one word.
+        scores: `[B, n, n]`, finite or -inf among the words.
+        lengths: `[B]`.
+        direction: `[B, n, n]`, or empty for zero.
+        multiroot: whether the root may have several children.
+        mu: `[B, n, n]` to write, unless empty.
+        product: `[B, n, n]` to write, unless empty.
+        log_z: `[B]` to write, unless empty.
+        entropy: `[B]` to write, unless empty.
+        status: `[B]` to write.
+    """
+    n = scores.shape[-1]
+    nothing, some_mu, some_product = np.zeros((n, n)), np.empty((n, n)), np.empty((n, n))
+    for i in range(worker, len(sentences), workers):
+        b = sentences[i]
+        status[b], total, h = _solve(
+            scores[b],
+            direction[b] if direction.size > 0 else nothing,
+            lengths[b],
+            multiroot,
+            mu[b] if mu.size > 0 else some_mu,
+            product[b] if product.size > 0 else some_product,
+        )
+        if log_z.size > 0:
+            log_z[b] = total
+        if entropy.size > 0:
+            entropy[b] = h
 
 
 @inner
-def solve(scores, direction, length, multiroot, mu, product):
-    """The marginals `mu`, their derivative along the direction, `product`, log Z and the entropy.
-
-    Args:
-        scores: `[n, n]`, packed, finite or -inf among the words.
-        direction: `[n, n]`.
-        length: the number of words, at least 1.
-        multiroot: whether the root may have several children.
-        mu: `[n, n]` to write, among the words.
-        product: `[n, n]` to write, among the words.
-
-    Returns:
-        status, log Z, entropy.
-    """
+def _solve(scores, direction, length, multiroot, mu, product):
     words = np.arange(length)
-    logs, slopes, log_z = _read(scores, direction, multiroot, words)
-    first_logs, first_slopes = logs.copy(), slopes.copy()
-    sums, means, stuck = _eliminate(logs, slopes, multiroot)
-    if stuck > 0 and not multiroot:
-        # none of the words left leads to this one: a single root has to be above it, so it must be the last
-        words[0], words[stuck] = stuck, 0
-        logs, slopes, log_z = _read(scores, direction, multiroot, words)
-        first_logs, first_slopes = logs.copy(), slopes.copy()
-        sums, means, stuck = _eliminate(logs, slopes, multiroot)
-    if stuck >= 0:
+    logs, slopes = np.empty((length + 1, length)), np.empty((length + 1, length))
+    sums, means = np.empty(length), np.empty(length)
+    shifts, feasible = eliminate(scores, direction, multiroot, words, logs, slopes, sums, means)
+    if not feasible:
         return INFEASIBLE, -np.inf, 0.0
     marginals, derivatives = _differentiate(logs, slopes, multiroot, sums, means)
-    entropy = sums.sum()
+    before, slopes_before = np.empty_like(logs), np.empty_like(slopes)
+    read(scores, direction, multiroot, words, before, slopes_before)
+    log_z = 0.0
+    for k in range(length):
+        log_z += sums[k]
+    entropy = log_z
     for m in range(length):
         for h in range(length + 1):
             if h == m:
                 continue
             p, d = 0.0, 0.0
-            if first_logs[h, m] > -np.inf:
-                part = np.exp(first_logs[h, m] - logs[h, m])
+            if before[h, m] > -np.inf:
+                part = np.exp(before[h, m] - logs[h, m])
                 p = min(max(marginals[h, m] * part, 0.0), 1.0)
-                d = derivatives[h, m] * part + p * (first_slopes[h, m] - slopes[h, m])
-                entropy -= p * first_logs[h, m]
+                d = derivatives[h, m] * part + p * (slopes_before[h, m] - slopes[h, m])
+                entropy -= p * before[h, m]
             head = words[m] if h == length else words[h]
             mu[head, words[m]], product[head, words[m]] = p, d
-    return OK, log_z + sums.sum(), max(entropy, 0.0)
+    return OK, log_z + shifts, max(entropy, 0.0)
 
 
 @inner
-def _read(scores, direction, multiroot, words):
-    """Logs of weights and their slopes, shifted as in scaling.py, and the sum of the shifts."""
+def eliminate(scores, direction, multiroot, words, logs, slopes, sums, means):
+    """Fill in the logs of weights and their slopes, and eliminate the words from the last to the first.
+
+    Args:
+        scores: `[n, n]`, packed, finite or -inf among the words.
+        direction: `[n, n]`.
+        multiroot: whether the root may have several children.
+        words: 0, 1, ..., to write the order of the words in what follows.
+        logs: `[length + 1, length]` to write: what a word's row and column held when its turn came.
+        slopes: the same for the derivatives of the logs.
+        sums: `[length]` to write: log S_k of each word.
+        means: `[length]` to write: its slope.
+
+    Returns:
+        The sum of the shifts of scaling.py, and whether there is a tree.
+    """
+    shifts = read(scores, direction, multiroot, words, logs, slopes)
+    stuck = _eliminate(logs, slopes, multiroot, sums, means)
+    if stuck > 0 and not multiroot:
+        # none of the words left leads to this one: a single root has to be above it, so it must be the last
+        words[0], words[stuck] = stuck, 0
+        shifts = read(scores, direction, multiroot, words, logs, slopes)
+        stuck = _eliminate(logs, slopes, multiroot, sums, means)
+    return shifts, stuck < 0
+
+
+@inner
+def read(scores, direction, multiroot, words, logs, slopes):
+    """Fill in the logs of weights and their slopes, shifted as in scaling.py; returns the sum of the shifts."""
     length = len(words)
-    logs, slopes = np.full((length + 1, length), -np.inf), np.zeros((length + 1, length))
     total = 0.0
     for m in range(length):
         best, level = -np.inf, 0.0
@@ -71,36 +119,34 @@ def _read(scores, direction, multiroot, words):
             if logs[row, m] > best and (h != m or multiroot):
                 best, level = logs[row, m], slopes[row, m]
         if best > -np.inf:
-            logs[:, m] -= best
-            slopes[:, m] -= level
             total += best
+            for h in range(length + 1):
+                if h != m:
+                    logs[h, m] -= best
+                    slopes[h, m] -= level
     best, level = -np.inf, 0.0
     for m in range(length):
         if not multiroot and logs[length, m] > best:
             best, level = logs[length, m], slopes[length, m]
     if best > -np.inf:
-        logs[length] -= best
-        slopes[length] -= level
         total += best
-    return logs, slopes, total
+        for m in range(length):
+            logs[length, m] -= best
+            slopes[length, m] -= level
+    return total
 
 
 @inner
-def _eliminate(logs, slopes, multiroot):
-    """Eliminate the words from the last to the first, in place.
-
-    Returns:
-        The log of each word's sum S_k, its slope, and -1; or instead of -1 the first word whose sum is zero.
-    """
+def _eliminate(logs, slopes, multiroot, sums, means):
+    """Eliminate in place; returns the first word with S_k = 0, or -1."""
     length = logs.shape[1]
-    sums, means = np.zeros(length), np.zeros(length)
     for k in range(length - 1, -1, -1):
         with_root = multiroot or k == 0
         most = logs[length, k] if with_root else -np.inf
         for h in range(k):
             most = max(most, logs[h, k])
         if most == -np.inf:
-            return sums, means, k
+            return k
         total = np.exp(logs[length, k] - most) if with_root else 0.0
         tilted = total * slopes[length, k]
         for h in range(k):
@@ -111,7 +157,7 @@ def _eliminate(logs, slopes, multiroot):
         for h in range(k):
             _add_paths(logs, slopes, h, k, sums[k], means[k])
         _add_paths(logs, slopes, length, k, sums[k], means[k])
-    return sums, means, -1
+    return -1
 
 
 @inner
@@ -137,7 +183,10 @@ def _differentiate(logs, slopes, multiroot, sums, means):
         for h in range(k):
             _collect(logs, slopes, h, k, sums[k], means[k], marginals, derivatives)
         _collect(logs, slopes, length, k, sums[k], means[k], marginals, derivatives)
-        rest, falls = 1.0 - marginals[k, :k].sum(), -derivatives[k, :k].sum()
+        rest, falls = 1.0, 0.0
+        for m in range(k):
+            rest -= marginals[k, m]
+            falls -= derivatives[k, m]
         for row in range(k + 1):
             h = length if row == k else row
             if h == length and not (multiroot or k == 0):

@@ -112,6 +112,12 @@ def read_tangents(direction, n, size, pitch, bases, lane_lengths, multiroot, wei
             store(tangents, at, where_larger(weight, zero, weight * v, zero))
 
 
+@inner
+def copy(source, target):
+    for i in range(len(source)):
+        target[i] = source[i]
+
+
 @inline
 def _finite(x, zero, forbidden):
     """Zero in the lanes that are -inf."""

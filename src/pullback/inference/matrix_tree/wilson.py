@@ -5,7 +5,7 @@ w_hm, until the tree or the root is reached; then every word on the way gets the
 single root, draw its child first, from the marginals, and walk towards that.
 
 The number of steps says nothing about the tree that comes out (Propp and Wilson, 1998), so that when it exceeds a
-budget another exact sampler can take over without bias.
+budget another exact sampler can take over without bias. It does depend on a single root's child, which is kept.
 """
 
 from __future__ import annotations
@@ -15,24 +15,27 @@ import numpy as np
 from pullback.inference.checks import INFINITE, NAN, OK
 from pullback.inference.compile import inner, kernel
 from pullback.inference.lanes import BYTES, exp, load, splat, store
-from pullback.inference.matrix_tree import sequential
 from pullback.inference.random_kernels import uniform
 
+UNFINISHED = -1
+STEPS_PER_WORD = 100  # many times what ordinary scores need
 _LANES = BYTES // 8
 
 
 @kernel
-def sample(worker, workers, scores, lengths, seeds, roots, steps, z, status):
-    """Draw a tree for every sentence.
+def sample(worker, workers, scores, lengths, roots, steps, children, seeds, drawn, z, status):
+    """Draw a tree for every sentence, or leave it UNFINISHED.
 
     Args:
         worker: this one's number; it does the sentences worker, worker + workers, ...
         workers: how many there are.
         scores: `[B, n, n]` float64.
         lengths: `[B]`.
-        seeds: `[B]`.
         roots: `[B, n]`, with a single root the marginals of root arcs; empty if there may be several.
-        steps: how many steps a word the walks may take before the sampler of sequential.py takes over.
+        steps: how many steps a word the walks may take.
+        children: `[B]` of -1; with a single root, to write its child.
+        seeds: `[B]`, of a stream of random numbers for each sentence.
+        drawn: `[B]`, how many numbers of the streams are used up, to advance.
         z: `[B, n, n]` zeros, to write.
         status: `[B]` to write.
     """
@@ -45,26 +48,27 @@ def sample(worker, workers, scores, lengths, seeds, roots, steps, z, status):
         status[b] = _read(scores[b], length, roots.size == 0, cumulative, shifts)
         if status[b] != OK or length == 0:
             continue
-        drawn, child = 0, -1
         if roots.size > 0:
-            u, drawn = uniform(seeds[b], drawn)
-            child = _draw_child(roots[b], length, u)
-        finished, drawn = _walk(cumulative, length, child, seeds[b], drawn, steps * length, heads, reached)
-        if not finished:
-            status[b] = sequential.sample(scores[b], length, child, seeds[b], drawn, heads)
-        if status[b] == OK:
+            u, drawn[b] = uniform(seeds[b], drawn[b])
+            children[b] = _draw_child(roots[b], length, u)
+        done, drawn[b] = _walk(cumulative, length, children[b], seeds[b], drawn[b], steps * length, heads, reached)
+        if done:
             for m in range(length):
                 z[b, heads[m], m] = 1.0
+        else:
+            status[b] = UNFINISHED
 
 
 @inner
 def _read(scores, length, with_roots, cumulative, shifts):
     """The sums over the heads 0..h of the weights into each word m, at [h, m]; a column's largest weight is one."""
     nan, infinite = False, False
-    shifts[:] = -np.inf
+    for m in range(len(shifts)):
+        shifts[m] = -np.inf
     for h in range(length):
         row = cumulative[h]
-        row[length:] = -np.inf
+        for m in range(length, len(shifts)):
+            row[m] = -np.inf
         for m in range(length):
             x = scores[h, m] if h != m or with_roots else -np.inf
             nan |= x != x
@@ -87,7 +91,9 @@ def _read(scores, length, with_roots, cumulative, shifts):
 
 @inner
 def _draw_child(roots, length, u):
-    total = roots[:length].sum()
+    total = 0.0
+    for m in range(length):
+        total += roots[m]
     cumulative, child = 0.0, 0
     for m in range(length):
         if roots[m] > 0.0:
@@ -101,7 +107,8 @@ def _draw_child(roots, length, u):
 @inner
 def _walk(cumulative, length, child, seed, drawn, budget, heads, reached):
     """Wilson's algorithm within a budget; returns whether it came to an end, and how many random numbers it used."""
-    reached[:length] = False
+    for m in range(length):
+        reached[m] = False
     if child >= 0:
         heads[child], reached[child] = child, True
     last = drawn + budget
