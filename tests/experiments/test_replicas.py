@@ -2,6 +2,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from experiments.small import small
 from pullback import Categorical
@@ -106,3 +107,21 @@ def test_groups_must_be_of_one_kind():
         ReplicaGroup([small("spigot"), small("spigot-ce")])
     with pytest.raises(ValueError, match="same number of replicas for each seed"):
         ReplicaGroup([small(seed=0), small(seed=0, learning_rate=0.5), small(seed=1)])
+
+
+@pytest.mark.parametrize("estimator", METHODS)
+def test_a_step_can_be_captured(estimator):
+    """A CUDA graph holds kernels only: a step must not read a tensor's value, nor make a tensor from the host's."""
+
+    seen = set()
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            seen.add(function.overloadpacket.__name__)
+            return function(*args, **(kwargs or {}))
+
+    group = trained([small(estimator, seed=seed) for seed in (0, 1)], steps=1)
+    with Watch():
+        group.advance(2, never)
+    assert "softplus" in seen
+    assert not seen & {"_local_scalar_dense", "nonzero", "masked_select", "lift_fresh", "unique", "equal"}
