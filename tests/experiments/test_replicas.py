@@ -112,7 +112,6 @@ def test_groups_must_be_of_one_kind():
 @pytest.mark.parametrize("estimator", METHODS)
 def test_a_step_can_be_captured(estimator):
     """A CUDA graph holds kernels only: a step must not read a tensor's value, nor make a tensor from the host's."""
-
     seen = set()
 
     class Watch(TorchDispatchMode):
