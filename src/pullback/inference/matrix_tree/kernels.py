@@ -38,7 +38,7 @@ def expectations(worker, workers, scores, lengths, order, multiroot, mu, log_z, 
     group = Group(np.empty(LANES, np.int64), _line(0), _line(0), _line(0), _line(0))
     weights, adjoints = _chart(largest), _chart(largest)
     shifts, sums, gains, uses = _line(largest), _line(largest), _line(largest), _line(largest)
-    flat = scores.reshape(-1)
+    flat, flat_mu = scores.reshape(-1), mu.reshape(-1)
     for start in range(first, len(order), workers * LANES):
         size = lengths[order[start]]
         pitch = _pitch(size)
@@ -54,14 +54,12 @@ def expectations(worker, workers, scores, lengths, order, multiroot, mu, log_z, 
         for lane in range(min(LANES, len(order) - start)):
             b = order[start + lane]
             status[b] = _verdict(group, lane)
-            if status[b] != OK:
-                continue
             if log_z.size > 0:
                 log_z[b] = _sum_of_logs(size, lane, sums) + _sum(size + 1, lane, shifts)
             if entropy.size > 0:
                 entropy[b] = max(_sum_of_logs(size, lane, sums) - uses[lane], 0.0)
-            if mu.size > 0:
-                _write(size, pitch, lane, weights, lengths[b], 0.0, 1.0, mu[b])
+        if mu.size > 0:
+            _write(n, size, pitch, group, weights, 0.0, 1.0, flat_mu)
 
 
 @kernel
@@ -76,7 +74,7 @@ def products(worker, workers, scores, lengths, order, direction, multiroot, prod
     weights, adjoints = (_chart(largest), _chart(largest)), (_chart(largest), _chart(largest))
     sums, gains = (_line(largest), _line(largest)), (_line(largest), _line(largest))
     uses, shifts = (_line(largest), _line(largest)), _line(largest)
-    flat, flat_direction = scores.reshape(-1), direction.reshape(-1)
+    flat, flat_direction, flat_product = scores.reshape(-1), direction.reshape(-1), product.reshape(-1)
     for start in range(first, len(order), workers * LANES):
         size = lengths[order[start]]
         pitch = _pitch(size)
@@ -90,8 +88,7 @@ def products(worker, workers, scores, lengths, order, direction, multiroot, prod
         for lane in range(min(LANES, len(order) - start)):
             b = order[start + lane]
             status[b] = _verdict(group, lane)
-            if status[b] == OK:
-                _write(size, pitch, lane, weights[1], lengths[b], -np.inf, np.inf, product[b])
+        _write(n, size, pitch, group, weights[1], -np.inf, np.inf, flat_product)
 
 
 @inner
@@ -121,9 +118,13 @@ def _read(flat, n, size, group, multiroot, weights, shifts):
 
 @inner
 def _verdict(group, lane):
-    if group.codes[lane] > 0:
-        return INFINITE if group.codes[lane] == 1 else NAN
-    return OK if group.spread[lane] <= _FAR and group.least[lane] >= TINY else OUT_OF_RANGE
+    """The lane's status; a lane that is not OK loses its words, so that nothing of it is written."""
+    if group.codes[lane] == 0 and group.spread[lane] <= _FAR and group.least[lane] >= TINY:
+        return OK
+    group.lengths[lane] = 0.0
+    if group.codes[lane] == 0:
+        return OUT_OF_RANGE
+    return INFINITE if group.codes[lane] == 1 else NAN
 
 
 @inner
@@ -159,9 +160,11 @@ def _sum_of_logs(count, lane, line):
 
 
 @inner
-def _write(size, pitch, lane, chart, length, low, high, out):
-    """Copy a lane of a chart to a packed matrix, between bounds."""
-    for h in range(length):
-        for m in range(length):
-            row = size if h == m else h
-            out[h, m] = min(max(chart[(row * pitch + m) * LANES + lane], low), high)
+def _write(n, size, pitch, group, chart, low, high, out):
+    """Copy the lanes of a chart to packed matrices, between bounds; `out` is their batch, flat."""
+    for h in range(size):
+        for m in range(size):
+            at = ((size if h == m else h) * pitch + m) * LANES
+            for lane in range(LANES):
+                if group.lengths[lane] > max(h, m):
+                    out[group.bases[lane] + h * n + m] = min(max(chart[at + lane], low), high)
