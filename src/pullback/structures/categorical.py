@@ -8,6 +8,8 @@ from torch import Tensor
 from pullback.structures.base import Structure
 from pullback.structures.precision import result_dtype, working
 
+_FEW = 16  # classes up to which all pairs are compared: sorting many short rows is slow, above all on a GPU
+
 
 class Categorical(Structure):
     """Z = {e_1, ..., e_K}, the vertices of the simplex; scores are `[..., K]`.
@@ -91,7 +93,11 @@ def _softmax(s: Tensor) -> Tensor:
 
 
 def _sparsemax_support(s: Tensor) -> Tensor:
-    """The classes with positive probability: the largest k with 1 + k s_(k) > s_(1) + ... + s_(k), for max s = 0."""
+    """The classes i with positive probability, for max s = 0: 1 + k s_i > the sum of the k scores from s_i up."""
+    if s.shape[-1] <= _FEW:
+        others, own = s.unsqueeze(-2), s.unsqueeze(-1)
+        above = others >= own
+        return 1 + above.sum(-1) * s > torch.where(above, others, 0.0).sum(-1)
     ordered = s.sort(-1, descending=True).values
     inside = ordered > -torch.inf
     sums = torch.where(inside, ordered, 0.0).cumsum(-1)
