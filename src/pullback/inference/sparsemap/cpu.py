@@ -29,7 +29,7 @@ def sparsemap(
     validate: bool,
 ) -> tuple[Tensor, ...]:
     batch = Batch(scores.double(), lengths.contiguous())
-    result = _allocate(batch.scores)
+    result = _allocate(batch.scores, batch.lengths)
     arrays = Result(*(tensor.numpy() for tensor in result))
     sizes = torch.full((len(scores),), start_heads.shape[1], dtype=torch.int32)
     starts = start_heads.contiguous().numpy(), start_weights.contiguous().numpy(), sizes.numpy()
@@ -52,11 +52,11 @@ def sparsemap_vjp(
     return result.to(direction.dtype)
 
 
-def _allocate(scores: Tensor) -> Result:
+def _allocate(scores: Tensor, lengths: Tensor) -> Result:
     """Room for the result; of the active set, which is as large as the worst case, only what is used is touched."""
     batch, n = scores.shape[0], scores.shape[-1]
     capacity = active_set_capacity(n)
-    return Result(
+    result = Result(
         torch.zeros_like(scores),
         torch.empty((batch, capacity, n), dtype=torch.int16),
         torch.empty((batch, capacity), dtype=torch.float64),
@@ -65,6 +65,9 @@ def _allocate(scores: Tensor) -> Result:
         torch.zeros(batch, dtype=torch.int32),
         torch.ones(batch, dtype=torch.bool),
     )
+    empty = torch.nonzero(lengths == 0).flatten()
+    result.sizes[empty], result.weights[empty, 0], result.heads[empty, 0] = 1, 1.0, -1
+    return result
 
 
 def _projective(batch: Batch, dtype: torch.dtype, multiroot: bool, limit: int, starts: tuple, result: Result) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from pullback.inference.sparsemap.dense import Search
 from pullback.inference.sparsemap.solution import DenseSet, NotConverged, SparseMAPSolution, not_converged
@@ -117,14 +116,25 @@ class _Mean(torch.autograd.Function):
         return (weights[..., None] * structures).sum(1).reshape(s.shape).to(s.dtype)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        structures, weights = ctx.saved_tensors
+        return _Projector.apply(grad, *ctx.saved_tensors), None, None
+
+
+class _Projector(torch.autograd.Function):
+    """The orthogonal projection of vectors onto the directions between active structures."""
+
+    @staticmethod
+    def forward(ctx: Any, vectors: Tensor, structures: Tensor, weights: Tensor) -> Tensor:
         used = weights > 0
-        first = structures[:, :1] if structures.shape[1] else structures
-        directions = torch.where(used[..., None], structures - first, 0.0).transpose(-1, -2)
-        basis, singular, _ = torch.linalg.svd(directions, full_matrices=False)
-        rank = singular > 1e-9 * singular.amax(-1, keepdim=True).clamp_min(1.0) if singular.numel() else singular > 0
-        basis = torch.where(rank[..., None, :], basis, 0.0)
-        flat = torch.where(structures.sum(1) > 0, grad.reshape(len(basis), -1).double(), 0.0)[..., None]
-        return (basis @ (basis.transpose(-1, -2) @ flat)).reshape(grad.shape).to(grad.dtype), None, None
+        directions = torch.where(used[..., None], structures - structures[:, :1], 0.0).transpose(-1, -2)
+        basis, lengths, _ = torch.linalg.svd(directions, full_matrices=False)
+        basis = torch.where((lengths > 1e-6)[..., None, :], basis, 0.0)
+        somewhere = (used[..., None] & (structures != 0)).any(1)
+        flat = torch.where(somewhere, vectors.reshape(somewhere.shape).double(), 0.0)[..., None]
+        return (basis @ (basis.transpose(-1, -2) @ flat)).reshape(vectors.shape).to(vectors.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise NotImplementedError(
+            "the second derivative of sparsemap is not available: differentiate once (drop create_graph=True)"
+        )

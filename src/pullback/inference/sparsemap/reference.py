@@ -36,6 +36,7 @@ def sparsemap(
     weights = torch.zeros(heads.shape[:2], dtype=torch.float64)
     sizes, calls = torch.zeros(batch, dtype=torch.int32), torch.zeros(batch, dtype=torch.int32)
     gap, converged = torch.zeros(batch, dtype=torch.float64), torch.ones(batch, dtype=torch.bool)
+    sizes[lengths == 0], weights[lengths == 0, 0] = 1, 1.0
     for b in torch.nonzero(ok & (lengths > 0)).flatten().tolist():
         length = int(lengths[b])
         s = scores[b, :length, :length].double()

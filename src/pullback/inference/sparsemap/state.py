@@ -106,6 +106,9 @@ def enter(arcs, trees, lane, scores, length):
             infinite |= score == np.inf
             arcs.shifts[lane, m] = max(arcs.shifts[lane, m], score)
             arcs.slot_of[lane, h, m] = -1
+    for m in range(length):
+        if arcs.shifts[lane, m] == -np.inf:
+            arcs.shifts[lane, m] = 0.0  # a word without a head is infeasible, not NaN
     return NAN if nan else INFINITE if infinite else OK
 
 
