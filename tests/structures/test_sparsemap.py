@@ -111,3 +111,28 @@ def test_a_single_root_projection_uses_single_root_trees_only(tree, dtype):
         assert (roots > 1.01).any()
     else:
         assert_close(roots, torch.ones_like(roots))
+
+
+def test_it_stops_at_optimality_also_on_long_sentences(tree, dtype):
+    n = 7 if tree.is_slow else 50
+    scores = tree.scores(3, n=n, dtype=dtype, seed=5)
+    solution = tree.structure().sparsemap_solution(scores)
+    assert solution.converged.all()
+    gap = {torch.float32: 1e-4, torch.float64: 1e-10}[dtype]
+    assert (solution.gap <= gap).all()
+    s, mu = scores.double(), solution.mu.double()
+    z = tree.structure().argmax(s - mu)  # the certificate anew: a best structure improves by no more than this
+    assert (((s - mu) * (z - mu)).sum((1, 2)) <= gap).all()
+
+
+def test_an_iteration_limit_that_is_hit_is_reported(tree):
+    scores = tree.scores(3, n=6, seed=6)
+    with pytest.warns(RuntimeWarning, match=r"stopped at 2 iterations before 3 of 3 .* max_iterations"):
+        solution = tree.structure().sparsemap_solution(scores, max_iterations=2)
+    assert not solution.converged.any()
+    assert (solution.gap > 1e-6).all()
+
+
+def test_a_warm_start_of_another_shape(tree):
+    with pytest.raises(ValueError, match=r"warm_start has shape \[3, 4, 4\] and scores \[3, 5, 5\]"):
+        tree.structure().sparsemap(tree.scores(3, n=5), warm_start=torch.zeros(3, 4, 4, device=tree.device))
