@@ -90,7 +90,9 @@ def recovers(statement: str, row: Chosen | None) -> Finding:
 def calls_are(statement: str, rows: dict[int, Chosen] | None, expected: list[int]) -> Finding:
     if rows is None:
         return _missing(statement)
-    counted = [int(max(row.values("decoder_calls"))) for row in rows.values()]
+    counted = [int(min(row.values("decoder_calls"))) for row in rows.values()]
+    if 0 in counted:  # a step calls the decoder, so these were not counted
+        return _missing(statement)
     return Finding(statement, f"{counted}", Verdict.HOLDS if counted == expected else Verdict.FAILS)
 
 

@@ -142,7 +142,9 @@ class ReplicaGroup(Trainer):
     def _captured(self) -> Callable[[], None]:
         before = self.state()
         step = Graphed(self._update)
+        calls = self.decoder_calls  # a replay does not run the Python that counts
         self.restore(before)
+        self.decoder_calls = calls
         return step
 
     def _losses(self, outputs: Outputs) -> Tensor:
