@@ -10,7 +10,7 @@ from numba.extending import overload
 
 from pullback.inference.compile import inline, inner
 from pullback.inference.eisner.numbers import at, constant, plus, put, times, times_plus, value_of
-from pullback.inference.lanes import Lanes, where_larger
+from pullback.inference.lanes import Lanes, larger, where_larger
 
 TINY = 1e-200  # weights and products of weights below this leave the range in which the sweeps can work
 
@@ -28,7 +28,7 @@ def eliminate(weights, size, pitch, lanes, multiroot, sums):
         sums: to write for each word, the sum S_k of the weights into it: Z is their product.
 
     Returns:
-        The smallest product of two weights in each lane: the sums are right where it is at least TINY.
+        The smallest product of two weights, or inverse of one, in each lane: all is well where it is at least TINY.
     """
     row = pitch * lanes
     root = size * row
@@ -44,11 +44,14 @@ def eliminate(weights, size, pitch, lanes, multiroot, sums):
             total = plus(total, weight)
         put(sums, column, total)
         inverse = _reciprocal(total, one)
-        smallest = _smaller_positive(value_of(at(weights, root + column)), smallest) * value_of(inverse)
+        from_root = value_of(at(weights, root + column))
+        smallest = _smaller_positive(from_root, smallest) * value_of(inverse)
+        largest = larger(from_root * value_of(inverse), value_of(one))
         thinnest = value_of(one)
         for m in range(k):
             thinnest = _smaller_positive(value_of(at(weights, own + m * lanes)), thinnest)
         least = _smaller(least, _smaller(smallest * thinnest, value_of(total)))
+        least = _smaller(least, value_of(one) / largest)
         for h in range(k):
             _add_paths(weights, h * row, own, column, k, lanes, inverse)
         _add_paths(weights, root, own, column, k, lanes, inverse)
