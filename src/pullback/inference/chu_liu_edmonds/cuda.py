@@ -1,0 +1,62 @@
+"""Non-projective argmax on a GPU: one program a sentence, in Triton, no synchronisation with the host."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from pullback.inference import checks
+from pullback.inference.chu_liu_edmonds.cuda_contraction import best_heads
+from pullback.inference.eisner.cuda_layout import length_of
+from pullback.inference.triton_support import contiguous, jit, launch, next_power_of_2, program_count, tl
+
+_TILE = 1024  # numbers looked at together: 8 for each thread of 4 warps
+
+
+def argmax(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
+    batch, n, _ = scores.shape
+    z = torch.empty_like(scores, memory_format=torch.contiguous_format)
+    status = torch.empty(batch, dtype=torch.int64, device=scores.device)
+    if scores.numel() > 0:
+        programs = program_count(batch, n * (6 * n + 32))
+        history = scores.new_empty((programs, n, 3, n), dtype=torch.int16)
+        nodes = scores.new_empty((programs, 4, n), dtype=torch.float64)
+        tensors = contiguous(scores), lengths, z, status, history, nodes
+        launch(_argmax, programs, scores.device, *tensors, batch, n, int(multiroot), **tile(n))
+    if validate:
+        wrong = checks.status_of(scores, lengths)
+        infeasible = status if scores.numel() > 0 else torch.zeros_like(wrong)
+        checks.raise_for(torch.where(wrong == checks.OK, infeasible, wrong), lengths, n)
+    return z
+
+
+def tile(n: int) -> dict[str, int]:
+    """How `best_heads` cuts sentences of up to n words into tiles."""
+    columns = max(16, next_power_of_2(n))
+    rows = min(max(_TILE // columns, 1), columns)
+    return {"ROWS": rows, "COLUMNS": columns, "LEVELS": columns.bit_length() - 1, "num_warps": 4, "num_stages": 1}
+
+
+@jit(do_not_specialize=["batch", "n", "multiroot"])
+def _argmax(
+    scores, lengths, z, status, history, nodes, batch, n, multiroot,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, LEVELS: tl.constexpr,
+):  # fmt: skip
+    """Write the best trees of `[B, n, n]` scores as 0/1 matrices, zeros where there is none, and a status."""
+    program = tl.program_id(0)
+    history += program.to(tl.int64) * 3 * n * n
+    nodes += program.to(tl.int64) * 4 * n
+    word = tl.arange(0, COLUMNS)
+    for sentence in range(program, batch, tl.num_programs(0)):
+        matrix = tl.cast(sentence, tl.int64) * n * n
+        length = length_of(lengths, sentence, n)
+        heads, feasible = best_heads(
+            scores + matrix, length, n, multiroot, history, nodes, ROWS, COLUMNS, LEVELS
+        )  # fmt: skip
+        tl.store(status + sentence, tl.where(feasible > 0, 0, 2).to(tl.int64))
+        heads = tl.where(feasible > 0, heads, -1)
+        for start in range(0, n, ROWS):
+            head = (start + tl.arange(0, ROWS))[:, None]
+            one = (heads[None, :] == head).to(z.dtype.element_ty)
+            tl.store(z + matrix + head * n + word[None, :], one, mask=(head < n) & (word < n)[None, :])
+        tl.debug_barrier()

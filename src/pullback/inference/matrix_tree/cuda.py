@@ -1,0 +1,80 @@
+"""Non-projective expectations and samples on a GPU: Triton kernels, one program a sentence, no synchronisation with the
+host. All sums are in logs and float64, so that scores may be of any size.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pullback.inference import checks
+from pullback.inference.matrix_tree import cuda_marginals, cuda_sampling
+from pullback.inference.triton_support import contiguous, launch, next_power_of_2, program_count
+
+_TILE = 1024  # numbers looked at together: 8 for each thread of 4 warps
+
+
+def log_partition(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
+    log_z = scores.new_zeros(len(scores), dtype=torch.float64)
+    _run(cuda_marginals.log_partition, 1, scores, lengths, log_z, multiroot=multiroot)
+    if validate:
+        status = checks.status_of(scores, lengths)
+        infeasible = (log_z == -torch.inf) & (status == checks.OK)
+        checks.raise_for(torch.where(infeasible, checks.INFEASIBLE, status), lengths, scores.shape[-1])
+    return log_z
+
+
+def marginals(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
+    _check(scores, lengths, multiroot, validate)
+    mu = torch.empty_like(scores, memory_format=torch.contiguous_format)
+    _run(cuda_marginals.marginals, 2, scores, lengths, scores, mu, mu, multiroot=multiroot, SLOPE=0, ENTROPY=0)
+    return mu
+
+
+def marginals_vjp(scores: Tensor, lengths: Tensor, direction: Tensor, multiroot: bool, validate: bool) -> Tensor:
+    _check(scores, lengths, multiroot, validate)
+    out = torch.empty_like(scores, memory_format=torch.contiguous_format)
+    tensors = lengths, contiguous(direction), out, out
+    _run(cuda_marginals.marginals, 4, scores, *tensors, multiroot=multiroot, SLOPE=1, ENTROPY=0)
+    return out
+
+
+def entropy(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
+    _check(scores, lengths, multiroot, validate)
+    h = scores.new_zeros(len(scores), dtype=torch.float64)
+    _run(cuda_marginals.marginals, 2, scores, lengths, scores, h, h, multiroot=multiroot, SLOPE=0, ENTROPY=1)
+    return h
+
+
+def sample(scores: Tensor, lengths: Tensor, seeds: Tensor, multiroot: bool, validate: bool) -> Tensor:
+    _check(scores, lengths, multiroot, validate)
+    z = torch.empty_like(scores, memory_format=torch.contiguous_format)
+    levels = _columns(scores.shape[-1]).bit_length() - 1
+    _run(cuda_sampling.sample, 1, scores, lengths, seeds, z, multiroot=multiroot, LEVELS=levels)
+    return z
+
+
+def _check(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> None:
+    """Raise for the first sentence with trouble, if asked: this waits for the device."""
+    if validate:
+        log_partition(scores, lengths, multiroot, validate)
+
+
+def _run(kernel: Any, charts: int, scores: Tensor, *tensors: Tensor, multiroot: bool, **flags: int) -> None:
+    """Launch a kernel with so many charts for each program."""
+    batch, n, _ = scores.shape
+    if scores.numel() == 0:
+        return
+    programs = program_count(batch, 8 * (charts * n * n + 2 * n))
+    scratch = (scores.new_empty((programs, size), dtype=torch.float64) for size in (charts * n * n, 2 * n))
+    columns = _columns(n)
+    rows = min(max(_TILE // columns, 1), columns)
+    shape = {"ROWS": rows, "COLUMNS": columns, "num_warps": 4, "num_stages": 1}
+    arguments = contiguous(scores), *tensors, *scratch, batch, n, int(multiroot)
+    launch(kernel, programs, scores.device, *arguments, **flags, **shape)
+
+
+def _columns(n: int) -> int:
+    return max(16, next_power_of_2(n))

@@ -1,0 +1,154 @@
+"""State elimination in logs on a GPU, in Triton. README.md has the maths.
+
+Charts are `[n, n]` of float64, packed like the scores: row h and column m for the arc from h to m, the root's arcs on the
+diagonal. Words are eliminated from the last to the first; what is left of a word's row and column is what they held
+when its turn came. With a slope a log carries its derivative along a direction of the scores.
+
+With a single root, a word that no other word leads to has to be the root's child: it is kept to the end. Otherwise that is
+the first word.
+"""
+
+from __future__ import annotations
+
+from pullback.inference.eisner.cuda_layout import load_scores
+from pullback.inference.triton_support import jit, tl
+
+
+@jit()
+def lay_out(
+    scores, direction, length, n, multiroot, logs, slopes,
+    SLOPE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """Write the logs of weights: scores, less the largest into each word, and with a single root less its largest arc.
+
+    These shifts change no probability; neither do those that make the slopes zero where the shifted logs are.
+
+    Returns:
+        The shifts of the logs, of each word `[COLUMNS]` and of the root; those of the slopes; and 1 if a score is NaN or
+        +inf, else 0.
+    """
+    word = tl.arange(0, COLUMNS)[None, :]
+    real = tl.arange(0, COLUMNS) < length
+    shifts = tl.full([COLUMNS], float("-inf"), tl.float64)
+    at = tl.zeros([COLUMNS], tl.int32)
+    worst = tl.zeros([COLUMNS], tl.int32)
+    for start in range(0, length, ROWS):
+        head = (start + tl.arange(0, ROWS))[:, None]
+        score, _, garbled = load_scores(scores, head, word, length, n)
+        counts = (head != word) | (multiroot != 0)
+        top, row = tl.max(tl.where(counts, score.to(tl.float64), float("-inf")), 0, return_indices=True)
+        at = tl.where(top > shifts, start + row, at)
+        shifts = tl.maximum(top, shifts)
+        worst = tl.maximum(tl.max(garbled.to(tl.int32), 0), worst)
+    free = real & (shifts > float("-inf"))
+    shifts = tl.where(free, shifts, 0.0)
+    levels = tl.zeros([COLUMNS], tl.float64)
+    if SLOPE:
+        levels = tl.load(direction + at * n + tl.arange(0, COLUMNS), mask=free, other=0.0).to(tl.float64)
+    diagonal = tl.arange(0, COLUMNS) * (n + 1)
+    root = tl.load(scores + diagonal, mask=real, other=float("-inf")).to(tl.float64) - shifts
+    root_shift, child = tl.max(tl.where(root < float("inf"), root, float("-inf")), 0, return_indices=True)
+    root_free = tl.where((root_shift > float("-inf")) & (multiroot == 0), 1, 0)
+    root_shift = tl.where(root_free > 0, root_shift, 0.0)
+    root_level = root_shift
+    if SLOPE:
+        root_slope = tl.load(direction + diagonal, mask=real, other=0.0).to(tl.float64) - levels
+        root_level = tl.sum(tl.where((tl.arange(0, COLUMNS) == child) & (root_free > 0), root_slope, 0.0), 0)
+    for start in range(0, length, ROWS):
+        head = (start + tl.arange(0, ROWS))[:, None]
+        score, inside, _ = load_scores(scores, head, word, length, n)
+        log = score.to(tl.float64) - shifts[None, :] - tl.where(head == word, root_shift, 0.0)
+        tl.store(logs + head * n + word, log, mask=inside)
+        if SLOPE:
+            slope = tl.load(direction + head * n + word, mask=inside & (log > float("-inf")), other=0.0).to(tl.float64)
+            slope = slope - levels[None, :] - tl.where(head == word, root_level, 0.0)
+            tl.store(slopes + head * n + word, slope, mask=inside)
+    return shifts, root_shift, levels, root_level, tl.max(worst, 0)
+
+
+@jit()
+def eliminate(
+    length, n, multiroot, logs, slopes, sums, SLOPE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr
+):  # fmt: skip
+    """Eliminate all words, in place.
+
+    Args:
+        length: the number of words.
+        n: the pitch of the charts.
+        multiroot: whether the root may have several children.
+        logs: the chart from `lay_out`.
+        slopes: its slopes, looked at only with SLOPE.
+        sums: `[2, n]`, to write: of each word the log of the sum S_k of the weights into it, and its slope.
+        SLOPE: 0 or 1.
+        ROWS: heads looked at together.
+        COLUMNS: a power of two, at least n.
+
+    Returns:
+        log Z less the shifts, -inf if there is no tree; and with a single root the word that was kept to the end, else -1.
+    """
+    word = tl.arange(0, COLUMNS)
+    last = -1
+    stuck = 0
+    for done in range(0, length):
+        k = length - 1 - done
+        alive = (word < k) | (word == last)
+        enters = alive | ((word == k) & (multiroot != 0))
+        into = tl.load(logs + word * n + k, mask=enters, other=float("-inf"))
+        top = tl.max(into, 0)
+        reachable = top > float("-inf")
+        top = tl.where(reachable, top, 0.0)
+        parts = tl.exp(into - top)
+        total = tl.sum(parts, 0)
+        log_sum = top + tl.log(tl.where(reachable, total, 1.0))
+        tl.store(sums + k, log_sum)
+        mean = total
+        if SLOPE:
+            tilts = tl.load(slopes + word * n + k, mask=enters, other=0.0)
+            mean = tl.sum(parts * tilts, 0) / tl.where(reachable, total, 1.0)
+            tl.store(sums + n + k, mean)
+        if reachable:
+            for start in range(0, tl.maximum(k, last + 1), ROWS):
+                _add_paths(start, k, last, n, logs, slopes, log_sum, mean, SLOPE, ROWS, COLUMNS)
+        stuck += tl.where(reachable, 0, 1)
+        last = tl.where(reachable | (stuck > 1), last, k)
+        tl.debug_barrier()
+    log_z = tl.sum(tl.load(sums + word, mask=word < length, other=0.0), 0)
+    if multiroot == 0:
+        log_z += tl.load(logs + last * (n + 1), mask=last >= 0, other=0.0)
+    possible = (stuck == 0) | ((multiroot == 0) & (stuck == 1))
+    return tl.where(possible, log_z, float("-inf")), last
+
+
+@jit()
+def paths(start, k, last, n, logs, slopes, log_sum, mean, SLOPE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """The logs of the weights of the paths h -> k -> m for a tile of rows h, and their slopes.
+
+    Returns:
+        where they stand in a chart, which of them there are, their logs, their slopes.
+    """
+    head, word = (start + tl.arange(0, ROWS))[:, None], tl.arange(0, COLUMNS)[None, :]
+    above, below = (head < k) | (head == last), (word < k) | (word == last)
+    on_diagonal = head == word
+    source = tl.where(on_diagonal, k, head) * n + k
+    share = tl.load(logs + source, mask=above & below, other=float("-inf")) - log_sum
+    path = share + tl.load(logs + k * n + word, mask=below, other=float("-inf"))
+    slope = path
+    if SLOPE:
+        tilt = tl.load(slopes + source, mask=above & below, other=0.0) - mean
+        slope = tilt + tl.load(slopes + k * n + word, mask=below, other=0.0)
+    return head * n + word, path > float("-inf"), path, slope
+
+
+@jit()
+def _add_paths(
+    start, k, last, n, logs, slopes, log_sum, mean, SLOPE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr
+):  # fmt: skip
+    """Add the paths h -> k -> m to the arcs h -> m of a tile of rows h."""
+    at, exist, path, slope = paths(start, k, last, n, logs, slopes, log_sum, mean, SLOPE, ROWS, COLUMNS)
+    arc = tl.load(logs + at, mask=exist, other=0.0)
+    path = tl.where(exist, path, 0.0)
+    both = tl.maximum(path, arc) + tl.log(1.0 + tl.exp(-tl.abs(path - arc)))
+    tl.store(logs + at, both, mask=exist)
+    if SLOPE:
+        old = tl.load(slopes + at, mask=exist, other=0.0)
+        tl.store(slopes + at, old + tl.exp(path - both) * (slope - old), mask=exist)

@@ -1,0 +1,101 @@
+"""Exact samples of all trees on a GPU: elimination, then its reverse with a tree instead of probabilities, in Triton.
+
+A tree of the graph without word k becomes one of the graph with it. Each of its arcs h -> m was in truth the path
+h -> k -> m with probability w_hk w_km / S_k over the arc's weight; draw which ones, and let k be the head of their
+words C. Then draw the head of k in proportion to w_hk among the words that are not below one in C, and the root.
+
+Why this is exact: given C and the other arcs, let a_0 be the sum of w_hk over the words not below C, and the root, and a_j
+over the words below the j-th of C. The heads that the drawn paths could have had make up a tree over these parts, and by
+Cayley's formula their weights sum to a_0 (a_0 + ... + a_c)^(c - 1) = a_0 S_k^(c - 1), for each C and the same power of S_k
+as there are paths, less one: what is left is a_0, the weight of the heads that k can have. With a single root S_k is
+over words, and the root is drawn if and only if its own arc was a path, when no word is left.
+"""
+
+from __future__ import annotations
+
+from pullback.inference.eisner.cuda_layout import length_of
+from pullback.inference.matrix_tree.cuda_elimination import eliminate, lay_out
+from pullback.inference.triton_support import jit, tl
+
+
+@jit(do_not_specialize=["batch", "n", "multiroot"])
+def sample(
+    scores, lengths, seeds, z, charts, sums, batch, n, multiroot,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, LEVELS: tl.constexpr,
+):  # fmt: skip
+    """Write a random tree for each of `[B, n, n]` scores as a 0/1 matrix; zeros without a tree.
+
+    Args:
+        scores: `[B, n, n]`.
+        lengths: `[B]`.
+        seeds: `[B]`, int64.
+        z: `[B, n, n]`, to write.
+        charts: scratch, a chart a program.
+        sums: scratch, `[2, n]` a program.
+        batch: B.
+        n: the size of the scores.
+        multiroot: whether the root may have several children.
+        ROWS: heads looked at together.
+        COLUMNS: a power of two, at least n.
+        LEVELS: its logarithm.
+    """
+    program = tl.program_id(0).to(tl.int64)
+    charts += program * n * n
+    sums += program * 2 * n
+    word = tl.arange(0, COLUMNS)
+    for sentence in range(tl.program_id(0), batch, tl.num_programs(0)):
+        matrix = tl.cast(sentence, tl.int64) * n * n
+        length = length_of(lengths, sentence, n)
+        lay_out(scores + matrix, scores + matrix, length, n, multiroot, charts, charts, 0, ROWS, COLUMNS)
+        tl.debug_barrier()
+        log_z, last = eliminate(length, n, multiroot, charts, charts, sums, 0, ROWS, COLUMNS)
+        seed = tl.load(seeds + sentence).to(tl.uint64, bitcast=True)
+        heads = tl.where(word == last, last, -1)
+        if log_z > float("-inf"):
+            for k in range(0, length):
+                if k != last:
+                    heads = _insert(k, last, heads, n, multiroot, charts, sums, seed, COLUMNS, LEVELS)
+        for start in range(0, n, ROWS):
+            head = (start + tl.arange(0, ROWS))[:, None]
+            one = (heads[None, :] == head).to(z.dtype.element_ty)
+            tl.store(z + matrix + head * n + word[None, :], one, mask=(head < n) & (word < n)[None, :])
+        tl.debug_barrier()
+
+
+@jit()
+def _insert(k, last, heads, n, multiroot, logs, sums, seed, COLUMNS: tl.constexpr, LEVELS: tl.constexpr):
+    """The heads of a tree with word k in it, from those of one without."""
+    word = tl.arange(0, COLUMNS)
+    there = (word < k) | (word == last)
+    rooted = heads == word
+    log_sum = tl.load(sums + k)
+    arc = tl.load(logs + heads * n + word, mask=there, other=0.0)
+    share = tl.load(logs + tl.where(rooted, k, heads) * n + k, mask=there, other=0.0) - log_sum
+    path = share + tl.load(logs + k * n + word, mask=there, other=float("-inf"))
+    through = there & (uniform(seed, k * (n + 1) + word) < tl.exp(path - arc))
+
+    below = through.to(tl.int32)
+    above = tl.where(there, heads, word)
+    for _ in range(LEVELS):
+        below = below | tl.gather(below, above, 0)
+        above = tl.gather(above, above, 0)
+    from_root = tl.max((through & rooted).to(tl.int32), 0) > 0
+    root_open = (multiroot != 0) | from_root
+    free = (there & (below == 0)) | ((word == k) & root_open)
+    into = tl.load(logs + word * n + k, mask=free, other=float("-inf"))
+    weights = tl.where(free, tl.exp(into - tl.max(into, 0)), 0.0)
+    total = tl.cumsum(weights, 0)
+    target = uniform(seed, k * (n + 1) + n) * tl.max(total, 0)
+    chosen = tl.min(tl.where((total > target) & (weights > 0.0), word, COLUMNS), 0)
+    chosen = tl.where(chosen < COLUMNS, chosen, tl.max(tl.where(weights > 0.0, word, 0), 0))
+    return tl.where(through, k, tl.where(word == k, chosen, heads))
+
+
+@jit()
+def uniform(seed, drawn):
+    """Numbers in [0, 1) of random.py's stream of a seed, after so many were drawn."""
+    x = seed + (drawn + 1).to(tl.uint64) * 0x9E3779B97F4A7C15
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB
+    x = x ^ (x >> 31)
+    return (x >> 11).to(tl.float64) * 1.1102230246251565e-16
