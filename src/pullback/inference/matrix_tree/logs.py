@@ -35,7 +35,7 @@ def solve(worker, workers, sentences, scores, lengths, direction, multiroot, mu,
     nothing, some_mu, some_product = np.zeros((n, n)), np.empty((n, n)), np.empty((n, n))
     for i in range(worker, len(sentences), workers):
         b = sentences[i]
-        status[b], total, h = _solve(
+        status[b], total = _solve(
             scores[b],
             direction[b] if direction.size > 0 else nothing,
             lengths[b],
@@ -45,8 +45,8 @@ def solve(worker, workers, sentences, scores, lengths, direction, multiroot, mu,
         )
         if log_z.size > 0:
             log_z[b] = total
-        if entropy.size > 0:
-            entropy[b] = h
+        if entropy.size > 0 and status[b] == OK:
+            entropy[b] = _entropy(scores[b], nothing, lengths[b], multiroot)
 
 
 @inner
@@ -54,16 +54,12 @@ def _solve(scores, direction, length, multiroot, mu, product):
     words = np.arange(length)
     logs, slopes = np.empty((length + 1, length)), np.empty((length + 1, length))
     sums, means = np.empty(length), np.empty(length)
-    shifts, feasible = eliminate(scores, direction, multiroot, words, logs, slopes, sums, means)
+    shifts, feasible = eliminate(scores, direction, 0.0, multiroot, words, logs, slopes, sums, means)
     if not feasible:
-        return INFEASIBLE, -np.inf, 0.0
+        return INFEASIBLE, -np.inf
     marginals, derivatives = _differentiate(logs, slopes, multiroot, sums, means)
     before, slopes_before = np.empty_like(logs), np.empty_like(slopes)
     read(scores, direction, multiroot, words, before, slopes_before)
-    log_z = 0.0
-    for k in range(length):
-        log_z += sums[k]
-    entropy = log_z
     for m in range(length):
         for h in range(length + 1):
             if h == m:
@@ -73,19 +69,37 @@ def _solve(scores, direction, length, multiroot, mu, product):
                 part = np.exp(before[h, m] - logs[h, m])
                 p = min(max(marginals[h, m] * part, 0.0), 1.0)
                 d = derivatives[h, m] * part + p * (slopes_before[h, m] - slopes[h, m])
-                entropy -= p * before[h, m]
             head = words[m] if h == length else words[h]
             mu[head, words[m]], product[head, words[m]] = p, d
-    return OK, log_z + shifts, max(entropy, 0.0)
+    return OK, shifts + _sum(sums)
 
 
 @inner
-def eliminate(scores, direction, multiroot, words, logs, slopes, sums, means):
+def _entropy(scores, nothing, length, multiroot):
+    """The sum of what the log S_k exceed their slopes along the scores by: small where both are large."""
+    logs, excess = np.empty((length + 1, length)), np.empty((length + 1, length))
+    sums, means = np.empty(length), np.empty(length)
+    eliminate(scores, nothing, 1.0, multiroot, np.arange(length), logs, excess, sums, means)
+    return max(_sum(means), 0.0)
+
+
+@inner
+def _sum(line):
+    total = 0.0
+    for x in line:
+        total += x
+    return total
+
+
+@inner
+def eliminate(scores, direction, excess, multiroot, words, logs, slopes, sums, means):
     """Fill in the logs of weights and their slopes, and eliminate the words from the last to the first.
 
     Args:
         scores: `[n, n]`, packed, finite or -inf among the words.
         direction: `[n, n]`.
+        excess: 0; or 1, with a direction of zero, to get instead of slopes the logs less their slopes along the scores.
+            A sum's log exceeds the mean of its terms' logs by the entropy of their shares.
         multiroot: whether the root may have several children.
         words: 0, 1, ..., to write the order of the words in what follows.
         logs: `[length + 1, length]` to write: what a word's row and column held when its turn came.
@@ -97,12 +111,12 @@ def eliminate(scores, direction, multiroot, words, logs, slopes, sums, means):
         The sum of the shifts of scaling.py, and whether there is a tree.
     """
     shifts = read(scores, direction, multiroot, words, logs, slopes)
-    stuck = _eliminate(logs, slopes, multiroot, sums, means)
+    stuck = _eliminate(logs, slopes, excess, multiroot, sums, means)
     if stuck > 0 and not multiroot:
         # none of the words left leads to this one: a single root has to be above it, so it must be the last
         words[0], words[stuck] = stuck, 0
         shifts = read(scores, direction, multiroot, words, logs, slopes)
-        stuck = _eliminate(logs, slopes, multiroot, sums, means)
+        stuck = _eliminate(logs, slopes, excess, multiroot, sums, means)
     return shifts, stuck < 0
 
 
@@ -137,7 +151,7 @@ def read(scores, direction, multiroot, words, logs, slopes):
 
 
 @inner
-def _eliminate(logs, slopes, multiroot, sums, means):
+def _eliminate(logs, slopes, excess, multiroot, sums, means):
     """Eliminate in place; returns the first word with S_k = 0, or -1."""
     length = logs.shape[1]
     for k in range(length - 1, -1, -1):
@@ -148,20 +162,22 @@ def _eliminate(logs, slopes, multiroot, sums, means):
         if most == -np.inf:
             return k
         total = np.exp(logs[length, k] - most) if with_root else 0.0
-        tilted = total * slopes[length, k]
         for h in range(k):
-            p = np.exp(logs[h, k] - most)
-            total += p
-            tilted += p * slopes[h, k]
-        sums[k], means[k] = most + np.log(total), tilted / total
+            total += np.exp(logs[h, k] - most)
+        sums[k], means[k] = most + np.log(total), 0.0
+        for row in range(k + with_root):
+            h = length if row == k else row
+            share = logs[h, k] - sums[k]
+            if share > -np.inf:
+                means[k] += np.exp(share) * (slopes[h, k] - excess * share)
         for h in range(k):
-            _add_paths(logs, slopes, h, k, sums[k], means[k])
-        _add_paths(logs, slopes, length, k, sums[k], means[k])
+            _add_paths(logs, slopes, excess, h, k, sums[k], means[k])
+        _add_paths(logs, slopes, excess, length, k, sums[k], means[k])
     return -1
 
 
 @inner
-def _add_paths(logs, slopes, h, k, total, mean):
+def _add_paths(logs, slopes, excess, h, k, total, mean):
     share, tilt = logs[h, k] - total, slopes[h, k] - mean
     if share == -np.inf:
         return
@@ -172,6 +188,8 @@ def _add_paths(logs, slopes, h, k, total, mean):
         logs[h, m] = max(path, arc) + np.log1p(np.exp(-abs(path - arc)))
         part = np.exp(path - logs[h, m])
         slopes[h, m] += part * (tilt + slopes[k, m] - slopes[h, m])
+        if excess > 0.0 and 0.0 < part < 1.0:
+            slopes[h, m] -= part * (path - logs[h, m]) + (1.0 - part) * (arc - logs[h, m])
 
 
 @inner

@@ -45,7 +45,7 @@ def sample(worker, workers, sentences, scores, lengths, children, seeds, drawn, 
         sums, means = np.empty(length), np.empty(length)
         _restrict(scores[b], length, children[b], arcs)
         read(arcs, nothing, True, words, before, slopes)
-        _, feasible = eliminate(arcs, nothing, True, words, logs, slopes, sums, means)
+        _, feasible = eliminate(arcs, nothing, 0.0, True, words, logs, slopes, sums, means)
         status[b] = OK if feasible else INFEASIBLE
         if feasible:
             heads = _reinsert(before, logs, sums, seeds[b], drawn[b])
