@@ -88,6 +88,23 @@ def test_decoder_calls_are_counted(estimator, inner_steps, calls):
     assert trained([small(estimator, inner_steps=inner_steps)], steps=1).results()[0]["decoder_calls"] == calls
 
 
+def test_decoder_calls_of_a_captured_step_are_counted(monkeypatch):
+    class Replayed:
+        """What a CUDA graph does to Python: it runs while the graph is captured, and not when it is replayed."""
+
+        def __init__(self, step):
+            step()
+
+        def __call__(self):
+            pass
+
+    monkeypatch.setattr("pullback.experiments.synthetic.train.Graphed", Replayed)
+    group = ReplicaGroup([small("spigot-ce", inner_steps=2)])
+    group._graph = True
+    group.advance(3, never)
+    assert group.results()[0]["decoder_calls"] == 3
+
+
 def test_baselines_know_what_they_should():
     assert trained([small("gold")], 1).results()[0]["test_v_measure"] == 100
     assert trained([small("linear")], 1).results()[0]["test_v_measure"] == 0
