@@ -1,13 +1,29 @@
-"""The operators are sound torch.library citizens, and go through torch.compile without a graph break."""
+"""The operators are sound torch.library citizens, and go through torch.compile without a graph break.
+
+To torch.compile an operator is opaque, whatever backend runs below, so these tests spare the slow one.
+"""
 
 import pytest
 import torch
 from torch.testing import assert_close
 
-from cases import DIFFERENTIABLE, OPERATIONS
+from cases import CATEGORICAL, DIFFERENTIABLE, OPERATIONS, TREE_CASES, backends
 from pullback.inference import operators
 
+FAST = [case for case in TREE_CASES if not case.is_slow]
 EACH = pytest.mark.parametrize("operation", DIFFERENTIABLE.values(), ids=DIFFERENTIABLE)
+
+
+@pytest.fixture(params=FAST, ids=str)
+def tree(request):
+    with operators.backend(request.param.backend):
+        yield request.param
+
+
+@pytest.fixture(params=[CATEGORICAL, *FAST], ids=str)
+def case(request):
+    with operators.backend(request.param.backend):
+        yield request.param
 
 
 def arguments(tree, dtype, requires_grad=False):
@@ -132,7 +148,9 @@ def test_a_backend_is_forced_for_the_length_of_a_block():
     assert operators._forced is None
 
 
-def test_every_operator_has_every_implementation(tree):
-    """One function for each operation in `inference/<algorithm>/<backend>.py`."""
-    for operation in operators._SCHEMAS:
-        assert callable(operators._implementation(operation, tree.projective, tree.backend))
+@pytest.mark.parametrize("backend", backends)
+@pytest.mark.parametrize("projective", [True, False])
+@pytest.mark.parametrize("operation", operators._SCHEMAS)
+def test_every_backend_implements_every_operation(backend, projective, operation):
+    """One function for each in `inference/<algorithm>/<backend>.py`."""
+    assert callable(operators._implementation(operation, projective, backend))

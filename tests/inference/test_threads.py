@@ -12,7 +12,8 @@ from pullback.inference import operators, threads
 
 PLENTY = 1e9  # so much work that it is worth spreading
 COMPILED = [case for case in TREE_CASES if case.backend == "cpu"]
-N, BATCH = 24, 64  # enough work for the pool
+N, BATCH = 24, 96  # enough work for the pool
+FORKED = 48  # still enough, and too little for the threads of torch's own operators, which do not survive a fork
 
 
 @pytest.fixture(params=COMPILED, ids=str)
@@ -120,7 +121,7 @@ class Parsed(torch.utils.data.Dataset):
     """Sentences whose best and expected trees are computed by the data-loader's workers."""
 
     def __init__(self, case, count):
-        self.structure, self.scores = case.structure(), case.scores(8, BATCH, n=N, dtype=torch.float32)
+        self.structure, self.scores = case.structure(), case.scores(8, FORKED, n=N, dtype=torch.float32)
         self.count = count
 
     def __len__(self):
