@@ -89,7 +89,12 @@ def _run(kernel: Any, programs: int, scores: Tensor, *args: Any, **flags: Any) -
     *tensors, multiroot = args
     batch, n, _ = scores.shape
     if batch > 0:
-        shape = {"ROWS": 8, "COLUMNS": min(max(16, next_power_of_2(n + 1)), 128), "num_warps": 4, "num_stages": 1}
         launch(
-            kernel, programs, scores.device, contiguous(scores), *tensors, batch, n, int(multiroot), **flags, **shape
+            kernel, programs, scores.device, contiguous(scores), *tensors, batch, n, int(multiroot),
+            **flags, **_shape(kernel, n),
         )  # fmt: skip
+
+
+def _shape(kernel: Any, n: int) -> dict[str, int]:
+    """The tile that a program looks at at once, and how many warps it has."""
+    return {"ROWS": 8, "LANES": min(max(16, 2 * next_power_of_2(n + 1)), 128), "num_warps": 4, "num_stages": 1}

@@ -1,19 +1,17 @@
 """The best projective trees on a GPU: Eisner's algorithm in Triton, one program a sentence.
 
-README.md names the items, cuda_layout.py the charts. Spans of a width are computed together; a barrier stands between
-widths, so a sentence of n words takes n steps up the chart, and n steps down again to follow the splits.
+README.md names the items, cuda_layout.py the charts and lanes. Spans of a width are computed together; a barrier stands
+between widths, so a sentence of n words takes n steps up the chart, and n steps down again to follow the splits.
 """
 
 from __future__ import annotations
 
-from pullback.inference.eisner.cuda_layout import clear, lay_out, length_of
+from pullback.inference.eisner.cuda_layout import clear, lay_out, length_of, spans_of
 from pullback.inference.triton_support import jit, tl
 
 
 @jit(do_not_specialize=["batch", "n", "multiroot"])
-def argmax(
-    scores, lengths, z, charts, splits, batch, n, multiroot, ROWS: tl.constexpr, COLUMNS: tl.constexpr
-):  # fmt: skip
+def argmax(scores, lengths, z, charts, splits, batch, n, multiroot, ROWS: tl.constexpr, LANES: tl.constexpr):
     """Write the best trees of `[B, n, n]` scores as 0/1 matrices, zeros where there is none.
 
     Args:
@@ -21,12 +19,12 @@ def argmax(
         lengths: `[B]`.
         z: `[B, n, n]`, to write.
         charts: scratch, 4 charts of the scores' dtype a program.
-        splits: scratch, 5 charts of int16 a program.
+        splits: scratch, 5 charts of int16 a program: of between, right and left, and which right and left are used.
         batch: B.
         n: the size of the scores.
         multiroot: whether several words may attach to the root.
         ROWS: splits looked at together.
-        COLUMNS: spans looked at together.
+        LANES: spans looked at together, on both sides.
     """
     size = (n + 1) * (n + 1)
     program = tl.program_id(0)
@@ -35,100 +33,82 @@ def argmax(
     for sentence in range(program, batch, tl.num_programs(0)):
         matrix = tl.cast(sentence, tl.int64) * n * n
         length = length_of(lengths, sentence, n)
-        clear(z + matrix, n * n, ROWS * COLUMNS)
-        clear(splits + 3 * size, 2 * size, ROWS * COLUMNS)
-        garbled = lay_out(scores + matrix, length, n, charts, ROWS, COLUMNS)
+        clear(z + matrix, n * n, ROWS * LANES)
+        clear(splits + 3 * size, 2 * size, ROWS * LANES)
+        garbled = lay_out(scores + matrix, length, n, charts, ROWS, LANES)
         tl.debug_barrier()
         for width in range(1, length + 1):
-            _spans(width, length, n + 1, multiroot, charts, splits, ROWS, COLUMNS)
+            _spans(width, length, n + 1, multiroot, charts, splits, ROWS, LANES)
             tl.debug_barrier()
         best = tl.load(charts + length * (n + 1))
         exists = (best > float("-inf")) & (garbled == 0)
         tl.store(splits + 3 * size + length * (n + 1), exists.to(tl.int16))
         tl.debug_barrier()
         for done in range(0, length):
-            _follow(length - done, length, n, splits, z + matrix, COLUMNS)
+            _follow(length - done, length, n, splits, z + matrix, LANES)
             tl.debug_barrier()
 
 
 @jit()
-def _spans(width, length, pitch, multiroot, charts, splits, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+def _spans(width, length, pitch, multiroot, charts, splits, ROWS: tl.constexpr, LANES: tl.constexpr):
     """The items of all spans of a width. Of several best splits the leftmost is taken."""
     size = pitch * pitch
-    right, left, right_arc, left_arc = charts, charts + size, charts + 2 * size, charts + 3 * size
-    for first in range(0, length + 1 - width, COLUMNS):
-        start = first + tl.arange(0, COLUMNS)
-        real = start + width <= length
-        worst = tl.full([COLUMNS], float("-inf"), charts.dtype.element_ty)
-        leftmost = tl.zeros([COLUMNS], tl.int32)
-        between, right_old, left_old = worst, worst, worst
-        between_at, right_at, left_at = leftmost, leftmost, leftmost
+    for first in range(0, length + 1 - width, LANES // 2):
+        start, left, real = spans_of(first, width, length, LANES)
+        side = tl.where(left, size, 0)
+        arcs = 2 * size + side
+        between = tl.full([LANES], float("-inf"), charts.dtype.element_ty)
+        between_at = tl.zeros([LANES], tl.int32)
+        best, best_at = between, between_at
         for first_split in range(0, width, ROWS):
             split = (first_split + tl.arange(0, ROWS))[:, None]
             near = split * pitch + start[None, :]
             far = (width - 1 - split) * pitch + start[None, :] + split + 1
-            used = (split < width) & real[None, :]
-            one_root = used & ((split == 0) | (start[None, :] > 0) | (multiroot != 0))
+            used = (split < width) & real[None, :] & ((split == 0) | (start[None, :] > 0) | (multiroot != 0))
+            between, between_at = _better(charts + near, charts + size + far, used, first_split, between, between_at)
             # the arc of the span itself is not there yet: the last split of right, the one before the first of left
-            older = (split < width - 1) & real[None, :]
-            terms = _sum(right + near, left + far, one_root)
-            between, between_at = _better(terms, first_split, between, between_at)
-            terms = _sum(right_arc + near + pitch, right + far, older)
-            right_old, right_at = _better(terms, first_split, right_old, right_at)
-            terms = _sum(left + near + pitch, left_arc + far, older)
-            left_old, left_at = _better(terms, first_split, left_old, left_at)
+            used = (split < width - 1) & real[None, :]
+            a = charts + tl.where(left, size, 2 * size)[None, :] + near + pitch
+            b = charts + tl.where(left, 3 * size, 0)[None, :] + far
+            best, best_at = _better(a, b, used, first_split, best, best_at)
         at = width * pitch + start
-        right_new = between + tl.load(right_arc + at, mask=real, other=0.0)
-        left_new = between + tl.load(left_arc + at, mask=real, other=0.0)
-        tl.store(right_arc + at, right_new, mask=real)
-        tl.store(left_arc + at, left_new, mask=real)
-        tl.store(right + at, tl.where(right_new > right_old, right_new, right_old), mask=real)
-        tl.store(left + at, tl.where(left_old > left_new, left_old, left_new), mask=real)
-        right_at = tl.where(right_new > right_old, width - 1, right_at)
-        left_at = tl.where(left_old > left_new, left_at + 1, 0)
-        tl.store(splits + at, between_at.to(tl.int16), mask=real)
-        tl.store(splits + size + at, right_at.to(tl.int16), mask=real)
-        tl.store(splits + 2 * size + at, left_at.to(tl.int16), mask=real)
+        arc = between + tl.load(charts + arcs + at, mask=real, other=0.0)
+        new = tl.where(left, arc >= best, arc > best)
+        best_at = tl.where(left, tl.where(new, 0, best_at + 1), tl.where(new, width - 1, best_at))
+        tl.store(charts + arcs + at, arc, mask=real)
+        tl.store(charts + side + at, tl.where(new, arc, best), mask=real)
+        tl.store(splits + at, between_at.to(tl.int16), mask=real & ~left)
+        tl.store(splits + size + side + at, best_at.to(tl.int16), mask=real)
 
 
 @jit()
-def _sum(a, b, mask):
-    return tl.load(a, mask=mask, other=float("-inf")) + tl.load(b, mask=mask, other=float("-inf"))
-
-
-@jit()
-def _better(terms, first, best, at):
-    """The better of the best term so far and the best of a tile, the first in doubt."""
+def _better(a, b, mask, first, best, at):
+    """The better of the best sum so far and the best of a tile of sums, the first in doubt."""
+    terms = tl.load(a, mask=mask, other=float("-inf")) + tl.load(b, mask=mask, other=float("-inf"))
     value, row = tl.max(terms, 0, return_indices=True)
     better = value > best
     return tl.where(better, value, best), tl.where(better, first + row, at)
 
 
 @jit()
-def _follow(width, length, n, splits, z, COLUMNS: tl.constexpr):
+def _follow(width, length, n, splits, z, LANES: tl.constexpr):
     """Write the arcs of the used complete items of a width, and mark the narrower items that they use."""
     pitch = n + 1
     size = pitch * pitch
-    right_used, left_used = splits + 3 * size, splits + 4 * size
-    one = tl.full([COLUMNS], 1, tl.int16)
-    for first in range(0, length + 1 - width, COLUMNS):
-        start = first + tl.arange(0, COLUMNS)
+    marks = splits + 3 * size
+    one = tl.full([LANES], 1, tl.int16)
+    for first in range(0, length + 1 - width, LANES // 2):
+        start, left, real = spans_of(first, width, length, LANES)
+        side = tl.where(left, size, 0)
         at = width * pitch + start
-        real = start + width <= length
-        used = tl.load(right_used + at, mask=real, other=0) != 0
-        split = tl.load(splits + size + at, mask=used, other=0).to(tl.int32)
-        word = start + split
-        tl.store(z + tl.where(start == 0, word, start - 1) * n + word, one.to(z.dtype.element_ty), mask=used)
-        gap = tl.load(splits + (split + 1) * pitch + start, mask=used, other=0).to(tl.int32)
-        tl.store(right_used + (width - 1 - split) * pitch + word + 1, one, mask=used)
-        tl.store(right_used + gap * pitch + start, one, mask=used)
-        tl.store(left_used + (split - gap) * pitch + start + gap + 1, one, mask=used)
-
-        used = tl.load(left_used + at, mask=real, other=0) != 0
-        split = tl.load(splits + 2 * size + at, mask=used, other=0).to(tl.int32)
-        word = start + split - 1
-        tl.store(z + (start + width - 1) * n + word, one.to(z.dtype.element_ty), mask=used)
-        gap = tl.load(splits + (width - split) * pitch + word + 1, mask=used, other=0).to(tl.int32)
-        tl.store(left_used + split * pitch + start, one, mask=used)
-        tl.store(right_used + gap * pitch + word + 1, one, mask=used)
-        tl.store(left_used + (width - 1 - split - gap) * pitch + word + gap + 2, one, mask=used)
+        used = tl.load(marks + side + at, mask=real, other=0) != 0
+        split = tl.load(splits + size + side + at, mask=used, other=0).to(tl.int32)
+        # the arc's span: `inner` words wide, from `low`
+        inner, low = tl.where(left, width - split, split + 1), tl.where(left, start + split, start)
+        gap = tl.load(splits + inner * pitch + low, mask=used, other=0).to(tl.int32)
+        tl.store(marks + side + (width - inner) * pitch + tl.where(left, start, start + inner), one, mask=used)
+        tl.store(marks + gap * pitch + low, one, mask=used)
+        tl.store(marks + size + (inner - 1 - gap) * pitch + low + gap + 1, one, mask=used)
+        word = tl.where(left, low, low + inner) - 1
+        head = tl.where(left, low + inner, low) - 1
+        tl.store(z + tl.where(head < 0, word, head) * n + word, one.to(z.dtype.element_ty), mask=used)

@@ -13,7 +13,7 @@ from pullback.inference.triton_support import jit, tl
 @jit(do_not_specialize=["batch", "n", "multiroot"])
 def sample(
     scores, lengths, seeds, z, charts, stack, batch, n, multiroot,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr, TERMS: tl.constexpr,
+    ROWS: tl.constexpr, LANES: tl.constexpr, TERMS: tl.constexpr,
 ):  # fmt: skip
     """Draw a tree for each sentence of `[B, n, n]` scores, as 0/1 matrices; zeros where there is none.
 
@@ -28,7 +28,7 @@ def sample(
         n: the size of the scores.
         multiroot: whether several words may attach to the root.
         ROWS: splits looked at together.
-        COLUMNS: spans looked at together.
+        LANES: spans looked at together, on both sides.
         TERMS: a power of two, at least n.
     """
     pitch = n + 1
@@ -38,11 +38,11 @@ def sample(
     for sentence in range(program, batch, tl.num_programs(0)):
         matrix = tl.cast(sentence, tl.int64) * n * n
         length = length_of(lengths, sentence, n)
-        clear(z + matrix, n * n, ROWS * COLUMNS)
-        _, garbled = lay_out_logs(scores + matrix, length, n, charts, ROWS, COLUMNS)
+        clear(z + matrix, n * n, ROWS * LANES)
+        _, garbled = lay_out_logs(scores + matrix, length, n, charts, ROWS, LANES)
         tl.debug_barrier()
         for width in range(1, length + 1):
-            inside(width, length, pitch, multiroot, charts, charts, 0, tl.float64, ROWS, COLUMNS)
+            inside(width, length, pitch, multiroot, charts, charts, 0, tl.float64, ROWS, LANES)
             tl.debug_barrier()
         if (garbled == 0) & (tl.load(charts + length * pitch) > float("-inf")):
             seed = tl.load(seeds + sentence)
