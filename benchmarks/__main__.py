@@ -71,7 +71,7 @@ def _options() -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--only", nargs="+", metavar="NAME", choices=SUITE, help="these benchmarks, of those below")
-    parser.add_argument("--quick", action="store_true", help="fewer sizes and fewer samples: a minute or two")
+    parser.add_argument("--quick", action="store_true", help="fewer sizes and fewer samples")
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], metavar="T", help="default: 1 2")
     parser.add_argument("--device", default="cpu", metavar="cpu|cuda", help="where the scores live; default: cpu")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write hardware, versions, commit and rows")
