@@ -10,10 +10,8 @@ import torch
 from torch import Tensor
 
 import pullback as pb
-from estimators.worlds import World
+from estimators.worlds import REGISTERED, World
 from pullback.estimators.registry import Entry
-
-OPERATIONS = ("argmax", "marginals", "sparsemap", "sample", "log_partition", "log_prob", "entropy")
 
 
 class Counting(pb.Structure):
@@ -49,12 +47,12 @@ class Counting(pb.Structure):
         return getattr(self.inside, operation)(scores, **options)
 
 
-@pytest.mark.parametrize("k", [1, 2, 5])
-def test_calls_are_those_of_the_registry(entry: Entry, world: World, k: int) -> None:
-    if entry.repeated is None and k > 1:
-        pytest.skip("no option to repeat")
-    if entry.repeated == "samples":
-        k += 1
+REPEATS = {None: [1], "steps": [1, 2, 5], "samples": [2, 3]}
+REPEATED = [pytest.param(entry, k, id=f"{entry.name}-{k}") for entry in REGISTERED for k in REPEATS[entry.repeated]]
+
+
+@pytest.mark.parametrize(("entry", "k"), REPEATED)
+def test_calls_are_those_of_the_registry(entry: Entry, k: int, world: World) -> None:
     structure, decoder, scores = Counting(world.structure), world.decoder(), world.leaf()
     estimator = entry.make(**({entry.repeated: k} if entry.repeated else {}))
     estimator.objective(structure, scores, decoder).mean().backward()

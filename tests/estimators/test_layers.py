@@ -6,15 +6,15 @@ import pytest
 import torch
 
 import pullback as pb
-from estimators.worlds import CATEGORICAL, World
+from estimators.worlds import CATEGORICAL, REGISTERED, World
 from pullback.estimators.registry import Entry
 
 NOT_LAYERS = ("sfe", "sfe-baseline", "sfe-leave-one-out", "spigot-ce", "spigot-eg")
+LAYERS = [entry for entry in REGISTERED if entry.name not in NOT_LAYERS]
 
 
+@pytest.mark.parametrize("entry", LAYERS, ids=lambda entry: entry.name)
 def test_a_layer_is_the_objective_with_weights_of_one(entry: Entry, world: World) -> None:
-    if entry.name in NOT_LAYERS:
-        pytest.skip("not a layer")
     estimator, gradients = entry.make(), []
     for as_layer in (True, False):
         torch.manual_seed(0)

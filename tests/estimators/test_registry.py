@@ -75,11 +75,10 @@ def test_the_decoders_gradient_is_the_ordinary_one_at_the_forward_z(entry: Entry
 
 
 @pytest.mark.parametrize("k", [2, 5])
-def test_many_steps_do_not_leak_into_the_decoders_gradient(deterministic: Entry, world: World, k: int) -> None:
-    if deterministic.repeated != "steps":
-        pytest.skip("no inner steps")
+@pytest.mark.parametrize("entry", [e for e in ENTRIES if e.repeated == "steps"], ids=lambda entry: entry.name)
+def test_many_steps_do_not_leak_into_the_decoders_gradient(entry: Entry, world: World, k: int) -> None:
     decoder, fresh = world.decoder(), world.decoder()
-    surrogate(deterministic.make(steps=k), world, decoder)
+    surrogate(entry.make(steps=k), world, decoder)
     fresh(world.structure.argmax(world.scores)).sum().backward()
     torch.testing.assert_close(decoder.w.grad, fresh.w.grad)
 
@@ -143,6 +142,28 @@ def test_a_second_derivative_is_an_error_or_right(entry: Entry) -> None:
     else:
         with pytest.raises(NotImplementedError, match="no second derivative"):
             first.square().sum().backward()
+
+
+class TwoOfFour(pb.Structure):
+    """A user's own structure, which defines nothing but its argmax."""
+
+    def argmax(self, scores: Tensor) -> Tensor:
+        return torch.zeros_like(scores).scatter(-1, scores.topk(2, dim=-1).indices, 1.0)
+
+
+@pytest.mark.parametrize("name", ["sparsemap", "ste-i", "spigot"])
+def test_a_structure_with_an_argmax_alone_is_enough_for_some(name: str) -> None:
+    world = World("two-of-four", TwoOfFour(), CATEGORICAL.scores, CATEGORICAL.allowed)
+    gradient = surrogate(create(name), world, world.decoder())
+    assert gradient.abs().sum() > 0
+    if name == "spigot":
+        torch.testing.assert_close(gradient.sum(-1), torch.zeros(world.size, dtype=torch.float64))
+
+
+def test_others_say_what_is_missing() -> None:
+    world = World("two-of-four", TwoOfFour(), CATEGORICAL.scores, CATEGORICAL.allowed)
+    with pytest.raises(NotImplementedError, match=r"TwoOfFour does not define `marginals`.*SPIGOT"):
+        surrogate(pb.SPIGOTCE(), world, world.decoder())
 
 
 def test_names_find_their_estimators(entry: Entry) -> None:

@@ -156,7 +156,7 @@ def test_checkpointing(deterministic: Entry, use_reentrant: bool) -> None:
     torch.testing.assert_close(again, _gradients(objective, world))
 
 
-@pytest.mark.parametrize("entry", [e for e in ENTRIES if e.name in ("spigot", "spigot-ce", "sfe")], ids=str)
+@pytest.mark.parametrize("entry", [e for e in ENTRIES if e.name in ("spigot", "spigot-ce", "sfe")], ids=lambda entry: entry.name)
 def test_checkpointed_decoders(entry: Entry) -> None:
     world, estimator = WORLDS[0], entry.make()
 
