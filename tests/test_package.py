@@ -15,13 +15,21 @@ CORE = {"torch", "numba", "numpy", "llvmlite", "triton", "pullback"}  # llvmlite
 
 
 def imports_of(folder):
-    """The modules that the files below a folder import, lazily or not."""
+    """The modules that the files below a folder import when they run, at once or lazily."""
     for path in sorted((SOURCES / folder).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in _running(ast.parse(path.read_text())):
             if isinstance(node, ast.Import):
                 yield from ((path, alias.name) for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module:
                 yield path, node.module
+
+
+def _running(node):
+    """All nodes but those that only a type checker sees."""
+    yield node
+    if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+        for child in ast.iter_child_nodes(node):
+            yield from _running(child)
 
 
 def test_public_names_are_there():

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pullback.inference.precision import result_dtype, working
 from pullback.structures.base import Structure
-from pullback.structures.precision import result_dtype, working
 
 _FEW = 16  # classes up to which all pairs are compared: sorting many short rows is slow, above all on a GPU
 

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from pullback.inference import operators
+from pullback.inference.precision import result_dtype, working
 from pullback.inference.sparsemap.solution import SparseMAPSolution
 from pullback.structures.base import Structure
-from pullback.structures.precision import result_dtype, working
 
 
 class DependencyTree(Structure):

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pullback.inference.precision import result_dtype, working
 from pullback.inference.sparsemap.dense import Search
 from pullback.inference.sparsemap.solution import DenseSet, NotConverged, SparseMAPSolution, not_converged
-from pullback.structures.precision import result_dtype, working
 
 if TYPE_CHECKING:
     from pullback.structures.base import Structure
