@@ -52,6 +52,17 @@ def test_a_weight_of_zero_gives_a_zero_gradient(entry: Entry, world: World) -> N
     assert found.isfinite().all()
 
 
+@pytest.mark.parametrize("name", ["sfe", "ste-i", "spigot"])
+def test_a_weight_of_zero_hides_an_infinite_loss(name: str) -> None:
+    scores, divisor = CATEGORICAL.leaf(), torch.ones(CATEGORICAL.size, dtype=torch.float64)
+    divisor[0] = 0.0
+    losses = create(name).objective(CATEGORICAL.structure, scores, lambda z: (1 + z[:, 0]) / divisor)
+    assert losses[0] == torch.inf
+    losses[1:].sum().backward()
+    assert scores.grad is not None
+    assert (scores.grad[0] == 0).all()
+
+
 def test_every_gradient_is_exactly_zero_on_padding_and_forbidden_parts(entry: Entry, world: World) -> None:
     _, found, _ = _losses_and_gradients(entry, world, torch.ones(world.size))
     assert (found[~world.allowed] == 0).all()
