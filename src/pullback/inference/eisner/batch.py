@@ -34,11 +34,17 @@ class Batch:
         self.status = np.zeros(len(length), np.int64)
         self.arrays = self.scores.numpy(), length, self.order
 
+    def leave_out(self, sentences: np.ndarray) -> None:
+        """Keep some sentences, a mask, from the first attempt: they go to the next one at once."""
+        self.status[sentences] = OUT_OF_RANGE
+        self.order = self.order[~sentences[self.order]]
+        self.arrays = *self.arrays[:2], self.order
+
     def cost(self, sweeps: float) -> tuple[int, float]:
         """How many groups of lanes there are, and about how many operations so many sweeps over the splits take."""
         scores, length, order = self.arrays
         lanes = BYTES // scores.itemsize
-        return -(-len(order) // lanes), sweeps / 6 * float((length.astype(float) ** 3).sum())
+        return -(-len(order) // lanes), sweeps / 6 * float((length[order].astype(float) ** 3).sum())
 
     def check(self, validate: bool) -> None:
         """Raise for the first sentence with trouble, if asked."""
@@ -52,12 +58,13 @@ Attempt = Callable[[Batch], Tensor]
 def widening(batch: Batch, attempts: Sequence[Attempt]) -> Tensor:
     """Run the first attempt, and the next ones in float64 on the sentences it left OUT_OF_RANGE."""
     result = attempts[0](batch)
-    left = torch.from_numpy(np.flatnonzero(batch.status == OUT_OF_RANGE))
-    if len(left) > 0:
+    outside = batch.status == OUT_OF_RANGE
+    if outside.any():
+        left = slice(None) if outside.all() else torch.from_numpy(outside)
         extra = None if batch.extra is None else batch.extra[left]
         if extra is not None and extra.is_floating_point():
             extra = extra.double()
         part = Batch(batch.scores[left].double(), batch.lengths[left], extra)
         result[left] = widening(part, attempts[1:]).to(result.dtype)
-        batch.status[left.numpy()] = part.status
+        batch.status[outside] = part.status
     return result

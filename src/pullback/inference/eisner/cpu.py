@@ -16,6 +16,8 @@ from pullback.inference.eisner.batch import Attempt, Batch, widening
 from pullback.inference.threads import spread
 from pullback.inference.trees import from_heads
 
+_FLOAT32_WORDS = 56  # sums over the trees of more words leave the range of float32 for most scores
+
 
 def argmax(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
     batch = Batch(scores, lengths)
@@ -27,7 +29,7 @@ def argmax(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> 
 
 def log_partition(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
     def in_lanes(batch: Batch) -> Tensor:
-        log_z = np.empty(len(batch.order))
+        log_z = np.empty(len(batch.scores))
         spread(marginal_kernels.log_partition, *batch.cost(3), *batch.arrays, multiroot, log_z, batch.status)
         return torch.from_numpy(log_z)
 
@@ -36,7 +38,7 @@ def log_partition(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bo
 
 def marginals(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
     def in_lanes(batch: Batch) -> Tensor:
-        mu, log_z = torch.empty_like(batch.scores), np.empty(len(batch.order))
+        mu, log_z = torch.empty_like(batch.scores), np.empty(len(batch.scores))
         kernel = marginal_kernels.marginals
         spread(kernel, *batch.cost(9), *batch.arrays, multiroot, mu.numpy(), log_z, batch.status)
         return mu
@@ -46,7 +48,7 @@ def marginals(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) 
 
 def marginals_vjp(scores: Tensor, lengths: Tensor, direction: Tensor, multiroot: bool, validate: bool) -> Tensor:
     def in_lanes(batch: Batch) -> Tensor:
-        out, log_z = torch.empty_like(batch.scores), np.empty(len(batch.order))
+        out, log_z = torch.empty_like(batch.scores), np.empty(len(batch.scores))
         outputs = _extra(batch), multiroot, out.numpy(), log_z, batch.status
         spread(marginal_kernels.marginals_vjp, *batch.cost(27), *batch.arrays, *outputs)
         return out
@@ -88,7 +90,12 @@ def sample(scores: Tensor, lengths: Tensor, seeds: Tensor, multiroot: bool, vali
 
 def _wide(batch: Batch, in_lanes: Attempt, in_logs: Attempt, validate: bool) -> Tensor:
     """In lanes of the scores' own precision, then of float64, then in logarithms."""
-    attempts = [in_lanes, in_logs] if batch.scores.dtype == torch.float64 else [in_lanes, in_lanes, in_logs]
+    attempts = [in_lanes, in_logs]
+    if batch.scores.dtype == torch.float32:
+        attempts.insert(0, in_lanes)
+        long = batch.arrays[1] > _FLOAT32_WORDS
+        if long.any():
+            batch.leave_out(long)
     result = widening(batch, attempts)
     batch.check(validate)
     return result
