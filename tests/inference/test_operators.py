@@ -54,6 +54,26 @@ def test_opcheck_of_the_gradient_of_marginals(tree, dtype):
     torch.library.opcheck(operators.tree_marginals_vjp, (scores, lengths, torch.ones_like(scores), *flags))
 
 
+def test_opcheck_of_sparsemap_and_its_gradient(tree, dtype):
+    """Without the comparison of eager and compiled outputs: slots beyond the active set are never written."""
+    scores, lengths, flags = arguments(tree, dtype, requires_grad=True)
+    start = torch.empty(3, 0, 4, dtype=torch.int16, device=tree.device)
+    weights = torch.empty(3, 0, dtype=torch.float64, device=tree.device)
+    inputs = (scores, lengths, start, weights, 1000, *flags)
+    checks = ("test_schema", "test_autograd_registration", "test_faketensor")
+    torch.library.opcheck(operators.tree_sparsemap, inputs, test_utils=checks)
+    _, heads, _, sizes, *_ = operators.tree_sparsemap(*inputs)
+    torch.library.opcheck(
+        operators.tree_sparsemap_vjp, (heads, sizes, lengths, torch.ones_like(scores).detach(), *flags)
+    )
+
+
+def test_opcheck_of_transposed_scores(tree, dtype):
+    scores, lengths, flags = arguments(tree, dtype)
+    torch.library.opcheck(operators.tree_argmax, (scores.transpose(1, 2), lengths, *flags))
+    torch.library.opcheck(operators.tree_marginals, (scores.transpose(1, 2), lengths, *flags))
+
+
 class Model(torch.nn.Module):
     """Words in, scores of arcs or classes, an operation on them, a number out."""
 
