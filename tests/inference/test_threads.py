@@ -161,8 +161,8 @@ def test_a_fork_while_the_lock_is_held(set_threads):
     context = multiprocessing.get_context("fork")
     queue = context.SimpleQueue()
     with threads._lock:
-        child = context.Process(target=_report, args=(queue,))
+        child = context.Process(target=_report, args=(queue,), daemon=True)
         child.start()
-    child.join(timeout=60)
+    child.join(timeout=30)
     assert child.exitcode == 0
     assert queue.get() == [(0, 2), (1, 2)]

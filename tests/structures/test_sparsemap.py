@@ -94,7 +94,7 @@ def test_a_warm_start_changes_the_work_and_not_the_answer(case, dtype):
 
 
 def test_sparsemax_in_closed_form_equals_the_active_set(dtype):
-    scores = CATEGORICAL.scores(20, n=6, dtype=dtype, seed=3)
+    scores = CATEGORICAL.scores(300, n=8, dtype=dtype, seed=3)
     assert_close(
         CATEGORICAL.structure().sparsemap(scores),
         CATEGORICAL.structure().sparsemap_solution(scores).mu,
