@@ -11,15 +11,15 @@ import torch
 from torch import Tensor
 
 from pullback.inference import checks
-from pullback.inference.eisner import cuda_inside, cuda_maximum, cuda_outside, cuda_sampling
+from pullback.inference.eisner import cuda_inside, cuda_layout, cuda_maximum, cuda_outside, cuda_sampling
 from pullback.inference.triton_support import contiguous, launch, next_power_of_2, program_count
 
 
 def argmax(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
     _check(scores, lengths, multiroot, validate)
     z = torch.empty_like(scores, memory_format=torch.contiguous_format)
-    programs, charts, splits = _scratch(scores, (4, scores.dtype), (5, torch.int16))
-    _run(cuda_maximum.argmax, programs, scores, lengths, z, charts, splits, multiroot)
+    run = _Run(scores, charts=1, others=5)
+    run(cuda_maximum.argmax, lengths, z, run.charts(scores.dtype), run.squares(5, torch.int16), multiroot)
     return z
 
 
@@ -31,41 +31,44 @@ def log_partition(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bo
 def marginals(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
     _check(scores, lengths, multiroot, validate)
     mu = torch.empty_like(scores, memory_format=torch.contiguous_format)
-    programs, charts = _scratch(scores, (7, torch.float64))
-    _run(cuda_outside.marginals, programs, scores, lengths, mu, mu, charts, charts, multiroot, SLOPE=0)
+    run = _Run(scores, charts=1)
+    charts = run.charts(torch.float64)
+    run(cuda_outside.marginals, lengths, mu, mu, charts, charts, multiroot, SLOPE=0)
     return mu
 
 
 def marginals_vjp(scores: Tensor, lengths: Tensor, direction: Tensor, multiroot: bool, validate: bool) -> Tensor:
     _check(scores, lengths, multiroot, validate)
     out = torch.empty_like(scores, memory_format=torch.contiguous_format)
-    programs, charts, slopes = _scratch(scores, (7, torch.float64), (7, torch.float64))
-    tensors = lengths, contiguous(direction), out, charts, slopes
-    _run(cuda_outside.marginals, programs, scores, *tensors, multiroot, SLOPE=1)
+    run = _Run(scores, charts=2)
+    charts, slopes = run.charts(torch.float64), run.charts(torch.float64)
+    run(cuda_outside.marginals, lengths, contiguous(direction), out, charts, slopes, multiroot, SLOPE=1)
     return out
 
 
 def entropy(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
     _check(scores, lengths, multiroot, validate)
     out = scores.new_empty(len(scores), dtype=torch.float64)
-    programs, charts, means = _scratch(scores, (5, torch.float64), (5, torch.float64))
-    _run(cuda_inside.log_partition, programs, scores, lengths, out, charts, means, multiroot, COMPANION=2)
+    run = _Run(scores, charts=2)
+    charts, means = run.charts(torch.float64), run.charts(torch.float64)
+    run(cuda_inside.log_partition, lengths, out, charts, means, multiroot, COMPANION=cuda_inside.ENTROPY)
     return out
 
 
 def sample(scores: Tensor, lengths: Tensor, seeds: Tensor, multiroot: bool, validate: bool) -> Tensor:
     _check(scores, lengths, multiroot, validate)
     z = torch.empty_like(scores, memory_format=torch.contiguous_format)
-    programs, charts, stack = _scratch(scores, (5, torch.float64), (1, torch.int32))
-    terms = next_power_of_2(max(scores.shape[-1], 2))
-    _run(cuda_sampling.sample, programs, scores, lengths, seeds, z, charts, stack, multiroot, TERMS=terms)
+    run = _Run(scores, charts=1, others=1)
+    tensors = seeds, z, run.charts(torch.float64), run.squares(1, torch.int32)
+    run(cuda_sampling.sample, lengths, *tensors, multiroot, TERMS=next_power_of_2(max(scores.shape[-1], 2)))
     return z
 
 
 def _log_partition(scores: Tensor, lengths: Tensor, multiroot: bool) -> Tensor:
     out = scores.new_empty(len(scores), dtype=torch.float64)
-    programs, charts = _scratch(scores, (5, torch.float64))
-    _run(cuda_inside.log_partition, programs, scores, lengths, out, charts, charts, multiroot, COMPANION=0)
+    run = _Run(scores, charts=1)
+    charts = run.charts(torch.float64)
+    run(cuda_inside.log_partition, lengths, out, charts, charts, multiroot, COMPANION=cuda_inside.ALONE)
     return out
 
 
@@ -78,23 +81,32 @@ def _check(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> 
         checks.raise_for(status, lengths, scores.shape[-1])
 
 
-def _scratch(scores: Tensor, *kinds: tuple[int, torch.dtype]) -> tuple[Any, ...]:
-    """How many programs to run, and for each kind a buffer with so many charts of a dtype for each of them."""
-    size = (scores.shape[-1] + 1) ** 2
-    programs = program_count(len(scores), size * sum(count * dtype.itemsize for count, dtype in kinds))
-    return programs, *(scores.new_empty((programs, count, size), dtype=dtype) for count, dtype in kinds)
+class _Run:
+    """A launch for a batch of scores: its programs, their tiles, and their scratch.
 
+    Args:
+        scores: `[B, n, n]`.
+        charts: how many sets of charts a program has.
+        others: how many other squares of n + 1.
+    """
 
-def _run(kernel: Any, programs: int, scores: Tensor, *args: Any, **flags: Any) -> None:
-    *tensors, multiroot = args
-    batch, n, _ = scores.shape
-    if batch > 0:
-        launch(
-            kernel, programs, scores.device, contiguous(scores), *tensors, batch, n, int(multiroot),
-            **flags, **_shape(kernel, n),
-        )  # fmt: skip
+    def __init__(self, scores: Tensor, charts: int, others: int = 0) -> None:
+        self.scores = scores
+        self.n = scores.shape[-1]
+        self.tile = {"ROWS": 8, "LANES": min(max(16, 2 * next_power_of_2(self.n + 1)), 128)}
+        self.size = cuda_layout.scratch_size(self.n, **self.tile)
+        self.programs = program_count(len(scores), 8 * charts * self.size + 4 * others * (self.n + 1) ** 2)
 
+    def charts(self, dtype: torch.dtype) -> Tensor:
+        return self.scores.new_empty((self.programs, self.size), dtype=dtype)
 
-def _shape(kernel: Any, n: int) -> dict[str, int]:
-    """The tile that a program looks at at once, and how many warps it has."""
-    return {"ROWS": 8, "LANES": min(max(16, 2 * next_power_of_2(n + 1)), 128), "num_warps": 4, "num_stages": 1}
+    def squares(self, count: int, dtype: torch.dtype) -> Tensor:
+        return self.scores.new_empty((self.programs, count, (self.n + 1) ** 2), dtype=dtype)
+
+    def __call__(self, kernel: Any, *args: Any, **flags: Any) -> None:
+        *tensors, multiroot = args
+        if len(self.scores) > 0:
+            sizes = len(self.scores), self.n, int(multiroot)
+            options = {"num_warps": 2, "num_stages": 1}
+            scores = contiguous(self.scores)
+            launch(kernel, self.programs, scores.device, scores, *tensors, *sizes, **flags, **self.tile, **options)

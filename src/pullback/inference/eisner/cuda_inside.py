@@ -14,7 +14,7 @@ Both are sums without cancellation, whatever the size of the scores.
 
 from __future__ import annotations
 
-from pullback.inference.eisner.cuda_layout import clear, lay_out_logs, length_of, spans_of
+from pullback.inference.eisner.cuda_layout import charts_of, empty_charts, lay_out_logs, length_of, spans_of
 from pullback.inference.triton_support import jit, tl
 
 ALONE, SLOPE, ENTROPY = range(3)
@@ -22,7 +22,7 @@ ALONE, SLOPE, ENTROPY = range(3)
 
 @jit(do_not_specialize=["batch", "n", "multiroot"])
 def log_partition(
-    scores, lengths, out, charts, companions, batch, n, multiroot,
+    scores, lengths, out, scratch, mean_scratch, batch, n, multiroot,
     COMPANION: tl.constexpr, ROWS: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
     """Write the log-partitions of `[B, n, n]` scores, or, with the companion ENTROPY, the entropies.
@@ -31,8 +31,8 @@ def log_partition(
         scores: `[B, n, n]`.
         lengths: `[B]`.
         out: `[B]`, float64, to write; NaN for a sentence with NaN or +inf.
-        charts: scratch, 5 charts of float64 a program.
-        companions: the same for companions, if there are any.
+        scratch: charts of float64 for each program.
+        mean_scratch: the same for companions, if there are any.
         batch: B.
         n: the size of the scores.
         multiroot: whether several words may attach to the root.
@@ -40,89 +40,86 @@ def log_partition(
         ROWS: splits looked at together.
         LANES: spans looked at together, on both sides.
     """
-    pitch = n + 1
-    size = pitch * pitch
-    program = tl.program_id(0)
-    charts += program.to(tl.int64) * 5 * size
-    companions += program.to(tl.int64) * 5 * size
-    for sentence in range(program, batch, tl.num_programs(0)):
+    charts, size, guard = charts_of(scratch, n, ROWS, LANES)
+    means, _, _ = charts_of(mean_scratch, n, ROWS, LANES)
+    end = n + 1
+    for sentence in range(tl.program_id(0), batch, tl.num_programs(0)):
         matrix = scores + tl.cast(sentence, tl.int64) * n * n
         length = length_of(lengths, sentence, n)
-        shift, garbled = lay_out_logs(matrix, length, n, charts, ROWS, LANES)
+        empty_charts(charts, size, guard, length, float("-inf"), LANES)
         if COMPANION:
-            clear(companions, 5 * size, ROWS * LANES)
+            empty_charts(means, size, guard, length, 0.0, LANES)
+        shift, garbled = lay_out_logs(matrix, length, n, charts + 5 * size, size, 32, LANES // 2)
         tl.debug_barrier()
         for width in range(1, length + 1):
             inside(
-                width, length, pitch, multiroot, charts, companions, COMPANION, scores.dtype.element_ty, ROWS, LANES
+                width, length, n + 1, multiroot, charts, means, size, COMPANION, scores.dtype.element_ty, ROWS, LANES
             )  # fmt: skip
             tl.debug_barrier()
+        result = shift + tl.load(charts + length * end) * 0.6931471805599453  # log(2)
         if COMPANION:
-            result = tl.load(companions + length * pitch)
-        else:
-            result = shift + tl.load(charts + length * pitch) * 0.6931471805599453  # log(2)
+            result = tl.load(means + length * end)
         tl.store(out + sentence, tl.where(garbled == 0, result, float("nan")))
         tl.debug_barrier()
 
 
 @jit()
 def inside(
-    width, length, pitch, multiroot, charts, companions,
+    width, length, pitch, multiroot, charts, means, size,
     COMPANION: tl.constexpr, SOFT: tl.constexpr, ROWS: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
-    """The items of all spans of a width: right, left, right_arc, left_arc and, in a fifth chart, between."""
-    size = pitch * pitch
+    """The items of all spans of a width, and their companions."""
+    row = tl.arange(0, ROWS)[:, None]
     for first in range(0, length + 1 - width, LANES // 2):
         start, left, real = spans_of(first, width, length, LANES)
+        near, far = start[None, :], (width - 1) * pitch + start[None, :] + 1
+        side_near = near + tl.where(left, size, 2 * size)[None, :] + pitch
+        side_far = far + tl.where(left, 3 * size, 0)[None, :]
         top = tl.full([LANES], float("-inf"), tl.float64)
         total, mass = tl.zeros([LANES], SOFT), tl.zeros([LANES], tl.float64)
         between_top, between_total, between_mass = top, total, mass
-        for first_split in range(0, width, ROWS):
-            split = (first_split + tl.arange(0, ROWS))[:, None]
-            near = split * pitch + start[None, :]
-            far = (width - 1 - split) * pitch + start[None, :] + split + 1
-            used = (split < width) & real[None, :] & ((split == 0) | (start[None, :] > 0) | (multiroot != 0))
+        for split in range(0, width, ROWS):
+            up, down = (split + row) * pitch, (split + row) * (1 - pitch)
             between_top, between_total, between_mass = _add_pairs(
-                charts, companions, near, size + far, used,
+                charts, means, near, up, far + size, down,
                 between_top, between_total, between_mass, COMPANION, SOFT,
             )  # fmt: skip
-            # the arc of the span itself is not there yet
-            used = (split < width - 1) & real[None, :]
-            a = tl.where(left, size, 2 * size)[None, :] + near + pitch
-            b = tl.where(left, 3 * size, 0)[None, :] + far
-            top, total, mass = _add_pairs(charts, companions, a, b, used, top, total, mass, COMPANION, SOFT)
+            top, total, mass = _add_pairs(
+                charts, means, side_near, up, side_far, down, top, total, mass, COMPANION, SOFT
+            )  # fmt: skip
         at = width * pitch + start
         side = tl.where(left, size, 0)
-        arcs = 2 * size + side + at
         between, mean = _finish(between_top, between_total, between_mass, COMPANION, SOFT)
-        _put(charts, companions, 4 * size + at, real & ~left, between, mean, COMPANION)
-        arc = between + tl.load(charts + arcs, mask=real, other=float("-inf"))
+        _put(charts, means, 4 * size + at, real & ~left, between, mean, COMPANION)
+        arc = between + tl.load(charts + 5 * size + side + at, mask=real, other=float("-inf"))
         if COMPANION == 1:
-            mean += tl.load(companions + arcs, mask=real, other=0.0)
-        _put(charts, companions, arcs, real, arc, mean, COMPANION)
+            mean += tl.load(means + 5 * size + side + at, mask=real, other=0.0)
+        _put(charts, means, 2 * size + side + at, real, arc, mean, COMPANION)
         top, total, mass = _add_one(arc, mean, top, total, mass, COMPANION, SOFT)
         complete, mean = _finish(top, total, mass, COMPANION, SOFT)
-        _put(charts, companions, side + at, real, complete, mean, COMPANION)
+        # a single root's right items are used nowhere but at the end
+        used = real & (left | (start > 0) | (width == length) | (multiroot != 0))
+        _put(charts, means, side + at, used, complete, mean, COMPANION)
 
 
 @jit()
 def _add_pairs(
-    charts, companions, a, b, mask, top, total, mass, COMPANION: tl.constexpr, SOFT: tl.constexpr
+    charts, means, a, a_more, b, b_more, top, total, mass, COMPANION: tl.constexpr, SOFT: tl.constexpr
 ):  # fmt: skip
-    """Add the products of a tile of pairs of items to a running sum.
+    """Add the products of a tile of pairs of items, at a + a_more and b + b_more, to a running sum.
 
     The sum is total * 2^top, and the sum of companions weighted by their items mass * 2^top, with `top` the largest term.
     """
-    terms = tl.load(charts + a, mask=mask, other=float("-inf")) + tl.load(charts + b, mask=mask, other=float("-inf"))
+    terms = tl.load(charts + a + a_more) + tl.load(charts + b + b_more)
     largest = tl.maximum(top, tl.max(terms, 0))
     total, mass, base = _rescale(largest, top, total, mass, COMPANION, SOFT)
     less = terms - base[None, :]
     weights = tl.exp2(less.to(SOFT))
     if COMPANION:
-        means = tl.load(companions + a, mask=mask, other=0.0) + tl.load(companions + b, mask=mask, other=0.0)
+        mean = tl.load(means + a + a_more) + tl.load(means + b + b_more)
         if COMPANION == 2:
-            means -= tl.where(less > float("-inf"), less, 0.0) * 0.6931471805599453
-        mass += tl.sum(weights.to(tl.float64) * means, 0)
+            mean -= tl.where(less > float("-inf"), less, 0.0) * 0.6931471805599453
+        mass += tl.sum(weights.to(tl.float64) * mean, 0)
     return largest, total + tl.sum(weights, 0), mass
 
 
@@ -164,10 +161,10 @@ def _finish(top, total, mass, COMPANION: tl.constexpr, SOFT: tl.constexpr):
 
 
 @jit()
-def _put(charts, companions, at, mask, value, mean, COMPANION: tl.constexpr):
+def _put(charts, means, at, mask, value, mean, COMPANION: tl.constexpr):
     tl.store(charts + at, value, mask=mask)
     if COMPANION:
-        tl.store(companions + at, mean, mask=mask)
+        tl.store(means + at, mean, mask=mask)
 
 
 @jit()

@@ -5,20 +5,28 @@ From wide spans to narrow ones, the probability of an item is the sum over its u
     inside(item) * inside(sibling) * outside(parent),
 
 with outside = probability / inside kept as a log: every term is a probability, so that no largest term has to be found
-first. README.md names the items, cuda_layout.py the charts and lanes; behind the five of the inside sweep, of which the
-fifth becomes outside(between), stand outside(right) and outside(left).
+first. README.md names the items, cuda_layout.py the charts and lanes; outside(between) replaces between, and outside(right)
+and outside(left) the scores.
 """
 
 from __future__ import annotations
 
 from pullback.inference.eisner.cuda_inside import inside, log2
-from pullback.inference.eisner.cuda_layout import clear, lay_out_direction, lay_out_logs, length_of, spans_of
+from pullback.inference.eisner.cuda_layout import (
+    charts_of,
+    empty_charts,
+    fill,
+    lay_out_direction,
+    lay_out_logs,
+    length_of,
+    spans_of,
+)
 from pullback.inference.triton_support import jit, tl
 
 
 @jit(do_not_specialize=["batch", "n", "multiroot"])
 def marginals(
-    scores, lengths, direction, out, charts, slopes, batch, n, multiroot,
+    scores, lengths, direction, out, scratch, slope_scratch, batch, n, multiroot,
     SLOPE: tl.constexpr, ROWS: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
     """Write the marginals of `[B, n, n]` scores, or, with SLOPE, their derivative along a direction.
@@ -28,8 +36,8 @@ def marginals(
         lengths: `[B]`.
         direction: `[B, n, n]`, looked at only with SLOPE.
         out: `[B, n, n]`, to write; NaN for the words of a sentence with NaN or +inf, zeros if it has no tree.
-        charts: scratch, 7 charts of float64 a program.
-        slopes: the same for slopes, if asked for.
+        scratch: charts of float64 for each program.
+        slope_scratch: the same for slopes, if asked for.
         batch: B.
         n: the size of the scores.
         multiroot: whether several words may attach to the root.
@@ -37,25 +45,26 @@ def marginals(
         ROWS: splits or uses looked at together.
         LANES: spans looked at together, on both sides.
     """
-    pitch = n + 1
-    size = pitch * pitch
-    program = tl.program_id(0)
-    charts += program.to(tl.int64) * 7 * size
-    slopes += program.to(tl.int64) * 7 * size
-    for sentence in range(program, batch, tl.num_programs(0)):
+    charts, size, guard = charts_of(scratch, n, ROWS, LANES)
+    slopes, _, _ = charts_of(slope_scratch, n, ROWS, LANES)
+    for sentence in range(tl.program_id(0), batch, tl.num_programs(0)):
         matrix = tl.cast(sentence, tl.int64) * n * n
         length = length_of(lengths, sentence, n)
-        clear(out + matrix, n * n, ROWS * LANES)
-        _, garbled = lay_out_logs(scores + matrix, length, n, charts, ROWS, LANES)
+        fill(out + matrix, n * n, 0.0, 32 * LANES)
+        empty_charts(charts, size, guard, length, float("-inf"), LANES)
         if SLOPE:
-            lay_out_direction(direction + matrix, scores + matrix, length, n, slopes, ROWS, LANES)
+            empty_charts(slopes, size, guard, length, 0.0, LANES)
+            lay_out_direction(
+                direction + matrix, scores + matrix, length, n, slopes + 5 * size, size, 32, LANES // 2
+            )  # fmt: skip
+        _, garbled = lay_out_logs(scores + matrix, length, n, charts + 5 * size, size, 32, LANES // 2)
         tl.debug_barrier()
         for width in range(1, length + 1):
-            inside(width, length, pitch, multiroot, charts, slopes, SLOPE, scores.dtype.element_ty, ROWS, LANES)
+            inside(width, length, n + 1, multiroot, charts, slopes, size, SLOPE, scores.dtype.element_ty, ROWS, LANES)
             tl.debug_barrier()
         for done in range(0, length):
             _outside(
-                length - done, length, n, multiroot, garbled, charts, slopes, out + matrix,
+                length - done, length, n, garbled, charts, slopes, size, out + matrix,
                 SLOPE, scores.dtype.element_ty, ROWS, LANES,
             )  # fmt: skip
             tl.debug_barrier()
@@ -63,49 +72,43 @@ def marginals(
 
 @jit()
 def _outside(
-    width, length, n, multiroot, garbled, charts, slopes, out,
+    width, length, n, garbled, charts, slopes, size, out,
     SLOPE: tl.constexpr, SOFT: tl.constexpr, ROWS: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
     """The outside values of all spans of a width, and the marginals of their arcs.
 
     The right item of (i, j) stands left of a gap in (i, j'), or is the right part of (i', j), and its arc begins right items
     of (i, j'); the left item stands right of a gap in (i', j), or is the left part of (i, j'), and its arc ends left items of
-    (i', j); for i' < i and j' > j.
+    (i', j); for i' < i and j' > j. So of the parents (i, j') and (i', j) the one is for the first and the last of an item's
+    three kinds of uses, the other for the second, and on the other side the other way round.
     """
     pitch = n + 1
-    size = pitch * pitch
+    row = tl.arange(0, ROWS)[:, None]
     for first in range(0, length + 1 - width, LANES // 2):
         start, left, real = spans_of(first, width, length, LANES)
-        at = width * pitch + start
-        side = tl.where(left, size, 0)
+        at, side = width * pitch + start, tl.where(left, size, 0)
         item, item_slope = _item(charts, slopes, side + at, real, SLOPE)
         arc, arc_slope = _item(charts, slopes, 2 * size + side + at, real, SLOPE)
+        # parents have 1, 2, ... words more; from one to the next the starts of (i, j') stay, those of (i', j) go down
+        parent = (at + pitch - tl.where(left, 1, 0))[None, :]
+        other = (5 * size + side + at + pitch - tl.where(left, 0, 1))[None, :]
+        gap = (size - side + tl.where(left, start - 1, start + width + 1))[None, :]
+        rest = (side + pitch + tl.where(left, start - 1, start + width))[None, :]
+        other_arc = (2 * size + side + pitch + tl.where(left, start + width, start - 1))[None, :]
+        step, other_step = (pitch - left.to(tl.int32))[None, :], (pitch - 1 + left.to(tl.int32))[None, :]
         of_item, of_arc = tl.zeros([ROWS, LANES], SOFT), tl.zeros([ROWS, LANES], SOFT)
         d_item, d_arc = of_item, of_arc
-        for first_more in range(0, length - width, ROWS):
-            more = (first_more + tl.arange(0, ROWS))[:, None]
-            end, before = (start + width)[None, :], start[None, :] - 1 - more
-            wider = (width + 1 + more) * pitch
-            # parents (i, j') and (i', j), of j' - j - 1 and i - i' - 1 words more
-            later, earlier = real[None, :] & (end + more < length), real[None, :] & (before >= 0)
-            outward = tl.where(left[None, :], earlier, later)
-            parent = wider + tl.where(left[None, :], before, start[None, :])
-            one_root = (start[None, :] > 0) & ((before > 0) | (more == 0) | ~left[None, :])
-            sibling = (size - side)[None, :] + more * pitch + tl.where(left[None, :], before, end + 1)
+        for more in range(0, length - width, ROWS):
+            along, across = (more + row) * step, (more + row) * other_step
             of_item, d_item = _add_uses(
-                charts, slopes, item, item_slope, sibling, 4 * size + parent, outward & ((multiroot != 0) | one_root),
-                of_item, d_item, SLOPE, SOFT,
+                charts, slopes, item, item_slope, gap + along, 4 * size + parent + along, of_item, d_item, SLOPE, SOFT
             )  # fmt: skip
-            sibling = side[None, :] + (more + 1) * pitch + tl.where(left[None, :], before, end)
             of_arc, d_arc = _add_uses(
-                charts, slopes, arc, arc_slope, sibling, 5 * size + side[None, :] + parent, outward,
+                charts, slopes, arc, arc_slope, rest + along, 5 * size + side[None, :] + parent + along,
                 of_arc, d_arc, SLOPE, SOFT,
             )  # fmt: skip
-            parent = wider + tl.where(left[None, :], start[None, :], before)
-            sibling = 2 * size + side[None, :] + (more + 1) * pitch + tl.where(left[None, :], end, before)
             of_item, d_item = _add_uses(
-                charts, slopes, item, item_slope, sibling, 5 * size + side[None, :] + parent,
-                tl.where(left[None, :], later, earlier), of_item, d_item, SLOPE, SOFT,
+                charts, slopes, item, item_slope, other_arc + across, other + across, of_item, d_item, SLOPE, SOFT
             )  # fmt: skip
         p, d_p = tl.sum(of_item, 0), tl.sum(d_item, 0)
         p += ((at == length * pitch) & ~left).to(SOFT)  # the item that everything is below
@@ -116,7 +119,7 @@ def _outside(
         p, d_p = tl.sum(of_arc, 0) + own, tl.sum(d_arc, 0)
         if SLOPE:
             d_p += own * (arc_slope + outside_slope).to(SOFT)
-        _put_between(first, width, length, pitch, charts, slopes, p, d_p, SLOPE, SOFT, LANES)
+        _put_between(first, width, length, pitch, charts, slopes, size, p, d_p, SLOPE, SOFT, LANES)
         result = tl.minimum(p, 1.0)
         if SLOPE:
             result = d_p
@@ -128,12 +131,13 @@ def _outside(
 
 @jit()
 def _put_between(
-    first, width, length, pitch, charts, slopes, p, d_p, SLOPE: tl.constexpr, SOFT: tl.constexpr, LANES: tl.constexpr
+    first, width, length, pitch, charts, slopes, size, p, d_p,
+    SLOPE: tl.constexpr, SOFT: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
     """The outside values of between items, whose probability is that of their two arcs."""
     start = first + tl.arange(0, LANES // 2)
     real = start + width <= length
-    at = 4 * pitch * pitch + width * pitch + start
+    at = 4 * size + width * pitch + start
     p = tl.sum(p.reshape(2, LANES // 2), 0)
     if SLOPE:
         d_p = tl.sum(d_p.reshape(2, LANES // 2), 0)
@@ -154,16 +158,12 @@ def _item(charts, slopes, at, mask, SLOPE: tl.constexpr):
 
 @jit()
 def _add_uses(
-    charts, slopes, item, slope, sibling, parent, mask, total, d_total, SLOPE: tl.constexpr, SOFT: tl.constexpr
+    charts, slopes, item, slope, sibling, parent, total, d_total, SLOPE: tl.constexpr, SOFT: tl.constexpr
 ):  # fmt: skip
     """Add a tile of an item's uses to its probability, and to the derivative of that."""
-    log_p = tl.load(charts + sibling, mask=mask, other=float("-inf")) + tl.load(
-        charts + parent, mask=mask, other=float("-inf")
-    )
-    p = tl.exp2((log_p + item[None, :]).to(SOFT))
+    p = tl.exp2((tl.load(charts + sibling) + tl.load(charts + parent) + item[None, :]).to(SOFT))
     if SLOPE:
-        change = tl.load(slopes + sibling, mask=mask, other=0.0) + tl.load(slopes + parent, mask=mask, other=0.0)
-        d_total += p * (change + slope[None, :]).to(SOFT)
+        d_total += p * (tl.load(slopes + sibling) + tl.load(slopes + parent) + slope[None, :]).to(SOFT)
     return total + p, d_total
 
 

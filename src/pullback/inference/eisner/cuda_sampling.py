@@ -6,13 +6,13 @@ The draws come in the order of reference.py from the stream of random.py, so tha
 from __future__ import annotations
 
 from pullback.inference.eisner.cuda_inside import inside
-from pullback.inference.eisner.cuda_layout import clear, lay_out_logs, length_of
+from pullback.inference.eisner.cuda_layout import charts_of, empty_charts, fill, lay_out_logs, length_of
 from pullback.inference.triton_support import jit, tl
 
 
 @jit(do_not_specialize=["batch", "n", "multiroot"])
 def sample(
-    scores, lengths, seeds, z, charts, stack, batch, n, multiroot,
+    scores, lengths, seeds, z, scratch, stack, batch, n, multiroot,
     ROWS: tl.constexpr, LANES: tl.constexpr, TERMS: tl.constexpr,
 ):  # fmt: skip
     """Draw a tree for each sentence of `[B, n, n]` scores, as 0/1 matrices; zeros where there is none.
@@ -22,8 +22,8 @@ def sample(
         lengths: `[B]`.
         seeds: `[B]`, int64.
         z: `[B, n, n]`, to write.
-        charts: scratch, 5 charts of float64 a program.
-        stack: scratch, a chart of int32 a program.
+        scratch: charts of float64 for each program.
+        stack: scratch, (n + 1)^2 of int32 a program.
         batch: B.
         n: the size of the scores.
         multiroot: whether several words may attach to the root.
@@ -31,37 +31,36 @@ def sample(
         LANES: spans looked at together, on both sides.
         TERMS: a power of two, at least n.
     """
-    pitch = n + 1
-    program = tl.program_id(0)
-    charts += program.to(tl.int64) * 5 * pitch * pitch
-    stack += program.to(tl.int64) * pitch * pitch
-    for sentence in range(program, batch, tl.num_programs(0)):
+    charts, size, guard = charts_of(scratch, n, ROWS, LANES)
+    stack += tl.program_id(0).to(tl.int64) * (n + 1) * (n + 1)
+    for sentence in range(tl.program_id(0), batch, tl.num_programs(0)):
         matrix = tl.cast(sentence, tl.int64) * n * n
         length = length_of(lengths, sentence, n)
-        clear(z + matrix, n * n, ROWS * LANES)
-        _, garbled = lay_out_logs(scores + matrix, length, n, charts, ROWS, LANES)
+        fill(z + matrix, n * n, 0.0, 32 * LANES)
+        empty_charts(charts, size, guard, length, float("-inf"), LANES)
+        _, garbled = lay_out_logs(scores + matrix, length, n, charts + 5 * size, size, 32, LANES // 2)
         tl.debug_barrier()
         for width in range(1, length + 1):
-            inside(width, length, pitch, multiroot, charts, charts, 0, tl.float64, ROWS, LANES)
+            inside(width, length, n + 1, multiroot, charts, charts, size, 0, tl.float64, ROWS, LANES)
             tl.debug_barrier()
-        if (garbled == 0) & (tl.load(charts + length * pitch) > float("-inf")):
+        if (garbled == 0) & (tl.load(charts + length * (n + 1)) > float("-inf")):
             seed = tl.load(seeds + sentence)
-            todo, drawn = _draw_roots(length, n, multiroot, seed, charts, stack, z + matrix, TERMS)
+            todo, drawn = _draw_roots(length, n, seed, charts, size, stack, z + matrix, TERMS)
             while todo > 0:
-                todo, drawn = _draw_item(todo, drawn, n, seed, charts, stack, z + matrix, TERMS)
+                todo, drawn = _draw_item(todo, drawn, n, seed, charts, size, stack, z + matrix, TERMS)
         tl.debug_barrier()
 
 
 @jit()
-def _draw_roots(length, n, multiroot, seed, charts, stack, z, TERMS: tl.constexpr):
+def _draw_roots(length, n, seed, charts, size, stack, z, TERMS: tl.constexpr):
     """Draw the words below the root from the last to the first; the items below them go on the stack."""
     pitch = n + 1
     end, todo, drawn = length, 0, 0
     while end > 0:
-        split, drawn = _right_split(charts, 0, end, pitch, seed, drawn, TERMS)
+        split, drawn = _right_split(charts, size, 0, end, pitch, seed, drawn, TERMS)
         tl.store(z + split * n + split, 1.0)
         word = split + 1
-        gap, drawn = _gap(charts, 0, word, pitch, tl.where(multiroot != 0, word, 1), seed, drawn, TERMS)
+        gap, drawn = _gap(charts, size, 0, word, pitch, seed, drawn, TERMS)
         _push(stack, todo, word, end, pitch)
         _push(stack, todo + 1, word, gap + 1, pitch)
         todo += 2
@@ -71,7 +70,7 @@ def _draw_roots(length, n, multiroot, seed, charts, stack, z, TERMS: tl.constexp
 
 
 @jit()
-def _draw_item(todo, drawn, n, seed, charts, stack, z, TERMS: tl.constexpr):
+def _draw_item(todo, drawn, n, seed, charts, size, stack, z, TERMS: tl.constexpr):
     """Take an item, given by its head and its other end, from the stack; draw its arc and the arc's gap."""
     pitch = n + 1
     todo -= 1
@@ -79,14 +78,14 @@ def _draw_item(todo, drawn, n, seed, charts, stack, z, TERMS: tl.constexpr):
     head, other = item // pitch, item % pitch
     if head != other:
         if head < other:
-            split, drawn = _right_split(charts, head, other, pitch, seed, drawn, TERMS)
+            split, drawn = _right_split(charts, size, head, other, pitch, seed, drawn, TERMS)
             word = head + 1 + split
         else:
-            split, drawn = _left_split(charts, other, head, pitch, seed, drawn, TERMS)
+            split, drawn = _left_split(charts, size, other, head, pitch, seed, drawn, TERMS)
             word = other + split
         tl.store(z + (head - 1) * n + word - 1, 1.0)
         low, high = tl.minimum(head, word), tl.maximum(head, word)
-        gap, drawn = _gap(charts, low, high, pitch, high - low, seed, drawn, TERMS)
+        gap, drawn = _gap(charts, size, low, high, pitch, seed, drawn, TERMS)
         tl.debug_barrier()
         _push(stack, todo, word, other, pitch)
         _push(stack, todo + 1, high, low + gap + 1, pitch)
@@ -102,25 +101,25 @@ def _push(stack, at, head, other, pitch):
 
 
 @jit()
-def _right_split(charts, start, end, pitch, seed, drawn, TERMS: tl.constexpr):
+def _right_split(charts, size, start, end, pitch, seed, drawn, TERMS: tl.constexpr):
     """The split of a right item: its arc, and the right item of the arc's word."""
-    size, width = pitch * pitch, end - start
+    width = end - start
     arc, rest = charts + 2 * size + pitch + start, charts + (width - 1) * pitch + start + 1
     return _choose(arc, rest, pitch, width, seed, drawn, TERMS)
 
 
 @jit()
-def _left_split(charts, start, end, pitch, seed, drawn, TERMS: tl.constexpr):
+def _left_split(charts, size, start, end, pitch, seed, drawn, TERMS: tl.constexpr):
     """The split of a left item: the left item of an arc's word, and the arc."""
-    size, width = pitch * pitch, end - start
+    width = end - start
     return _choose(charts + size + start, charts + 3 * size + width * pitch + start, pitch, width, seed, drawn, TERMS)
 
 
 @jit()
-def _gap(charts, start, end, pitch, count, seed, drawn, TERMS: tl.constexpr):
-    """The gap between two heads, of the first `count`."""
-    size, width = pitch * pitch, end - start
-    return _choose(charts + start, charts + size + (width - 1) * pitch + start + 1, pitch, count, seed, drawn, TERMS)
+def _gap(charts, size, start, end, pitch, seed, drawn, TERMS: tl.constexpr):
+    """The gap between two heads."""
+    width = end - start
+    return _choose(charts + start, charts + size + (width - 1) * pitch + start + 1, pitch, width, seed, drawn, TERMS)
 
 
 @jit()
