@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+# Threads that wait give their core away: on a busy machine spinning ones make small tensor operations many times slower.
+export OMP_WAIT_POLICY ?= PASSIVE
 
 .PHONY: help install test lint bench reproduce clean
 help:            ## what can be made

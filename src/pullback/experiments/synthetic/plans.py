@@ -45,7 +45,7 @@ class Scope:
 
 
 FULL = Scope()
-QUICK = Scope(seeds=(0, 1), steps=2000, evaluate_every=50, inner_steps=(1, 3), search=False)
+QUICK = Scope(seeds=(0, 1), steps=1000, evaluate_every=50, inner_steps=(1, 3), search=False)
 
 
 @dataclass(frozen=True)
