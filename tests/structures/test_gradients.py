@@ -11,7 +11,7 @@ EACH = pytest.mark.parametrize("operation", DIFFERENTIABLE.values(), ids=DIFFERE
 
 
 @EACH
-@pytest.mark.parametrize("n", [1, 2, 4])
+@pytest.mark.parametrize("n", [1, 3])
 def test_gradcheck(case, operation, n):
     scores = case.scores(2, n=n, seed=3).requires_grad_()
     assert torch.autograd.gradcheck(lambda s: operation(case.structure(), s), scores, atol=1e-6)

@@ -111,7 +111,7 @@ def test_gradients_of_scores_of_a_million(case, dtype, kind, operation):
     assert_close(found.double(), expected, atol=1e-3, rtol=0)
 
 
-@pytest.mark.parametrize("scale", [0.0, 1.0, 100.0, 1e6])
+@pytest.mark.parametrize("scale", [0.0, 1.0, 1e6])
 def test_long_sentences(tree, scale):
     """200 words in float32: columns of the marginals sum to one, and nothing overflows."""
     n = 12 if tree.is_slow else 200
