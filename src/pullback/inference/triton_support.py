@@ -28,6 +28,11 @@ def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     return (lambda function: function) if triton is None else triton.jit(**options)
 
 
+def constant(value: int) -> Any:
+    """A constant that kernels may use by its name."""
+    return value if tl is None else tl.constexpr(value)
+
+
 def interpreting() -> bool:
     """Whether kernels run in Triton's interpreter."""
     return triton is not None and bool(triton.knobs.runtime.interpret)

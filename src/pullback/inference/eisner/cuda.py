@@ -18,7 +18,7 @@ from pullback.inference.triton_support import contiguous, launch, next_power_of_
 def argmax(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
     _check(scores, lengths, multiroot, validate)
     z = torch.empty_like(scores, memory_format=torch.contiguous_format)
-    run = _Run(scores, charts=1, others=5)
+    run = _Run(scores, charts=2, squares=3)
     run(cuda_maximum.argmax, lengths, z, run.charts(scores.dtype), run.squares(5, torch.int16), multiroot)
     return z
 
@@ -31,45 +31,50 @@ def log_partition(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bo
 def marginals(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
     _check(scores, lengths, multiroot, validate)
     mu = torch.empty_like(scores, memory_format=torch.contiguous_format)
-    run = _Run(scores, charts=1)
-    charts = run.charts(torch.float64)
-    run(cuda_outside.marginals, lengths, mu, mu, charts, charts, multiroot, SLOPE=0)
+    run, parts = _Run(scores, charts=2), _parts(scores)
+    charts = run.charts(torch.int64, parts)
+    run(cuda_outside.marginals, lengths, mu, mu, charts, charts, multiroot, SLOPE=0, PARTS=parts)
     return mu
 
 
 def marginals_vjp(scores: Tensor, lengths: Tensor, direction: Tensor, multiroot: bool, validate: bool) -> Tensor:
     _check(scores, lengths, multiroot, validate)
     out = torch.empty_like(scores, memory_format=torch.contiguous_format)
-    run = _Run(scores, charts=2)
-    charts, slopes = run.charts(torch.float64), run.charts(torch.float64)
-    run(cuda_outside.marginals, lengths, contiguous(direction), out, charts, slopes, multiroot, SLOPE=1)
+    run, parts = _Run(scores, charts=3), _parts(scores)
+    tensors = contiguous(direction), out, run.charts(torch.int64, parts), run.charts(torch.float64)
+    run(cuda_outside.marginals, lengths, *tensors, multiroot, SLOPE=1, PARTS=parts)
     return out
 
 
 def entropy(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
     _check(scores, lengths, multiroot, validate)
     out = scores.new_empty(len(scores), dtype=torch.float64)
-    run = _Run(scores, charts=2)
-    charts, means = run.charts(torch.float64), run.charts(torch.float64)
-    run(cuda_inside.log_partition, lengths, out, charts, means, multiroot, COMPANION=cuda_inside.ENTROPY)
+    run, parts = _Run(scores, charts=3), _parts(scores)
+    tensors = out, run.charts(torch.int64, parts), run.charts(torch.float64)
+    run(cuda_inside.log_partition, lengths, *tensors, multiroot, COMPANION=cuda_inside.ENTROPY, PARTS=parts)
     return out
 
 
 def sample(scores: Tensor, lengths: Tensor, seeds: Tensor, multiroot: bool, validate: bool) -> Tensor:
     _check(scores, lengths, multiroot, validate)
     z = torch.empty_like(scores, memory_format=torch.contiguous_format)
-    run = _Run(scores, charts=1, others=1)
-    tensors = seeds, z, run.charts(torch.float64), run.squares(1, torch.int32)
+    run = _Run(scores, charts=2, squares=1)
+    tensors = seeds, z, run.charts(torch.int64, 2), run.squares(1, torch.int32)
     run(cuda_sampling.sample, lengths, *tensors, multiroot, TERMS=next_power_of_2(max(scores.shape[-1], 2)))
     return z
 
 
 def _log_partition(scores: Tensor, lengths: Tensor, multiroot: bool) -> Tensor:
     out = scores.new_empty(len(scores), dtype=torch.float64)
-    run = _Run(scores, charts=1)
-    charts = run.charts(torch.float64)
-    run(cuda_inside.log_partition, lengths, out, charts, charts, multiroot, COMPANION=cuda_inside.ALONE)
+    run, parts = _Run(scores, charts=2), _parts(scores)
+    charts = run.charts(torch.int64, parts)
+    run(cuda_inside.log_partition, lengths, out, charts, charts, multiroot, COMPANION=cuda_inside.ALONE, PARTS=parts)
     return out
+
+
+def _parts(scores: Tensor) -> int:
+    """Elements of int64 in a number of cuda_numbers.py."""
+    return 1 if scores.dtype == torch.float32 else 2
 
 
 def _check(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> None:
@@ -86,19 +91,19 @@ class _Run:
 
     Args:
         scores: `[B, n, n]`.
-        charts: how many sets of charts a program has.
-        others: how many other squares of n + 1.
+        charts: how many sets of charts of 8 bytes a program needs, at most.
+        squares: how many squares of n + 1 numbers of 4 bytes beside them.
     """
 
-    def __init__(self, scores: Tensor, charts: int, others: int = 0) -> None:
+    def __init__(self, scores: Tensor, charts: int, squares: int = 0) -> None:
         self.scores = scores
         self.n = scores.shape[-1]
         self.tile = {"ROWS": 8, "LANES": min(max(16, 2 * next_power_of_2(self.n + 1)), 128)}
         self.size = cuda_layout.scratch_size(self.n, **self.tile)
-        self.programs = program_count(len(scores), 8 * charts * self.size + 4 * others * (self.n + 1) ** 2)
+        self.programs = program_count(len(scores), 8 * charts * self.size + 4 * squares * (self.n + 1) ** 2)
 
-    def charts(self, dtype: torch.dtype) -> Tensor:
-        return self.scores.new_empty((self.programs, self.size), dtype=dtype)
+    def charts(self, dtype: torch.dtype, parts: int = 1) -> Tensor:
+        return self.scores.new_empty((self.programs, self.size * parts), dtype=dtype)
 
     def squares(self, count: int, dtype: torch.dtype) -> Tensor:
         return self.scores.new_empty((self.programs, count, (self.n + 1) ** 2), dtype=dtype)

@@ -8,12 +8,13 @@ right, left, right_arc, left_arc, between, and two for the scores of right and o
 The first half of a program's lanes works on the right items of its spans, the second half on the left ones. Each computes
 the between items of its spans for itself: twice the sums, but nothing to exchange.
 
-Sums run over tiles of ROWS splits without masks. So what a tile reads beside the splits there are has to be nothing, -inf:
-all that is no item, or no item yet, in the charts, in the ROWS rows below each, and in the guards before and after them.
+Sums run over tiles of ROWS splits without masks. So what a tile reads beside the splits there are has to be nothing: all
+that is no item, or no item yet, in the charts, in the ROWS rows below each, and in the guards before and after them.
 """
 
 from __future__ import annotations
 
+from pullback.inference.eisner.cuda_numbers import from_log2, store, zeros
 from pullback.inference.triton_support import jit, tl
 
 CHARTS = 7
@@ -25,10 +26,15 @@ def scratch_size(n: int, ROWS: int, LANES: int) -> int:
 
 
 @jit()
-def charts_of(scratch, n, ROWS: tl.constexpr, LANES: tl.constexpr):
-    """The first chart of this program, the size of a chart, and the size of the guard before it."""
-    size, guard = (n + 1 + ROWS) * (n + 1), ROWS * (n + 1) + LANES
-    return scratch + tl.program_id(0).to(tl.int64) * (7 * size + 2 * guard) + guard, size, guard
+def chart_sizes(n, ROWS: tl.constexpr, LANES: tl.constexpr):
+    """The size of a chart, and of the guard before the first and after the last."""
+    return (n + 1 + ROWS) * (n + 1), ROWS * (n + 1) + LANES
+
+
+@jit()
+def charts_of(scratch, size, guard, PARTS: tl.constexpr):
+    """The first chart of this program, whose numbers have PARTS elements each."""
+    return scratch + (tl.program_id(0).to(tl.int64) * (7 * size + 2 * guard) + guard) * PARTS
 
 
 @jit()
@@ -56,7 +62,7 @@ def fill(out, count, value, BLOCK: tl.constexpr):
 
 @jit()
 def empty_charts(charts, size, guard, length, nothing, LANES: tl.constexpr):
-    """Charts without items but the complete ones of width 0, which are 0."""
+    """Charts of plain numbers that hold nothing but 0 for the complete items of width 0."""
     fill(charts - guard, 7 * size + 2 * guard, nothing, 32 * LANES)
     tl.debug_barrier()
     for first in range(0, length + 1, LANES):
@@ -64,6 +70,21 @@ def empty_charts(charts, size, guard, length, nothing, LANES: tl.constexpr):
         zero = tl.zeros([LANES], charts.dtype.element_ty)
         tl.store(charts + start, zero, mask=start <= length)
         tl.store(charts + size + start, zero, mask=start <= length)
+
+
+@jit()
+def empty_number_charts(charts, size, guard, length, SOFT: tl.constexpr, LANES: tl.constexpr):
+    """Charts that hold nothing but 1 for the complete items of width 0."""
+    m, e = zeros(32 * LANES, SOFT)
+    for first in range(-guard, 7 * size + guard, 32 * LANES):
+        at = first + tl.arange(0, 32 * LANES)
+        store(charts, at, m, e, at < 7 * size + guard, SOFT)
+    tl.debug_barrier()
+    one, nought = tl.full([LANES], 1.0, SOFT), tl.zeros([LANES], tl.int32)
+    for first in range(0, length + 1, LANES):
+        start = first + tl.arange(0, LANES)
+        store(charts, start, one, nought, start <= length, SOFT)
+        store(charts, size + start, one, nought, start <= length, SOFT)
 
 
 @jit()
@@ -97,8 +118,8 @@ def lay_out(scores, length, n, arcs, size, HEADS: tl.constexpr, WORDS: tl.conste
 
 
 @jit()
-def lay_out_logs(scores, length, n, arcs, size, HEADS: tl.constexpr, WORDS: tl.constexpr):
-    """Write base-2 logs of the scores' weights to the two charts at `arcs`, less each column's largest.
+def lay_out_weights(scores, length, n, charts, size, SOFT: tl.constexpr, HEADS: tl.constexpr, WORDS: tl.constexpr):
+    """Write the weights exp(score - largest of the column) to the charts of arcs.
 
     Returns:
         The sum of the largest scores, in their own unit, and 1 if a score is NaN or +inf, else 0.
@@ -110,16 +131,17 @@ def lay_out_logs(scores, length, n, arcs, size, HEADS: tl.constexpr, WORDS: tl.c
         top = tl.full([WORDS], float("-inf"), tl.float64)
         for first_head in range(0, length, HEADS):
             head = (first_head + tl.arange(0, HEADS))[:, None]
-            score, _, garbled = load_scores(scores, head, word, length, n)
+            score, real, garbled = load_scores(scores, head, word, length, n)
             top = tl.maximum(top, tl.max(score, 0).to(tl.float64))
             worst = worst | garbled.to(tl.int32)
         top = tl.where(top > float("-inf"), top, 0.0)
         shift += top
         for first_head in range(0, length, HEADS):
             head = (first_head + tl.arange(0, HEADS))[:, None]
-            score, real, _ = load_scores(scores, head, word, length, n)
-            log_weight = (score.to(tl.float64) - top[None, :]) * 1.4426950408889634  # log2(e)
-            tl.store(arcs + arc_target(head, word, n + 1, size), log_weight, mask=real)
+            score, real, garbled = load_scores(scores, head, word, length, n)
+            m, e = from_log2((score.to(tl.float64) - top[None, :]) * 1.4426950408889634, SOFT)  # log2(e)
+            # what is forbidden stays nothing
+            store(charts, 5 * size + arc_target(head, word, n + 1, size), m, e, real & (score > float("-inf")), SOFT)
     return tl.sum(shift, 0), tl.max(tl.max(worst, 1), 0)
 
 
@@ -130,6 +152,6 @@ def lay_out_direction(direction, scores, length, n, arcs, size, HEADS: tl.conste
         for first_word in range(0, length, WORDS):
             head = (first_head + tl.arange(0, HEADS))[:, None]
             word = (first_word + tl.arange(0, WORDS))[None, :]
-            score, real, _ = load_scores(scores, head, word, length, n)
+            score, real, garbled = load_scores(scores, head, word, length, n)
             slope = tl.load(direction + head * n + word, mask=score > float("-inf"), other=0.0)
             tl.store(arcs + arc_target(head, word, n + 1, size), slope.to(tl.float64), mask=real)

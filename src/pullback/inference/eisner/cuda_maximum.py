@@ -6,7 +6,7 @@ between widths, so a sentence of n words takes n steps up the chart, and n steps
 
 from __future__ import annotations
 
-from pullback.inference.eisner.cuda_layout import charts_of, empty_charts, fill, lay_out, length_of, spans_of
+from pullback.inference.eisner.cuda_layout import chart_sizes, charts_of, empty_charts, fill, lay_out, length_of, spans_of
 from pullback.inference.triton_support import jit, tl
 
 
@@ -26,7 +26,8 @@ def argmax(scores, lengths, z, scratch, splits, batch, n, multiroot, ROWS: tl.co
         ROWS: splits looked at together.
         LANES: spans looked at together, on both sides.
     """
-    charts, size, guard = charts_of(scratch, n, ROWS, LANES)
+    size, guard = chart_sizes(n, ROWS, LANES)
+    charts = charts_of(scratch, size, guard, 1)
     square = (n + 1) * (n + 1)
     splits += tl.program_id(0).to(tl.int64) * 5 * square
     for sentence in range(tl.program_id(0), batch, tl.num_programs(0)):

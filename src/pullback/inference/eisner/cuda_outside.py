@@ -4,30 +4,33 @@ From wide spans to narrow ones, the probability of an item is the sum over its u
 
     inside(item) * inside(sibling) * outside(parent),
 
-with outside = probability / inside kept as a log: every term is a probability, so that no largest term has to be found
-first. README.md names the items, cuda_layout.py the charts and lanes; outside(between) replaces between, and outside(right)
-and outside(left) the scores.
+with outside = probability / inside: every term is a probability, so that no largest term has to be found first. README.md
+names the items, cuda_layout.py the charts and lanes, cuda_numbers.py the numbers; outside(between) replaces between, and
+outside(right) and outside(left) the scores.
 """
 
 from __future__ import annotations
 
-from pullback.inference.eisner.cuda_inside import inside, log2
+from pullback.inference.eisner.cuda_inside import inside
 from pullback.inference.eisner.cuda_layout import (
+    chart_sizes,
     charts_of,
     empty_charts,
+    empty_number_charts,
     fill,
     lay_out_direction,
-    lay_out_logs,
+    lay_out_weights,
     length_of,
     spans_of,
 )
+from pullback.inference.eisner.cuda_numbers import load, normal, power, store
 from pullback.inference.triton_support import jit, tl
 
 
 @jit(do_not_specialize=["batch", "n", "multiroot"])
 def marginals(
     scores, lengths, direction, out, scratch, slope_scratch, batch, n, multiroot,
-    SLOPE: tl.constexpr, ROWS: tl.constexpr, LANES: tl.constexpr,
+    SLOPE: tl.constexpr, PARTS: tl.constexpr, ROWS: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
     """Write the marginals of `[B, n, n]` scores, or, with SLOPE, their derivative along a direction.
 
@@ -36,36 +39,38 @@ def marginals(
         lengths: `[B]`.
         direction: `[B, n, n]`, looked at only with SLOPE.
         out: `[B, n, n]`, to write; NaN for the words of a sentence with NaN or +inf, zeros if it has no tree.
-        scratch: charts of float64 for each program.
-        slope_scratch: the same for slopes, if asked for.
+        scratch: charts of int64 for each program.
+        slope_scratch: charts of float64 for each program, if slopes are asked for.
         batch: B.
         n: the size of the scores.
         multiroot: whether several words may attach to the root.
         SLOPE: 0 or 1.
+        PARTS: elements a number has in `scratch`.
         ROWS: splits or uses looked at together.
         LANES: spans looked at together, on both sides.
     """
-    charts, size, guard = charts_of(scratch, n, ROWS, LANES)
-    slopes, _, _ = charts_of(slope_scratch, n, ROWS, LANES)
+    SOFT: tl.constexpr = scores.dtype.element_ty
+    size, guard = chart_sizes(n, ROWS, LANES)
+    charts = charts_of(scratch, size, guard, PARTS)
+    slopes = charts_of(slope_scratch, size, guard, 1)
     for sentence in range(tl.program_id(0), batch, tl.num_programs(0)):
         matrix = tl.cast(sentence, tl.int64) * n * n
         length = length_of(lengths, sentence, n)
         fill(out + matrix, n * n, 0.0, 32 * LANES)
-        empty_charts(charts, size, guard, length, float("-inf"), LANES)
+        empty_number_charts(charts, size, guard, length, SOFT, LANES)
         if SLOPE:
             empty_charts(slopes, size, guard, length, 0.0, LANES)
             lay_out_direction(
                 direction + matrix, scores + matrix, length, n, slopes + 5 * size, size, 32, LANES // 2
             )  # fmt: skip
-        _, garbled = lay_out_logs(scores + matrix, length, n, charts + 5 * size, size, 32, LANES // 2)
+        shift, garbled = lay_out_weights(scores + matrix, length, n, charts, size, SOFT, 32, LANES // 2)
         tl.debug_barrier()
         for width in range(1, length + 1):
-            inside(width, length, n + 1, multiroot, charts, slopes, size, SLOPE, scores.dtype.element_ty, ROWS, LANES)
+            inside(width, length, n + 1, multiroot, charts, slopes, size, SLOPE, SOFT, ROWS, LANES)
             tl.debug_barrier()
         for done in range(0, length):
             _outside(
-                length - done, length, n, garbled, charts, slopes, size, out + matrix,
-                SLOPE, scores.dtype.element_ty, ROWS, LANES,
+                length - done, length, n, garbled, charts, slopes, size, out + matrix, SLOPE, SOFT, ROWS, LANES
             )  # fmt: skip
             tl.debug_barrier()
 
@@ -87,8 +92,8 @@ def _outside(
     for first in range(0, length + 1 - width, LANES // 2):
         start, left, real = spans_of(first, width, length, LANES)
         at, side = width * pitch + start, tl.where(left, size, 0)
-        item, item_slope = _item(charts, slopes, side + at, real, SLOPE)
-        arc, arc_slope = _item(charts, slopes, 2 * size + side + at, real, SLOPE)
+        item, item_e, item_slope = _item(charts, slopes, side + at, SLOPE, SOFT)
+        arc, arc_e, arc_slope = _item(charts, slopes, 2 * size + side + at, SLOPE, SOFT)
         # parents have 1, 2, ... words more; from one to the next the starts of (i, j') stay, those of (i', j) go down
         parent = (at + pitch - tl.where(left, 1, 0))[None, :]
         other = (5 * size + side + at + pitch - tl.where(left, 0, 1))[None, :]
@@ -101,21 +106,22 @@ def _outside(
         for more in range(0, length - width, ROWS):
             along, across = (more + row) * step, (more + row) * other_step
             of_item, d_item = _add_uses(
-                charts, slopes, item, item_slope, gap + along, 4 * size + parent + along, of_item, d_item, SLOPE, SOFT
+                charts, slopes, item, item_e, item_slope, gap, 4 * size + parent, along,
+                of_item, d_item, SLOPE, SOFT,
             )  # fmt: skip
             of_arc, d_arc = _add_uses(
-                charts, slopes, arc, arc_slope, rest + along, 5 * size + side[None, :] + parent + along,
+                charts, slopes, arc, arc_e, arc_slope, rest, 5 * size + side[None, :] + parent, along,
                 of_arc, d_arc, SLOPE, SOFT,
             )  # fmt: skip
             of_item, d_item = _add_uses(
-                charts, slopes, item, item_slope, other_arc + across, other + across, of_item, d_item, SLOPE, SOFT
+                charts, slopes, item, item_e, item_slope, other_arc, other, across, of_item, d_item, SLOPE, SOFT
             )  # fmt: skip
         p, d_p = tl.sum(of_item, 0), tl.sum(d_item, 0)
         p += ((at == length * pitch) & ~left).to(SOFT)  # the item that everything is below
-        outside, outside_slope = _outside_of(p, d_p, item, item_slope, SLOPE, SOFT)
-        _put(charts, slopes, 5 * size + side + at, outside, outside_slope, real, SLOPE)
+        outside, outside_e, outside_slope = _outside_of(p, d_p, item, item_e, item_slope, SLOPE, SOFT)
+        _put(charts, slopes, 5 * size + side + at, outside, outside_e, outside_slope, real, SLOPE, SOFT)
         # an arc's own span is the first of its uses
-        own = tl.exp2((arc + outside).to(SOFT))
+        own = arc * outside * power(arc_e + outside_e, SOFT)
         p, d_p = tl.sum(of_arc, 0) + own, tl.sum(d_arc, 0)
         if SLOPE:
             d_p += own * (arc_slope + outside_slope).to(SOFT)
@@ -136,49 +142,51 @@ def _put_between(
 ):  # fmt: skip
     """The outside values of between items, whose probability is that of their two arcs."""
     start = first + tl.arange(0, LANES // 2)
-    real = start + width <= length
     at = 4 * size + width * pitch + start
     p = tl.sum(p.reshape(2, LANES // 2), 0)
     if SLOPE:
         d_p = tl.sum(d_p.reshape(2, LANES // 2), 0)
-    between, slope = _item(charts, slopes, at, real, SLOPE)
-    outside, outside_slope = _outside_of(p, d_p, between, slope, SLOPE, SOFT)
-    _put(charts, slopes, at, outside, outside_slope, real, SLOPE)
+    between, e, slope = _item(charts, slopes, at, SLOPE, SOFT)
+    outside, outside_e, outside_slope = _outside_of(p, d_p, between, e, slope, SLOPE, SOFT)
+    _put(charts, slopes, at, outside, outside_e, outside_slope, start + width <= length, SLOPE, SOFT)
 
 
 @jit()
-def _item(charts, slopes, at, mask, SLOPE: tl.constexpr):
-    """The log of an item, and its slope."""
-    value = tl.load(charts + at, mask=mask, other=float("-inf"))
-    slope = value
+def _item(charts, slopes, at, SLOPE: tl.constexpr, SOFT: tl.constexpr):
+    """An item's mantissa, exponent and slope."""
+    m, e = load(charts, at, 0, SOFT)
+    slope = m
     if SLOPE:
-        slope = tl.load(slopes + at, mask=mask, other=0.0)
-    return value, slope
+        slope = tl.load(slopes + at)
+    return m, e, slope
 
 
 @jit()
 def _add_uses(
-    charts, slopes, item, slope, sibling, parent, total, d_total, SLOPE: tl.constexpr, SOFT: tl.constexpr
+    charts, slopes, item, item_e, slope, sibling, parent, more, total, d_total, SLOPE: tl.constexpr, SOFT: tl.constexpr
 ):  # fmt: skip
     """Add a tile of an item's uses to its probability, and to the derivative of that."""
-    p = tl.exp2((tl.load(charts + sibling) + tl.load(charts + parent) + item[None, :]).to(SOFT))
+    m, e = load(charts, sibling, more, SOFT)
+    parent_m, parent_e = load(charts, parent, more, SOFT)
+    p = m * parent_m * item[None, :] * power(e + parent_e + item_e[None, :], SOFT)
     if SLOPE:
-        d_total += p * (tl.load(slopes + sibling) + tl.load(slopes + parent) + slope[None, :]).to(SOFT)
+        change = tl.load(slopes + sibling + more) + tl.load(slopes + parent + more) + slope[None, :]
+        d_total += p * change.to(SOFT)
     return total + p, d_total
 
 
 @jit()
-def _outside_of(p, d_p, item, slope, SLOPE: tl.constexpr, SOFT: tl.constexpr):
-    """The log of the outside value of an item of probability p, and its slope."""
-    outside = tl.where(p > 0.0, log2(p, SOFT) - item, float("-inf"))
-    outside_slope = outside
+def _outside_of(p, d_p, item, item_e, slope, SLOPE: tl.constexpr, SOFT: tl.constexpr):
+    """The outside value of an item of probability p, and its slope."""
+    m, e = normal(tl.where(item > 0.0, p / item, 0.0), -item_e, SOFT)
+    outside_slope = m
     if SLOPE:
         outside_slope = tl.where(p > 0.0, (d_p / p).to(tl.float64) - slope, 0.0)
-    return outside, outside_slope
+    return m, e, outside_slope
 
 
 @jit()
-def _put(charts, slopes, at, value, slope, mask, SLOPE: tl.constexpr):
-    tl.store(charts + at, value, mask=mask)
+def _put(charts, slopes, at, m, e, slope, mask, SLOPE: tl.constexpr, SOFT: tl.constexpr):
+    store(charts, at, m, e, mask, SOFT)
     if SLOPE:
         tl.store(slopes + at, slope, mask=mask)

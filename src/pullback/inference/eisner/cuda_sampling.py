@@ -6,7 +6,8 @@ The draws come in the order of reference.py from the stream of random.py, so tha
 from __future__ import annotations
 
 from pullback.inference.eisner.cuda_inside import inside
-from pullback.inference.eisner.cuda_layout import charts_of, empty_charts, fill, lay_out_logs, length_of
+from pullback.inference.eisner.cuda_layout import chart_sizes, charts_of, empty_number_charts, fill, lay_out_weights, length_of
+from pullback.inference.eisner.cuda_numbers import load, power
 from pullback.inference.triton_support import jit, tl
 
 
@@ -22,7 +23,7 @@ def sample(
         lengths: `[B]`.
         seeds: `[B]`, int64.
         z: `[B, n, n]`, to write.
-        scratch: charts of float64 for each program.
+        scratch: charts of int64 for each program, two elements a number.
         stack: scratch, (n + 1)^2 of int32 a program.
         batch: B.
         n: the size of the scores.
@@ -31,19 +32,21 @@ def sample(
         LANES: spans looked at together, on both sides.
         TERMS: a power of two, at least n.
     """
-    charts, size, guard = charts_of(scratch, n, ROWS, LANES)
+    size, guard = chart_sizes(n, ROWS, LANES)
+    charts = charts_of(scratch, size, guard, 2)
     stack += tl.program_id(0).to(tl.int64) * (n + 1) * (n + 1)
     for sentence in range(tl.program_id(0), batch, tl.num_programs(0)):
         matrix = tl.cast(sentence, tl.int64) * n * n
         length = length_of(lengths, sentence, n)
         fill(z + matrix, n * n, 0.0, 32 * LANES)
-        empty_charts(charts, size, guard, length, float("-inf"), LANES)
-        _, garbled = lay_out_logs(scores + matrix, length, n, charts + 5 * size, size, 32, LANES // 2)
+        empty_number_charts(charts, size, guard, length, tl.float64, LANES)
+        shift, garbled = lay_out_weights(scores + matrix, length, n, charts, size, tl.float64, 32, LANES // 2)
         tl.debug_barrier()
         for width in range(1, length + 1):
             inside(width, length, n + 1, multiroot, charts, charts, size, 0, tl.float64, ROWS, LANES)
             tl.debug_barrier()
-        if (garbled == 0) & (tl.load(charts + length * (n + 1)) > float("-inf")):
+        m, e = load(charts, length * (n + 1), 0, tl.float64)
+        if (garbled == 0) & (m > 0.0):
             seed = tl.load(seeds + sentence)
             todo, drawn = _draw_roots(length, n, seed, charts, size, stack, z + matrix, TERMS)
             while todo > 0:
@@ -104,32 +107,33 @@ def _push(stack, at, head, other, pitch):
 def _right_split(charts, size, start, end, pitch, seed, drawn, TERMS: tl.constexpr):
     """The split of a right item: its arc, and the right item of the arc's word."""
     width = end - start
-    arc, rest = charts + 2 * size + pitch + start, charts + (width - 1) * pitch + start + 1
-    return _choose(arc, rest, pitch, width, seed, drawn, TERMS)
+    arc, rest = 2 * size + pitch + start, (width - 1) * pitch + start + 1
+    return _choose(charts, arc, rest, pitch, width, seed, drawn, TERMS)
 
 
 @jit()
 def _left_split(charts, size, start, end, pitch, seed, drawn, TERMS: tl.constexpr):
     """The split of a left item: the left item of an arc's word, and the arc."""
     width = end - start
-    return _choose(charts + size + start, charts + 3 * size + width * pitch + start, pitch, width, seed, drawn, TERMS)
+    return _choose(charts, size + start, 3 * size + width * pitch + start, pitch, width, seed, drawn, TERMS)
 
 
 @jit()
 def _gap(charts, size, start, end, pitch, seed, drawn, TERMS: tl.constexpr):
     """The gap between two heads."""
     width = end - start
-    return _choose(charts + start, charts + size + (width - 1) * pitch + start + 1, pitch, width, seed, drawn, TERMS)
+    return _choose(charts, start, size + (width - 1) * pitch + start + 1, pitch, width, seed, drawn, TERMS)
 
 
 @jit()
-def _choose(a, b, pitch, count, seed, drawn, TERMS: tl.constexpr):
+def _choose(charts, a, b, pitch, count, seed, drawn, TERMS: tl.constexpr):
     """Draw t < count with probability proportional to the product of the items; a grows in width with t, b shrinks."""
     t = tl.arange(0, TERMS)
-    used = t < count
-    logs = tl.load(a + t * pitch, mask=used, other=float("-inf"))
-    logs += tl.load(b + t * (1 - pitch), mask=used, other=float("-inf"))
-    p = tl.exp2(logs - tl.max(logs, 0))
+    used = tl.minimum(t, count - 1)
+    m, e = load(charts, a, used * pitch, tl.float64)
+    other_m, other_e = load(charts, b, used * (1 - pitch), tl.float64)
+    e += other_e
+    p = tl.where(t < count, m * other_m * power(e - tl.max(e, 0), tl.float64), 0.0)
     u, drawn = _uniform(seed, drawn)
     below = tl.cumsum(p, 0)
     first = tl.min(tl.where((p > 0.0) & (below > u * tl.sum(p, 0)), t, TERMS), 0)
