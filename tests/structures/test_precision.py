@@ -63,9 +63,9 @@ EXTREMES = pytest.mark.parametrize("kind", ["all +1e6", "all -1e6", "mixed"])
 @EXTREMES
 def test_marginals_and_entropy_of_scores_of_a_million(case, dtype, kind):
     scores = extreme(case, dtype, kind)
-    for operation, tolerance in {"marginals": 1e-3, "entropy": 5e-3}.items():
+    for operation in ("marginals", "entropy"):
         expected = brute_force(case, operation, scores).to(case.device)
-        assert_close(getattr(case.structure(), operation)(scores).double(), expected, atol=tolerance, rtol=0)
+        assert_close(getattr(case.structure(), operation)(scores).double(), expected, atol=1e-3, rtol=0)
     assert (case.structure().entropy(scores) >= 0).all()
 
 
@@ -102,13 +102,12 @@ def test_structures_of_scores_of_a_million(case, dtype, kind, operation):
 def test_gradients_of_scores_of_a_million(case, dtype, kind, operation):
     scores = extreme(case, dtype, kind)
     _, found = value_and_gradient(DIFFERENTIABLE[operation], case.structure(), scores)
-    if operation == "entropy":  # <s, mu> cancels to rounding of a million here
-        assert found.isfinite().all()
-        return
     _, expected = value_and_gradient(
         lambda _, s: brute_force(case, operation, s).to(case.device), case.structure(), scores.double()
     )
-    assert_close(found.double(), expected, atol=1e-3, rtol=0)
+    between = operation == "entropy" and kind == "mixed" and dtype == torch.float32
+    tolerance = 5e-2 if between else 1e-3  # float32 rounds differences of two million to an eighth
+    assert_close(found.double(), expected, atol=tolerance, rtol=0)
 
 
 @pytest.mark.parametrize("scale", [0.0, 1.0, 1e6])
