@@ -10,7 +10,7 @@ import numba
 
 from pullback.inference.compile import inner
 
-DEPENDENT = 1e-9  # a structure this close (squared) to the span of the others depends on them, up to rounding
+DEPENDENT = 1e-6  # squared distances to the span of the others are rounding below this, and about 0.1 above it
 
 # For loops that may sum in any order, which vectors need.
 reordered = numba.njit(error_model="numpy", boundscheck=False, fastmath={"reassoc", "nsz", "contract"})

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 _ROUNDING = 4 * 2.0**-52
-_DEPENDENT = 1e-9
+_CLOSE = 1e4  # gaps of fewer roundings than this need weights as exact as can be
+_PATIENCE = 5
+_DEPENDENT = 1e-6
 
 
 class Search:
@@ -24,15 +26,17 @@ class Search:
         self.weights = np.empty(0)
         self.inverse = np.empty((0, 0))
         self.mean = np.zeros(len(scores))
-        self.changes, self.calls, self.gap = 0, 0, np.inf
+        self.changes, self.stalls, self.calls, self.gap = 0, 0, 0, np.inf
         self.done = self.converged = False
+        self._noise = np.random.default_rng(0)
+        self._tilt, self._opposite = np.zeros(len(scores)), False
         usable = (weights > 0) & ~(starts[:, self.forbidden] > 0).any(1)
         if usable.any():
             self._restart(starts[usable], weights[usable])
 
     def residual(self) -> np.ndarray:
         """What the oracle sees: s - mu, `-inf` where a part is forbidden."""
-        return np.where(self.forbidden, -np.inf, self.scores - self.mean)
+        return np.where(self.forbidden, -np.inf, self.scores - self.mean + self._tilt)
 
     def advance(self, vertex: np.ndarray, limit: int) -> None:
         """One iteration, with the structure z = argmax <s - mu, z> that the oracle found."""
@@ -41,28 +45,51 @@ class Search:
             self._restart(vertex[None], np.ones(1))
             return
         gap, rounding = self._improvement(vertex)
-        self.gap, self.converged = gap, not gap > rounding
-        self.done = self.converged or self.calls >= limit
-        if self.done:
+        if self.converged:
+            self._complete(vertex, gap, rounding)
             return
-        fresh = self.changes == 0
+        close = not gap > _CLOSE * rounding
+        self.stalls += close and gap > 0.5 * self.gap
+        patience = _PATIENCE if gap <= 100 * rounding else 10 * _PATIENCE
+        self.gap, self.converged = gap, not gap > rounding or self.stalls > patience
+        if not self.converged and self.calls < limit:
+            self._improve(vertex, close)
+        self.done = not self.converged and (self.done or self.calls >= limit)
+        if self.converged:
+            self._look_for_ties(rounding)
+
+    def _improve(self, vertex: np.ndarray, close: bool) -> None:
+        """Activate the structure and move to the minimum on the active set."""
         if self._append(vertex):
             self.weights = np.append(self.weights, 0.0)
-            slopes = np.zeros(len(self.weights))
-            slopes[-1] = gap
-            self._settle(slopes)
             if self.changes > 64 + 4 * len(self.weights):
                 self._restart(self.vertices, self.weights)
-        elif fresh:
-            # The structure is active, so its gap is the error of the weights: with a fresh inverse, rounding.
-            self.done, self.converged = True, not gap > 1e4 * rounding
-        else:
+            else:
+                self._settle(passes=3 if close else 1)
+        elif self.changes > 0:
             self._restart(self.vertices, self.weights)
+        else:  # it depends on the active set: without rounding its gap would be zero
+            self.converged, self.done = close, True
 
     def _improvement(self, vertex: np.ndarray) -> tuple[float, float]:
         """`<s - mu, z - mu>` for a structure z, and how much of it may be rounding."""
         terms = (self.scores - self.mean) * (vertex - self.mean)
         return terms.sum(), _ROUNDING * (np.abs(terms).sum() + np.abs(vertex).sum())
+
+    def _look_for_ties(self, rounding: float) -> None:
+        """Tilt s - mu a little along a direction that is constant on the affine hull of the active set (see face.py)."""
+        q = np.where(self.mean > 0, self._noise.standard_normal(len(self.mean)), 0.0)
+        self._tilt = 1e4 * rounding * (q - self._step(self.vertices @ q) @ self.vertices)
+        self._opposite = False
+
+    def _complete(self, vertex: np.ndarray, gap: float, rounding: float) -> None:
+        """Append a structure of mu's face, with weight 0, if one was found that the active set does not span."""
+        ties = gap > -100 * rounding and not vertex[self.mean <= 0].any()
+        if ties and self._append(vertex):
+            self.weights = np.append(self.weights, 0.0)
+            self._look_for_ties(rounding)
+        else:
+            self.done, self._opposite, self._tilt = self._opposite, True, -self._tilt
 
     def _append(self, vertex: np.ndarray) -> bool:
         """Extend the active set and the inverse M of its Gram matrix, if the structure is affinely independent.
@@ -89,26 +116,29 @@ class Search:
         smaller = self.inverse - np.outer(column, column) / column[index]
         self.inverse = np.delete(np.delete(smaller, index, 0), index, 1)
         self.vertices = np.delete(self.vertices, index, 0)
+        self.weights = np.delete(self.weights, index)
         self.changes += 1
 
-    def _settle(self, slopes: np.ndarray) -> None:
-        """Step towards the minimum on the affine hull, dropping the structures whose weight vanishes on the way."""
-        while True:
-            step, sums = self.inverse @ slopes, self.inverse.sum(1)
-            step -= step.sum() / sums.sum() * sums
-            vanishing = (self.weights + step <= 0) & (step < 0)
-            if not vanishing.any():
-                self.weights = self.weights + step
-                break
-            ratios = np.where(vanishing, self.weights / np.where(vanishing, -step, 1.0), np.inf)
-            blocking = int(ratios.argmin())
-            self.weights = self.weights + ratios[blocking] * step
-            self.weights[blocking] = 0.0
-            slopes = (1.0 - ratios[blocking]) * slopes  # up to a constant, which does not matter
-            for index in np.flatnonzero(self.weights <= 0)[::-1]:
-                self._remove(index)
-            slopes, self.weights = slopes[self.weights > 0], self.weights[self.weights > 0]
-        self.mean = self.weights @ self.vertices
+    def _step(self, slopes: np.ndarray) -> np.ndarray:
+        """The step of the weights to the minimum on the affine hull: M (e - tau 1), tau such that it sums to zero."""
+        step, sums = self.inverse @ (slopes - slopes[0]), self.inverse.sum(1)
+        return step - step.sum() / sums.sum() * sums
+
+    def _settle(self, passes: int) -> None:
+        """Step to the minimum on the affine hull, dropping the structures whose weight vanishes on the way."""
+        for _ in range(passes):
+            blocked = True
+            while blocked:
+                step = self._step(self.vertices @ (self.scores - self.mean))
+                vanishing = (self.weights + step <= 0) & (step < 0)
+                blocked = bool(vanishing.any())
+                ratios = np.where(vanishing, self.weights / np.where(vanishing, -step, 1.0), 1.0)
+                self.weights = self.weights + ratios.min() * step
+                if blocked:
+                    self.weights[np.where(vanishing, ratios, np.inf).argmin()] = 0.0
+                for index in np.flatnonzero(self.weights <= 0)[::-1]:
+                    self._remove(index)
+                self.mean = self.weights @ self.vertices
 
     def _restart(self, vertices: np.ndarray, weights: np.ndarray) -> None:
         """Move to the minimum on the hull of these structures, from these weights, the inverse built anew."""
@@ -116,6 +146,5 @@ class Search:
         kept = np.array([self._append(vertex) for vertex in vertices])
         self.weights = weights[kept] / weights[kept].sum()
         self.mean = self.weights @ self.vertices
-        slopes = self.vertices @ (self.scores - self.mean)
-        self._settle(slopes - slopes[0])
+        self._settle(passes=3)
         self.changes = 0

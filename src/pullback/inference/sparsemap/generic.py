@@ -47,8 +47,8 @@ def project(
     flat = s.detach().reshape(batch.numel(), parts.numel()).double().cpu().numpy()
     searches = [Search(*example) for example in zip(flat, starts, start_weights, strict=True)]
     _solve(structure, s.detach(), searches, limit)
-    structures, weights = _stack(searches, parts.numel())
-    mu = _Mean.apply(s, structures.to(s.device), weights.to(s.device)).to(result_dtype(scores))
+    structures, weights, used = (t.to(s.device) for t in _stack(searches, parts.numel()))
+    mu = _Mean.apply(s, structures, weights, used).to(result_dtype(scores))
 
     def each(name: str) -> Tensor:
         return torch.tensor([getattr(search, name) for search in searches]).to(s.device).reshape(batch)
@@ -57,7 +57,7 @@ def project(
     if not converged.all():
         warnings.warn(not_converged(limit, converged.flatten(), gap), NotConverged, stacklevel=2)
     k = weights.shape[-1]
-    active = DenseSet(structures.to(mu).reshape(*batch, k, *parts), weights.to(s.device).reshape(*batch, k))
+    active = DenseSet(structures.to(mu).reshape(*batch, k, *parts), weights.reshape(*batch, k))
     return SparseMAPSolution(mu, gap, calls, converged, active)
 
 
@@ -98,34 +98,36 @@ def _starts(
     return structures.detach().double().cpu().numpy(), weights.double().cpu().numpy()
 
 
-def _stack(searches: list[Search], size: int) -> tuple[Tensor, Tensor]:
+def _stack(searches: list[Search], size: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The active sets as one: structures `[B, k, K]`, weights `[B, k]`, and which of them there are, `[B, k]`."""
     k = max((len(search.weights) for search in searches), default=0)
     structures, weights = np.zeros((len(searches), k, size)), np.zeros((len(searches), k))
+    used = np.zeros(weights.shape, bool)
     for b, search in enumerate(searches):
         structures[b, : len(search.weights)] = search.vertices
         weights[b, : len(search.weights)] = search.weights
-    return torch.from_numpy(structures), torch.from_numpy(weights)
+        used[b, : len(search.weights)] = True
+    return torch.from_numpy(structures), torch.from_numpy(weights), torch.from_numpy(used)
 
 
 class _Mean(torch.autograd.Function):
     """The mean of the active set; its Jacobian in the scores projects onto the directions between its members."""
 
     @staticmethod
-    def forward(ctx: Any, s: Tensor, structures: Tensor, weights: Tensor) -> Tensor:
-        ctx.save_for_backward(structures, weights)
+    def forward(ctx: Any, s: Tensor, structures: Tensor, weights: Tensor, used: Tensor) -> Tensor:
+        ctx.save_for_backward(structures, used)
         return (weights[..., None] * structures).sum(1).reshape(s.shape).to(s.dtype)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        return _Projector.apply(grad, *ctx.saved_tensors), None, None
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+        return _Projector.apply(grad, *ctx.saved_tensors), None, None, None
 
 
 class _Projector(torch.autograd.Function):
     """The orthogonal projection of vectors onto the directions between active structures."""
 
     @staticmethod
-    def forward(ctx: Any, vectors: Tensor, structures: Tensor, weights: Tensor) -> Tensor:
-        used = weights > 0
+    def forward(ctx: Any, vectors: Tensor, structures: Tensor, used: Tensor) -> Tensor:
         directions = torch.where(used[..., None], structures - structures[:, :1], 0.0).transpose(-1, -2)
         basis, lengths, _ = torch.linalg.svd(directions, full_matrices=False)
         basis = torch.where((lengths > 1e-6)[..., None, :], basis, 0.0)

@@ -10,6 +10,8 @@ from pullback.inference.sparsemap.active_set import append, direction, longest_s
 from pullback.inference.sparsemap.state import mix, place, with_room
 
 _ROUNDING = 4 * 2.0**-52
+_CLOSE = 1e4
+_PATIENCE = 5
 
 
 @inner
@@ -34,34 +36,40 @@ def advance(arcs, trees, lane, scores, length, heads, exact, limit, b, result):
     result.calls[b] += 1
     trees = with_room(trees, lane)
     size = trees.sizes[lane]
-    gap, rounding = _improvement(arcs, lane, scores, length, heads)
+    gap, rounding = improvement(arcs, lane, scores, length, heads)
+    close = size > 0 and not gap > _CLOSE * rounding
     if size > 0:
-        result.gap[b], result.converged[b] = gap, not gap > rounding
-        if result.converged[b] or result.calls[b] >= limit:
+        trees.stalls[lane] += close and gap > 0.5 * result.gap[b]
+        patience = _PATIENCE if gap <= 100 * rounding else 10 * _PATIENCE
+        result.gap[b], result.converged[b] = gap, not gap > rounding or trees.stalls[lane] > patience
+        if result.converged[b] or result.calls[b] >= limit or (close and not exact):
             return trees, False
     place(arcs, trees, lane, scores, length, heads, 1.0 if size == 0 else 0.0)
-    rebuild = size == 0 or trees.changes[lane] > 64 + 4 * size
-    if rebuild:
+    stale = size == 0 or trees.changes[lane] > 64 + 4 * size
+    if stale:
         trees.sizes[lane] += 1
-    elif not _extend(trees, lane, length):
-        # The tree is active, so its gap is the error of the weights: with a fresh inverse, rounding.
+    elif not extend(trees, lane, length):
+        # Without rounding its gap would be zero, the mean being the minimum on the affine hull.
         if trees.changes[lane] == 0 or not exact:
-            result.converged[b] = not gap > 1e4 * rounding
+            result.converged[b] = close
             return trees, False
-        rebuild = True
-    if rebuild:
-        _rebuild(arcs, trees, lane, length)
-    else:
-        for i in range(size):
-            trees.slopes[i] = 0.0
-        trees.slopes[size] = gap
-    _settle(trees, lane, length)
-    mix(arcs, trees, lane, length)
+        stale = True
+    if stale:
+        rebuild(arcs, trees, lane, length)
+    for _ in range(3 if stale or close else 1):
+        if stale or close:
+            _measure(arcs, trees, lane, length)
+        else:
+            for i in range(size):
+                trees.slopes[i] = 0.0
+            trees.slopes[size] = gap
+        _settle(trees, lane, length)
+        mix(arcs, trees, lane, length)
     return trees, True
 
 
 @inner
-def _improvement(arcs, lane, scores, length, heads):
+def improvement(arcs, lane, scores, length, heads):
     """`<s - mu, z - mu>` for a tree z, and how much of it may be rounding."""
     gain, size = 0.0, float(length)
     for m in range(length):
@@ -88,7 +96,7 @@ def _of_the_mean(arcs, lane):
 
 
 @inner
-def _extend(trees, lane, length):
+def extend(trees, lane, length):
     """Activate the tree behind the active ones, if it is affinely independent of them."""
     size = trees.sizes[lane]
     for i in range(size):
@@ -96,8 +104,6 @@ def _extend(trees, lane, length):
         for m in range(length):
             shared += trees.slots[lane, i, m] == trees.slots[lane, size, m]
         trees.gram[i] = shared
-        if shared == length:
-            return False
     independent = append(trees.inverse, trees.sums, lane, size, trees.gram, float(length), trees.step)
     trees.changes[lane] += independent
     trees.sizes[lane] += independent
@@ -105,7 +111,7 @@ def _extend(trees, lane, length):
 
 
 @inner
-def _rebuild(arcs, trees, lane, length):
+def rebuild(arcs, trees, lane, length):
     """Compute inverse and slopes from the trees and their weights, whatever these are."""
     size, trees.sizes[lane] = trees.sizes[lane], 0
     total = 0.0
@@ -114,12 +120,17 @@ def _rebuild(arcs, trees, lane, length):
         trees.weights[lane, kept] = trees.weights[lane, i]
         for m in range(length):
             trees.slots[lane, kept, m] = trees.slots[lane, i, m]
-        if _extend(trees, lane, length):
+        if extend(trees, lane, length):
             total += trees.weights[lane, kept]
     trees.changes[lane] = 0
     for i in range(trees.sizes[lane]):
         trees.weights[lane, i] /= total
     mix(arcs, trees, lane, length)
+
+
+@inner
+def _measure(arcs, trees, lane, length):
+    """The slopes of all active trees, less the first one's."""
     for i in range(trees.sizes[lane]):
         trees.slopes[i] = 0.0
         for m in range(length):

@@ -37,6 +37,7 @@ Trees = namedtuple(
         "sums",  # [lanes, capacity]: of the inverse's rows
         "sizes",  # [lanes] int64: how many trees are active
         "changes",  # [lanes] int64: how often the inverse was updated since it was built
+        "stalls",
         "gram",  # [capacity]: scratch, as the next two
         "step",
         "slopes",
@@ -67,6 +68,7 @@ def make_trees(lanes, n, capacity=_CAPACITY):
         np.empty((lanes, capacity), np.float64),
         np.zeros(lanes, np.int64),
         np.zeros(lanes, np.int64),
+        np.zeros(lanes, np.int64),
         np.empty(capacity, np.float64),
         np.empty(capacity, np.float64),
         np.empty(capacity, np.float64),
@@ -82,6 +84,7 @@ def with_room(trees, lane):
     new = make_trees(lanes, n, 2 * capacity + 8)  # rows of an odd number of cache lines spread over its sets
     for other in range(lanes):
         new.sizes[other], new.changes[other] = trees.sizes[other], trees.changes[other]
+        new.stalls[other] = trees.stalls[other]
         for i in range(trees.sizes[other]):
             new.weights[other, i] = trees.weights[other, i]
             new.sums[other, i] = trees.sums[other, i]
@@ -95,7 +98,7 @@ def with_room(trees, lane):
 @inner
 def enter(arcs, trees, lane, scores, length):
     """Begin with a sentence: no tree is active, no arc has a slot. Returns its status."""
-    trees.sizes[lane] = trees.changes[lane] = arcs.counts[lane] = 0
+    trees.sizes[lane] = trees.changes[lane] = trees.stalls[lane] = arcs.counts[lane] = 0
     nan, infinite = False, False
     for m in range(length):
         arcs.shifts[lane, m] = -np.inf

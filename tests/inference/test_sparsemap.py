@@ -1,0 +1,302 @@
+"""The two SparseMAP solvers: against an independent one, against each other, and at their limits."""
+
+import warnings
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+import pullback as pb
+from cases import CATEGORICAL, TREE_CASES
+from oracles import everything
+from pullback.inference import operators
+from pullback.inference.sparsemap.generic import project
+from pullback.inference.sparsemap.solution import NotConverged
+
+COMPILED = pytest.mark.parametrize("case", [case for case in TREE_CASES if case.backend == "cpu"], ids=str)
+
+
+class OnlyArgmax(pb.Structure):
+    """A tree structure of which the solver knows the argmax alone."""
+
+    event_dims = 2
+
+    def __init__(self, tree):
+        self.argmax = tree.argmax
+
+    def argmax(self, scores):
+        raise NotImplementedError
+
+
+def over_the_simplex(structures, scores, steps=2000):
+    """The projection by accelerated projected gradients over the weights of all structures."""
+    z = structures.flatten(1)
+    step = 1 / torch.linalg.matrix_norm(z @ z.T, 2)
+    p = q = torch.full((len(z),), 1 / len(z), dtype=torch.float64)
+    t = 1.0
+    for _ in range(steps):
+        new = CATEGORICAL.structure().sparsemap(q - step * (z @ (z.T @ q - scores.flatten())))
+        if (q - new) @ (new - p) > 0:
+            t = 1.0
+        t_new = (1 + (1 + 4 * t * t) ** 0.5) / 2
+        q = new + (t - 1) / t_new * (new - p)
+        p, t = new, t_new
+    return (p @ z).reshape(scores.shape)
+
+
+def true_gap(structure, scores, mu):
+    """The largest <s - mu, z - mu>, by the argmax in float64."""
+    residual = scores.double() - mu.double()
+    return structure.score(residual, structure.argmax(residual)) - structure.score(residual, mu.double())
+
+
+def random_trees(case, *batch, n, seed):
+    return case.structure().argmax(case.scores(*batch, n=n, seed=seed))
+
+
+@pytest.mark.parametrize("scale", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_another_solver_finds_the_same_projection(tree, n, scale):
+    scores = tree.scores(2, n=n, scale=scale, seed=n)
+    expected = [over_the_simplex(everything(tree, n), s) for s in scores]
+    assert_close(tree.structure().sparsemap(scores), torch.stack(expected), atol=1e-6, rtol=0)
+
+
+@COMPILED
+@pytest.mark.parametrize("n", [1, 2, 6, 9])
+def test_the_generic_solver_equals_the_fused_one(case, dtype, n):
+    scores = case.scores(3, n=n, dtype=dtype, seed=n).masked_fill(case.scores(3, n=n, seed=1) < -1.2, -torch.inf)
+    scores[:, 0] = case.scores(3, n=n, dtype=dtype)[:, 0]  # word 0 as the root and the head of all others is left
+    fused = case.structure().sparsemap_solution(scores)
+    generic = project(OnlyArgmax(case.structure()), scores)
+    assert_close(fused.mu, generic.mu, atol=1e-6 if dtype == torch.float32 else 1e-12, rtol=0)
+    assert fused.converged.all()
+    assert generic.converged.all()
+
+
+@COMPILED
+def test_gradients_of_the_generic_solver(case):
+    structure = OnlyArgmax(case.structure())
+    scores = case.scores(2, n=4, seed=5).requires_grad_()
+    assert torch.autograd.gradcheck(structure.sparsemap, scores, atol=1e-6)
+    direction = case.scores(2, n=4, seed=6)
+    (generic,) = torch.autograd.grad(structure.sparsemap(scores), scores, direction)
+    (fused,) = torch.autograd.grad(case.structure().sparsemap(scores), scores, direction)
+    assert_close(generic, fused)
+
+
+@COMPILED
+@pytest.mark.parametrize("n", [1, 7, 20])
+def test_the_jacobian_is_an_orthogonal_projector(case, n):
+    scores = case.scores(3, n=n, seed=2).requires_grad_()
+    mu = case.structure().sparsemap(scores)
+    v, w = case.scores(3, n=n, seed=3), case.scores(3, n=n, seed=4)
+    (pv,) = torch.autograd.grad(mu, scores, v, retain_graph=True)
+    (pw,) = torch.autograd.grad(mu, scores, w, retain_graph=True)
+    (ppv,) = torch.autograd.grad(mu, scores, pv)
+    assert_close(ppv, pv)
+    assert_close((pv * w).sum(), (v * pw).sum())
+    assert not pv[mu == 0].any()
+    assert_close(pv.sum(-2), torch.zeros_like(pv.sum(-2)))
+
+
+@COMPILED
+def test_the_active_set_spans_the_face(case):
+    """A point of a large face may be the mean of a few of its trees; the gradient needs them all."""
+    z = random_trees(case, 16, n=30, seed=20)
+    scores = (z - 0.1 * case.scores(16, n=30, seed=21)).requires_grad_()
+    v, step = case.scores(16, n=30, seed=22), 1e-7
+    (gradient,) = torch.autograd.grad(case.structure().sparsemap(scores), scores, v)
+    with torch.no_grad():
+        difference = case.structure().sparsemap(scores + step * v) - case.structure().sparsemap(scores - step * v)
+    assert_close(gradient, difference / (2 * step), atol=1e-5, rtol=0)
+
+
+def test_the_active_set_of_a_users_structure_spans_the_face():
+    """Half of 30 parts: where 0 < mu < 1 the Jacobian is that of a shift to the right sum."""
+
+    class Half(pb.Structure):
+        def argmax(self, scores):
+            return torch.zeros_like(scores).scatter(-1, scores.topk(15).indices, 1.0)
+
+    scores = (0.2 * CATEGORICAL.scores(4, n=30, seed=23)).requires_grad_()
+    mu = Half().sparsemap(scores)
+    v = CATEGORICAL.scores(4, n=30, seed=24)
+    (gradient,) = torch.autograd.grad(mu, scores, v)
+    inside = (mu > 1e-9) & (mu < 1 - 1e-9)
+    assert (inside.sum(-1) > 20).all()
+    mean = torch.where(inside, v, 0.0).sum(-1, keepdim=True) / inside.sum(-1, keepdim=True)
+    assert_close(gradient, torch.where(inside, v - mean, 0.0))
+
+
+@COMPILED
+@pytest.mark.parametrize("scale", [1e-3, 1.0])
+def test_no_sentence_is_left_unsolved(case, dtype, scale):
+    n = 50 if scale == 1.0 else 20
+    scores = case.scores(40 if scale == 1.0 else 3, n=n, dtype=dtype, scale=scale, seed=7)
+    solution = case.structure().sparsemap_solution(scores)
+    assert solution.converged.all()
+    assert (solution.gap <= 1e-10).all()
+    assert (true_gap(case.structure(), scores, solution.mu) <= (1e-10 if dtype == torch.float64 else 1e-5)).all()
+    assert ((solution.weights > 0).sum(-1) <= n * (n - 1) + 1).all()
+
+
+@COMPILED
+@pytest.mark.parametrize("n", [3, 12])
+def test_ties(case, dtype, n):
+    """All trees are as good, so the projection is the shortest point; it exists although its weights are not unique."""
+    solution = case.structure().sparsemap_solution(torch.zeros(2, n, n, dtype=dtype))
+    assert solution.converged.all()
+    assert (solution.gap <= 1e-10).all()
+    assert_close(solution.mu[0], solution.mu[1])
+
+
+@COMPILED
+def test_huge_scores(case, dtype):
+    scores = case.scores(20, n=15, dtype=dtype, scale=1e6, seed=8)
+    assert torch.equal(case.structure().sparsemap(scores), case.structure().argmax(scores))
+    small = case.scores(5, n=15, seed=9)
+    assert_close(case.structure().sparsemap(small + 2.0**20), case.structure().sparsemap(small), atol=1e-7, rtol=0)
+
+
+@COMPILED
+def test_neighbours_in_the_batch_do_not_matter(case, dtype):
+    lengths = torch.arange(50) % 13
+    scores = case.scores(50, n=12, dtype=dtype, seed=10)
+    structure = pb.DependencyTree(lengths, case.projective, case.multiroot)
+    before = torch.get_num_threads()
+    together = structure.sparsemap_solution(scores)
+    try:
+        torch.set_num_threads(2)
+        shared = structure.sparsemap_solution(scores)
+    finally:
+        torch.set_num_threads(before)
+    assert_close(shared.mu, together.mu, atol=1e-6, rtol=0)
+    for b in (0, 1, 2, 24, 25, 38, 49):
+        n = int(lengths[b])
+        alone = case.structure().sparsemap(scores[b, :n, :n])
+        assert_close(together.mu[b, :n, :n], alone, atol=1e-6, rtol=0)
+        assert together.mu[b].sum().round() == n
+
+
+def test_a_warm_start_is_only_a_hint(tree, dtype):
+    """Whatever it is: good or bad, a structure or not, forbidden, of other scores, or by the other solver."""
+    structure, n = tree.structure(), 5
+    scores = tree.scores(3, n=n, dtype=dtype, seed=11)
+    scores[:, 1, 3] = -torch.inf
+    expected = structure.sparsemap(scores)
+    other = structure.sparsemap_solution(tree.scores(3, n=n, dtype=dtype, seed=12))
+    generic = project(OnlyArgmax(structure), tree.scores(3, n=n, dtype=dtype, seed=13))
+    cycle = torch.eye(n, dtype=dtype).roll(1, 0).expand(3, n, n)
+    hints = [
+        structure.argmax(scores),
+        structure.argmax(-scores.nan_to_num(neginf=0.0)).to(dtype),
+        torch.eye(n, dtype=dtype).expand(3, n, n),
+        torch.zeros(3, n, n, dtype=dtype),
+        torch.full((3, n, n), torch.nan, dtype=dtype),
+        cycle,
+        other,
+        generic,
+        structure.sparsemap_solution(scores),
+    ]
+    for hint in hints:
+        solution = structure.sparsemap_solution(scores, warm_start=hint)
+        assert_close(solution.mu, expected, atol=1e-6, rtol=0)
+        assert solution.converged.all()
+    assert not structure.sparsemap(scores, warm_start=hints[1])[:, 1, 3].any()
+
+
+@COMPILED
+def test_a_warm_start_saves_calls(case):
+    """SPIGOT's projection: from a tree to a point close by."""
+    z = random_trees(case, 8, n=10, seed=14)
+    scores = z - 0.02 * case.scores(8, n=10, seed=15)
+    cold = case.structure().sparsemap_solution(scores)
+    again = case.structure().sparsemap_solution(scores, warm_start=cold)
+    assert (again.oracle_calls <= 3).all()
+    assert (again.oracle_calls < cold.oracle_calls).all()
+    assert_close(again.mu, cold.mu)
+
+
+@pytest.mark.parametrize("solve", [lambda s, z: pb.DependencyTree().sparsemap(s, warm_start=z),
+                                   lambda s, z: project(OnlyArgmax(pb.DependencyTree()), s, warm_start=z)],
+                         ids=["fused", "generic"])  # fmt: skip
+def test_a_warm_start_of_another_shape_is_an_error(solve):
+    with pytest.raises(ValueError, match=r"warm_start has shape \[2, 3, 3\] and scores \[2, 4, 4\]; pass"):
+        solve(torch.zeros(2, 4, 4), torch.zeros(2, 3, 3))
+    with pytest.raises(ValueError, match=r"warm_start has shape \[3, 4, 4\] and scores \[2, 4, 4\]; pass"):
+        solve(torch.zeros(2, 4, 4), pb.DependencyTree().sparsemap_solution(torch.zeros(3, 4, 4)))
+
+
+def test_an_iteration_limit_is_reported(tree):
+    scores = tree.scores(3, n=6, seed=16)
+    with pytest.warns(NotConverged, match="stopped at 3 iterations before 3 of 3"):
+        solution = tree.structure().sparsemap_solution(scores, max_iterations=3)
+    assert not solution.converged.any()
+    assert_close(solution.gap, true_gap(tree.structure(), scores, solution.mu))
+    assert (solution.gap > 0).all()
+    assert_close(solution.mu, (solution.weights[..., None, None] * solution.structures).sum(1))
+
+
+def test_an_iteration_limit_of_the_generic_solver_is_reported():
+    scores = CATEGORICAL.scores(3, n=30, scale=0.01)
+    with pytest.warns(NotConverged, match="stopped at 4 iterations before 3 of 3"):
+        solution = project(CATEGORICAL.structure(), scores, max_iterations=4)
+    assert not solution.converged.any()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert_close(project(CATEGORICAL.structure(), scores).mu, CATEGORICAL.structure().sparsemap(scores))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64], ids=str)
+def test_a_users_structure_in_every_precision(dtype):
+    scores = CATEGORICAL.scores(2, 3, n=5, seed=17).to(dtype).requires_grad_()
+    solution = project(CATEGORICAL.structure(), scores)
+    assert solution.mu.dtype == solution.structures.dtype == dtype
+    assert solution.gap.shape == solution.oracle_calls.shape == solution.converged.shape == (2, 3)
+    assert_close(solution.mu, CATEGORICAL.structure().sparsemap(scores), atol=1e-3, rtol=1e-2)
+    solution.mu[..., 0].sum().backward()
+    assert scores.grad.dtype == dtype
+
+
+def test_a_users_structure_without_examples():
+    scores = torch.zeros(0, 4, requires_grad=True)
+    solution = project(CATEGORICAL.structure(), scores)
+    assert solution.mu.shape == (0, 4)
+    solution.mu.sum().backward()
+
+
+def test_a_users_structure_with_nothing_feasible_is_an_error():
+    class Both(pb.Structure):
+        def argmax(self, scores):
+            return torch.ones_like(scores)
+
+    with pytest.raises(ValueError, match=r"example 1 of the batch has no feasible structure"):
+        Both().sparsemap(torch.tensor([[0.0, 1.0], [0.0, -torch.inf]]))
+    with pytest.raises(ValueError, match=r"NaN or \+inf"):
+        Both().sparsemap(torch.tensor([[0.0, torch.nan]]))
+
+
+def test_the_operator(tree, dtype):
+    """Not what is behind the active set, which is never written."""
+    scores = tree.scores(3, n=4, dtype=dtype, seed=18).requires_grad_()
+    starts = torch.zeros(3, 0, 4, dtype=torch.int16), torch.zeros(3, 0, dtype=torch.float64)
+    flags = tree.projective, tree.multiroot, True
+    utilities = "test_schema", "test_autograd_registration", "test_faketensor"
+    args = scores, torch.tensor([4, 2, 0]), *starts, 100, *flags
+    torch.library.opcheck(operators.tree_sparsemap, args, test_utils=utilities)
+
+
+@COMPILED
+def test_compiled_models(case):
+    structure = case.structure(torch.tensor([5, 3]))
+
+    def model(s):
+        z = structure.argmax(s)
+        return (structure.sparsemap(2 * s).square() + structure.sparsemap(z - 0.1 * s, warm_start=z)).sum()
+
+    scores = case.scores(2, n=5, seed=19)
+    eager, compiled = scores.clone().requires_grad_(), scores.clone().requires_grad_()
+    model(eager).backward()
+    torch.compile(model, fullgraph=True, backend="aot_eager")(compiled).backward()
+    assert_close(compiled.grad, eager.grad)
