@@ -1,8 +1,8 @@
 """The maximum spanning arborescence of one sentence on a GPU: rounds of contractions, in Triton.
 
-In a round every node takes its best incoming arc, and all cycles that this makes are contracted at once; random scores take
-about log n rounds, and none more than n - 1. A node is named by its first word. An arc into a contracted cycle is
-worth what it adds to the arc of the cycle it replaces, so each word keeps the sum of what its arcs have been
+In a round every node takes its best incoming arc, and all cycles that this makes are contracted at once; most
+sentences take a few rounds, none more than n - 1. A node is named by its first word. An arc into a contracted cycle
+is worth what it adds to the arc of the cycle it replaces, so each word keeps the sum of what its arcs have been
 reduced by, and the scores stay as they are. With a single root its arc is the last resort: only a node that no other
 word can reach takes it.
 """
@@ -23,7 +23,7 @@ def best_heads(
         length: the number of words.
         n: the pitch of the scores.
         multiroot: whether several words may attach to the root; otherwise exactly one does.
-        history: scratch, `[n, 3, n]`, int16: of each round and word its node; of each node the arc it takes, from and to.
+        history: scratch, `[n, 3, n]`, int16: of each round each word's node, and where each node's arc starts and ends.
         nodes: scratch, `[4, n]`, float64.
         ROWS: heads, or nodes, looked at together.
         COLUMNS: a power of two, at least n.

@@ -18,8 +18,8 @@ from pullback.inference.triton_support import contiguous, launch, next_power_of_
 def argmax(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
     _check(scores, lengths, multiroot, validate)
     z = torch.empty_like(scores, memory_format=torch.contiguous_format)
-    run = _Run(scores, charts=2, squares=3)
-    run(cuda_maximum.argmax, lengths, z, run.charts(scores.dtype), run.squares(5, torch.int16), multiroot)
+    run = _Run(scores, squares=8)
+    run(cuda_maximum.argmax, lengths, z, run.squares(4, scores.dtype), run.squares(5, torch.int16), multiroot)
     return z
 
 
@@ -92,15 +92,15 @@ class _Run:
     Args:
         scores: `[B, n, n]`.
         charts: how many sets of charts of 8 bytes a program needs, at most.
-        squares: how many squares of n + 1 numbers of 4 bytes beside them.
+        squares: how many squares of n + 1 numbers of 8 bytes beside them, at most.
     """
 
-    def __init__(self, scores: Tensor, charts: int, squares: int = 0) -> None:
+    def __init__(self, scores: Tensor, charts: int = 0, squares: int = 0) -> None:
         self.scores = scores
         self.n = scores.shape[-1]
-        self.tile = {"ROWS": 8, "LANES": min(max(16, 2 * next_power_of_2(self.n + 1)), 128)}
+        self.tile, self.warps = _tile(self.n)
         self.size = cuda_layout.scratch_size(self.n, **self.tile)
-        self.programs = program_count(len(scores), 8 * charts * self.size + 4 * squares * (self.n + 1) ** 2)
+        self.programs = program_count(len(scores), 8 * (charts * self.size + squares * (self.n + 1) ** 2))
 
     def charts(self, dtype: torch.dtype, parts: int = 1) -> Tensor:
         return self.scores.new_empty((self.programs, self.size * parts), dtype=dtype)
@@ -112,6 +112,12 @@ class _Run:
         *tensors, multiroot = args
         if len(self.scores) > 0:
             sizes = len(self.scores), self.n, int(multiroot)
-            options = {"num_warps": 2, "num_stages": 1}
+            options = {"num_warps": self.warps, "num_stages": 1}
             scores = contiguous(self.scores)
             launch(kernel, self.programs, scores.device, scores, *tensors, *sizes, **flags, **self.tile, **options)
+
+
+def _tile(n: int) -> tuple[dict[str, int], int]:
+    """What a program looks at at once, and how many warps it has: one for each 32 lanes, so that rows stay in a thread."""
+    lanes = min(max(16, 2 * next_power_of_2(n + 1)), 256)
+    return {"ROWS": 8, "LANES": lanes}, max(1, lanes // 32)

@@ -16,12 +16,12 @@ from pullback.inference.eisner.cuda_layout import (
     chart_sizes,
     charts_of,
     empty_charts,
-    empty_number_charts,
+    fill,
     lay_out_weights,
     length_of,
     spans_of,
 )
-from pullback.inference.eisner.cuda_numbers import load, log2, normal, power, store, zeros
+from pullback.inference.eisner.cuda_numbers import load, log2, log2_of, normal, power, store, zeros
 from pullback.inference.triton_support import constant, jit, tl
 
 ALONE, SLOPE, ENTROPY = 0, 1, 2
@@ -56,17 +56,17 @@ def log_partition(
     for sentence in range(tl.program_id(0), batch, tl.num_programs(0)):
         matrix = scores + tl.cast(sentence, tl.int64) * n * n
         length = length_of(lengths, sentence, n)
-        empty_number_charts(charts, size, guard, length, SOFT, LANES)
+        empty_charts(charts, size, guard, length, SOFT, LANES)
         if COMPANION:
-            empty_charts(means, size, guard, length, 0.0, LANES)
+            fill(means - guard, 7 * size + 2 * guard, 0.0, 32 * LANES)
         shift, garbled = lay_out_weights(matrix, length, n, charts, size, SOFT, 32, LANES // 2)
         tl.debug_barrier()
         for width in range(1, length + 1):
             inside(width, length, n + 1, multiroot, charts, means, size, COMPANION, SOFT, ROWS, LANES)
             tl.debug_barrier()
         whole = length * (n + 1)
-        m, e = load(charts, whole, 0, SOFT)
-        result = shift + log2(m, e, SOFT) * 0.6931471805599453  # log(2)
+        m, e = load(charts, whole, 0, True, SOFT)
+        result = shift + log2_of(m, e, SOFT) * 0.6931471805599453  # log(2)
         if COMPANION:
             result = tl.load(means + whole)
         tl.store(out + sentence, tl.where(garbled == 0, result, float("nan")))
@@ -91,20 +91,20 @@ def inside(
         for split in range(0, width, ROWS):
             up, down = (split + row) * pitch, (split + row) * (1 - pitch)
             between_total, between_top, between_mass = _add_pairs(
-                charts, means, near, up, far + size, down,
+                charts, means, near, up, far + size, down, real,
                 between_total, between_top, between_mass, COMPANION, SOFT,
             )  # fmt: skip
             total, top, mass = _add_pairs(
-                charts, means, side_near, up, side_far, down, total, top, mass, COMPANION, SOFT
+                charts, means, side_near, up, side_far, down, real, total, top, mass, COMPANION, SOFT
             )  # fmt: skip
         at = width * pitch + start
         side = tl.where(left, size, 0)
         m, e, mean = _finish(between_total, between_top, between_mass, COMPANION, SOFT)
         _put(charts, means, 4 * size + at, real & ~left, m, e, mean, COMPANION, SOFT)
-        weight, weight_e = load(charts, 5 * size + side + at, 0, SOFT)
+        weight, weight_e = load(charts, 5 * size + side + at, 0, real, SOFT)
         m, e = normal(m * weight, e + weight_e, SOFT)
         if COMPANION == _SLOPE:
-            mean += tl.load(means + 5 * size + side + at)
+            mean += tl.load(means + 5 * size + side + at, mask=real)
         _put(charts, means, 2 * size + side + at, real, m, e, mean, COMPANION, SOFT)
         total, top, mass = _add(m, e, mean, total, top, mass, COMPANION, SOFT)
         m, e, mean = _finish(total, top, mass, COMPANION, SOFT)
@@ -115,22 +115,22 @@ def inside(
 
 @jit()
 def _add_pairs(
-    charts, means, a, a_more, b, b_more, total, top, mass, COMPANION: tl.constexpr, SOFT: tl.constexpr
+    charts, means, a, a_more, b, b_more, real, total, top, mass, COMPANION: tl.constexpr, SOFT: tl.constexpr
 ):  # fmt: skip
     """Add the products of a tile of pairs of items, at a + a_more and b + b_more, to a running sum.
 
     The sum is the number total * 2^(unit * top), with `top` the largest exponent; `mass` is the sum of companions weighted
     by their items, in the same unit.
     """
-    m, e = load(charts, a, a_more, SOFT)
-    other_m, other_e = load(charts, b, b_more, SOFT)
+    m, e = load(charts, a, a_more, real[None, :], SOFT)
+    other_m, other_e = load(charts, b, b_more, real[None, :], SOFT)
     e += other_e
     largest = tl.maximum(top, tl.max(e, 0))
     total, mass = _rescale(top - largest, total, mass, COMPANION, SOFT)
     weights = m * other_m * power(e - largest[None, :], SOFT)
     if COMPANION:
-        mean = tl.load(means + a + a_more) + tl.load(means + b + b_more)
-        mass += tl.sum(_with_companion(weights, mean, COMPANION), 0)
+        mean = tl.load(means + a + a_more, mask=real[None, :]) + tl.load(means + b + b_more, mask=real[None, :])
+        mass += tl.sum(_with_companion(weights, mean, COMPANION, SOFT), 0)
     return total + tl.sum(weights, 0), largest, mass
 
 
@@ -141,17 +141,16 @@ def _add(m, e, mean, total, top, mass, COMPANION: tl.constexpr, SOFT: tl.constex
     total, mass = _rescale(top - largest, total, mass, COMPANION, SOFT)
     weight = m * power(e - largest, SOFT)
     if COMPANION:
-        mass += _with_companion(weight, mean, COMPANION)
+        mass += _with_companion(weight, mean, COMPANION, SOFT)
     return total + weight, largest, mass
 
 
 @jit()
-def _with_companion(weight, mean, COMPANION: tl.constexpr):
+def _with_companion(weight, mean, COMPANION: tl.constexpr, SOFT: tl.constexpr):
     """Companions weighted by their items; an entropy also has the log of the item's share, before it is divided."""
-    weight = weight.to(tl.float64)
     if COMPANION == _ENTROPY:
-        mean -= tl.log2(tl.where(weight > 0.0, weight, 1.0)) * 0.6931471805599453
-    return weight * mean
+        mean -= log2(tl.where(weight > 0.0, weight, 1.0), SOFT) * 0.6931471805599453
+    return weight.to(tl.float64) * mean
 
 
 @jit()
@@ -159,7 +158,7 @@ def _rescale(down, total, mass, COMPANION: tl.constexpr, SOFT: tl.constexpr):
     """Bring a running sum to another largest exponent, by a power of at most 0."""
     scale = power(down, SOFT)
     if COMPANION == _ENTROPY:
-        mass -= total.to(tl.float64) * tl.log2(scale.to(tl.float64)) * 0.6931471805599453
+        mass -= total.to(tl.float64) * log2(scale, SOFT) * 0.6931471805599453
     if COMPANION:
         mass *= scale.to(tl.float64)
     return total * scale, mass
@@ -170,10 +169,10 @@ def _finish(total, top, mass, COMPANION: tl.constexpr, SOFT: tl.constexpr):
     """The number of a running sum, and its companion."""
     m, e = normal(total, top, SOFT)
     if COMPANION:
-        whole = tl.where(total > 0.0, total.to(tl.float64), 1.0)
-        mass = mass / whole
+        whole = tl.where(total > 0.0, total, 1.0)
+        mass = mass / whole.to(tl.float64)
         if COMPANION == _ENTROPY:
-            mass += tl.log2(whole) * 0.6931471805599453
+            mass += log2(whole, SOFT) * 0.6931471805599453
     return m, e, mass
 
 

@@ -8,8 +8,8 @@ right, left, right_arc, left_arc, between, and two for the scores of right and o
 The first half of a program's lanes works on the right items of its spans, the second half on the left ones. Each computes
 the between items of its spans for itself: twice the sums, but nothing to exchange.
 
-Sums run over tiles of ROWS splits without masks. So what a tile reads beside the splits there are has to be nothing: all
-that is no item, or no item yet, in the charts, in the ROWS rows below each, and in the guards before and after them.
+Sums run over tiles of ROWS splits, without masks for the splits. So what a tile reads beside the splits there are has to be
+zero: all that is no item, or no item yet, in the charts, in the ROWS rows below each, and in the guards before and after.
 """
 
 from __future__ import annotations
@@ -61,19 +61,7 @@ def fill(out, count, value, BLOCK: tl.constexpr):
 
 
 @jit()
-def empty_charts(charts, size, guard, length, nothing, LANES: tl.constexpr):
-    """Charts of plain numbers that hold nothing but 0 for the complete items of width 0."""
-    fill(charts - guard, 7 * size + 2 * guard, nothing, 32 * LANES)
-    tl.debug_barrier()
-    for first in range(0, length + 1, LANES):
-        start = first + tl.arange(0, LANES)
-        zero = tl.zeros([LANES], charts.dtype.element_ty)
-        tl.store(charts + start, zero, mask=start <= length)
-        tl.store(charts + size + start, zero, mask=start <= length)
-
-
-@jit()
-def empty_number_charts(charts, size, guard, length, SOFT: tl.constexpr, LANES: tl.constexpr):
+def empty_charts(charts, size, guard, length, SOFT: tl.constexpr, LANES: tl.constexpr):
     """Charts that hold nothing but 1 for the complete items of width 0."""
     m, e = zeros(32 * LANES, SOFT)
     for first in range(-guard, 7 * size + guard, 32 * LANES):

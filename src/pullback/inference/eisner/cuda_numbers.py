@@ -18,14 +18,15 @@ from pullback.inference.triton_support import jit, tl
 
 
 @jit()
-def load(charts, a, b, SOFT: tl.constexpr):
-    """The numbers at a + b: mantissas and exponents."""
+def load(charts, a, b, mask, SOFT: tl.constexpr):
+    """The numbers at a + b: mantissas and exponents; anything where the mask is false."""
     if SOFT == tl.float32:
-        both = tl.load(charts + a + b)
+        both = tl.load(charts + a + b, mask=mask)
         return both.to(tl.int32).to(tl.float32, bitcast=True), (both >> 32).to(tl.int32)
     else:
         pointer = charts + 2 * a + 2 * b
-        return tl.load(pointer).to(tl.float64, bitcast=True), tl.load(pointer + 1).to(tl.int32)
+        m, e = tl.load(pointer, mask=mask), tl.load(pointer + 1, mask=mask)
+        return m.to(tl.float64, bitcast=True), e.to(tl.int32)
 
 
 @jit()
@@ -80,7 +81,19 @@ def from_log2(log, SOFT: tl.constexpr):
 
 
 @jit()
-def log2(m, e, SOFT: tl.constexpr):
+def log2(x, SOFT: tl.constexpr):
+    """The base-2 log of x > 0 in float64, to the precision of x."""
+    if SOFT == tl.float32:
+        # the exponent apart, so that the log of a large number has as many digits as that of one near 1
+        bits = x.to(tl.int32, bitcast=True)
+        mantissa = ((bits & 0x7FFFFF) | 0x3F800000).to(tl.float32, bitcast=True)
+        return tl.log2(mantissa).to(tl.float64) + ((bits >> 23) - 127).to(tl.float64)
+    else:
+        return tl.log2(x)
+
+
+@jit()
+def log2_of(m, e, SOFT: tl.constexpr):
     """The base-2 log of a number, in float64; -inf for 0."""
     unit: tl.constexpr = 16 if SOFT == tl.float32 else 128
     return tl.log2(m.to(tl.float64)) + (e * unit).to(tl.float64)

@@ -16,7 +16,6 @@ from pullback.inference.eisner.cuda_layout import (
     chart_sizes,
     charts_of,
     empty_charts,
-    empty_number_charts,
     fill,
     lay_out_direction,
     lay_out_weights,
@@ -57,9 +56,10 @@ def marginals(
         matrix = tl.cast(sentence, tl.int64) * n * n
         length = length_of(lengths, sentence, n)
         fill(out + matrix, n * n, 0.0, 32 * LANES)
-        empty_number_charts(charts, size, guard, length, SOFT, LANES)
+        empty_charts(charts, size, guard, length, SOFT, LANES)
         if SLOPE:
-            empty_charts(slopes, size, guard, length, 0.0, LANES)
+            fill(slopes - guard, 7 * size + 2 * guard, 0.0, 32 * LANES)
+            tl.debug_barrier()
             lay_out_direction(
                 direction + matrix, scores + matrix, length, n, slopes + 5 * size, size, 32, LANES // 2
             )  # fmt: skip
@@ -92,8 +92,8 @@ def _outside(
     for first in range(0, length + 1 - width, LANES // 2):
         start, left, real = spans_of(first, width, length, LANES)
         at, side = width * pitch + start, tl.where(left, size, 0)
-        item, item_e, item_slope = _item(charts, slopes, side + at, SLOPE, SOFT)
-        arc, arc_e, arc_slope = _item(charts, slopes, 2 * size + side + at, SLOPE, SOFT)
+        item, item_e, item_slope = _item(charts, slopes, side + at, real, SLOPE, SOFT)
+        arc, arc_e, arc_slope = _item(charts, slopes, 2 * size + side + at, real, SLOPE, SOFT)
         # parents have 1, 2, ... words more; from one to the next the starts of (i, j') stay, those of (i', j) go down
         parent = (at + pitch - tl.where(left, 1, 0))[None, :]
         other = (5 * size + side + at + pitch - tl.where(left, 0, 1))[None, :]
@@ -106,15 +106,16 @@ def _outside(
         for more in range(0, length - width, ROWS):
             along, across = (more + row) * step, (more + row) * other_step
             of_item, d_item = _add_uses(
-                charts, slopes, item, item_e, item_slope, gap, 4 * size + parent, along,
+                charts, slopes, item, item_e, item_slope, gap, 4 * size + parent, along, real,
                 of_item, d_item, SLOPE, SOFT,
             )  # fmt: skip
             of_arc, d_arc = _add_uses(
-                charts, slopes, arc, arc_e, arc_slope, rest, 5 * size + side[None, :] + parent, along,
+                charts, slopes, arc, arc_e, arc_slope, rest, 5 * size + side[None, :] + parent, along, real,
                 of_arc, d_arc, SLOPE, SOFT,
             )  # fmt: skip
             of_item, d_item = _add_uses(
-                charts, slopes, item, item_e, item_slope, other_arc, other, across, of_item, d_item, SLOPE, SOFT
+                charts, slopes, item, item_e, item_slope, other_arc, other, across, real,
+                of_item, d_item, SLOPE, SOFT,
             )  # fmt: skip
         p, d_p = tl.sum(of_item, 0), tl.sum(d_item, 0)
         p += ((at == length * pitch) & ~left).to(SOFT)  # the item that everything is below
@@ -142,35 +143,38 @@ def _put_between(
 ):  # fmt: skip
     """The outside values of between items, whose probability is that of their two arcs."""
     start = first + tl.arange(0, LANES // 2)
+    real = start + width <= length
     at = 4 * size + width * pitch + start
     p = tl.sum(p.reshape(2, LANES // 2), 0)
     if SLOPE:
         d_p = tl.sum(d_p.reshape(2, LANES // 2), 0)
-    between, e, slope = _item(charts, slopes, at, SLOPE, SOFT)
+    between, e, slope = _item(charts, slopes, at, real, SLOPE, SOFT)
     outside, outside_e, outside_slope = _outside_of(p, d_p, between, e, slope, SLOPE, SOFT)
-    _put(charts, slopes, at, outside, outside_e, outside_slope, start + width <= length, SLOPE, SOFT)
+    _put(charts, slopes, at, outside, outside_e, outside_slope, real, SLOPE, SOFT)
 
 
 @jit()
-def _item(charts, slopes, at, SLOPE: tl.constexpr, SOFT: tl.constexpr):
+def _item(charts, slopes, at, mask, SLOPE: tl.constexpr, SOFT: tl.constexpr):
     """An item's mantissa, exponent and slope."""
-    m, e = load(charts, at, 0, SOFT)
+    m, e = load(charts, at, 0, mask, SOFT)
     slope = m
     if SLOPE:
-        slope = tl.load(slopes + at)
+        slope = tl.load(slopes + at, mask=mask)
     return m, e, slope
 
 
 @jit()
 def _add_uses(
-    charts, slopes, item, item_e, slope, sibling, parent, more, total, d_total, SLOPE: tl.constexpr, SOFT: tl.constexpr
+    charts, slopes, item, item_e, slope, sibling, parent, more, real, total, d_total,
+    SLOPE: tl.constexpr, SOFT: tl.constexpr,
 ):  # fmt: skip
     """Add a tile of an item's uses to its probability, and to the derivative of that."""
-    m, e = load(charts, sibling, more, SOFT)
-    parent_m, parent_e = load(charts, parent, more, SOFT)
+    m, e = load(charts, sibling, more, real[None, :], SOFT)
+    parent_m, parent_e = load(charts, parent, more, real[None, :], SOFT)
     p = m * parent_m * item[None, :] * power(e + parent_e + item_e[None, :], SOFT)
     if SLOPE:
-        change = tl.load(slopes + sibling + more) + tl.load(slopes + parent + more) + slope[None, :]
+        change = tl.load(slopes + sibling + more, mask=real[None, :]) + slope[None, :]
+        change += tl.load(slopes + parent + more, mask=real[None, :])
         d_total += p * change.to(SOFT)
     return total + p, d_total
 

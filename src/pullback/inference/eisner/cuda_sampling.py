@@ -6,7 +6,7 @@ The draws come in the order of reference.py from the stream of random.py, so tha
 from __future__ import annotations
 
 from pullback.inference.eisner.cuda_inside import inside
-from pullback.inference.eisner.cuda_layout import chart_sizes, charts_of, empty_number_charts, fill, lay_out_weights, length_of
+from pullback.inference.eisner.cuda_layout import chart_sizes, charts_of, empty_charts, fill, lay_out_weights, length_of
 from pullback.inference.eisner.cuda_numbers import load, power
 from pullback.inference.triton_support import jit, tl
 
@@ -39,13 +39,13 @@ def sample(
         matrix = tl.cast(sentence, tl.int64) * n * n
         length = length_of(lengths, sentence, n)
         fill(z + matrix, n * n, 0.0, 32 * LANES)
-        empty_number_charts(charts, size, guard, length, tl.float64, LANES)
+        empty_charts(charts, size, guard, length, tl.float64, LANES)
         shift, garbled = lay_out_weights(scores + matrix, length, n, charts, size, tl.float64, 32, LANES // 2)
         tl.debug_barrier()
         for width in range(1, length + 1):
             inside(width, length, n + 1, multiroot, charts, charts, size, 0, tl.float64, ROWS, LANES)
             tl.debug_barrier()
-        m, e = load(charts, length * (n + 1), 0, tl.float64)
+        m, e = load(charts, length * (n + 1), 0, True, tl.float64)
         if (garbled == 0) & (m > 0.0):
             seed = tl.load(seeds + sentence)
             todo, drawn = _draw_roots(length, n, seed, charts, size, stack, z + matrix, TERMS)
@@ -129,11 +129,11 @@ def _gap(charts, size, start, end, pitch, seed, drawn, TERMS: tl.constexpr):
 def _choose(charts, a, b, pitch, count, seed, drawn, TERMS: tl.constexpr):
     """Draw t < count with probability proportional to the product of the items; a grows in width with t, b shrinks."""
     t = tl.arange(0, TERMS)
-    used = tl.minimum(t, count - 1)
-    m, e = load(charts, a, used * pitch, tl.float64)
-    other_m, other_e = load(charts, b, used * (1 - pitch), tl.float64)
-    e += other_e
-    p = tl.where(t < count, m * other_m * power(e - tl.max(e, 0), tl.float64), 0.0)
+    used = t < count
+    m, e = load(charts, a, t * pitch, used, tl.float64)
+    other_m, other_e = load(charts, b, t * (1 - pitch), used, tl.float64)
+    e = tl.where(used, e + other_e, -(2**28))
+    p = tl.where(used, m * other_m * power(e - tl.max(e, 0), tl.float64), 0.0)
     u, drawn = _uniform(seed, drawn)
     below = tl.cumsum(p, 0)
     first = tl.min(tl.where((p > 0.0) & (below > u * tl.sum(p, 0)), t, TERMS), 0)

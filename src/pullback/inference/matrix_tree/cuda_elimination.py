@@ -1,11 +1,11 @@
 """State elimination in logs on a GPU, in Triton. README.md has the maths.
 
-Charts are `[n, n]` of float64, packed like the scores: row h and column m for the arc from h to m, the root's arcs on the
-diagonal. Words are eliminated from the last to the first; what is left of a word's row and column is what they held
-when its turn came. With a slope a log carries its derivative along a direction of the scores.
+Charts are `[n, n]` of float64, packed like the scores: row h and column m for the arc from h to m, the root's arcs on
+the diagonal. Words are eliminated from the last to the first; what is left of a word's row and column is what they
+held when its turn came. With a slope a log carries its derivative along a direction of the scores.
 
-With a single root, a word that no other word leads to has to be the root's child: it is kept to the end. Otherwise that is
-the first word.
+With a single root, a word that no other word leads to has to be the root's child: it is kept to the end. Where there
+is none, that is the first word.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def lay_out(
     These shifts change no probability; neither do those that make the slopes zero where the shifted logs are.
 
     Returns:
-        The shifts of the logs, of each word `[COLUMNS]` and of the root; those of the slopes; and 1 if a score is NaN or
-        +inf, else 0.
+        The shifts of the logs, of each word `[COLUMNS]` and of the root; those of the slopes; and 1 if a score is NaN
+        or +inf, else 0.
     """
     word = tl.arange(0, COLUMNS)[None, :]
     real = tl.arange(0, COLUMNS) < length
@@ -84,7 +84,7 @@ def eliminate(
         COLUMNS: a power of two, at least n.
 
     Returns:
-        log Z less the shifts, -inf if there is no tree; and with a single root the word that was kept to the end, else -1.
+        log Z less the shifts, -inf if there is no tree; with a single root the word that was kept to the end, else -1.
     """
     word = tl.arange(0, COLUMNS)
     last = -1
@@ -120,7 +120,9 @@ def eliminate(
 
 
 @jit()
-def paths(start, k, last, n, logs, slopes, log_sum, mean, SLOPE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+def paths(
+    start, k, last, n, logs, slopes, log_sum, mean, SLOPE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr
+):  # fmt: skip
     """The logs of the weights of the paths h -> k -> m for a tile of rows h, and their slopes.
 
     Returns:

@@ -1,13 +1,13 @@
-"""Marginals of arcs and their derivative along a direction on a GPU, by elimination in reverse. README.md has the maths.
+"""Marginals and their derivative along a direction on a GPU, by elimination in reverse. README.md has the maths.
 
-What is kept of an arc is its probability in the graph of the moment when one of its words is eliminated: a number between
-0 and 1, where derivatives of log Z in weights would leave any range. An arc h -> m that was there when word k went contains
-the path h -> k -> m, and passes its share of the probability on to both of its arcs.
+What is kept of an arc is its probability in the graph of the moment when one of its words is eliminated: a number
+between 0 and 1, where derivatives of log Z in weights would leave any range. An arc h -> m that was there when word k
+went contains the path h -> k -> m, and passes its share of the probability on to both of its arcs.
 """
 
 from __future__ import annotations
 
-from pullback.inference.eisner.cuda_layout import clear, length_of, load_scores
+from pullback.inference.eisner.cuda_layout import length_of, load_scores
 from pullback.inference.matrix_tree.cuda_elimination import eliminate, lay_out, paths
 from pullback.inference.triton_support import jit, tl
 
@@ -57,7 +57,7 @@ def marginals(
         scores: `[B, n, n]`.
         lengths: `[B]`.
         direction: `[B, n, n]`, looked at only with SLOPE.
-        out: `[B, n, n]`, to write unless ENTROPY; NaN for the words of a sentence with NaN or +inf, zeros without a tree.
+        out: `[B, n, n]`, to write unless ENTROPY; zeros for a sentence without a tree, NaN for one with NaN or +inf.
         entropies: `[B]`, float64, to write if ENTROPY.
         charts: scratch, two charts a program, or four with SLOPE.
         sums: scratch, `[2, n]` a program.
@@ -79,8 +79,6 @@ def marginals(
     for sentence in range(tl.program_id(0), batch, tl.num_programs(0)):
         matrix = tl.cast(sentence, tl.int64) * size
         length = length_of(lengths, sentence, n)
-        if ENTROPY == 0:
-            clear(out + matrix, size, ROWS * COLUMNS)
         shifts, root_shift, levels, root_level, garbled = lay_out(
             scores + matrix, direction + matrix, length, n, multiroot, logs, slopes, SLOPE, ROWS, COLUMNS
         )  # fmt: skip
@@ -160,10 +158,10 @@ def _finish(
     shifts, root_shift, levels, root_level, garbled, exists,
     SLOPE: tl.constexpr, ENTROPY: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """Write the probabilities of the arcs of the whole graph, or the derivatives; returns the mean of the shifted scores."""
+    """Write the marginals of the whole graph, or their derivatives; returns the mean of the shifted scores."""
     word = tl.arange(0, COLUMNS)[None, :]
     means = tl.zeros([COLUMNS], tl.float64)
-    for start in range(0, length, ROWS):
+    for start in range(0, n, ROWS):
         head = (start + tl.arange(0, ROWS))[:, None]
         at = head * n + word
         score, inside, _ = load_scores(scores, head, word, length, n)
@@ -182,6 +180,6 @@ def _finish(
                 change = slope - tl.load(slopes + at, mask=used, other=0.0)
                 result = part * tl.load(derivatives + at, mask=used, other=0.0) + p * change
                 result = tl.where(used, result, 0.0)
-            result = tl.where(garbled == 0, result, float("nan"))
-            tl.store(out + at, result.to(out.dtype.element_ty), mask=inside)
+            result = tl.where(inside & (garbled > 0), float("nan"), result)
+            tl.store(out + at, result.to(out.dtype.element_ty), mask=(head < n) & (word < n))
     return tl.sum(means, 0)

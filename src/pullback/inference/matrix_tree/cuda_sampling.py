@@ -3,12 +3,14 @@
 A tree of the graph without word k becomes one of the graph with it. Each of its arcs h -> m was in truth the path
 h -> k -> m with probability w_hk w_km / S_k over the arc's weight; draw which ones, and let k be the head of their
 words C. Then draw the head of k in proportion to w_hk among the words that are not below one in C, and the root.
+An arc's weight is the sum of the paths it may stand for and of what it was at first, so one number drawn when the arc
+enters the tree decides which of them it is.
 
-Why this is exact: given C and the other arcs, let a_0 be the sum of w_hk over the words not below C, and the root, and a_j
-over the words below the j-th of C. The heads that the drawn paths could have had make up a tree over these parts, and by
-Cayley's formula their weights sum to a_0 (a_0 + ... + a_c)^(c - 1) = a_0 S_k^(c - 1), for each C and the same power of S_k
-as there are paths, less one: what is left is a_0, the weight of the heads that k can have. With a single root S_k is
-over words, and the root is drawn if and only if its own arc was a path, when no word is left.
+Why this is exact: given C and the other arcs, let a_0 be the sum of w_hk over the root and the words not below C, and
+a_j that over the words below the j-th of C. The heads from which the c paths may have started make a tree of these
+parts, so by Cayley's formula the products of their weights add up to a_0 (a_0 + ... + a_c)^(c - 1) = a_0 S_k^(c - 1).
+Each path has a factor 1 / S_k, and Z of the graph with k has one more S_k: what is left is a_0, the weight of the heads
+that k can have. With a single root S_k is over words, and the root is the head of k exactly if its arc was a path.
 """
 
 from __future__ import annotations
@@ -51,10 +53,14 @@ def sample(
         log_z, last = eliminate(length, n, multiroot, charts, charts, sums, 0, ROWS, COLUMNS)
         seed = tl.load(seeds + sentence).to(tl.uint64, bitcast=True)
         heads = tl.where(word == last, last, -1)
+        drawn = uniform(seed, word)
+        spent = tl.zeros([COLUMNS], tl.float64)
         if log_z > float("-inf"):
             for k in range(0, length):
                 if k != last:
-                    heads = _insert(k, last, heads, n, multiroot, charts, sums, seed, COLUMNS, LEVELS)
+                    heads, drawn, spent = _insert(
+                        k, last, heads, drawn, spent, n, multiroot, charts, sums, seed, COLUMNS, LEVELS
+                    )  # fmt: skip
         for start in range(0, n, ROWS):
             head = (start + tl.arange(0, ROWS))[:, None]
             one = (heads[None, :] == head).to(z.dtype.element_ty)
@@ -63,32 +69,56 @@ def sample(
 
 
 @jit()
-def _insert(k, last, heads, n, multiroot, logs, sums, seed, COLUMNS: tl.constexpr, LEVELS: tl.constexpr):
-    """The heads of a tree with word k in it, from those of one without."""
+def _insert(
+    k, last, heads, drawn, spent, n, multiroot, logs, sums, seed, COLUMNS: tl.constexpr, LEVELS: tl.constexpr
+):  # fmt: skip
+    """Put word k into a tree.
+
+    Args:
+        k: the word.
+        last: with a single root, the word that was eliminated last.
+        heads: `[COLUMNS]`, of the words in the tree.
+        drawn: of each word's arc, a uniform number.
+        spent: of each word's arc, the probability of the paths that have been looked at.
+        n: the pitch of the chart.
+        multiroot: whether the root may have several children.
+        logs: the chart that `eliminate` left.
+        sums: from `eliminate`.
+        seed: of the stream of random numbers, of which 2 n + 2 belong to each word.
+        COLUMNS: a power of two, at least n.
+        LEVELS: its logarithm.
+
+    Returns:
+        The new heads, drawn and spent.
+    """
     word = tl.arange(0, COLUMNS)
     there = (word < k) | (word == last)
     rooted = heads == word
-    log_sum = tl.load(sums + k)
     arc = tl.load(logs + heads * n + word, mask=there, other=0.0)
-    share = tl.load(logs + tl.where(rooted, k, heads) * n + k, mask=there, other=0.0) - log_sum
+    share = tl.load(logs + tl.where(rooted, k, heads) * n + k, mask=there, other=0.0) - tl.load(sums + k)
     path = share + tl.load(logs + k * n + word, mask=there, other=float("-inf"))
-    through = there & (uniform(seed, k * (n + 1) + word) < tl.exp(path - arc))
+    spent += tl.where(there, tl.exp(path - arc), 0.0)
+    # the probabilities add up to 1 only up to rounding, and the last one must be taken
+    through = there & (spent > drawn * (1.0 - 1e-8))
 
     below = through.to(tl.int32)
     above = tl.where(there, heads, word)
     for _ in range(LEVELS):
         below = below | tl.gather(below, above, 0)
         above = tl.gather(above, above, 0)
-    from_root = tl.max((through & rooted).to(tl.int32), 0) > 0
-    root_open = (multiroot != 0) | from_root
+    root_open = (multiroot != 0) | (tl.max((through & rooted).to(tl.int32), 0) > 0)
     free = (there & (below == 0)) | ((word == k) & root_open)
     into = tl.load(logs + word * n + k, mask=free, other=float("-inf"))
     weights = tl.where(free, tl.exp(into - tl.max(into, 0)), 0.0)
     total = tl.cumsum(weights, 0)
-    target = uniform(seed, k * (n + 1) + n) * tl.max(total, 0)
-    chosen = tl.min(tl.where((total > target) & (weights > 0.0), word, COLUMNS), 0)
-    chosen = tl.where(chosen < COLUMNS, chosen, tl.max(tl.where(weights > 0.0, word, 0), 0))
-    return tl.where(through, k, tl.where(word == k, chosen, heads))
+    numbers = uniform(seed, (k + 1) * (2 * n + 2) + word)
+    target = uniform(seed, (k + 1) * (2 * n + 2) + n + 1) * tl.max(total, 0)
+    possible = weights > 0.0
+    chosen = tl.min(tl.where((total > target) & possible, word, COLUMNS), 0)
+    chosen = tl.where(chosen < COLUMNS, chosen, tl.max(tl.where(possible, word, 0), 0))
+    fresh = through | (word == k)
+    heads = tl.where(through, k, tl.where(word == k, chosen, heads))
+    return heads, tl.where(fresh, numbers, drawn), tl.where(fresh, 0.0, spent)
 
 
 @jit()
