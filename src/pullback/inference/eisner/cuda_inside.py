@@ -19,6 +19,7 @@ from pullback.inference.eisner.cuda_layout import (
     fill,
     lay_out_weights,
     length_of,
+    read_lanes,
     spans_of,
 )
 from pullback.inference.eisner.cuda_numbers import load, log2, log2_of, normal, power, store, zeros
@@ -68,7 +69,7 @@ def log_partition(
         m, e = load(charts, whole, 0, True, SOFT)
         result = shift + log2_of(m, e, SOFT) * 0.6931471805599453  # log(2)
         if COMPANION:
-            result = tl.load(means + whole)
+            result = tl.maximum(tl.load(means + whole), 0.0)
         tl.store(out + sentence, tl.where(garbled == 0, result, float("nan")))
         tl.debug_barrier()
 
@@ -82,6 +83,7 @@ def inside(
     row = tl.arange(0, ROWS)[:, None]
     for first in range(0, length + 1 - width, LANES // 2):
         start, left, real = spans_of(first, width, length, LANES)
+        read = read_lanes(real, LANES)
         near, far = start[None, :], (width - 1) * pitch + start[None, :] + 1
         side_near = near + tl.where(left, size, 2 * size)[None, :] + pitch
         side_far = far + tl.where(left, 3 * size, 0)[None, :]
@@ -91,11 +93,11 @@ def inside(
         for split in range(0, width, ROWS):
             up, down = (split + row) * pitch, (split + row) * (1 - pitch)
             between_total, between_top, between_mass = _add_pairs(
-                charts, means, near, up, far + size, down, real,
+                charts, means, near, up, far + size, down, read,
                 between_total, between_top, between_mass, COMPANION, SOFT,
             )  # fmt: skip
             total, top, mass = _add_pairs(
-                charts, means, side_near, up, side_far, down, real, total, top, mass, COMPANION, SOFT
+                charts, means, side_near, up, side_far, down, read, total, top, mass, COMPANION, SOFT
             )  # fmt: skip
         at = width * pitch + start
         side = tl.where(left, size, 0)
@@ -115,21 +117,21 @@ def inside(
 
 @jit()
 def _add_pairs(
-    charts, means, a, a_more, b, b_more, real, total, top, mass, COMPANION: tl.constexpr, SOFT: tl.constexpr
+    charts, means, a, a_more, b, b_more, read, total, top, mass, COMPANION: tl.constexpr, SOFT: tl.constexpr
 ):  # fmt: skip
     """Add the products of a tile of pairs of items, at a + a_more and b + b_more, to a running sum.
 
     The sum is the number total * 2^(unit * top), with `top` the largest exponent; `mass` is the sum of companions weighted
     by their items, in the same unit.
     """
-    m, e = load(charts, a, a_more, real[None, :], SOFT)
-    other_m, other_e = load(charts, b, b_more, real[None, :], SOFT)
+    m, e = load(charts, a, a_more, read, SOFT)
+    other_m, other_e = load(charts, b, b_more, read, SOFT)
     e += other_e
     largest = tl.maximum(top, tl.max(e, 0))
     total, mass = _rescale(top - largest, total, mass, COMPANION, SOFT)
     weights = m * other_m * power(e - largest[None, :], SOFT)
     if COMPANION:
-        mean = tl.load(means + a + a_more, mask=real[None, :]) + tl.load(means + b + b_more, mask=real[None, :])
+        mean = tl.load(means + a + a_more, mask=read) + tl.load(means + b + b_more, mask=read)
         mass += tl.sum(_with_companion(weights, mean, COMPANION, SOFT), 0)
     return total + tl.sum(weights, 0), largest, mass
 

@@ -38,6 +38,12 @@ def charts_of(scratch, size, guard, PARTS: tl.constexpr):
 
 
 @jit()
+def read_lanes(real, LANES: tl.constexpr):
+    """Which lanes to read for: the real ones where memory is what limits a sweep, all where it is instructions."""
+    return (real | (LANES <= 128))[None, :]
+
+
+@jit()
 def length_of(lengths, sentence, n):
     """The length of a sentence; 0 for one that is out of range."""
     length = tl.load(lengths + sentence)

@@ -20,6 +20,7 @@ from pullback.inference.eisner.cuda_layout import (
     lay_out_direction,
     lay_out_weights,
     length_of,
+    read_lanes,
     spans_of,
 )
 from pullback.inference.eisner.cuda_numbers import load, normal, power, store
@@ -91,6 +92,7 @@ def _outside(
     row = tl.arange(0, ROWS)[:, None]
     for first in range(0, length + 1 - width, LANES // 2):
         start, left, real = spans_of(first, width, length, LANES)
+        read = read_lanes(real, LANES)
         at, side = width * pitch + start, tl.where(left, size, 0)
         item, item_e, item_slope = _item(charts, slopes, side + at, real, SLOPE, SOFT)
         arc, arc_e, arc_slope = _item(charts, slopes, 2 * size + side + at, real, SLOPE, SOFT)
@@ -106,15 +108,15 @@ def _outside(
         for more in range(0, length - width, ROWS):
             along, across = (more + row) * step, (more + row) * other_step
             of_item, d_item = _add_uses(
-                charts, slopes, item, item_e, item_slope, gap, 4 * size + parent, along, real,
+                charts, slopes, item, item_e, item_slope, gap, 4 * size + parent, along, read,
                 of_item, d_item, SLOPE, SOFT,
             )  # fmt: skip
             of_arc, d_arc = _add_uses(
-                charts, slopes, arc, arc_e, arc_slope, rest, 5 * size + side[None, :] + parent, along, real,
+                charts, slopes, arc, arc_e, arc_slope, rest, 5 * size + side[None, :] + parent, along, read,
                 of_arc, d_arc, SLOPE, SOFT,
             )  # fmt: skip
             of_item, d_item = _add_uses(
-                charts, slopes, item, item_e, item_slope, other_arc, other, across, real,
+                charts, slopes, item, item_e, item_slope, other_arc, other, across, read,
                 of_item, d_item, SLOPE, SOFT,
             )  # fmt: skip
         p, d_p = tl.sum(of_item, 0), tl.sum(d_item, 0)
@@ -165,16 +167,16 @@ def _item(charts, slopes, at, mask, SLOPE: tl.constexpr, SOFT: tl.constexpr):
 
 @jit()
 def _add_uses(
-    charts, slopes, item, item_e, slope, sibling, parent, more, real, total, d_total,
+    charts, slopes, item, item_e, slope, sibling, parent, more, read, total, d_total,
     SLOPE: tl.constexpr, SOFT: tl.constexpr,
 ):  # fmt: skip
     """Add a tile of an item's uses to its probability, and to the derivative of that."""
-    m, e = load(charts, sibling, more, real[None, :], SOFT)
-    parent_m, parent_e = load(charts, parent, more, real[None, :], SOFT)
+    m, e = load(charts, sibling, more, read, SOFT)
+    parent_m, parent_e = load(charts, parent, more, read, SOFT)
     p = m * parent_m * item[None, :] * power(e + parent_e + item_e[None, :], SOFT)
     if SLOPE:
-        change = tl.load(slopes + sibling + more, mask=real[None, :]) + slope[None, :]
-        change += tl.load(slopes + parent + more, mask=real[None, :])
+        change = tl.load(slopes + sibling + more, mask=read) + slope[None, :]
+        change += tl.load(slopes + parent + more, mask=read)
         d_total += p * change.to(SOFT)
     return total + p, d_total
 
