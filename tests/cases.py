@@ -19,6 +19,10 @@ from torch import Tensor
 import pullback as pb
 
 BACKENDS = {"reference": "cpu", "cpu": "cpu"}  # the name of a backend: the device of its tensors
+if torch.cuda.is_available():
+    BACKENDS["cuda"] = "cuda"
+elif os.environ.get("TRITON_INTERPRET") == "1":
+    BACKENDS["cuda"] = "cpu"
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-9}
 

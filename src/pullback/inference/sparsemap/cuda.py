@@ -1,0 +1,108 @@
+"""SparseMAP of dependency trees on a GPU: the whole search of a sentence in one program, no synchronisation with the host.
+
+Most active sets are small, and their inverses stay close to where they are used. A sentence that needs more room goes on in
+a second launch, which has nothing to do for the others.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import torch
+from torch import Tensor
+
+from pullback.inference import checks
+from pullback.inference.operators import active_set_capacity
+from pullback.inference.sparsemap import cuda_projector, cuda_solve
+from pullback.inference.sparsemap.solution import NotConverged, not_converged
+from pullback.inference.triton_support import contiguous, launch, next_power_of_2, program_count
+
+_SMALL, _LARGE = 128, 2048  # how many trees fit into the inverse in the first and in the second launch
+_TILE = 2048
+_SHORT = 31  # words: with the root, the lanes of a warp
+_CONVERGED, _INFEASIBLE = 0, 3  # as cuda_search.py has them
+
+
+def sparsemap(
+    scores: Tensor,
+    lengths: Tensor,
+    start_heads: Tensor,
+    start_weights: Tensor,
+    max_iterations: int,
+    projective: bool,
+    multiroot: bool,
+    validate: bool,
+) -> tuple[Tensor, ...]:
+    batch, n, _ = scores.shape
+    capacity = active_set_capacity(n)
+    mu = torch.zeros_like(scores, memory_format=torch.contiguous_format)
+    heads = scores.new_empty((batch, capacity, n), dtype=torch.int16)
+    weights = scores.new_empty((batch, capacity), dtype=torch.float64)
+    sizes, calls, states = (scores.new_zeros(batch, dtype=torch.int32) for _ in range(3))
+    gap = scores.new_zeros(batch, dtype=torch.float64)
+    tensors = contiguous(scores), lengths, contiguous(start_heads), contiguous(start_weights)
+    results = mu, heads, weights, sizes, gap, calls, states
+    oracle = 0 if not projective else 1 if n <= _SHORT else 2
+    for again, room in enumerate(_rooms(n) if scores.numel() > 0 else []):
+        bytes_each = 8 * (room * (room + 1) + 3 * n * n + 4 * (n + 1) ** 2) + 6 * (n + 1) ** 2 + 10 * (n + 1)
+        programs = program_count(batch, bytes_each)
+        scratch = (
+            scores.new_empty((programs, size), dtype=dtype)
+            for size, dtype in (
+                (room * (room + 1), torch.float64),
+                (3 * n * n, torch.float64),
+                (4 * (n + 1) ** 2, torch.float32 if oracle == 1 else torch.float64),
+                (3 * (n + 1) ** 2, torch.int16),
+                (2 * (n + 1), torch.int32),
+                (n, torch.int16),
+            )
+        )
+        numbers = batch, n, capacity, start_heads.shape[1], max_iterations, int(multiroot), again
+        shape = {**_shape(n, room), "ORACLE": oracle, "POSITIONS": max(16, next_power_of_2(n + 1))}
+        shape["LEVELS"] = shape["COLUMNS"].bit_length() - 1
+        launch(cuda_solve.solve, programs, scores.device, *tensors, *results, *scratch, *numbers, **shape)
+    converged = states == _CONVERGED
+    if validate:
+        _check(scores, lengths, states, converged, gap, max_iterations)
+    return mu, heads, weights, sizes, gap, calls, converged
+
+
+def sparsemap_vjp(
+    heads: Tensor, sizes: Tensor, lengths: Tensor, direction: Tensor, *flags: bool
+) -> Tensor:
+    batch, capacity, n = heads.shape
+    out = torch.zeros_like(direction, memory_format=torch.contiguous_format)
+    smaller = -1
+    for room in _rooms(n) if direction.numel() > 0 else []:
+        programs = program_count(batch, 8 * room * (room + 1) + 2 * room * n)
+        inverses = direction.new_empty((programs, room * (room + 1)), dtype=torch.float64)
+        trees = direction.new_empty((programs, room, n), dtype=torch.int16)
+        tensors = heads, sizes, lengths, contiguous(direction), out, inverses, trees
+        numbers = batch, n, capacity, smaller
+        launch(cuda_projector.apply, programs, direction.device, *tensors, *numbers, **_shape(n, room))
+        smaller = room
+    return out
+
+
+def _rooms(n: int) -> list[int]:
+    """For how many trees each launch has room."""
+    most = min(next_power_of_2(active_set_capacity(n)), _LARGE)
+    return [_SMALL] if most <= _SMALL else [_SMALL, most]
+
+
+def _shape(n: int, room: int) -> dict[str, int]:
+    columns = max(16, next_power_of_2(n))
+    rows = min(max(_TILE // columns, 1), columns)
+    trees = min(max(_TILE // room, 1), 16)
+    return {"ROWS": rows, "COLUMNS": columns, "TREES": trees, "CAPACITY": room, "num_warps": 4, "num_stages": 1}
+
+
+def _check(
+    scores: Tensor, lengths: Tensor, states: Tensor, converged: Tensor, gap: Tensor, limit: int
+) -> None:
+    """Raise for the first sentence with trouble, and warn of those that have not converged: this waits for the device."""
+    status = checks.status_of(scores, lengths)
+    infeasible = (states == _INFEASIBLE) & (status == checks.OK)
+    checks.raise_for(torch.where(infeasible, checks.INFEASIBLE, status), lengths, scores.shape[-1])
+    if not converged.all():
+        warnings.warn(not_converged(limit, converged, gap), NotConverged, stacklevel=3)

@@ -1,0 +1,268 @@
+"""The active-set method on the trees of one sentence, as part of a GPU program, in Triton. See README.md.
+
+A search takes turns, each of which begins with the mean of the active trees:
+
+    search     ask the oracle for a tree that improves on it; add it, and move the weights to the minimum on the hull
+    build      build the inverse of the Gram matrix anew, leaving out trees that depend on others
+    move       move the weights to the minimum on the hull, from wherever they are
+    complete   at the end, add trees of weight zero until the active set spans the face that mu lies in
+"""
+
+from __future__ import annotations
+
+from pullback.inference.chu_liu_edmonds.cuda_contraction import best_heads
+from pullback.inference.sparsemap import cuda_long, cuda_short
+from pullback.inference.sparsemap.cuda_active_set import extend, mix, move_last, multiply, remove, slopes, without
+from pullback.inference.sparsemap.cuda_face import tilt
+from pullback.inference.triton_support import constant, jit, tl
+
+_SEARCH, _BUILD, _MOVE, _COMPLETE = constant(0), constant(1), constant(2), constant(3)
+CONVERGED, STOPPED, FULL, INFEASIBLE, GARBLED = constant(0), constant(1), constant(2), constant(3), constant(4)
+"""How a search ends: at the optimum, at its limit, without room for another tree, without a tree, with NaN."""
+ANY, SHORT, LONG = constant(0), constant(1), constant(2)
+"""The oracle: for all trees, or for the projective ones of short and of long sentences."""
+
+
+@jit()
+def search(
+    shifted, mu, heads, weights, size, count, garbled, inverse, charts, splits, ends, found,
+    length, n, capacity, limit, multiroot, again,
+    ORACLE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, LEVELS: tl.constexpr, POSITIONS: tl.constexpr,
+    TREES: tl.constexpr, CAPACITY: tl.constexpr,
+):  # fmt: skip
+    """Solve for one sentence. The arguments are those of `cuda_solve.solve`, for this one.
+
+    Args:
+        shifted: the scores, less the largest of each word; behind them room for s - mu, and that tilted.
+        mu: to write.
+        heads: to write; the first `size` are there already.
+        weights: to write, likewise.
+        size: how many trees there are to start from.
+        count: of calls of the oracle so far.
+        garbled: whether there is nothing to do.
+        inverse: scratch.
+        charts: scratch; with SHORT, for s - mu in float32.
+        splits: scratch.
+        ends: scratch.
+        found: scratch, `[n]`: the tree that the oracle found.
+        length: the number of words.
+        n: the pitch.
+        capacity: the most trees there can be.
+        limit: how many calls of the oracle are enough.
+        multiroot: whether several words may attach to the root.
+        again: 0 if a sentence that is FULL can go on in another launch.
+        ORACLE: ANY, SHORT or LONG.
+        ROWS: heads looked at together.
+        COLUMNS: words looked at together.
+        LEVELS: its logarithm.
+        POSITIONS: words and the root.
+        TREES: trees looked at together.
+        CAPACITY: of the inverse.
+
+    Returns:
+        The size of the active set, the gap, the number of calls, and how the search ended.
+    """
+    tree = tl.arange(0, CAPACITY)
+    residual, line = shifted + n * n, inverse + CAPACITY * CAPACITY
+    share = tl.load(weights + tree, mask=tree < size, other=0.0)
+    share = share / tl.where(size > 0, tl.sum(share, 0), 1.0)
+    sums = tl.zeros([CAPACITY], tl.float64)
+    gap = tl.full([], 0.0, tl.float64)
+    rounding = gap
+    state = tl.where(garbled > 0, GARBLED, CONVERGED)
+    turn = tl.where(size > 0, _BUILD, _SEARCH)
+    moves, changes, stalls, attempt, failed = 0, 0, 0, 0, 0
+    rough = 1 if ORACLE == SHORT else 0  # a rough oracle is faster, and finds almost all of the active set
+    going = tl.where(garbled > 0, 0, length)
+    while going > 0:
+        tl.store(weights + tree, share, mask=tree < size)
+        tl.debug_barrier()
+        own, scale = _mean(shifted, residual, charts, mu, heads, weights, size, length, n, ORACLE, ROWS, COLUMNS)
+        tl.debug_barrier()
+        new = tl.full([COLUMNS], -1, tl.int32)
+        first, behind = tl.where(turn == _BUILD, 0, size), size
+        close, optimal = 0, 0
+        if (turn == _SEARCH) | (turn == _COMPLETE):
+            exists, new, lead, noise = _ask(
+                residual, mu, heads, inverse, sums, found, charts, splits, ends, size, turn, attempt, rounding, rough,
+                length, n, multiroot, ORACLE, ROWS, COLUMNS, LEVELS, POSITIONS, TREES, CAPACITY,
+            )  # fmt: skip
+            count += 1
+            lead = tl.where(size > 0, lead - own, 0.0)
+            room = (size < capacity) & (size < CAPACITY)
+            if turn == _SEARCH:
+                rounding = noise + 8.881784197001252e-16 * scale  # 4 units in the last place
+                close = tl.where((size > 0) & (lead <= 1e4 * rounding), 1, 0)
+                stalls += tl.where((close > 0) & (lead > 0.5 * gap), 1, 0)
+                patience = tl.where(lead <= 100 * rounding, 5, 50)
+                gap = lead
+                optimal = tl.where((close > 0) & (rough == 0) & ((gap <= rounding) | (stalls > patience)), 1, 0)
+                late = (size > 0) & (count >= limit)
+                state = tl.where(exists == 0, INFEASIBLE, tl.where(late, STOPPED, FULL))
+                going = tl.where((state == FULL) & (size < CAPACITY) & (optimal == 0), 1, 0)
+                behind = size + tl.where(room & (rough * close == 0), going, 0)
+            else:
+                behind = size + tl.where((exists > 0) & (lead > -100 * rounding) & room, 1, 0)
+        kept, share, sums, entry = _add(
+            heads, inverse, line, first, behind, turn, new, share, sums, length, n, TREES, COLUMNS, CAPACITY
+        )  # fmt: skip
+        if turn == _BUILD:
+            share = share / tl.sum(share, 0)
+            size, changes, moves, turn = kept, 0, 3, _MOVE
+        elif turn == _COMPLETE:
+            failed = tl.where(kept > size, 0, failed + 1)
+            attempt += tl.where(kept > size, 2 - attempt % 2, 1)  # after a success, a new direction
+            size = kept
+            full = (again == 0) & (size == CAPACITY) & (size < capacity)
+            state = tl.where(full, FULL, state)
+            going = tl.where((failed < 2) & (full == 0), 1, 0)
+        elif (turn == _SEARCH) & (kept == size):
+            # Without rounding the gap of a tree that depends on the active ones would be zero, as theirs is.
+            if (going > 0) & (rough == 0):
+                turn = _BUILD
+                if changes == 0:
+                    going, optimal, state = 0, close, STOPPED
+            rough = 0
+        else:
+            changes += kept - size
+            drive = gap * entry
+            if turn == _MOVE:
+                slopes(heads, residual, line, size, length, n, TREES, COLUMNS)
+                tl.debug_barrier()
+                drive = multiply(inverse, line, size, TREES, CAPACITY)
+                tl.debug_barrier()
+            size = kept
+            if close == 0:
+                size, share, sums = _settle(inverse, line, heads, kept, share, sums, drive, n, TREES, COLUMNS, CAPACITY)
+            changes += kept - size
+            moves = tl.where(close > 0, 3, moves - 1)
+            turn = tl.where(moves > 0, _MOVE, tl.where(changes > 64 + 4 * size, _BUILD, _SEARCH))
+        if optimal > 0:
+            state = CONVERGED
+            if ORACLE == ANY:
+                going, turn = 1, _COMPLETE
+    return size, gap, count, state
+
+
+@jit()
+def _ask(
+    residual, mu, heads, inverse, sums, found, charts, splits, ends, size, turn, attempt, rounding, rough,
+    length, n, multiroot,
+    ORACLE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, LEVELS: tl.constexpr, POSITIONS: tl.constexpr,
+    TREES: tl.constexpr, CAPACITY: tl.constexpr,
+):  # fmt: skip
+    """Ask the oracle for the best tree z, for s - mu or, to complete the active set, for that tilted.
+
+    Returns:
+        Whether there is one, its heads, <s - mu, z>, and how much of that may be rounding.
+    """
+    word = tl.arange(0, COLUMNS)
+    seen = residual
+    if ORACLE == ANY:
+        if turn == _COMPLETE:
+            seen = residual + n * n
+            tilt(
+                residual, mu, seen, heads, inverse, inverse + CAPACITY * CAPACITY, sums, size, attempt, 1e4 * rounding,
+                length, n, ROWS, COLUMNS, TREES, CAPACITY,
+            )  # fmt: skip
+        new, exists = best_heads(seen, length, n, multiroot, splits, charts, ROWS, COLUMNS, LEVELS)
+    else:
+        if ORACLE == LONG:
+            exists = cuda_long.best_tree(seen, length, n, multiroot, found, charts, splits, ends, 8, POSITIONS)
+        elif rough > 0:
+            exists = cuda_short.best_tree(charts, length, n, multiroot, found, POSITIONS)
+        else:
+            exists = cuda_short.best_tree(seen, length, n, multiroot, found, POSITIONS)
+        tl.debug_barrier()
+        new = tl.load(found + word, mask=(word < length) & (exists > 0), other=-1).to(tl.int32)
+    real = (word < length) & (exists > 0)
+    slack = tl.load(residual + new * n + word, mask=real, other=0.0)
+    size_of_it = length + tl.sum(tl.abs(slack), 0)
+    tl.debug_barrier()
+    return exists, new, tl.sum(slack, 0), 8.881784197001252e-16 * size_of_it
+
+
+@jit()
+def _add(
+    heads, inverse, line, first, behind, turn, new, share, sums, length, n,
+    TREES: tl.constexpr, COLUMNS: tl.constexpr, CAPACITY: tl.constexpr,
+):  # fmt: skip
+    """Add the tree that was found, with weight 0 unless it is the first; or add all trees anew, to build the inverse.
+
+    Returns:
+        How many trees there are now, their weights, the sums of the inverse's rows, and its last row.
+    """
+    word, tree = tl.arange(0, COLUMNS), tl.arange(0, CAPACITY)
+    entry = tl.zeros([CAPACITY], tl.float64)
+    if turn == _BUILD:
+        sums = entry
+    kept = first
+    for i in range(first, behind):
+        if turn == _BUILD:
+            new = tl.load(heads + i * n + word, mask=word < length, other=-1).to(tl.int32)
+        independent, sums, entry = extend(
+            inverse, line, heads, new, kept, sums, length, n, TREES, COLUMNS, CAPACITY
+        )  # fmt: skip
+        weight = tl.where(behind == 1, 1.0, tl.sum(tl.where(tree == i, share, 0.0), 0))
+        share = tl.where(tree == i, 0.0, share)
+        share = tl.where((tree == kept) & (independent > 0), weight, share)
+        kept += independent
+    return kept, share, sums, entry
+
+
+@jit()
+def _mean(
+    shifted, residual, roughly, mu, heads, weights, size, length, n,
+    ORACLE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """Write the mean of the active trees, and the scores less it: what the oracle sees, a rough one in float32.
+
+    Returns:
+        <s - mu, mu>, and the sum of its terms' sizes.
+    """
+    word = tl.arange(0, COLUMNS)
+    own = tl.zeros([COLUMNS], tl.float64)
+    scale = own
+    for start in range(0, length, ROWS):
+        head = (start + tl.arange(0, ROWS))[:, None]
+        mean = mix(heads, weights, size, head, length, n, ROWS, COLUMNS)
+        real = (head < length) & (word < length)[None, :]
+        at = head * n + word[None, :]
+        slack = tl.load(shifted + at, mask=real, other=0.0) - mean
+        terms = tl.where(mean > 0.0, slack * mean, 0.0)
+        own += tl.sum(terms, 0)
+        scale += tl.sum(tl.abs(terms), 0)
+        tl.store(residual + at, slack, mask=real)
+        if ORACLE == SHORT:
+            tl.store(roughly + at, slack.to(tl.float32), mask=real)
+        tl.store(mu + at, mean.to(mu.dtype.element_ty), mask=real)
+    return tl.sum(own, 0), tl.sum(scale, 0)
+
+
+@jit()
+def _settle(
+    inverse, line, heads, size, share, sums, drive, n,
+    TREES: tl.constexpr, COLUMNS: tl.constexpr, CAPACITY: tl.constexpr,
+):  # fmt: skip
+    """Step to the minimum on the affine hull, dropping the trees whose weight vanishes on the way.
+
+    Returns:
+        The size, weights and sums of what is left.
+    """
+    tree = tl.arange(0, CAPACITY)
+    moving = 1
+    while moving > 0:
+        step = tl.where(tree < size, drive - tl.sum(drive, 0) / tl.sum(sums, 0) * sums, 0.0)
+        vanishing = (tree < size) & (share + step <= 0.0) & (step < 0.0)
+        far, index = tl.min(tl.where(vanishing, share / tl.where(vanishing, -step, 1.0), 2.0), 0, return_indices=True)
+        moving = tl.where(far < 2.0, 1, 0)
+        far = tl.minimum(far, 1.0)
+        share += far * step
+        drive *= 1.0 - far
+        if moving > 0:
+            row = remove(inverse, line, heads, index, size, n, TREES, COLUMNS, CAPACITY)
+            sums = without(sums, row, index, size - 1, CAPACITY)
+            drive = without(drive, row, index, size - 1, CAPACITY)
+            share = move_last(share, index, size - 1, CAPACITY)
+            size -= 1
+    return size, share, sums

@@ -1,0 +1,111 @@
+"""SparseMAP of dependency trees on a GPU: one program a sentence, from its scores to its active set, in Triton."""
+
+from __future__ import annotations
+
+from pullback.inference.eisner.cuda_layout import length_of, load_scores
+from pullback.inference.sparsemap.cuda_search import ANY, FULL, search
+from pullback.inference.sparsemap.cuda_starts import copy_usable
+from pullback.inference.triton_support import jit, tl
+
+
+@jit(do_not_specialize=["batch", "n", "capacity", "starts", "limit", "multiroot", "again"])
+def solve(
+    scores, lengths, start_heads, start_weights, mu, heads, weights, sizes, gaps, calls, states,
+    inverses, matrices, charts, splits, ends, trees, batch, n, capacity, starts, limit, multiroot, again,
+    ORACLE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, LEVELS: tl.constexpr, POSITIONS: tl.constexpr,
+    TREES: tl.constexpr, CAPACITY: tl.constexpr,
+):  # fmt: skip
+    """Project `[B, n, n]` scores onto the convex hull of the trees.
+
+    Args:
+        scores: `[B, n, n]`.
+        lengths: `[B]`.
+        start_heads: `[B, starts, n]`, int16, trees to start from.
+        start_weights: `[B, starts]`, float64.
+        mu: `[B, n, n]`, zeros, to write.
+        heads: `[B, capacity, n]`, int16, to write: the active trees.
+        weights: `[B, capacity]`, float64, to write.
+        sizes: `[B]`, int32, to write: how many are active.
+        gaps: `[B]`, float64, to write.
+        calls: `[B]`, int32, to write: how often the oracle was called.
+        states: `[B]`, int32, to write: how the search ended.
+        inverses: scratch, CAPACITY^2 + CAPACITY of float64 a program.
+        matrices: scratch, 3 n^2 of float64 a program.
+        charts: scratch of the oracle, 4 (n + 1)^2 of float64, or float32 for SHORT, a program.
+        splits: scratch of the oracle, 3 (n + 1)^2 of int16 a program.
+        ends: scratch of the oracle, 2 (n + 1) of int32 a program.
+        trees: scratch, n of int16 a program: the tree that the oracle found.
+        batch: B.
+        n: the size of the scores.
+        capacity: the most trees.
+        starts: how many trees there are to start from.
+        limit: how many calls of the oracle are enough.
+        multiroot: whether several words may attach to the root.
+        again: 1 to go on with the sentences that were FULL, from their active sets; the others are left alone.
+        ORACLE: ANY, SHORT or LONG.
+        ROWS: heads looked at together.
+        COLUMNS: words looked at together, a power of two, at least n.
+        LEVELS: its logarithm.
+        POSITIONS: a power of two, more than n.
+        TREES: trees looked at together.
+        CAPACITY: the most trees that fit into the inverse, a power of two.
+    """
+    program = tl.program_id(0).to(tl.int64)
+    inverse = inverses + program * (CAPACITY * CAPACITY + CAPACITY)
+    shifted = matrices + program * 3 * n * n
+    charts += program * 4 * (n + 1) * (n + 1)
+    splits += program * 3 * (n + 1) * (n + 1)
+    ends += program * 2 * (n + 1)
+    trees += program * n
+    for sentence in range(tl.program_id(0), batch, tl.num_programs(0)):
+        b = tl.cast(sentence, tl.int64)
+        if (again == 0) | (tl.load(states + b) == FULL):
+            length = length_of(lengths, sentence, n)
+            own_heads, own_weights = heads + b * capacity * n, weights + b * capacity
+            garbled = _shift(scores + b * n * n, length, n, shifted, mu + b * n * n, ROWS, COLUMNS)
+            tl.debug_barrier()
+            size, count = 0, 0
+            if again:
+                size, count = tl.load(sizes + b), tl.load(calls + b)
+            else:
+                size = copy_usable(
+                    shifted, start_heads + b * starts * n, start_weights + b * starts, tl.minimum(starts, tl.minimum(capacity, CAPACITY)),  # noqa: E501
+                    own_heads, own_weights, length, n, multiroot, ORACLE != ANY, ROWS, COLUMNS, LEVELS,
+                )  # fmt: skip
+            tl.debug_barrier()
+            size, gap, count, state = search(
+                shifted, mu + b * n * n, own_heads, own_weights, size, count, garbled, inverse,
+                charts, splits, ends, trees, length, n, capacity, limit, multiroot, again,
+                ORACLE, ROWS, COLUMNS, LEVELS, POSITIONS, TREES, CAPACITY,
+            )  # fmt: skip
+            tl.store(sizes + b, size)
+            tl.store(gaps + b, gap)
+            tl.store(calls + b, count)
+            tl.store(states + b, state)
+            tl.debug_barrier()
+
+
+@jit()
+def _shift(scores, length, n, shifted, mu, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """Write the scores less the largest of each word, which changes no projection, and NaN to mu if there is NaN or +inf.
+
+    Returns:
+        1 if there is, else 0.
+    """
+    word = tl.arange(0, COLUMNS)[None, :]
+    top = tl.full([COLUMNS], float("-inf"), tl.float64)
+    worst = tl.zeros([COLUMNS], tl.int32)
+    for start in range(0, length, ROWS):
+        head = (start + tl.arange(0, ROWS))[:, None]
+        score, _, garbled = load_scores(scores, head, word, length, n)
+        top = tl.maximum(top, tl.max(score, 0).to(tl.float64))
+        worst = tl.maximum(worst, tl.max(garbled.to(tl.int32), 0))
+    top = tl.where(top > float("-inf"), top, 0.0)
+    garbled = tl.max(worst, 0)
+    for start in range(0, length, ROWS):
+        head = (start + tl.arange(0, ROWS))[:, None]
+        score, real, _ = load_scores(scores, head, word, length, n)
+        tl.store(shifted + head * n + word, score.to(tl.float64) - top[None, :], mask=real)
+        nan = tl.full([ROWS, COLUMNS], float("nan"), tl.float64).to(mu.dtype.element_ty)
+        tl.store(mu + head * n + word, nan, mask=real & (garbled > 0))
+    return garbled
