@@ -1,127 +1,35 @@
-"""The command line: `pullback train`, `pullback runs`, `pullback reproduce`."""
+"""`pullback reproduce`: the paper's tables and figures."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pullback.cli.options import (
+    SETTINGS,
+    Device,
+    DeviceOption,
+    FiguresOption,
+    MarkdownOption,
+    Precision,
+    QuickOption,
+    RunsOption,
+    Scale,
+    TensorBoardOption,
+)
 from pullback.experiments.terminal import console, train, user_errors
 
 if TYPE_CHECKING:
     from pullback.experiments.synthetic.plans import Cell, Scope
 
-_SETTINGS: dict[str, Any] = {"no_args_is_help": True, "context_settings": {"help_option_names": ["-h", "--help"]}}
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown", **_SETTINGS)
-train_app = typer.Typer(help="Train one model of a study.", rich_markup_mode="markdown", **_SETTINGS)
-reproduce_app = typer.Typer(help="Make the paper's tables and figures.", rich_markup_mode="markdown", **_SETTINGS)
-app.add_typer(train_app, name="train")
-app.add_typer(reproduce_app, name="reproduce")
+app = typer.Typer(help="Make the paper's tables and figures.", **SETTINGS)
 
 
-class Device(StrEnum):
-    auto = "auto"
-    cpu = "cpu"
-    cuda = "cuda"
-
-
-class Scale(StrEnum):
-    paper = "paper"
-    example = "example"
-    both = "both"
-
-
-class Precision(StrEnum):
-    float32 = "float32"
-    float64 = "float64"
-
-
-RunsOption = Annotated[Path, typer.Option("--runs", help="The folder of run directories.")]
-FiguresOption = Annotated[Path, typer.Option("--figures", help="The folder for figures.")]
-DeviceOption = Annotated[Device, typer.Option(help="Where to train; `auto` takes a GPU if there is one.")]
-QuickOption = Annotated[bool, typer.Option("--quick", help="A small version: fewer seeds, fewer steps.")]
-TensorBoardOption = Annotated[
-    bool, typer.Option("--tensorboard/--no-tensorboard", help="Also write TensorBoard event files.")
-]
-MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print tables as Markdown.")]
-
-
-@app.callback()
-def main() -> None:
-    """Learn through an argmax over structures: the paper's experiments.
-
-    `pullback reproduce table1 --quick` is the place to start.
-    """
-
-
-@train_app.command("synthetic")
-def train_synthetic(
-    estimator: Annotated[str, typer.Option(help="An estimator, or `linear` or `gold`; `?` lists them.")],
-    clusters: Annotated[int, typer.Option(help="K.")] = 10,
-    seed: Annotated[list[int] | None, typer.Option(help="Repeat it to train several at once. [default: 0]")] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="[default: the paper's best]")] = None,
-    step_size: Annotated[float | None, typer.Option(help="eta of the inner steps. [default: the paper's best]")] = None,
-    inner_steps: Annotated[int | None, typer.Option(help="k. [default: 1]")] = None,
-    gamma_scale: Annotated[str | None, typer.Option(help="`paper`: step sizes on the gradient of the mean loss; "
-                                                    "`example`: of one example's. [default: paper]")] = None,
-    steps: Annotated[int, typer.Option(help="Updates, each on the whole training set.")] = 10_000,
-    evaluate_every: Annotated[int, typer.Option(help="Steps between evaluations.")] = 100,
-    dtype: Precision = Precision.float32,
-    runs: RunsOption = Path("runs"),
-    device: DeviceOption = Device.auto,
-    tensorboard: TensorBoardOption = False,
-) -> None:  # fmt: skip
-    """Train a model with a latent cluster.
-
-    For example:
-
-    - `pullback train synthetic --estimator spigot-ce --step-size 0.1`
-    - `pullback train synthetic --estimator softmax --clusters 3 --seed 0 --seed 1 --steps 2000`
-    """
-    from pullback.experiments.synthetic.config import configure
-    from pullback.experiments.synthetic.study import Synthetic
-
-    with user_errors():
-        configs = [
-            configure(
-                estimator, clusters=clusters, seed=each, learning_rate=learning_rate, step_size=step_size,
-                inner_steps=inner_steps, gamma_scale=gamma_scale, steps=steps, evaluate_every=evaluate_every,
-                dtype=dtype.value,
-            )
-            for each in seed or [0]
-        ]  # fmt: skip
-    train(Synthetic(), configs, runs, device=device.value, tensorboard=tensorboard)
-    for config in configs:
-        run = Synthetic().run(config, runs)
-        console.print(
-            f"seed {config.seed}: test accuracy {run.result['test_accuracy']:.2f}, "
-            f"V-measure {run.result['test_v_measure']:.2f}  ({run.path})",
-            highlight=False, soft_wrap=True,
-        )  # fmt: skip
-
-
-@app.command("runs")
-def list_runs(
-    runs: RunsOption = Path("runs"),
-    status: Annotated[str | None, typer.Option(help="Only these: done, running, failed, killed.")] = None,
-    estimator: Annotated[str | None, typer.Option(help="Only this estimator's.")] = None,
-    limit: Annotated[int, typer.Option(help="How many to show.")] = 50,
-) -> None:
-    """List the runs, with their status and headline numbers.
-
-    For example: `pullback runs --status done --estimator spigot-ce`
-    """
-    from pullback.experiments import listing
-
-    with user_errors():
-        console.print(listing.table(runs, status=status, estimator=estimator, limit=limit).rich())
-
-
-@reproduce_app.command("table1")
+@app.command("table1")
 def table1(
     quick: QuickOption = False,
     grid: Annotated[bool, typer.Option("--grid", help="Search the paper's grid by validation accuracy.")] = False,
@@ -164,7 +72,7 @@ def table1(
     _say_what_was_reduced(scope, quick)
 
 
-@reproduce_app.command("curves")
+@app.command("curves")
 def curves(
     quick: QuickOption = False,
     runs: RunsOption = Path("runs"),
@@ -181,7 +89,7 @@ def curves(
     _figure(curves_cells, draw_curves, quick, runs, figures, device, tensorboard)
 
 
-@reproduce_app.command("steps")
+@app.command("steps")
 def steps(
     quick: QuickOption = False,
     runs: RunsOption = Path("runs"),
@@ -198,7 +106,7 @@ def steps(
     _figure(steps_cells, draw_steps, quick, runs, figures, device, tensorboard)
 
 
-@reproduce_app.command("claims")
+@app.command("claims")
 def claims(
     runs: RunsOption = Path("runs"), dtype: Precision = Precision.float32, markdown: MarkdownOption = False
 ) -> None:
@@ -213,7 +121,7 @@ def claims(
         _show(table, markdown)
 
 
-@reproduce_app.command("page")
+@app.command("page")
 def page(
     path: Annotated[Path, typer.Argument(help="A Markdown file with two marks.")] = Path("docs/results/synthetic.md"),
     runs: RunsOption = Path("runs"),

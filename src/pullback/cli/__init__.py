@@ -1,0 +1,22 @@
+"""The command line: one file for each command or group of commands."""
+
+from __future__ import annotations
+
+import typer
+
+from pullback.cli import reproduce, train
+from pullback.cli.options import SETTINGS
+from pullback.cli.runs import list_runs
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, **SETTINGS)
+app.add_typer(train.app, name="train")
+app.add_typer(reproduce.app, name="reproduce")
+app.command("runs")(list_runs)
+
+
+@app.callback()
+def main() -> None:
+    """Learn through an argmax over structures: the paper's experiments.
+
+    `pullback reproduce table1 --quick` is the place to start.
+    """
