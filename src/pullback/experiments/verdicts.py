@@ -17,11 +17,21 @@ class Verdict(enum.Enum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One part of a claim: what was compared, the interval found, and what follows."""
+    """One part of a claim: what was compared, what was found, and what follows.
+
+    Args:
+        statement: what was compared.
+        evidence: what was found, in words.
+        verdict: what follows.
+        interval: what was found, where it is an interval.
+        threshold: what the interval was compared with.
+    """
 
     statement: str
     evidence: str
     verdict: Verdict
+    interval: Interval | None = None
+    threshold: float | None = None
 
 
 def above(found: Interval, threshold: float) -> Verdict:

@@ -9,6 +9,7 @@ The margins FAR, NEAR and RECOVERED, in points of percent, are in `evidence.py`.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
 from pullback.experiments.synthetic.evidence import (
@@ -121,7 +122,7 @@ def claim_5(evidence: Evidence) -> list[Finding]:
         ]  # fmt: skip
         for k in SETTINGS:
             recovered = recovers(f"{label} does not recover the clusters, {k} clusters", evidence.row(name, k))
-            found.append(Finding(recovered.statement, recovered.evidence, opposite(recovered.verdict)))
+            found.append(dataclasses.replace(recovered, verdict=opposite(recovered.verdict)))
     return found
 
 

@@ -67,7 +67,7 @@ def compare(
     if high is None or low is None:
         return _missing(statement)
     found = paired(values(high), values(low))
-    return Finding(statement, f"{_show(found)}; more than {threshold:g}?", above(found, threshold))
+    return Finding(statement, f"{_show(found)}; more than {threshold:g}?", above(found, threshold), found, threshold)
 
 
 def near_best(evidence: Evidence, name: str, clusters: int, measure: str) -> Finding:
@@ -77,14 +77,16 @@ def near_best(evidence: Evidence, name: str, clusters: int, measure: str) -> Fin
         return _missing(statement)
     found = paired(best.values(measure), row.values(measure))
     margin, which = NEAR[measure], METHODS[best.config.estimator].row
-    return Finding(f"{statement} (best: {which})", f"{_show(found)}; within {margin:g}?", within(found, margin))
+    words = f"{_show(found)}; within {margin:g}?"
+    return Finding(f"{statement} (best: {which})", words, within(found, margin), found, margin)
 
 
 def recovers(statement: str, row: Chosen | None) -> Finding:
     if row is None:
         return _missing(statement)
     found = interval(row.values("test_v_measure"))
-    return Finding(statement, f"V-measure {_show(found)}; more than {RECOVERED:g}?", above(found, RECOVERED))
+    words = f"V-measure {_show(found)}; more than {RECOVERED:g}?"
+    return Finding(statement, words, above(found, RECOVERED), found, RECOVERED)
 
 
 def calls_are(statement: str, rows: dict[int, Chosen] | None, expected: list[int]) -> Finding:
