@@ -1,0 +1,30 @@
+"""Corpora: readers of the publishers' formats, word vectors, and what models are trained on."""
+
+from pullback.experiments.corpora.batches import Batch, Batches, batches
+from pullback.experiments.corpora.corpus import Corpus, Split
+from pullback.experiments.corpora.files import CorpusError
+from pullback.experiments.corpora.layout import find_data, vector_file
+from pullback.experiments.corpora.load import DEFAULT_VECTORS, load_snli, load_sst
+from pullback.experiments.corpora.snli import Pair, read_snli
+from pullback.experiments.corpora.sst import Sentence, read_sst
+from pullback.experiments.corpora.vectors import Vectors, read_vectors
+
+__all__ = [
+    "DEFAULT_VECTORS",
+    "Batch",
+    "Batches",
+    "Corpus",
+    "CorpusError",
+    "Pair",
+    "Sentence",
+    "Split",
+    "Vectors",
+    "batches",
+    "find_data",
+    "load_snli",
+    "load_sst",
+    "read_snli",
+    "read_sst",
+    "read_vectors",
+    "vector_file",
+]

@@ -1,0 +1,74 @@
+"""Where the data lies, and how much of it there officially is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+SPLITS = ("train", "dev", "test")
+SST_TREES = {"train": 8544, "dev": 1101, "test": 2210}
+SST_BINARY = {"train": 6920, "dev": 872, "test": 1821}
+SNLI_PAIRS = {"train": 550_152, "dev": 10_000, "test": 10_000}
+SNLI_LABELLED = {"train": 549_367, "dev": 9842, "test": 9824}
+EWT_SENTENCES = {"train": 12_544, "dev": 2001, "test": 2077}  # release 2.16
+
+
+def find_data(data: Path | None = None) -> Path:
+    """The folder of the data: the one given, else `$PULLBACK_DATA`."""
+    given = data or os.environ.get("PULLBACK_DATA")
+    if not given:
+        raise ValueError(
+            "where is the data? Pass --data DIR or set PULLBACK_DATA; `pullback data download DIR` fetches it"
+        )
+    if not Path(given).is_dir():
+        source = "--data" if data else "PULLBACK_DATA"
+        raise ValueError(f"{source} is {given}, which is not a folder; `pullback data download DIR` fetches the data")
+    return Path(given)
+
+
+def sst_files(data: Path) -> dict[str, Path]:
+    """The file of each split."""
+    return {split: first_of(data / "sst", f"{split}.txt", f"{split}.txt.gz") for split in SPLITS}
+
+
+def snli_files(data: Path) -> dict[str, Path]:
+    """The file of each split; for training the whole corpus if it is there, else its first 100,000 pairs."""
+    found = {}
+    for split in SPLITS:
+        name = f"snli_1.0_{split}"
+        parts = (f"{name}.first100k.jsonl", f"{name}.first100k.jsonl.gz") if split == "train" else ()
+        found[split] = first_of(data / "snli", f"{name}.jsonl", f"{name}.jsonl.gz", *parts)
+    return found
+
+
+def ewt_files(data: Path) -> dict[str, Path]:
+    """The file of each split of the UD English Web Treebank."""
+    names = {split: f"en_ewt-ud-{split}.conllu" for split in SPLITS}
+    return {split: first_of(data / "ud-ewt", name, f"{name}.gz") for split, name in names.items()}
+
+
+def vector_file(data: Path, name: str) -> Path:
+    """The file of word vectors of that name in `data/vectors`; or `name` itself, if it is the path of a file."""
+    if Path(name).is_file():
+        return Path(name)
+    try:
+        return first_of(data / "vectors", *(name + ending for ending in ("", ".npz", ".txt", ".txt.gz")))
+    except ValueError:
+        at_hand = ", ".join(vector_names(data)) or "none"
+        raise ValueError(
+            f"no vectors {name!r} in {data / 'vectors'}; there are: {at_hand}. Pass one of these, or a file's path"
+        ) from None
+
+
+def vector_names(data: Path) -> list[str]:
+    """The names of the vector files in `data/vectors`."""
+    files = (path.name.removesuffix(".gz") for path in (data / "vectors").glob("*") if path.is_file())
+    return sorted({Path(name).stem for name in files if name.endswith((".npz", ".txt"))})
+
+
+def first_of(folder: Path, *names: str) -> Path:
+    """The first of these files that exists."""
+    for name in names:
+        if (folder / name).is_file():
+            return folder / name
+    raise ValueError(f"no {' or '.join(names)} in {folder}; `pullback data check` shows what is missing")
