@@ -1,6 +1,7 @@
 """Corpora: readers of the publishers' formats, word vectors, and what models are trained on."""
 
 from pullback.experiments.corpora.batches import Batch, Batches, batches
+from pullback.experiments.corpora.conllu import Parse, read_conllu
 from pullback.experiments.corpora.corpus import Corpus, Split
 from pullback.experiments.corpora.files import CorpusError
 from pullback.experiments.corpora.layout import find_data, vector_file
@@ -16,6 +17,7 @@ __all__ = [
     "Corpus",
     "CorpusError",
     "Pair",
+    "Parse",
     "Sentence",
     "Split",
     "Vectors",
@@ -23,6 +25,7 @@ __all__ = [
     "find_data",
     "load_snli",
     "load_sst",
+    "read_conllu",
     "read_snli",
     "read_sst",
     "read_vectors",

@@ -79,7 +79,7 @@ def batches(
     device: torch.device | str | None = None,
     multiple: int = 1,
 ) -> Batches:
-    """The batches of an epoch: each example once, the last batch of a pool possibly smaller.
+    """The batches of an epoch: each example once; one batch may be smaller than the others.
 
     Args:
         split: the examples; `split.to("cuda")` first, and batches are gathered on the GPU.

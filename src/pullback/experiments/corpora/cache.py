@@ -91,7 +91,7 @@ def _read(path: Path) -> Corpus | None:
         about = json.loads(arrays["about"].tobytes())
         tensors = {name: torch.from_numpy(arrays[name]) for name in arrays if name != "about"}
         splits = {
-            name: Split(**{part: tensors[f"{name}_{part}"] for part in ("words", "offsets", "labels")}, **rest)
+            name: Split(tensors[f"{name}_words"], tensors[f"{name}_offsets"], tensors[f"{name}_labels"], **rest)
             for name, rest in about["splits"].items()
         }
         return Corpus(
