@@ -75,10 +75,10 @@ def _parse(path: Path, name: str, rows: list[Row]) -> Parse:
             raise CorpusError(path, number, f"the head {head!r} is not a number from 0 to {len(rows)}")
         heads.append(int(head))
     for word, (number, _) in enumerate(rows, 1):
-        head, steps = heads[word - 1], 0
-        while head and steps < len(heads):
-            head, steps = heads[head - 1], steps + 1
-        if head:
+        at, steps = heads[word - 1], 0
+        while at and steps < len(heads):
+            at, steps = heads[at - 1], steps + 1
+        if at:
             raise CorpusError(path, number, f"the heads of word {word} run in a circle and never reach the root")
     tokens, tags, relations = ([columns[k] for _, columns in rows] for k in (1, 3, 7))
     return Parse(tuple(tokens), tuple(heads), tuple(relations), tuple(tags), name)
