@@ -5,9 +5,10 @@ A token is looked up as it is, then PTB-unescaped, then lower-cased, then both.
 
 from __future__ import annotations
 
+import re
 import zipfile
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +17,7 @@ import numpy as np
 
 from pullback.experiments.corpora.files import CorpusError, read_raw_lines
 
+_HEADER = re.compile(rb"([0-9]+) ([0-9]+)")  # word2vec's text format begins with the number and width of its vectors
 _ESCAPES = {
     "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}",
     "``": '"', "''": '"', "\\/": "/", "\\*": "*",
@@ -72,13 +74,10 @@ def read_vectors(path: Path, tokens: Iterable[str] | None = None) -> Vectors:
     wanted = None if tokens is None else {word for token in tokens for word in spellings(token)}
     name = path.name.removesuffix(".gz").removesuffix(".txt").removesuffix(".npz")
     words, matrix, skipped = (_read_npz if path.suffix == ".npz" else _read_text)(path, wanted)
-    finite = np.isfinite(matrix).all(axis=1)
-    if not finite.all():
-        raise CorpusError(path, None, f"the vector of {words[int(finite.argmin())]!r} is not finite")
     return Vectors(name, words, matrix, skipped)
 
 
-def _read_npz(path: Path, wanted: Container[str] | None) -> tuple[list[str], np.ndarray, dict[str, int]]:
+def _read_npz(path: Path, wanted: set[str] | None) -> tuple[list[str], np.ndarray, dict[str, int]]:
     try:
         with np.load(path, allow_pickle=False) as arrays:
             words, matrix = arrays["words"], arrays["vectors"]
@@ -101,43 +100,60 @@ def _read_npz(path: Path, wanted: Container[str] | None) -> tuple[list[str], np.
     if wanted is not None:
         keep = [row for row, word in enumerate(listed) if word in wanted]
         listed, matrix = [listed[row] for row in keep], matrix[keep]
+    finite = np.isfinite(matrix).all(axis=1)
+    if not finite.all():
+        raise CorpusError(path, None, f"the vector of {listed[int(finite.argmin())]!r} is not finite")
     return listed, matrix.astype(np.float32), {}
 
 
-def _read_text(path: Path, wanted: Container[str] | None) -> tuple[list[str], np.ndarray, dict[str, int]]:
-    words: dict[str, int] = {}
+def _read_text(path: Path, wanted: set[str] | None) -> tuple[list[str], np.ndarray, dict[str, int]]:
+    """Of the lines that are not wanted only the width is checked: GloVe 840B has 2.2 million of them."""
+    keep = None if wanted is None else {word.encode() for word in wanted}
+    lines: dict[bytes, int] = {}
     rows: list[np.ndarray] = []
     skipped: Counter[str] = Counter()
-    width = 0
+    width, promised, number = 0, None, 0
     for number, line in read_raw_lines(path):
-        fields = line.rstrip(b" ").split(b" ")
-        if number == 1 and len(fields) == 2 and all(each.isdigit() for each in fields):
-            continue  # word2vec's text format begins with the counts
-        width = width or len(fields) - 1
-        if len(fields) != width + 1:
-            if len(fields) <= width or width < 1 or _is_number(fields[-width - 1]):
-                raise CorpusError(path, number, f"{len(fields) - 1} numbers; the lines before have {width}")
+        line = line.rstrip(b" ")
+        if number == 1 and (header := _HEADER.fullmatch(line)):
+            promised, width = int(header[1]), int(header[2])
+            continue
+        width = width or line.count(b" ")
+        word, _, numbers = line.partition(b" ")
+        if width < 1 or line.count(b" ") != width:
+            _check_word_with_spaces(path, number, line, width)
             skipped["words with spaces"] += 1
-            continue
-        try:
-            word = fields[0].decode("utf-8")
-        except UnicodeDecodeError:
-            raise CorpusError(path, number, f"the word {fields[0]!r} is not UTF-8") from None
-        if wanted is not None and word not in wanted:
-            continue
-        if word in words:
-            raise CorpusError(path, number, f"the word {word!r} stands in line {words[word]} already")
-        try:
-            row = np.array(fields[1:]).astype(np.float32)
-        except ValueError as error:
-            raise CorpusError(path, number, f"the vector of {word!r}: {error}") from None
-        if not np.isfinite(row).all():
-            raise CorpusError(path, number, f"the vector of {word!r} is not finite")
-        words[word] = number
-        rows.append(row)
+        elif keep is None or word in keep:
+            if word in lines:
+                raise CorpusError(path, number, f"the word {word.decode()!r} stands in line {lines[word]} already")
+            rows.append(_numbers(path, number, word, numbers))
+            lines[word] = number
     if not width:
         raise CorpusError(path, None, "no vectors in it")
-    return list(words), np.stack(rows) if rows else np.zeros((0, width), np.float32), dict(skipped)
+    if promised is not None and number - 1 != promised:
+        raise CorpusError(path, None, f"{number - 1} vectors; the first line promises {promised}")
+    matrix = np.stack(rows) if rows else np.zeros((0, width), np.float32)
+    return [word.decode() for word in lines], matrix, dict(skipped)
+
+
+def _check_word_with_spaces(path: Path, number: int, line: bytes, width: int) -> None:
+    """A line with too many fields is a word with spaces only if what precedes the vector is not a number too."""
+    fields = line.split(b" ")
+    if len(fields) <= width + 1 or width < 1 or _is_number(fields[-width - 1]):
+        raise CorpusError(path, number, f"{len(fields) - 1} numbers after the word; the file's vectors have {width}")
+
+
+def _numbers(path: Path, number: int, word: bytes, numbers: bytes) -> np.ndarray:
+    try:
+        word.decode()
+        row = np.array(numbers.split(b" ")).astype(np.float32)
+    except UnicodeDecodeError:
+        raise CorpusError(path, number, f"the word {word!r} is not UTF-8") from None
+    except ValueError as error:
+        raise CorpusError(path, number, f"the vector of {word.decode()!r}: {error}") from None
+    if not np.isfinite(row).all():
+        raise CorpusError(path, number, f"the vector of {word.decode()!r} is not finite")
+    return row
 
 
 def _is_number(field: bytes) -> bool:
