@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pullback.viz.characters import visible
 from pullback.viz.checks import checked_heads
+
+_BREAKS = re.compile("[ \t\n\v\f\r\x1c-\x1f\x85\u2028\u2029]+")  # not the no-break space, which words may hold
 
 
 def tree_conllu(
@@ -15,8 +18,8 @@ def tree_conllu(
     r"""A tree as a CoNLL-U sentence, with the blank line that ends it: join several with "".
 
     Ten columns: the number, the word, its head, and the relation `root` or `dep`; what a latent tree does not know
-    is `_`. The word `_` stays `_`, which readers take for an underscore as the lemma is `_` too. White space in a word
-    becomes single spaces, as the format wants it, and an empty word becomes `_`.
+    is `_`. The word `_` stays `_`, which readers take for an underscore as the lemma is `_` too. Line breaks, tabs and
+    repeated spaces in a word become a single space, as the format wants it, and an empty word becomes `_`.
 
     Args:
         tokens: the n words; at least one, since the format has no empty sentence.
@@ -44,4 +47,4 @@ def tree_conllu(
 
 
 def _form(text: str) -> str:
-    return visible(" ".join(text.split())) or "_"
+    return visible(_BREAKS.sub(" ", text).strip(" ")) or "_"

@@ -1,0 +1,47 @@
+"""The latent trees that the paper prints (its appendix), and who of its models drew them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SENTENCES: tuple[tuple[str, ...], ...] = (
+    ("An", "intelligent", ",", "moving", "and", "invigorating", "film", "."),
+    ("A", "fascinating", "and", "fun", "film", "."),
+    ("A", "taut", ",", "intelligent", "psychological", "drama", "."),
+)
+
+
+@dataclass(frozen=True)
+class PrintedTree:
+    """A tree of the paper's, and the models it reports it for.
+
+    Args:
+        sentence: an index into `SENTENCES`.
+        models: the names of the models.
+        heads: 0 is the root, 1 the first word.
+    """
+
+    sentence: int
+    models: tuple[str, ...]
+    heads: tuple[int, ...]
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        return SENTENCES[self.sentence]
+
+
+_RELAXED = ("Marginals", "SparseMAP")
+PRINTED: tuple[PrintedTree, ...] = (
+    PrintedTree(0, ("SPIGOT-CE",), (8, 7, 2, 7, 7, 7, 1, 0)),
+    PrintedTree(0, ("SPIGOT",), (8, 1, 5, 5, 2, 2, 2, 0)),
+    PrintedTree(0, ("SPIGOT-EG",), (0, 1, 1, 1, 1, 1, 1, 1)),
+    PrintedTree(0, ("STE-I", *_RELAXED), (6, 6, 6, 6, 6, 0, 6, 6)),
+    PrintedTree(1, ("SPIGOT-CE",), (6, 5, 5, 5, 1, 0)),
+    PrintedTree(1, ("SPIGOT",), (2, 3, 0, 0, 4, 4)),
+    PrintedTree(1, ("SPIGOT-EG",), (0, 1, 1, 1, 1, 1)),
+    PrintedTree(1, ("STE-I", "Marginals"), (2, 0, 2, 2, 2, 2)),
+    PrintedTree(1, ("SparseMAP",), (4, 4, 4, 0, 4, 4)),
+    PrintedTree(2, ("SPIGOT-CE",), (7, 6, 6, 6, 6, 1, 0)),
+    PrintedTree(2, ("SPIGOT",), (2, 0, 2, 2, 4, 2, 2)),
+    PrintedTree(2, ("all others",), (2, 0, 2, 2, 2, 2, 2)),
+)
