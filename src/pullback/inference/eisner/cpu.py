@@ -93,9 +93,8 @@ def _wide(batch: Batch, in_lanes: Attempt, in_logs: Attempt, validate: bool) -> 
     attempts = [in_lanes, in_logs]
     if batch.scores.dtype == torch.float32:
         attempts.insert(0, in_lanes)
-        long = batch.arrays[1] > _FLOAT32_WORDS
-        if long.any():
-            batch.leave_out(long)
+        if batch.longest > _FLOAT32_WORDS:
+            batch.leave_out(batch.arrays[1] > _FLOAT32_WORDS)
     result = widening(batch, attempts)
     batch.check(validate)
     return result
