@@ -1,0 +1,1 @@
+"""Natural language inference (SNLI), with a latent dependency tree on each side."""

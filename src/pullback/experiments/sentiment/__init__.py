@@ -1,0 +1,1 @@
+"""Sentiment of sentences (SST), with a latent dependency tree."""

@@ -1,0 +1,212 @@
+"""The training loop: one run, from word vectors to a model chosen by validation accuracy."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pullback.experiments.corpora.batches import Batch, Batches, batches
+from pullback.experiments.corpora.corpus import Corpus, Split
+from pullback.experiments.study import Trainer
+from pullback.experiments.text.config import Config
+from pullback.experiments.text.evaluation import evaluate
+from pullback.experiments.text.latent import LatentTrees, losses
+from pullback.experiments.text.methods import find_method
+from pullback.experiments.text.model import count_parameters
+from pullback.experiments.text.randomness import RandomNumbers
+from pullback.experiments.text.tasks import find_task
+from pullback.experiments.text.timing import Stopwatch
+
+
+class TextTrainer(Trainer):
+    """Trains one run; a step is one update of AdamW on the mean loss of a batch.
+
+    After each epoch the model is evaluated on the validation data; the parameters of the best epoch (the first of
+    equals) are kept, and are the run's result. Nothing waits for the device between two evaluations.
+
+    Args:
+        config: the run's.
+        corpus: its data.
+        device: `cpu` or `cuda`.
+    """
+
+    def __init__(self, config: Config, corpus: Corpus, device: str = "cpu") -> None:
+        task, method = find_task(config.task), find_method(config.estimator)
+        self.config = config
+        self._device = torch.device(device)
+        self._dtype = getattr(torch, config.dtype)
+        self._description = corpus.description
+        train = corpus.train if config.train_examples is None else first(corpus.train, config.train_examples)
+        self._train, self._dev, self._test = (each.to(self._device) for each in (train, corpus.dev, corpus.test))
+        self._vectors = corpus.vectors.to(self._device, self._dtype)
+
+        with RandomNumbers(torch.device("cpu"), "parameters", config.task, config.seed).in_place():
+            model = task.model(corpus.vectors.shape[1], method.latent)
+        self.model = model.to(self._device, self._dtype)
+        self._random = RandomNumbers(self._device, "noise", config.task, config.estimator, config.seed)
+        self._stopwatch = Stopwatch(self._device)
+        self._latent = latent_trees(config, self._stopwatch)
+        self._optimizer = torch.optim.AdamW(
+            self.model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay, fused=True
+        )
+
+        self._epoch: Batches | None = None
+        self._per_epoch = len(batches(self._train, config.batch_size, seed=config.seed))
+        self.step, self.steps = 0, self._per_epoch * config.epochs
+        self._loss = torch.zeros((), dtype=torch.float64, device=self._device)
+        self._seconds = self._latent_seconds = 0.0
+        self._rows: list[dict[str, Any]] = []
+        self._best = self._copy()
+
+    def advance(self, until: int, stop: Callable[[], bool]) -> None:
+        with self._random.in_place():
+            while self.step < min(until, self.steps) and not stop():
+                began = time.perf_counter()
+                number = self.step % self._per_epoch
+                if number == 0 or self._epoch is None:
+                    self._epoch = self._batches(self.step // self._per_epoch)
+                self._update(self._epoch[number])
+                self.step += 1
+                ends = self.step % self._per_epoch == 0
+                if ends and self._device.type == "cuda":
+                    torch.cuda.synchronize(self._device)
+                self._seconds += time.perf_counter() - began
+                if ends:
+                    self._end_epoch()
+
+    def state(self) -> dict[str, Any]:
+        self._latent_seconds += self._stopwatch.take()
+        return {
+            "step": self.step,
+            "steps": self.steps,
+            "model": self._copy(),
+            "optimizer": self._optimizer.state_dict(),
+            "random": self._random.state,
+            "estimator": self._latent.estimator.state_dict() if self._latent else {},
+            "loss": self._loss.cpu(),
+            "seconds": self._seconds,
+            "latent_seconds": self._latent_seconds,
+            "rows": list(self._rows),
+            "best": self._best,
+        }
+
+    @torch.no_grad()
+    def restore(self, state: dict[str, Any]) -> None:
+        self.step, self.steps = state["step"], state["steps"]
+        self.model.load_state_dict(state["model"])
+        self._optimizer.load_state_dict(state["optimizer"])
+        self._random.state = state["random"]
+        if self._latent:
+            self._latent.estimator.load_state_dict(state["estimator"])
+        self._loss.copy_(state["loss"])
+        self._seconds, self._latent_seconds = state["seconds"], state["latent_seconds"]
+        self._rows, self._best = list(state["rows"]), state["best"]
+        self._epoch = None
+
+    def history(self) -> list[list[dict[str, Any]]]:
+        return [list(self._rows)]
+
+    def latest(self) -> list[dict[str, Any]]:
+        return self._rows[-1:]
+
+    def results(self) -> list[dict[str, Any]]:
+        """The best epoch's numbers, on the validation and the test data."""
+        best = max(self._rows, key=lambda row: row["accuracy"])
+        last = self._copy()
+        self.model.load_state_dict(self._best)
+        test = evaluate(self.model, self._latent, self._test, self._vectors)
+        self.model.load_state_dict(last)
+        final = evaluate(self.model, self._latent, self._test, self._vectors)
+        return [
+            {
+                "best_epoch": best["epoch"],
+                "epochs": len(self._rows),
+                "validation_accuracy": best["accuracy"],
+                "test_accuracy": test["accuracy"],
+                "validation_depth": best.get("depth"),
+                "test_depth": test.get("depth"),
+                "final_validation_accuracy": self._rows[-1]["accuracy"],
+                "final_test_accuracy": final["accuracy"],
+                "final_test_depth": final.get("depth"),
+                "seconds_of_epoch": sum(row["seconds"] for row in self._rows) / len(self._rows),
+                "latent_share": sum(row.get("latent_share", 0.0) for row in self._rows) / len(self._rows),
+                "parameters": count_parameters(self.model),
+                "data": self._description,
+            }
+        ]
+
+    def parameters(self) -> list[dict[str, Tensor]]:
+        return [self._best]
+
+    def _update(self, batch: Batch) -> None:
+        each = self._losses(batch)
+        each.mean().backward()
+        self._optimizer.step()
+        self._optimizer.zero_grad()
+        self._loss += each.detach().sum()
+
+    def _losses(self, batch: Batch) -> Tensor:
+        encoded = self.model.encode(self._vectors[batch.words], batch.lengths)
+
+        def downstream(mu: Tensor | None) -> Tensor:
+            return losses(self.model.logits(encoded, mu), batch.labels)
+
+        if self._latent is None:
+            return downstream(None)
+        return self._latent.objective(self.model.scores(encoded), batch.lengths, downstream)
+
+    def _end_epoch(self) -> None:
+        latent = self._latent_seconds + self._stopwatch.take()
+        measures = evaluate(self.model, self._latent, self._dev, self._vectors)
+        examples = len(self._train)
+        row = {
+            "step": self.step,
+            "epoch": self.step // self._per_epoch,
+            "loss": self._loss.item() / examples,
+            **measures,
+            "seconds": round(self._seconds, 4),
+            "examples_per_second": round(examples / self._seconds, 1),
+        }
+        if self._latent:
+            row["latent_share"] = round(latent / self._seconds, 4)
+        if not math.isfinite(row["loss"]):
+            raise ArithmeticError(
+                f"the loss of epoch {row['epoch']} is {row['loss']}; use a smaller learning rate or step size"
+            )
+        if measures["accuracy"] > max((earlier["accuracy"] for earlier in self._rows), default=-1.0):
+            self._best = self._copy()
+        self._rows.append(row)
+        self._loss.zero_()
+        self._seconds = self._latent_seconds = 0.0
+        best = max(range(len(self._rows)), key=lambda i: self._rows[i]["accuracy"])
+        if self.config.patience is not None and len(self._rows) - 1 - best >= self.config.patience:
+            self.steps = self.step
+
+    def _batches(self, epoch: int) -> Batches:
+        return batches(self._train, self.config.batch_size, seed=self.config.seed, epoch=epoch)
+
+    def _copy(self) -> dict[str, Tensor]:
+        return {name: value.detach().cpu().clone() for name, value in self.model.state_dict().items()}
+
+
+def latent_trees(config: Config, stopwatch: Stopwatch | None = None) -> LatentTrees | None:
+    """The latent layer that a config describes; None for the baseline."""
+    size = None if config.step_size is None else config.step_size / config.gamma_divisor
+    estimator = find_method(config.estimator).build(step_size=size, inner_steps=config.inner_steps)
+    if estimator is None:
+        return None
+    return LatentTrees(
+        estimator, projective=bool(config.projective), stopwatch=stopwatch, gradient_scale=config.gamma_divisor
+    )
+
+
+def first(split: Split, examples: int) -> Split:
+    """The first examples of a split."""
+    examples = min(examples, len(split))
+    offsets = split.offsets[: examples * split.sides + 1]
+    return Split(split.words[: int(offsets[-1])], offsets, split.labels[:examples], split.sides, split.dropped)
