@@ -61,6 +61,7 @@ class ReplicaGroup(Trainer):
             features=config.features,
             encoder=self._estimator is not None,
         )
+        self._known = self._given(self._train) if self._estimator is None else None
         initial = torch.stack([self.model.initial(each.seed) for each in configs])
         self.theta = initial.to(self._device, self._dtype).requires_grad_()
         self._adam = Adam(self.theta, self._per_replica([each.learning_rate for each in configs]), self._clock)
@@ -153,7 +154,8 @@ class ReplicaGroup(Trainer):
             return F.softplus(self._against * outputs.logits(z))
 
         if self._estimator is None:
-            return downstream(self._given(self._train))
+            assert self._known is not None
+            return downstream(self._known)
         return self._estimator.objective(self._structure, outputs.scores, downstream)
 
     @torch.no_grad()
@@ -172,8 +174,9 @@ class ReplicaGroup(Trainer):
 
     def _given(self, examples: Examples) -> Tensor:
         """The z of a model that does not infer it, `[B, K]`: the true clusters, or the one class of a linear model."""
-        z = self._spread(examples.z).flatten(0, 1)
-        return z if self.model.classes > 1 else torch.ones_like(z[:, :1])
+        if self.model.classes == 1:
+            return examples.x.new_ones(self.replicas * examples.x.shape[1], 1)
+        return self._spread(examples.z).flatten(0, 1)
 
     def _parts(self) -> Parts:
         config, n = self.config, self.config.train_examples
