@@ -10,6 +10,7 @@ SST_TREES = {"train": 8544, "dev": 1101, "test": 2210}
 SST_BINARY = {"train": 6920, "dev": 872, "test": 1821}
 SNLI_PAIRS = {"train": 550_152, "dev": 10_000, "test": 10_000}
 SNLI_LABELLED = {"train": 549_367, "dev": 9842, "test": 9824}
+SNLI_PART = 100_000  # pairs in a training file named `first100k`
 EWT_SENTENCES = {"train": 12_544, "dev": 2001, "test": 2077}  # release 2.16
 
 
@@ -18,33 +19,30 @@ def find_data(data: Path | None = None) -> Path:
     given = data or os.environ.get("PULLBACK_DATA")
     if not given:
         raise ValueError(
-            "where is the data? Pass --data DIR or set PULLBACK_DATA; `pullback data download DIR` fetches it"
+            "where is the data? Pass its folder (--data DIR) or set PULLBACK_DATA;"
+            " `pullback data download DIR` fetches it"
         )
     if not Path(given).is_dir():
-        source = "--data" if data else "PULLBACK_DATA"
-        raise ValueError(f"{source} is {given}, which is not a folder; `pullback data download DIR` fetches the data")
+        source = "" if data else " (from PULLBACK_DATA)"
+        raise ValueError(f"{given}{source} is not a folder; `pullback data download DIR` fetches the data")
     return Path(given)
 
 
-def sst_files(data: Path) -> dict[str, Path]:
-    """The file of each split."""
-    return {split: first_of(data / "sst", f"{split}.txt", f"{split}.txt.gz") for split in SPLITS}
+def sst_file(data: Path, split: str) -> Path:
+    """The trees of a split."""
+    return first_of(data / "sst", f"{split}.txt", f"{split}.txt.gz")
 
 
-def snli_files(data: Path) -> dict[str, Path]:
-    """The file of each split; for training the whole corpus if it is there, else its first 100,000 pairs."""
-    found = {}
-    for split in SPLITS:
-        name = f"snli_1.0_{split}"
-        parts = (f"{name}.first100k.jsonl", f"{name}.first100k.jsonl.gz") if split == "train" else ()
-        found[split] = first_of(data / "snli", f"{name}.jsonl", f"{name}.jsonl.gz", *parts)
-    return found
+def snli_file(data: Path, split: str) -> Path:
+    """The pairs of a split; for training the whole corpus if it is there, else its first 100,000 pairs."""
+    name = f"snli_1.0_{split}"
+    part = (f"{name}.first100k.jsonl", f"{name}.first100k.jsonl.gz") if split == "train" else ()
+    return first_of(data / "snli", f"{name}.jsonl", f"{name}.jsonl.gz", *part)
 
 
-def ewt_files(data: Path) -> dict[str, Path]:
-    """The file of each split of the UD English Web Treebank."""
-    names = {split: f"en_ewt-ud-{split}.conllu" for split in SPLITS}
-    return {split: first_of(data / "ud-ewt", name, f"{name}.gz") for split, name in names.items()}
+def ewt_file(data: Path, split: str) -> Path:
+    """The treebank of a split: UD English EWT."""
+    return first_of(data / "ud-ewt", f"en_ewt-ud-{split}.conllu", f"en_ewt-ud-{split}.conllu.gz")
 
 
 def vector_file(data: Path, name: str) -> Path:

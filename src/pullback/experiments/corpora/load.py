@@ -32,7 +32,8 @@ def load_sst(data: Path, vectors: str = DEFAULT_VECTORS, cache: Path | None = No
         for sentence in sentences:
             yield (sentence.tokens,), sentence.label
 
-    return _load("sst", layout.sst_files(data), layout.SST_TREES, read, 1, layout.vector_file(data, vectors), cache)
+    files = {split: layout.sst_file(data, split) for split in layout.SPLITS}
+    return _load("sst", files, layout.SST_TREES, read, 1, layout.vector_file(data, vectors), cache)
 
 
 def load_snli(data: Path, vectors: str = DEFAULT_VECTORS, max_tokens: int = 100, cache: Path | None = None) -> Corpus:
@@ -45,8 +46,9 @@ def load_snli(data: Path, vectors: str = DEFAULT_VECTORS, max_tokens: int = 100,
         for pair in snli.usable(snli.read_snli(path), dropped, max_tokens=max_tokens):
             yield (pair.premise, pair.hypothesis), snli.LABELS.index(pair.label)
 
-    files, vectors_path = layout.snli_files(data), layout.vector_file(data, vectors)
-    return _load("snli", files, layout.SNLI_PAIRS, read, 2, vectors_path, cache, max_tokens=max_tokens)
+    files = {split: layout.snli_file(data, split) for split in layout.SPLITS}
+    vector_file = layout.vector_file(data, vectors)
+    return _load("snli", files, layout.SNLI_PAIRS, read, 2, vector_file, cache, max_tokens=max_tokens)
 
 
 def _load(

@@ -32,12 +32,14 @@ class Vectors:
         name: what tables call them, for example `glove.840B.300d`.
         words: V distinct words.
         matrix: float32 `[V, d]`.
+        total: words in the whole file; more than V where only some were wanted.
         skipped: lines of the file that are not here, by reason.
     """
 
     name: str
     words: list[str]
     matrix: np.ndarray
+    total: int
     skipped: dict[str, int] = field(default_factory=dict)
 
     @cached_property
@@ -73,11 +75,10 @@ def read_vectors(path: Path, tokens: Iterable[str] | None = None) -> Vectors:
     """
     wanted = None if tokens is None else {word for token in tokens for word in spellings(token)}
     name = path.name.removesuffix(".gz").removesuffix(".txt").removesuffix(".npz")
-    words, matrix, skipped = (_read_npz if path.suffix == ".npz" else _read_text)(path, wanted)
-    return Vectors(name, words, matrix, skipped)
+    return (_read_npz if path.suffix == ".npz" else _read_text)(path, name, wanted)
 
 
-def _read_npz(path: Path, wanted: set[str] | None) -> tuple[list[str], np.ndarray, dict[str, int]]:
+def _read_npz(path: Path, name: str, wanted: set[str] | None) -> Vectors:
     try:
         with np.load(path, allow_pickle=False) as arrays:
             words, matrix = arrays["words"], arrays["vectors"]
@@ -103,10 +104,10 @@ def _read_npz(path: Path, wanted: set[str] | None) -> tuple[list[str], np.ndarra
     finite = np.isfinite(matrix).all(axis=1)
     if not finite.all():
         raise CorpusError(path, None, f"the vector of {listed[int(finite.argmin())]!r} is not finite")
-    return listed, matrix.astype(np.float32), {}
+    return Vectors(name, listed, matrix.astype(np.float32), len(words))
 
 
-def _read_text(path: Path, wanted: set[str] | None) -> tuple[list[str], np.ndarray, dict[str, int]]:
+def _read_text(path: Path, name: str, wanted: set[str] | None) -> Vectors:
     """Of the lines that are not wanted only the width is checked: GloVe 840B has 2.2 million of them."""
     keep = None if wanted is None else {word.encode() for word in wanted}
     lines: dict[bytes, int] = {}
@@ -130,10 +131,11 @@ def _read_text(path: Path, wanted: set[str] | None) -> tuple[list[str], np.ndarr
             lines[word] = number
     if not width:
         raise CorpusError(path, None, "no vectors in it")
-    if promised is not None and number - 1 != promised:
-        raise CorpusError(path, None, f"{number - 1} vectors; the first line promises {promised}")
+    total = number - (promised is not None)
+    if promised not in (None, total):
+        raise CorpusError(path, None, f"{total} vectors; the first line promises {promised}")
     matrix = np.stack(rows) if rows else np.zeros((0, width), np.float32)
-    return [word.decode() for word in lines], matrix, dict(skipped)
+    return Vectors(name, [word.decode() for word in lines], matrix, total, dict(skipped))
 
 
 def _check_word_with_spaces(path: Path, number: int, line: bytes, width: int) -> None:

@@ -1,0 +1,106 @@
+"""`pullback data`: check and fetch the corpora."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pullback.cli.options import SETTINGS
+from pullback.experiments.terminal import console, stop, user_errors
+
+if TYPE_CHECKING:
+    from pullback.experiments.corpora.download.transfer import Progress
+
+app = typer.Typer(**SETTINGS, help="The corpora and word vectors: check what is there, fetch what is not.")
+
+FolderArgument = Annotated[
+    Path | None, typer.Argument(metavar="DIR", help="The data folder; `$PULLBACK_DATA` by default.", show_default=False)
+]
+
+
+class Dataset(StrEnum):
+    sst = "sst"
+    snli = "snli"
+    ewt = "ewt"
+    glove = "glove"
+
+
+@app.command()
+def check(folder: FolderArgument = None) -> None:
+    """Say what is there and what is missing: counts against the official ones, checksums, coverage by vectors.
+
+    For example: `pullback data check ~/data`
+
+    The exit status is 1 if a file is broken or has the wrong number of rows, or if nothing is there at all.
+    """
+    from pullback.experiments.corpora import find_data
+    from pullback.experiments.corpora.check import check as read
+    from pullback.experiments.corpora.tables import corpus_table, vector_table
+
+    with user_errors():
+        data = find_data(folder)
+        with console.status("reading") as status:
+            found = read(data, lambda name: status.update(f"reading {name}"))
+        console.print(corpus_table(found, data).rich())
+        console.print(vector_table(found, data).rich())
+    if found.problems:
+        stop("\n".join(found.problems), code=1)
+    if found.empty:
+        stop(f"There is no data in {data}; `pullback data download {data}` fetches it.", code=1)
+
+
+@app.command()
+def download(
+    folder: FolderArgument = None,
+    only: Annotated[list[Dataset] | None, typer.Option(help="Only this; may be given several times.")] = None,
+) -> None:
+    """Fetch SST, SNLI, UD English EWT and GloVe 840B (2.2 GB) from their publishers.
+
+    What is there is not fetched again; what was interrupted goes on where it broke off.
+
+    For example: `pullback data download ~/data --only sst --only snli`
+    """
+    from pullback.experiments.corpora.download import DATASETS
+    from pullback.experiments.corpora.download import download as fetch
+
+    given = folder or os.environ.get("PULLBACK_DATA")
+    if not given:
+        stop("where to? For example `pullback data download ~/data`, or set PULLBACK_DATA")
+    data = Path(given)
+    with user_errors():
+        for name in only or list(Dataset):
+            dataset = DATASETS[name]
+            console.print(f"{dataset.title} ({dataset.size})", highlight=False)
+            with _bars() as progress:
+                new = fetch(dataset.sources, data, progress=progress)
+            for path in new:
+                console.print(f"  {path}", highlight=False, markup=False, soft_wrap=True)
+            if not new:
+                console.print("  is there already")
+    console.print(f"Next: pullback data check {data}", highlight=False, markup=False, soft_wrap=True)
+
+
+@contextmanager
+def _bars() -> Iterator[Progress]:
+    """A bar for each file under way."""
+    from rich.progress import BarColumn, DownloadColumn, TaskID, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import Progress as RichProgress
+
+    columns = (
+        TextColumn("  {task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn(),
+    )  # fmt: skip
+    with RichProgress(*columns, console=console, transient=True) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def progress(name: str, done: int, total: int | None) -> None:
+            if name not in tasks:
+                tasks[name] = bars.add_task(name, total=total)
+            bars.update(tasks[name], completed=done, total=total)
+
+        yield progress
