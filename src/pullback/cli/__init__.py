@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from pullback.cli import reproduce, train
+from pullback.cli import reproduce, train, trees
 from pullback.cli.options import SETTINGS
 from pullback.cli.runs import list_runs
 
@@ -12,6 +12,8 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, **SETTIN
 app.add_typer(train.app, name="train")
 app.add_typer(reproduce.app, name="reproduce")
 app.command("runs")(list_runs)
+app.command("parse", no_args_is_help=True)(trees.parse)
+app.command("trees", no_args_is_help=True)(trees.trees)
 
 
 @app.callback()

@@ -1,21 +1,17 @@
-"""Analyses of sentences in every format that `pullback parse` and `pullback trees` write."""
+"""Analyses of sentences in every format."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
+from pathlib import Path
 from typing import Any, Protocol
 
+from pullback.experiments.runs import write_atomically
+from pullback.experiments.trees.formats import SUFFIXES, Format
 from pullback.experiments.trees.shape import depth
 from pullback.viz import heatmap_svg, heatmap_text, stacked, tree_conllu, tree_latex, tree_svg, tree_text
 
-
-class Format(StrEnum):
-    text = "text"
-    svg = "svg"
-    latex = "latex"
-    conllu = "conllu"
-    heatmap = "heatmap"
+_PREAMBLE = r"% needs \usepackage{tikz-dependency} and \usepackage[T1]{fontenc}"
 
 
 class Analysis(Protocol):
@@ -31,21 +27,17 @@ class Analysis(Protocol):
     def label(self) -> str: ...
 
 
-SUFFIXES = {".txt": Format.text, ".svg": Format.svg, ".tex": Format.latex, ".conllu": Format.conllu}
-_PREAMBLE = r"% needs \usepackage{tikz-dependency} and \usepackage[T1]{fontenc}"
-
-
 def as_text(analyses: Sequence[Analysis], form: Format, *, width: int, source: str) -> str:
     """All analyses as one text, which ends with a line feed.
 
     Args:
         analyses: in the order in which they are written.
-        form: SVG drawings are stacked into one.
+        form: SVG drawings are stacked into one; heat maps are shaded characters.
         width: the columns of the terminal, for drawings with characters.
         source: what made the trees; CoNLL-U names it.
     """
     if form is Format.svg:
-        return as_svg(analyses, form) + "\n"
+        return as_svg(analyses, form)
     if form is Format.latex:
         return "\n\n".join([_PREAMBLE, *(tree_latex(each.tokens, each.heads) for each in analyses)]) + "\n"
     if form is Format.conllu:
@@ -59,7 +51,26 @@ def as_svg(analyses: Sequence[Analysis], form: Format) -> str:
         drawings = [heatmap_svg(each.tokens, each.mu) for each in analyses]
     else:
         drawings = [tree_svg(each.tokens, each.heads) for each in analyses]
-    return drawings[0] if len(drawings) == 1 else stacked(drawings)
+    return (drawings[0] if len(drawings) == 1 else stacked(drawings)) + "\n"
+
+
+def write_file(analyses: Sequence[Analysis], form: Format, path: Path, *, width: int, source: str) -> None:
+    """All analyses into one file; a heat map is a drawing if the file's name ends in .svg, and characters otherwise."""
+    drawn = form is Format.heatmap and path.suffix.lower() == ".svg"
+    write_atomically(path, as_svg(analyses, form) if drawn else as_text(analyses, form, width=width, source=source))
+
+
+def write_folder(analyses: Sequence[Analysis], form: Format, folder: Path, *, width: int, source: str) -> list[Path]:
+    """All analyses into a folder: a file for each drawing, else one file for all."""
+    if SUFFIXES[form] != ".svg":
+        paths = [folder / f"trees{SUFFIXES[form]}"]
+        write_file(analyses, form, paths[0], width=width, source=source)
+        return paths
+    digits, name = len(str(len(analyses))), "heatmap" if form is Format.heatmap else "tree"
+    paths = [folder / f"{name}-{number:0{digits}}.svg" for number in range(1, len(analyses) + 1)]
+    for path, analysis in zip(paths, analyses, strict=True):
+        write_file([analysis], form, path, width=width, source=source)
+    return paths
 
 
 def _block(analysis: Analysis, form: Format, width: int) -> str:
