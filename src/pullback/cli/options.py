@@ -33,6 +33,9 @@ class Precision(StrEnum):
 
 
 RunsOption = Annotated[Path, typer.Option("--runs", help="The folder of run directories.")]
+DataOption = Annotated[
+    Path | None, typer.Option("--data", help="The folder of the data. [default: the variable PULLBACK_DATA]")
+]
 FiguresOption = Annotated[Path, typer.Option("--figures", help="The folder for figures.")]
 DeviceOption = Annotated[Device, typer.Option(help="Where to train; `auto` takes a GPU if there is one.")]
 QuickOption = Annotated[bool, typer.Option("--quick", help="A small version: fewer seeds, fewer steps.")]

@@ -7,10 +7,13 @@ from typing import Annotated
 
 import typer
 
+from pullback.cli import train_text
 from pullback.cli.options import SETTINGS, Device, DeviceOption, Precision, RunsOption, TensorBoardOption
 from pullback.experiments.terminal import console, train, user_errors
 
 app = typer.Typer(help="Train one model of a study.", **SETTINGS)
+app.command("sst")(train_text.command("sst", "Train a sentiment model with a latent dependency tree."))
+app.command("snli")(train_text.command("snli", "Train an inference model with two latent dependency trees."))
 
 
 @app.command("synthetic")
