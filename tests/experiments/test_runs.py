@@ -67,7 +67,7 @@ def test_a_failure_is_kept_and_retried(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Synthetic, "trainer", lambda *args: 1 / 0)
         outcome = train(STUDY, [small()], tmp_path)
-    assert outcome.failed == ["SPIGOT-CE, 4 clusters: division by zero"]
+    assert outcome.failed == ["SPIGOT-CE, 4 clusters: ZeroDivisionError: division by zero"]
     assert statuses(tmp_path) == ["failed"]
     assert train(STUDY, [small()], tmp_path).trained == 1
     assert statuses(tmp_path) == ["done"]

@@ -3,29 +3,33 @@
     <root>/groups/<hash of the members>/
         members.json     the hashes of its runs
         checkpoint.pt    all that is needed to go on, until the group is done
-        lock             held by the process that trains it
+        held.* or free.* the lease of the process that trains it (`leases.py`)
 
-The lock is the operating system's, so that it goes when its process does, however that ends.
+The folder goes when, and only when, all runs of the group are done.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import io
 import json
+import os
+import pickle
+import secrets
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pullback.experiments.runs import Run, content_hash, write_atomically
+from pullback.experiments import leases
+from pullback.experiments.leases import BusyError, Lease, State, Watch
+from pullback.experiments.runs import Run, content_hash
 from pullback.experiments.study import Study
 
+__all__ = ["BusyError", "Group", "is_claimed", "plan", "unfinished"]
 
-class BusyError(Exception):
-    """Another process trains this group now."""
+_REMOVED = ".removed-"
 
 
 @dataclass(frozen=True)
@@ -47,33 +51,56 @@ class Group:
         return all(run.done for run in self.runs)
 
     @contextlib.contextmanager
-    def claim(self) -> Iterator[None]:
-        """Hold the group for this process; raises `BusyError` if another one does."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        with open(self.path / "lock", "w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise BusyError(self.hash) from None
-            write_atomically(self.path / "members.json", json.dumps([run.hash for run in self.runs]))
-            yield
+    def claim(self, watch: Watch | None = None) -> Iterator[Lease]:
+        """Hold the group for this process; raises `BusyError` if another one trains it, or a group that shares a run.
 
-    def save(self, state: dict[str, Any]) -> None:
+        The claim is visible before other groups are looked at, so that of two that overlap at least one gives way. Where
+        the process of an overlapping group is dead, its lease is taken as well: should it wake up, it is refused.
+        """
+        watch = watch or Watch()
+        members = {run.hash for run in self.runs}
+        leases.prepare(self.path, {"members.json": json.dumps([run.hash for run in self.runs])})
+        lease = leases.claim(self.path, watch)
+        try:
+            for path, others in unfinished(self.runs[0].root).items():
+                if path != self.path and not members.isdisjoint(others):
+                    held = leases.current(path)
+                    if held is not None and watch.state(held) is not State.FREE:
+                        leases.claim(path, watch).release()
+            yield lease
+        finally:
+            lease.release()
+
+    def save(self, state: dict[str, Any], lease: Lease) -> None:
         import torch
 
         buffer = io.BytesIO()
         torch.save(state, buffer)
-        write_atomically(self.path / "checkpoint.pt", buffer.getvalue())
+        lease.replace(self.path / "checkpoint.pt", buffer.getvalue())
 
     def load(self) -> dict[str, Any] | None:
+        """The last checkpoint. It is data: what is not tensors and plain values is refused, and never executed."""
         import torch
 
         path = self.path / "checkpoint.pt"
-        return torch.load(path, map_location="cpu", weights_only=True) if path.exists() else None
+        if not path.exists():
+            return None
+        try:
+            state = torch.load(path, map_location="cpu", weights_only=True)
+            return {"trainer": state["trainer"], "seconds": float(state["seconds"])}
+        except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"{path} is damaged, or holds more than tensors and plain values, and was not loaded; "
+                f"delete it to train these runs from the start"
+            ) from error
 
     def remove(self) -> None:
         """Forget the group's own files, once its runs are done."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        if self.done:
+            removed = self.path.with_name(_REMOVED + secrets.token_hex(8))
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(self.path, removed)
+            shutil.rmtree(removed, ignore_errors=True)
 
 
 def plan(study: Study, configs: Sequence[Any], root: Path) -> list[Group]:
@@ -98,18 +125,14 @@ def unfinished(root: Path) -> dict[Path, set[str]]:
     """The group directories under `root` and the hashes of their members."""
     found = {}
     for path in sorted((root / "groups").glob("*/members.json")):
-        with contextlib.suppress(OSError, ValueError):
-            found[path.parent] = set(json.loads(path.read_text()))
+        if path.parent.name.startswith(_REMOVED):
+            shutil.rmtree(path.parent, ignore_errors=True)  # its process was killed before it could
+        elif not path.parent.name.startswith("."):
+            with contextlib.suppress(OSError, ValueError, TypeError):
+                found[path.parent] = set(json.loads(path.read_text()))
     return found
 
 
 def is_claimed(path: Path) -> bool:
-    """Whether a process holds the group in this directory."""
-    try:
-        with open(path / "lock") as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
+    """Whether a process seems to train the group in this directory."""
+    return leases.seems_held(path)

@@ -1,56 +1,26 @@
-"""Training what is not done yet: group by group, with checkpoints, and a clean stop on Ctrl-C."""
+"""Training what is not done yet: group by group, in one process or many, with a clean stop on Ctrl-C."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
-import io
-import platform
 import signal
-import subprocess
 import threading
 import time
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pullback.experiments.events import EventFiles
 from pullback.experiments.groups import BusyError, Group, plan
-from pullback.experiments.runs import write_atomically
-from pullback.experiments.study import Study, Trainer
+from pullback.experiments.leases import Terms
+from pullback.experiments.outcome import Outcome, Report
+from pullback.experiments.study import Study
+from pullback.experiments.training import Ending, Task
+from pullback.experiments.workers import Began, Died, Event, Reached, ThisProcess, Workers
 
-
-class Report:
-    """What the runner tells while it works. This one keeps quiet; the command line's draws a progress display."""
-
-    def plan(self, groups: Sequence[tuple[str, int]]) -> None:
-        """Called once with the label and the number of runs of each group that will be trained."""
-
-    def begin(self, label: str, steps: int) -> None:
-        """A group begins."""
-
-    def at(self, step: int, latest: Sequence[dict[str, Any]]) -> None:
-        """A group has reached a step; `latest` is the last evaluation of each run."""
-
-    def end(self, message: str) -> None:
-        """A group ends: done, failed, interrupted or busy."""
-
-
-@dataclass
-class Outcome:
-    """What became of the runs that were asked for."""
-
-    total: int
-    skipped: int = 0
-    trained: int = 0
-    failed: list[str] = field(default_factory=list)
-    busy: int = 0
-    interrupted: bool = False
-
-    @property
-    def complete(self) -> bool:
-        return not (self.failed or self.busy or self.interrupted)
+_DEATHS = 3
+_RETRY_SECONDS = 1.0
+_GRACE_SECONDS = 15.0
 
 
 def train(
@@ -62,6 +32,9 @@ def train(
     report: Report | None = None,
     checkpoint_seconds: float = 20.0,
     tensorboard: bool = False,
+    workers: Workers | None = None,
+    wait: bool = False,
+    terms: Terms | None = None,
 ) -> Outcome:
     """Train every config that has no result yet.
 
@@ -73,133 +46,131 @@ def train(
         report: is told about progress.
         checkpoint_seconds: how much work a crash may cost.
         tensorboard: also write event files into the run directories.
+        workers: where to train; this process by default.
+        wait: stay until runs that other processes train are done too, and take over those whose process dies.
+        terms: of the leases.
     """
-    report = report or Report()
     configs = list(dict.fromkeys(configs))
-    groups = plan(study, configs, root)
-    todo = sum(not run.done for group in groups for run in group.runs)
-    outcome = Outcome(total=len(configs), skipped=len(configs) - todo)
-    labels = [study.label([run.config for run in group.runs]) for group in groups]
-    report.plan([(label, len(group.runs)) for label, group in zip(labels, groups, strict=True)])
+    problems = {config: study.run(config, root).problem() for config in configs}
+    groups = plan(study, [config for config in configs if problems[config] is None], root)
+    todo = {run for group in groups for run in group.runs if not run.done}
+    failed = [problem for problem in problems.values() if problem is not None]
+    outcome = Outcome(total=len(configs), skipped=len(configs) - len(todo) - len(failed), failed=failed)
+
+    def task(group: Group) -> Task:
+        configs = tuple(run.config for run in group.runs)
+        return Task(study, configs, root, device, checkpoint_seconds, tensorboard, terms or Terms())
+
     with _interruptible() as stopped:
-        for label, group in zip(labels, groups, strict=True):
-            if stopped():
-                outcome.interrupted = True
-                break
-            try:
-                with group.claim():
-                    if group.done:  # by another process, since the plan was made
-                        continue
-                    before = sum(run.done for run in group.runs)
-                    _train_group(study, group, label, device, report, stopped, checkpoint_seconds, tensorboard)
-            except BusyError:
-                outcome.busy += len(group.runs)
-                report.end("another process trains it")
-                continue
-            except Exception as error:
-                _fail(group, error)
-                outcome.failed.append(f"{label}: {error}")
-                report.end(f"failed: {error}")
-                continue
-            if group.done:
-                outcome.trained += len(group.runs) - before
-            else:
-                outcome.interrupted = True
-                break
+        _Schedule(study, groups, task, workers or ThisProcess(), report or Report(), outcome, wait).work(stopped)
     return outcome
 
 
-def _train_group(
-    study: Study,
-    group: Group,
-    label: str,
-    device: str,
-    report: Report,
-    stopped: Callable[[], bool],
-    checkpoint_seconds: float,
-    tensorboard: bool,
-) -> None:
-    for run in group.runs:
-        run.start()
-    trainer = study.trainer([run.config for run in group.runs], device)
-    seconds = 0.0
-    if (checkpoint := group.load()) is not None:
-        trainer.restore(checkpoint["trainer"])
-        seconds = checkpoint["seconds"]
-    report.begin(label, trainer.steps)
-    events = EventFiles([run.path for run in group.runs], after=trainer.step) if tensorboard else None
-    began = saved = time.perf_counter()
+class _Schedule:
+    """Which group trains when: each once, again when its worker dies, later when another process has it."""
 
-    def save() -> None:
-        group.save({"trainer": trainer.state(), "seconds": seconds + time.perf_counter() - began})
-        _write_metrics(group, trainer, events)
+    def __init__(
+        self,
+        study: Study,
+        groups: Sequence[Group],
+        task: Callable[[Group], Task],
+        workers: Workers,
+        report: Report,
+        outcome: Outcome,
+        wait: bool,
+    ) -> None:
+        self._study, self._task, self._workers, self._report = study, task, workers, report
+        self._outcome, self._wait = outcome, wait
+        self._groups: list[Group] = []
+        self._queue: deque[int] = deque()
+        self._running: set[int] = set()
+        self._later: dict[int, float] = {}
+        self._told: set[int] = set()
+        self._deaths: Counter[int] = Counter()
+        self._add(groups)
 
-    while trainer.step < trainer.steps and not stopped():
-        trainer.advance(min(trainer.steps, trainer.step + 100), stopped)
-        report.at(trainer.step, trainer.latest())
-        if time.perf_counter() - saved > checkpoint_seconds:
-            save()
-            saved = time.perf_counter()
-    if trainer.step < trainer.steps:
-        save()
-        report.end(f"stopped at step {trainer.step}")
-    else:
-        _write_metrics(group, trainer, events)
-        _publish(group, trainer, device, seconds + time.perf_counter() - began)
-        group.remove()
-        report.end("done")
-    if events is not None:
-        events.close()
+    def work(self, stopped: Callable[[], bool]) -> None:
+        if not self._groups:
+            return
+        self._workers.open(self._tell, stopped, len(self._groups))
+        try:
+            while (self._queue or self._running or self._later) and not stopped():
+                while self._queue and self._workers.free and not stopped():
+                    group = self._queue.popleft()
+                    self._running.add(group)
+                    self._workers.start(group, self._task(self._groups[group]))
+                if self._running or self._later:
+                    self._workers.wait(0.2)
+                self._again()
+            self._outcome.interrupted |= bool(self._queue or self._running or self._later)
+            if self._running:
+                self._workers.stop()
+                deadline = time.monotonic() + _GRACE_SECONDS
+                while self._running and time.monotonic() < deadline:
+                    self._workers.wait(0.2)
+        finally:
+            self._workers.close()
 
+    def _add(self, groups: Sequence[Group]) -> None:
+        self._queue.extend(range(len(self._groups), len(self._groups) + len(groups)))
+        self._groups.extend(groups)
+        labels = [self._study.label([run.config for run in group.runs]) for group in self._groups]
+        self._report.plan([(label, len(group.runs)) for label, group in zip(labels, self._groups, strict=True)])
 
-def _write_metrics(group: Group, trainer: Trainer, events: EventFiles | None) -> None:
-    history = trainer.history()
-    for run, rows in zip(group.runs, history, strict=True):
-        run.write_metrics(rows)
-    if events is not None:
-        events.write(history)
+    def _tell(self, group: int, event: Event) -> None:
+        if isinstance(event, Began):
+            self._report.begin(group, event.step, event.steps)
+        elif isinstance(event, Reached):
+            self._report.at(group, event.step, event.latest)
+        else:
+            self._running.discard(group)
+            self._bury(group, event) if isinstance(event, Died) else self._finish(group, event)
 
+    def _finish(self, group: int, ending: Ending) -> None:
+        self._outcome.trained += ending.trained
+        if ending.status == "waiting" or (ending.status == "busy" and self._wait):
+            if group not in self._told:
+                self._told.add(group)
+                self._report.say(group, f"{ending.message}; waiting")
+            self._later[group] = time.monotonic() + _RETRY_SECONDS
+            return
+        if ending.status == "busy":
+            self._outcome.busy += len(self._groups[group].runs)
+        elif ending.status == "failed":
+            self._outcome.failed.append(f"{self._label(group)}: {ending.message}")
+        elif ending.status == "stopped":
+            self._outcome.interrupted = True
+        self._report.end(group, ending.status, ending.message)
 
-def _publish(group: Group, trainer: Trainer, device: str, seconds: float) -> None:
-    import torch
+    def _bury(self, group: int, event: Died) -> None:
+        self._deaths[group] += 1
+        if self._deaths[group] < _DEATHS:
+            self._report.say(group, f"its worker died ({event.reason}); it goes on from its last checkpoint")
+            self._queue.append(group)
+            return
+        message = f"its worker died {_DEATHS} times ({event.reason}); is there enough memory?"
+        with contextlib.suppress(BusyError, OSError), self._groups[group].claim() as lease:
+            for run in self._groups[group].runs:
+                if not run.done:
+                    run.start()
+                    run.fail(message, lease)
+        self._finish(group, Ending("failed", message))
 
-    about = {"seconds_of_group": round(seconds, 3), "runs_in_group": len(group.runs), **_provenance(device)}
-    for run, result, parameters in zip(group.runs, trainer.results(), trainer.parameters(), strict=True):
-        if not run.done:
-            buffer = io.BytesIO()
-            torch.save({name: value.cpu() for name, value in parameters.items()}, buffer)
-            write_atomically(run.path / "checkpoint.pt", buffer.getvalue())
-            run.publish({**result, **about})
+    def _again(self) -> None:
+        """Try again what another process had; without the runs that it has finished."""
+        for group in [group for group, when in self._later.items() if when < time.monotonic()]:
+            del self._later[group]
+            members = self._groups[group].runs
+            open_runs = [run for run in members if not run.done]
+            if len(open_runs) == len(members):
+                self._queue.append(group)
+            else:
+                self._report.end(group, "done", f"{len(members) - len(open_runs)} done by another process")
+                root = members[0].root
+                self._add(plan(self._study, [run.config for run in open_runs], root) if open_runs else [])
 
-
-def _fail(group: Group, error: Exception) -> None:
-    for run in group.runs:
-        if not run.done:
-            run.fail(f"{type(error).__name__}: {error}")
-
-
-@functools.cache
-def _provenance(device: str) -> dict[str, Any]:
-    """Where numbers come from: enough to make them again."""
-    import torch
-
-    import pullback
-
-    return {
-        "device": torch.cuda.get_device_name() if device.startswith("cuda") else platform.machine(),
-        "threads": torch.get_num_threads(),
-        "torch": torch.__version__,
-        "pullback": pullback.__version__,
-        "commit": _commit(),
-    }
-
-
-def _commit() -> str | None:
-    try:
-        command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=40"]
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
-        return None
+    def _label(self, group: int) -> str:
+        return self._study.label([run.config for run in self._groups[group].runs])
 
 
 @contextlib.contextmanager

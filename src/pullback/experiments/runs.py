@@ -7,20 +7,23 @@
         checkpoint.pt    the final parameters (tensors only: `torch.load(..., weights_only=True)`)
         error.json       why it failed, until it is tried again
 
-Every file appears complete or not at all (`write_atomically`), so that a reader never sees half of one.
+Every file appears complete or not at all, so that a reader never sees half of one, and `result.json` appears once: it is
+created where there is none, and never replaced.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
 import math
 import os
+import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 
 def content_hash(content: Any) -> str:
@@ -30,19 +33,55 @@ def content_hash(content: Any) -> str:
 
 
 def write_atomically(path: Path, content: bytes | str) -> None:
-    """Write a file so that it is there complete or not at all, also after a power cut."""
+    """Write a file so that it is there complete or not at all, also after a power cut or on a full disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with open(temporary, "wb") as file:
-        file.write(content.encode() if isinstance(content, str) else content)
-        file.flush()
-        os.fsync(file.fileno())
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    write_file(temporary, content)
     os.replace(temporary, path)
-    folder = os.open(path.parent, os.O_RDONLY)
+    sync_folder(path.parent)
+
+
+def write_file(path: Path, content: bytes | str) -> None:
+    """Write a new file to the disk; leaves none behind if that fails."""
+    with open(path, "xb") as file:
+        try:
+            file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(file.fileno())
+        except OSError:
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+            raise
+
+
+def sync_folder(path: Path) -> None:
+    """Make new names in a folder survive a power cut."""
+    folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+class Files(Protocol):
+    """How files of a run are published: `Plain`, or under a lease that may be lost."""
+
+    def replace(self, path: Path, content: bytes | str) -> None: ...
+
+    def create(self, path: Path, content: bytes | str) -> None:
+        """Raises `FileExistsError` where there is such a file."""
+
+
+class Plain:
+    """Files that no other process writes."""
+
+    def replace(self, path: Path, content: bytes | str) -> None:
+        write_atomically(path, content)
+
+    def create(self, path: Path, content: bytes | str) -> None:
+        if path.exists():
+            raise FileExistsError(path)
+        write_atomically(path, content)
 
 
 @dataclass(frozen=True)
@@ -94,18 +133,37 @@ class Run:
 
     def start(self) -> None:
         """Create the directory with its config, and forget an earlier failure."""
-        write_atomically(self.path / "config.json", _as_json(self.identity, indent=1))
+        if not (self.path / "config.json").exists():
+            write_atomically(self.path / "config.json", _as_json(self.identity, indent=1))
         (self.path / "error.json").unlink(missing_ok=True)
 
-    def write_metrics(self, rows: Iterable[dict[str, Any]]) -> None:
-        write_atomically(self.path / "metrics.jsonl", "".join(_as_json(row) + "\n" for row in rows))
+    def write_metrics(self, rows: Iterable[dict[str, Any]], files: Files | None = None) -> None:
+        (files or Plain()).replace(self.path / "metrics.jsonl", "".join(_as_json(row) + "\n" for row in rows))
 
-    def publish(self, result: dict[str, Any]) -> None:
-        """Write the final numbers: from here on the run is done, and never trained again."""
-        write_atomically(self.path / "result.json", _as_json(result, indent=1))
+    def publish(self, result: dict[str, Any], files: Files | None = None) -> None:
+        """Write the final numbers, once: from here on the run is done, and never trained again."""
+        (files or Plain()).create(self.path / "result.json", _as_json(result, indent=1))
 
-    def fail(self, message: str) -> None:
-        write_atomically(self.path / "error.json", _as_json({"error": message}))
+    def fail(self, message: str, files: Files | None = None, traceback: str = "") -> None:
+        content = {"error": message, "traceback": traceback} if traceback else {"error": message}
+        (files or Plain()).replace(self.path / "error.json", _as_json(content))
+
+    def problem(self) -> str | None:
+        """Why this directory cannot be used, in words; None if it can, or is not there yet."""
+        remedy = "make it readable, or delete it to train this run from the start"
+        try:
+            if not self.path.exists():
+                return None
+            if not self.path.is_dir() or not os.access(self.path, os.R_OK | os.W_OK | os.X_OK):
+                return f"{self.path} is not a folder that can be read and written; {remedy}"
+            config, result = self.path / "config.json", self.path / "result.json"
+            if config.exists() and json.loads(config.read_text()) != json.loads(_as_json(self.identity)):
+                return f"{config} is not the config of this run; {remedy}"
+            if result.exists() and not isinstance(json.loads(result.read_text()), dict):
+                return f"{result} holds no result; {remedy}"
+        except (OSError, ValueError) as error:
+            return f"{self.path} cannot be read ({error}); {remedy}"
+        return None
 
 
 def find(root: Path) -> Iterator[dict[str, Any]]:
