@@ -6,12 +6,14 @@ import typer
 
 from pullback.cli import reproduce, train, trees
 from pullback.cli.options import SETTINGS
+from pullback.cli.report import write_report
 from pullback.cli.runs import list_runs
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, **SETTINGS)
 app.add_typer(train.app, name="train")
 app.add_typer(reproduce.app, name="reproduce")
 app.command("runs")(list_runs)
+app.command("report")(write_report)
 app.command("parse", no_args_is_help=True)(trees.parse)
 app.command("trees", no_args_is_help=True)(trees.trees)
 

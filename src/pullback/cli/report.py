@@ -1,0 +1,45 @@
+"""`pullback report`: the whole study as one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pullback.cli.options import RunsOption
+from pullback.experiments.terminal import console, user_errors
+
+
+def write_report(
+    runs: RunsOption = Path("runs"),
+    out: Annotated[Path, typer.Option("--out", help="The file to write.")] = Path("report.html"),
+    benchmarks: Annotated[
+        list[Path] | None,
+        typer.Option(help="A file of `python -m benchmarks --json`; repeat it for several. "
+                     "[default: docs/*.json and benchmarks*.json in the folder of runs]"),
+    ] = None,
+    serve: Annotated[bool, typer.Option("--serve", help="Serve the page on this machine alone; it refreshes as runs "
+                                        "progress.")] = False,
+    port: Annotated[int, typer.Option(help="With --serve; 0 takes a free one.", min=0, max=65535)] = 8321,
+) -> None:  # fmt: skip
+    """Write the tables, figures, claims, trees and an explorer of the estimators into one HTML file.
+
+    It is made from run directories alone, opens from disk, and trains nothing. For example:
+
+    - `pullback report --runs runs --out report.html`
+    - `pullback report --serve` during a sweep, and leave the page open
+    """
+    from pullback.experiments.report.write import find_benchmarks, write
+
+    with user_errors():
+        files = find_benchmarks(runs, benchmarks)
+        if serve:
+            from pullback.experiments.report.serve import serve as serve_report
+
+            serve_report(runs, files, port=port, say=lambda text: console.print(text, highlight=False, soft_wrap=True))
+            return
+        if not runs.is_dir():
+            console.print(f"{runs}/ is not there: the page will say what is missing", highlight=False, soft_wrap=True)
+        size = write(out, runs, files)
+    console.print(f"wrote {out} ({size / 1e6:.2f} MB)", highlight=False, soft_wrap=True)

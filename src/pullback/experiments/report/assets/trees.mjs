@@ -1,0 +1,111 @@
+// Trees of one sentence for every estimator, and what the trees of each look like.
+
+import { depth, layout } from "./arcs.mjs";
+import { choices, command, h, replace, svg } from "./dom.mjs";
+import { fixed, percent } from "./format.mjs";
+import { sortableTable } from "./sorting.mjs";
+
+const COLUMNS = [
+  ["depth", "depth", fixed], ["flat", "flat trees", percent], ["roots", "roots a sentence", fixed], ["length", "length of an arc", fixed],
+  ["right", "head to the right", percent], ["previous", "head is the word before", percent], ["next", "head is the word after", percent],
+  ["sentences", "sentences", String],
+];
+
+// `state`: {study, sentence} and the order of the table of statistics.
+export function treesView(studies, state) {
+  if (!studies.length) {
+    return [h("p", {}, "No run here has kept trees. Runs on SST and SNLI keep those of a sample of test sentences:"),
+      h("p", {}, command("pullback reproduce table2 --task sst"))];
+  }
+  const body = h("div");
+  const draw = () => {
+    const study = studies.find((one) => one.study === state.study) ?? studies[0];
+    const options = studies.map((one) => ({ name: one.study, title: one.study.toUpperCase() }));
+    const choose = (name) => {
+      Object.assign(state, { study: name, sentence: null });
+      draw();
+    };
+    replace(body, studies.length > 1 && choices("Data", options, study.study, choose), studyView(study, state, draw));
+  };
+  draw();
+  return body;
+}
+
+function studyView(study, state, redraw) {
+  const wanted = study.sentences.findIndex((tokens) => tokens.join(" ") === state.sentence);
+  const chosen = Math.max(0, wanted);
+  const tokens = study.sentences[chosen];
+  const go = (to) => {
+    state.sentence = study.sentences[(to + study.sentences.length) % study.sentences.length].join(" ");
+    redraw();
+  };
+  const option = (words, i) => h("option", { value: i, selected: i === chosen }, `${i < study.examples ? "paper: " : ""}${words.join(" ")}`);
+  const picker = h("div", { class: "picker" },
+    h("label", { for: "sentence" }, "Sentence"),
+    h("select", { id: "sentence", "data-key": "sentence", change: (event) => go(Number(event.target.value)) }, study.sentences.map(option)),
+    h("button", { type: "button", "data-key": "before", "aria-label": "Previous sentence", click: () => go(chosen - 1) }, "←"),
+    h("button", { type: "button", "data-key": "after", "aria-label": "Next sentence", click: () => go(chosen + 1) }, "→"));
+  const cards = tokens ? study.estimators.map((estimator) => card(estimator, estimator.trees[chosen], tokens)) : [];
+  return [picker, h("div", { class: "cards" }, cards),
+    study.left_out > 0 && h("p", { class: "quiet" }, `${study.left_out} more sentences of the runs' samples are left out to keep this page small.`),
+    statisticsTable(study, state)];
+}
+
+function card(estimator, tree, tokens) {
+  const facts = tree && [`depth ${depth(tree.heads)}`, tree.label !== null && `predicts ${tree.label}`].filter(Boolean).join(", ");
+  return h("article", { class: "card" },
+    h("h4", {}, estimator.label, h("span", { class: "quiet" }, tree ? ` ${facts}` : " this sentence is not in its sample")),
+    tree && h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Tree of ${estimator.label}` },
+      tree.mu ? heatMap(tokens, tree.mu) : treeDrawing(tokens, tree.heads)),
+    h("p", { class: "quiet" }, `seed ${estimator.seed ?? "?"}, run `, h("code", {}, estimator.run.slice(0, 8)),
+      estimator.validation >= 0 && `, validation accuracy ${fixed(estimator.validation, 1)}`,
+      estimator.unreadable > 0 && `; ${estimator.unreadable} lines of its trees cannot be read`));
+}
+
+function treeDrawing(tokens, heads) {
+  const { words, arcs, roots, width, height } = layout(tokens, heads);
+  const base = height + 4;
+  const arrow = (x, y) => svg("path", { class: "head", d: `M${x} ${y}l-3 -6h6z` });
+  const arc = ({ head, word, from, to, height: rise }) => {
+    const bend = Math.min(9, Math.abs(to - from) / 2, rise) * Math.sign(to - from);
+    const drop = Math.abs(bend);
+    const path = `M${from} ${base - 2}V${base - rise + drop}q0 ${-drop} ${bend} ${-drop}H${to - bend}q${bend} 0 ${bend} ${drop}V${base - 5}`;
+    return svg("g", { class: "arc" }, svg("title", {}, `${tokens[head - 1]} → ${tokens[word - 1]}`), svg("path", { d: path }), arrow(to, base - 1));
+  };
+  const root = ({ word, x }) => svg("g", { class: "arc root" }, svg("title", {}, `root → ${tokens[word - 1]}`),
+    svg("path", { d: `M${x} 4V${base - 5}` }), arrow(x, base - 1));
+  const said = heads.map((head, i) => `${tokens[i]} under ${head ? tokens[head - 1] : "the root"}`).join(", ");
+  return svg("svg", { class: "tree", role: "img", "aria-label": said, width, height: base + 22, viewBox: `0 0 ${width} ${base + 22}` },
+    roots.map(root), arcs.map(arc), words.map(({ text, x }) => svg("text", { x, y: base + 14, "text-anchor": "middle" }, text)));
+}
+
+// Heads down, words across; the darker, the more weight.
+function heatMap(tokens, mu) {
+  const size = tokens.length > 25 ? 13 : 18;
+  const left = 12 + 7 * Math.max(4, ...tokens.map((token) => Math.min(token.length, 14)));
+  const cut = (token) => (token.length > 14 ? `${token.slice(0, 13)}…` : token);
+  const side = size * tokens.length;
+  const rows = ["root", ...tokens];
+  const cells = mu.map(([head, word, weight]) => svg("rect", { x: left + size * (word - 1), y: size * head, width: size - 1, height: size - 1,
+    "fill-opacity": Math.min(1, weight) }, svg("title", {}, `${rows[head]} → ${tokens[word - 1]}: ${fixed(weight)}`)));
+  const names = rows.map((token, i) => svg("text", { x: left - 6, y: size * i + size * 0.72, "text-anchor": "end" }, cut(token)));
+  const columns = tokens.map((token, i) => svg("text", { transform: `translate(${left + size * i + size * 0.7} ${side + size + 8}) rotate(-60)`,
+    "text-anchor": "end" }, cut(token)));
+  const height = side + size + left * 0.9;
+  return svg("svg", { class: "heat", role: "img", width: left + side + 8, height, viewBox: `0 0 ${left + side + 8} ${height}`,
+    "aria-label": `Arc weights: ${strongest(rows, tokens, mu)}` },
+    svg("rect", { class: "back", x: left, y: 0, width: side, height: side + size }), cells, names, columns);
+}
+
+function strongest(rows, tokens, mu) {
+  return [...mu].sort((a, b) => b[2] - a[2]).slice(0, 5).map(([head, word, weight]) => `${rows[head]} → ${tokens[word - 1]} ${fixed(weight)}`).join(", ");
+}
+
+function statisticsTable(study, state) {
+  const cell = (value, show) => [value === null || value === undefined ? "" : show(value), value ?? null];
+  const rows = study.estimators.map(({ label, statistics }) => [[label, label], ...COLUMNS.map(([name, , show]) => cell(statistics[name], show))]);
+  const title = `Depth and attachment, ${study.study.toUpperCase()}: means over the sample of test sentences`;
+  return [sortableTable(title, ["Estimator", ...COLUMNS.map(([, label]) => label)], rows, `statistics:${study.study}`, state),
+    h("p", { class: "quiet" }, "Depth: arcs on the longest path from the artificial root, so that a flat tree has depth 2. ",
+      "A relaxation's trees are its best ones.")];
+}

@@ -1,0 +1,124 @@
+"""The synthetic study's two figures as data: learning curves, and the impact of multiple updates."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pullback.experiments.report.numbers import UNREADABLE, command, finite, progress, thinned
+from pullback.experiments.report.synthetic import MEASURES, with_runs
+from pullback.experiments.runs import Run
+from pullback.experiments.status import Listed
+from pullback.experiments.synthetic.figures import CURVES
+from pullback.experiments.synthetic.methods import METHODS, ROWS
+from pullback.experiments.synthetic.plans import (
+    FULL,
+    QUICK,
+    SETTINGS,
+    STEPPED,
+    Cell,
+    Scope,
+    choose,
+    steps_cell,
+    table_cell,
+)
+from pullback.experiments.synthetic.study import Synthetic
+
+_SCOPES: tuple[tuple[str, Scope, tuple[str, ...]], ...] = (("", FULL, ()), (", quick runs", QUICK, ("--quick",)))
+
+
+def curves(root: Path, listed: Mapping[str, Listed]) -> list[dict[str, Any]]:
+    """Validation accuracy and V-measure against steps, at the paper's best settings; unfinished runs too."""
+    found = []
+    for suffix, scope, words in _SCOPES:
+        for clusters in reversed(SETTINGS):
+            only = [word for name in CURVES for word in ("--only", name)]
+            making = ("curves", *words) if clusters == 10 else ("table1", *words, *only)
+            figure: dict[str, Any] = {
+                "name": f"curves-{clusters}{'-quick' if words else ''}", "title": f"{clusters} clusters{suffix}",
+                "x": "Steps", "command": command("reproduce", *making, root=root),
+                "panels": [{"name": name, "label": f"Validation: {label} (%)"} for name, label in MEASURES.items()],
+                "series": [],
+            }  # fmt: skip
+            for name in ROWS:
+                cell = table_cell(name, clusters, grid=False, scope=scope)
+                figure["series"].append(_learning(cell, root, listed))
+            found.append(figure)
+    return [figure for figure in found if not figure["title"].endswith("quick runs") or _drawn(figure)]
+
+
+def steps(root: Path, listed: Mapping[str, Listed]) -> list[dict[str, Any]]:
+    """Test accuracy and V-measure against the number of inner steps, the best step size at each point."""
+    found = []
+    for suffix, scope, words in _SCOPES:
+        figure: dict[str, Any] = {
+            "name": f"steps{'-quick' if words else ''}", "title": f"10 clusters{suffix}", "x": "Inner steps",
+            "command": command("reproduce", "steps", *words, root=root),
+            "panels": [{"name": name, "label": f"Test: {label} (%)"} for name, label in MEASURES.items()],
+            "series": [_stepped(name, scope, root, listed) for name in STEPPED],
+        }  # fmt: skip
+        found.append(figure)
+    return [figure for figure in found if not figure["title"].endswith("quick runs") or _drawn(figure)]
+
+
+def _drawn(figure: dict[str, Any]) -> bool:
+    return any(series["x"] for series in figure["series"])
+
+
+def _learning(cell: Cell, root: Path, listed: Mapping[str, Listed]) -> dict[str, Any]:
+    series = _series(cell.estimator, cell.configs, root, listed)
+    series["shown"] = cell.estimator in CURVES
+    try:
+        chosen = choose(cell, root)
+        runs = chosen.runs if chosen else ()
+        if not runs and len(cell.candidates) == 1:
+            runs = tuple(Synthetic().run(config, root) for config in cell.candidates[0])
+        series |= _over_seeds(runs)
+    except UNREADABLE as error:
+        series["problem"] = f"a run cannot be read: {error!r}"
+    return series
+
+
+def _over_seeds(runs: Sequence[Run]) -> dict[str, Any]:
+    """Median, lowest and highest over the seeds that have got as far as each evaluation."""
+    histories = [{row["step"]: row for row in run.metrics} for run in runs]
+    reached = sorted({step for history in histories for step in history})
+    x = thinned(reached)
+    lines: dict[str, Any] = {}
+    for measure in MEASURES:
+        points = [[history[step].get(measure) for history in histories if step in history] for step in x]
+        lines[measure] = _band(points)
+    return {"x": x, "lines": lines, "seeds": sum(bool(h) for h in histories), "thinned": len(reached) - len(x)}
+
+
+def _stepped(name: str, scope: Scope, root: Path, listed: Mapping[str, Listed]) -> dict[str, Any]:
+    cells = {k: steps_cell(name, k, scope=scope) for k in scope.inner_steps}
+    series = _series(name, [config for cell in cells.values() for config in cell.configs], root, listed)
+    series["shown"] = True
+    try:
+        found = {k: chosen for k, cell in cells.items() if (chosen := choose(cell, root)) is not None}
+        series["x"] = list(found)
+        series["sizes"] = [chosen.config.step_size for chosen in found.values()]
+        for measure in MEASURES:
+            band = _band([chosen.values(f"test_{measure}") for chosen in found.values()])
+            band["runs"] = [with_runs(chosen, f"test_{measure}") for chosen in found.values()]
+            series["lines"][measure] = band
+    except UNREADABLE as error:
+        series["problem"] = f"a run cannot be read: {error!r}"
+    return series
+
+
+def _series(name: str, configs: Sequence[Any], root: Path, listed: Mapping[str, Listed]) -> dict[str, Any]:
+    runs = progress([Synthetic().run(config, root).hash for config in configs], listed)
+    return {"name": name, "label": METHODS[name].row, "runs": runs, "x": [], "lines": {}}
+
+
+def _band(points: Sequence[Sequence[Any]]) -> dict[str, Any]:
+    numbers = [[value for point in values if (value := finite(point, 2)) is not None] for values in points]
+    return {
+        "y": [finite(statistics.median(values), 2) if values else None for values in numbers],
+        "low": [min(values, default=None) for values in numbers],
+        "high": [max(values, default=None) for values in numbers],
+    }
