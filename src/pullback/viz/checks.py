@@ -29,11 +29,11 @@ def checked_heads(tokens: Sequence[str], heads: Sequence[int] | Any) -> list[int
 
 def checked_marginals(tokens: Sequence[str], marginals: Sequence[Sequence[float]] | Any) -> list[list[float]]:
     """Packed marginals `[n, n]` as lists, head x modifier with the root on the diagonal, all from 0 to 1."""
-    rows = marginals.tolist() if hasattr(marginals, "tolist") else [list(row) for row in marginals]
+    rows = [row.tolist() if hasattr(row, "tolist") else row for row in marginals]
     n = len(tokens)
-    if len(rows) != n or any(not isinstance(row, list) or len(row) != n for row in rows):
-        shape = list(getattr(marginals, "shape", [len(rows), *({len(row) for row in rows if isinstance(row, list)})]))
-        raise ValueError(f"marginals have shape {shape} for {n} tokens; they need [{n}, {n}], head x modifier")
+    sizes = {len(row) if isinstance(row, Sequence) else 0 for row in rows}
+    if len(rows) != n or sizes - {n}:
+        raise ValueError(f"marginals have {len(rows)} rows of {sorted(sizes)} for {n} tokens; they need shape [{n}, {n}]")
     for h, row in enumerate(rows):
         for m, value in enumerate(row):
             if not -1e-3 <= value <= 1.001:
