@@ -30,9 +30,7 @@ class DecomposableAttention(TextModel):
         super().__init__()
         self.encoder = _two_layers(inputs)
         self.compare = _two_layers(2 * inputs)
-        self.aggregate = nn.Sequential(
-            nn.Linear(2 * UNITS, UNITS), nn.ReLU(), nn.Dropout(DROPOUT), nn.Linear(UNITS, 3)
-        )
+        self.aggregate = nn.Sequential(nn.Linear(2 * UNITS, UNITS), nn.ReLU(), nn.Dropout(DROPOUT), nn.Linear(UNITS, 3))
         self.parser = ArcScorer(UNITS, UNITS) if trees else None
 
     def encode(self, vectors: Tensor, lengths: Tensor) -> Encoded:

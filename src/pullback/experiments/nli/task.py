@@ -27,14 +27,15 @@ def _load(data: Path, vectors: str) -> Corpus:
 
 
 def _training_data(data: Path) -> str:
-    from pullback.experiments.corpora.layout import snli_files
+    from pullback.experiments.corpora.layout import snli_file
 
-    return snli_files(data)["train"].name.removesuffix(".gz").removesuffix(".jsonl")
+    return snli_file(data, "train").name.removesuffix(".gz").removesuffix(".jsonl")
 
 
 SNLI = Task(
     name="snli",
     title="SNLI",
+    sides=2,
     labels=("entailment", "neutral", "contradiction"),
     model=_model,
     load=_load,

@@ -30,6 +30,7 @@ def _training_data(data: Path) -> str:
 SST = Task(
     name="sst",
     title="SST",
+    sides=1,
     labels=("negative", "positive"),
     model=_model,
     load=_load,
@@ -40,4 +41,5 @@ SST = Task(
     projective=True,
     learning_rates=(1e-5, 2e-5, 5e-5, 1e-4, 5e-4, 1e-3, 2e-3),
     step_sizes=(0.1, 1.0, 10.0),
+    example=("A", "taut", ",", "intelligent", "psychological", "drama", "."),
 )

@@ -20,6 +20,7 @@ class Task:
     Args:
         name: on the command line and in configs.
         title: in tables; the paper's column.
+        sides: sentences in an example, each with a tree.
         labels: the classes, in the order of the logits.
         model: from the size of the word vectors and whether there are trees to a model with fresh parameters.
         load: from the data's folder and the vectors' name to the corpus.
@@ -30,10 +31,12 @@ class Task:
         projective: whether trees are, by default.
         learning_rates: the paper's grid.
         step_sizes: the paper's grid.
+        example: a sentence whose tree is kept in a run's result, for the claim about it.
     """
 
     name: str
     title: str
+    sides: int
     labels: tuple[str, ...]
     model: Callable[[int, bool], TextModel]
     load: Callable[[Path, str], Corpus]
@@ -44,3 +47,4 @@ class Task:
     projective: bool
     learning_rates: tuple[float, ...]
     step_sizes: tuple[float, ...]
+    example: tuple[str, ...] = ()

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from pullback.experiments.corpora.batches import Batch, Batches, batches
-from pullback.experiments.corpora.corpus import Corpus, Split
+from pullback.experiments.corpora.corpus import UNKNOWN, Corpus, Split
+from pullback.experiments.corpora.vectors import spellings
 from pullback.experiments.study import Trainer
 from pullback.experiments.text.config import Config
 from pullback.experiments.text.evaluation import evaluate
@@ -40,7 +41,7 @@ class TextTrainer(Trainer):
         self.config = config
         self._device = torch.device(device)
         self._dtype = getattr(torch, config.dtype)
-        self._description = corpus.description
+        self._description, self._vocabulary = corpus.description, corpus.vocabulary
         train = corpus.train if config.train_examples is None else first(corpus.train, config.train_examples)
         self._train, self._dev, self._test = (each.to(self._device) for each in (train, corpus.dev, corpus.test))
         self._vectors = corpus.vectors.to(self._device, self._dtype)
@@ -120,6 +121,7 @@ class TextTrainer(Trainer):
         last = self._copy()
         self.model.load_state_dict(self._best)
         test = evaluate(self.model, self._latent, self._test, self._vectors)
+        example = self._heads(find_task(self.config.task).example)
         self.model.load_state_dict(last)
         final = evaluate(self.model, self._latent, self._test, self._vectors)
         return [
@@ -135,6 +137,7 @@ class TextTrainer(Trainer):
                 "final_test_depth": final.get("depth"),
                 "seconds_of_epoch": sum(row["seconds"] for row in self._rows) / len(self._rows),
                 "latent_share": sum(row.get("latent_share", 0.0) for row in self._rows) / len(self._rows),
+                "example_heads": example,
                 "parameters": count_parameters(self.model),
                 "data": self._description,
             }
@@ -186,6 +189,17 @@ class TextTrainer(Trainer):
         best = max(range(len(self._rows)), key=lambda i: self._rows[i]["accuracy"])
         if self.config.patience is not None and len(self._rows) - 1 - best >= self.config.patience:
             self.steps = self.step
+
+    @torch.no_grad()
+    def _heads(self, tokens: Sequence[str]) -> list[int] | None:
+        """The best tree of a sentence."""
+        if self._latent is None or not tokens:
+            return None
+        rows = {word: row for row, word in enumerate(self._vocabulary)}
+        known = [next((rows[word] for word in spellings(token) if word in rows), UNKNOWN) for token in tokens]
+        lengths = torch.tensor([len(tokens)], device=self._device)
+        scores = self.model.scores(self.model.encode(self._vectors[known][None], lengths))
+        return self._latent.heads(scores, lengths)[0].tolist()
 
     def _batches(self, epoch: int) -> Batches:
         return batches(self._train, self.config.batch_size, seed=self.config.seed, epoch=epoch)

@@ -1,0 +1,132 @@
+"""A trained run as a parser: sentences in, latent trees out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pullback.experiments.corpora import Vectors, find_data, read_vectors, vector_file
+from pullback.experiments.text.config import Config
+from pullback.experiments.text.latent import LatentTrees
+from pullback.experiments.text.methods import find_method
+from pullback.experiments.text.model import TextModel
+from pullback.experiments.text.tasks import find_task
+from pullback.experiments.text.trainer import latent_trees
+
+_BATCH_SIZE = 64
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What a model makes of a sentence.
+
+    Args:
+        tokens: its words.
+        heads: of each word in the best tree: 0 is the root, 1 the first word.
+        mu: what the decoder sees, `[n, n]`, head x modifier with the root on the diagonal: the mean of the
+            relaxation for relaxed estimators, the best tree for the others.
+        label: the model's answer; empty for one side of a pair, which has none.
+    """
+
+    tokens: tuple[str, ...]
+    heads: tuple[int, ...]
+    mu: np.ndarray
+    label: str
+
+
+class LatentParser:
+    """The parser inside a trained model.
+
+    Args:
+        config: of its run.
+        model: trained.
+        latent: how its trees are found.
+        vectors: the file of the word vectors it was trained with.
+    """
+
+    def __init__(self, config: Config, model: TextModel, latent: LatentTrees, vectors: Path) -> None:
+        self.config = config
+        self.task = config.task
+        self.estimator = config.estimator
+        self.relaxed = find_method(config.estimator).kind == "Relaxed"
+        self._model = model.eval()
+        self._latent = latent
+        self._path = vectors
+        self._all: Vectors | None = None
+
+    @torch.no_grad()
+    def parse(self, sentences: Sequence[tuple[str, ...]]) -> list[Analysis]:
+        """The latent trees of sentences, each a tuple of at least one token."""
+        if not all(sentences):
+            raise ValueError(f"sentence {[bool(each) for each in sentences].index(False) + 1} has no words")
+        found = self._lookup({token for tokens in sentences for token in tokens})
+        rows = np.concatenate([np.zeros((1, found.matrix.shape[1]), np.float32), found.matrix])  # row 0: no vector
+        table = torch.from_numpy(rows).to(next(self._model.parameters()).dtype)
+        out: list[Analysis] = []
+        for start in range(0, len(sentences), _BATCH_SIZE):
+            part = sentences[start : start + _BATCH_SIZE]
+            words = torch.zeros(len(part), max(map(len, part)), dtype=torch.long)
+            for i, tokens in enumerate(part):
+                for j, token in enumerate(tokens):
+                    row = found.lookup(token)
+                    words[i, j] = 0 if row is None else row + 1
+            out += self._analyses(part, table[words])
+        return out
+
+    def _analyses(self, sentences: Sequence[tuple[str, ...]], vectors: Tensor) -> Iterator[Analysis]:
+        task = find_task(self.task)
+        lengths = torch.tensor([len(tokens) for tokens in sentences])
+        if task.sides == 1:
+            encoded = self._model.encode(vectors, lengths)
+            scores = self._model.scores(encoded)
+        else:  # as the premise of a pair: both sides are parsed alike
+            encoded = self._model.encode(vectors[:, None], lengths[:, None])
+            scores = self._model.scores(encoded)[:, 0]
+        heads, mu = self._latent.heads(scores, lengths), self._latent.predict(scores, lengths)
+        labels = [""] * len(sentences)
+        if task.sides == 1:
+            labels = [task.labels[i] for i in self._model.logits(encoded, mu).argmax(-1).tolist()]
+        for i, tokens in enumerate(sentences):
+            n = len(tokens)
+            yield Analysis(tokens, tuple(heads[i, :n].tolist()), mu[i, :n, :n].double().numpy(), labels[i])
+
+    def _lookup(self, tokens: set[str]) -> Vectors:
+        """The vectors of the tokens: those of an `.npz` file are read once, and of a text file only what is needed."""
+        if self._path.suffix != ".npz":
+            return read_vectors(self._path, tokens)
+        if self._all is None:
+            self._all = read_vectors(self._path)
+        return self._all
+
+
+def load_parser(run: Path, data: Path | None = None) -> LatentParser:
+    """The parser of a run.
+
+    Args:
+        run: its directory, with `config.json` and `checkpoint.pt`.
+        data: the folder of the data, for the word vectors; None for `$PULLBACK_DATA`.
+    """
+    try:
+        identity = json.loads((run / "config.json").read_text())
+    except OSError:
+        raise ValueError(f"{run} is no run: there is no config.json in it; `pullback runs` lists them") from None
+    if identity.get("study") != "text":
+        raise ValueError(f"{run} is a run of the study {identity.get('study')!r}; only sst and snli have latent trees")
+    config = Config(**identity["config"])
+    latent = latent_trees(config)
+    if latent is None:
+        raise ValueError(f"{run} is a run of the baseline, which has no latent trees")
+    if not (run / "result.json").exists():
+        raise ValueError(f"{run} is not done yet; `pullback runs` shows how far it is")
+    parameters = torch.load(run / "checkpoint.pt", map_location="cpu", weights_only=True)
+    path = vector_file(find_data(data), config.vectors)
+    inputs = json.loads((run / "result.json").read_text())["data"]["dimension"]
+    model = find_task(config.task).model(inputs, True).to(getattr(torch, config.dtype))
+    model.load_state_dict(parameters)
+    return LatentParser(config, model, latent, path)
