@@ -84,7 +84,7 @@ def _read_npz(path: Path, name: str, wanted: set[str] | None) -> Vectors:
             words, matrix = arrays["words"], arrays["vectors"]
     except KeyError as error:
         raise CorpusError(path, None, f"{error.args[0]}; it should hold `words` [V] and `vectors` [V, d]") from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
         raise CorpusError(path, None, f"cannot be read as an .npz file: {error}") from None
     if words.ndim != 1 or words.dtype.kind != "U" or matrix.ndim != 2 or matrix.dtype.kind != "f":
         raise CorpusError(
@@ -101,10 +101,12 @@ def _read_npz(path: Path, name: str, wanted: set[str] | None) -> Vectors:
     if wanted is not None:
         keep = [row for row, word in enumerate(listed) if word in wanted]
         listed, matrix = [listed[row] for row in keep], matrix[keep]
+    with np.errstate(over="ignore"):
+        matrix = matrix.astype(np.float32)
     finite = np.isfinite(matrix).all(axis=1)
     if not finite.all():
         raise CorpusError(path, None, f"the vector of {listed[int(finite.argmin())]!r} is not finite")
-    return Vectors(name, listed, matrix.astype(np.float32), len(words))
+    return Vectors(name, listed, matrix, len(words))
 
 
 def _read_text(path: Path, name: str, wanted: set[str] | None) -> Vectors:
@@ -148,7 +150,8 @@ def _check_word_with_spaces(path: Path, number: int, line: bytes, width: int) ->
 def _numbers(path: Path, number: int, word: bytes, numbers: bytes) -> np.ndarray:
     try:
         word.decode()
-        row = np.array(numbers.split(b" ")).astype(np.float32)
+        with np.errstate(over="ignore"):  # what overflows is not finite, which is the better message
+            row = np.array(numbers.split(b" ")).astype(np.float32)
     except UnicodeDecodeError:
         raise CorpusError(path, number, f"the word {word!r} is not UTF-8") from None
     except ValueError as error:

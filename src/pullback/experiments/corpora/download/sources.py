@@ -1,7 +1,7 @@
 """What is fetched from where, and its SHA-256.
 
-The checksums of SST's, SNLI's and GloVe's archives are those that several public projects record for these
-addresses; those of SNLI's and EWT's single files are recorded publicly too, and are those of files we have read.
+The checksums of the three archives and of SNLI's training file are those that several public projects record for
+these addresses; those of the other files were taken from copies of them, and agree with public records where any exist.
 """
 
 from __future__ import annotations
