@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viz.drawn import trees
 from pullback.experiments.corpora import read_conllu
 from pullback.viz import tree_conllu
+from viz.drawn import trees
 
 # What the format can hold: no tabs, line ends or other control characters, no spaces at the ends or repeated ones.
 words = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=6)

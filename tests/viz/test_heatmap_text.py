@@ -2,9 +2,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viz.drawn import trees
 from pullback.viz import heatmap_text
 from pullback.viz.characters import display_width
+from viz.drawn import trees
 
 
 def test_shades():

@@ -3,15 +3,16 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viz.drawn import trees
 from pullback.viz import tree_latex
 from pullback.viz.characters import visible
 from pullback.viz.trees_latex import latex_escaped
+from viz.drawn import trees
 
 COMMANDS = {
-    r"\textbackslash{}": "\\", r"\textasciicircum{}": "^", r"\textasciitilde{}": "~", r"\textless{}": "<", r"\textgreater{}": ">",
-    r"\textbar{}": "|", r"\textquotedbl{}": '"', r"\symbol{38}": "&", "{[}": "[", "{]}": "]", r"\{": "{", r"\}": "}", r"\$": "$",
-    r"\#": "#", r"\%": "%", r"\_": "_", "{}": "",
+    r"\textbackslash{}": "\\", r"\textasciicircum{}": "^", r"\textasciitilde{}": "~", r"\textless{}": "<",
+    r"\textgreater{}": ">", r"\textbar{}": "|", r"\textquotedbl{}": '"', r"\symbol{38}": "&",
+    "{[}": "[", "{]}": "]", r"\{": "{", r"\}": "}",
+    r"\$": "$", r"\#": "#", r"\%": "%", r"\_": "_", "{}": "",
 }  # fmt: skip
 PIECE = re.compile("|".join(re.escape(command) for command in COMMANDS) + r"|[^\\{}$#%_^~<>|\"&\[\]]", re.DOTALL)
 

@@ -4,9 +4,9 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 
-from viz.drawn import NASTY, trees
 from pullback.viz import heatmap_svg, stacked, tree_svg
 from pullback.viz.characters import visible
+from viz.drawn import NASTY, trees
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -1,9 +1,9 @@
 import pytest
 from hypothesis import given
 
-from viz.drawn import trees
 from pullback.viz import tree_above, tree_beside, tree_list, tree_text
 from pullback.viz.characters import display_width, visible
+from viz.drawn import trees
 
 FILM = ["A", "fascinating", "and", "fun", "film", "."]
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import Progress
 
 from pullback.cli.options import MarkdownOption
 from pullback.experiments.terminal import console, user_errors
@@ -137,17 +136,18 @@ def _measure(
     paths: Sequence[Path], gold: Path, data: Path | None, max_length: int | None, seed: int, out: Path | None, markdown: bool
 ) -> None:
     """The tables of all runs on a treebank."""
-    from pullback.experiments.corpora.conllu import read_conllu
-    from pullback.experiments.trees.measure import up_to, write_measures
+    from pullback.experiments.corpora import find_data, read_conllu, vector_file
+    from pullback.experiments.trees.measure import coverage, up_to, write_measures
     from pullback.experiments.trees.tables import agreement_table, likeness_table, shape_table
     from pullback.experiments.trees.treebank import compare
 
     everything = read_conllu(gold)
     parses = up_to(everything, max_length)
     sentences = [parse.tokens for parse in parses]
-    systems = {}
+    systems, vectors = {}, set()
     for path in paths:
         parser = _load(path, data)
+        vectors.add(parser.config.vectors)
         systems[_name(parser, path)] = [each.heads for each in _parse(parser, sentences)]
     rows = compare(parses, systems, seed=seed)
     words = sum(map(len, sentences))
@@ -155,7 +155,11 @@ def _measure(
     note = f"; {left_out} longer than {max_length} words left out" if left_out else ""
     title = f"{gold.name}: {len(parses)} sentences, {words} words{note}"
     shapes = [(row.name, row.shape) for row in rows]
-    for table in (agreement_table(rows, title), likeness_table(rows), shape_table(shapes)):
+    notes = [
+        f"{name} has vectors for {100 * coverage(sentences, vector_file(find_data(data), name)):.1f}% of the words"
+        for name in sorted(vectors)
+    ]
+    for table in (agreement_table(rows, title, notes), likeness_table(rows), shape_table(shapes)):
         _show(table, markdown)
     if out is not None:
         with _writing(out):
@@ -170,12 +174,10 @@ def _load(path: Path, data: Path | None) -> LatentParser:
 
 
 def _parse(parser: LatentParser, sentences: Sequence[tuple[str, ...]]) -> list[Analysis]:
-    """All sentences, with a progress bar on a terminal."""
     from pullback.experiments.trees.measure import parse_all
 
-    with Progress(console=errors, transient=True, disable=not errors.is_terminal) as progress:
-        task = progress.add_task(f"parsing {len(sentences)} sentences", total=len(sentences))
-        return parse_all(parser.parse, sentences, lambda done: progress.update(task, advance=done))
+    with errors.status(f"parsing {len(sentences)} sentences"):
+        return parse_all(parser.parse, sentences)
 
 
 def _name(parser: LatentParser, path: Path) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pullback.experiments.corpora.conllu import Parse
+from pullback.experiments.corpora.vectors import read_vectors
 from pullback.experiments.runs import write_atomically
 from pullback.experiments.trees.agreement import Trees
 from pullback.experiments.trees.drawing import Analysis
@@ -17,7 +19,6 @@ from pullback.experiments.trees.treebank import Agreement
 from pullback.viz import tree_conllu
 
 Tokens = tuple[str, ...]
-_CHUNK = 256
 
 
 def up_to(parses: Sequence[Parse], max_length: int | None) -> list[Parse]:
@@ -28,25 +29,18 @@ def up_to(parses: Sequence[Parse], max_length: int | None) -> list[Parse]:
     return kept
 
 
-def parse_all(
-    parse: Callable[[list[Tokens]], Sequence[Analysis]],
-    sentences: Sequence[Tokens],
-    progress: Callable[[int], None] = lambda done: None,
-) -> list[Analysis]:
-    """The analyses of many sentences, in their order: parsed in chunks of similar lengths, so that little is padding.
-
-    Args:
-        parse: a parser's.
-        sentences: of any lengths.
-        progress: told after each chunk how many sentences it had.
-    """
+def parse_all(parse: Callable[[list[Tokens]], Sequence[Analysis]], sentences: Sequence[Tokens]) -> list[Analysis]:
+    """The analyses of many sentences, in their order; parsed in order of length, so that little is padding."""
     order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
-    found: dict[int, Analysis] = {}
-    for start in range(0, len(order), _CHUNK):
-        chunk = order[start : start + _CHUNK]
-        found.update(zip(chunk, parse([sentences[i] for i in chunk]), strict=True))
-        progress(len(chunk))
+    found = dict(zip(order, parse([sentences[i] for i in order]), strict=True))
     return [found[i] for i in range(len(sentences))]
+
+
+def coverage(sentences: Sequence[Tokens], vectors: Path) -> float:
+    """The share of the words, each time they occur, that have a vector in this file."""
+    counts = Counter(token for tokens in sentences for token in tokens)
+    known = read_vectors(vectors, set(counts))
+    return sum(count for token, count in counts.items() if known.lookup(token) is not None) / max(counts.total(), 1)
 
 
 def write_measures(folder: Path, parses: Sequence[Parse], systems: Mapping[str, Trees], rows: Sequence[Agreement]) -> None:
