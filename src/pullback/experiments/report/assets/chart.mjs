@@ -4,7 +4,7 @@ import { bandPath, extent, linePath, nearest, scale, ticks } from "./axes.mjs";
 import { h, replace, svg } from "./dom.mjs";
 import { fixed, isHollow, look, markerPath } from "./format.mjs";
 
-const MARGIN = { left: 44, right: 12, top: 10, bottom: 40 };
+const MARGIN = { left: 44, right: 22, top: 10, bottom: 40 };
 const HEIGHT = 300;
 
 // `series`: [{name, label, x, y, low, high, note(i)}], those that are visible.
@@ -60,7 +60,7 @@ function panel(series, xLabel, width) {
     svg("line", { class: "grid", x1: MARGIN.left, x2: width - MARGIN.right, y1: y(value), y2: y(value) }),
     svg("text", { x: MARGIN.left - 8, y: y(value) + 4, "text-anchor": "end" }, String(value)),
   ]);
-  const marks = ticks(...xRange, width < 400 ? 4 : 6).map((value) =>
+  const marks = (xs.length <= 12 ? xs : ticks(...xRange, width < 400 ? 4 : 6)).map((value) =>
     svg("text", { x: x(value), y: bottom + 18, "text-anchor": "middle" }, value.toLocaleString("en")));
   const name = svg("text", { x: (MARGIN.left + width - MARGIN.right) / 2, y: HEIGHT - 4, "text-anchor": "middle" }, xLabel);
   const lines = series.map((line) => drawLine(line, x, y));

@@ -2,28 +2,29 @@
 
 import { svg } from "./dom.mjs";
 import { short } from "./format.mjs";
-import { add, minus, sparsemax, times } from "./mechanics.mjs";
+import { minus, sparsemax, times } from "./mechanics.mjs";
 import { fromPlane, toPlane, view } from "./plane.mjs";
 
 const CORNERS = [[1, 0, 0], [0, 1, 0], [0, 0, 1]];
 const CENTRE = [1 / 3, 1 / 3, 1 / 3];
-export const REACH = 1.75;
-export const LIFT = 0.12;
+export const REACH = 1.55;
+const NEAR = 1.3;
+const LIFT = 0.14;
 
-export function pictureView(size) {
-  return view(size, size * 0.86, REACH, LIFT);
+export function pictureView(size, reach = REACH) {
+  return view(size, size * 0.86, reach, LIFT);
 }
 
 // Everything but the handles. `details`: labels, the loss's level lines and projections, for the large picture.
 export function picture(settings, result, size, details) {
-  const { pixel, unit } = pictureView(size);
+  const { pixel, unit } = pictureView(size, details ? REACH : NEAR);
   const at = (vector) => pixel(toPlane(vector)).map(short);
   const corners = CORNERS.map(at);
   const parts = [
-    details && levels(settings.loss, pixel, unit, size),
+    details && levels(settings.loss, pixel, unit),
     ties(pixel),
     svg("polygon", { class: "simplex", points: corners.map((corner) => corner.join(",")).join(" ") }),
-    details && corners.map(([x, y], i) => label(x + [0, -14, 14][i], y + [-9, 16, 16][i], `z${"₁₂₃"[i]}`, "corner")),
+    details && corners.map(([x, y], i) => label(x + [0, -14, 14][i], y + [-16, 18, 18][i], `z${"₁₂₃"[i]}`, "corner")),
   ];
   if (details) parts.push(svg("line", { class: "projection", ...ends(at(settings.scores), at(sparsemax(settings.scores))) }));
   parts.push(steps(result, at, details));
@@ -61,7 +62,7 @@ function ties(pixel) {
 }
 
 // Lines on which the loss is constant: parallel for a linear loss, circles for a squared distance.
-function levels(loss, pixel, unit, size) {
+function levels(loss, pixel, unit) {
   if (loss.kind === "quadratic") {
     const [cx, cy] = pixel(toPlane(loss.target)).map(short);
     return Array.from({ length: 9 }, (_, i) => svg("circle", { class: "level", cx, cy, r: short(unit * 0.35 * (i + 1)) }));
@@ -108,8 +109,4 @@ export function lossHandle(loss) {
 
 export function lossAt(loss, point) {
   return loss.kind === "linear" ? { ...loss, gradient: fromPlane(point, 0) } : { ...loss, target: fromPlane(point, 1) };
-}
-
-export function lossVector(loss) {
-  return loss.kind === "linear" ? add(CENTRE, loss.gradient) : loss.target;
 }

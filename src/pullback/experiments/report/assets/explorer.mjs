@@ -14,8 +14,7 @@ const NAMES = [...ESTIMATORS, "own"];
 
 export function explorerView() {
   const settings = {
-    scores: [0.75, 0.05, -0.8], loss: { kind: "quadratic", target: [0.1, 0.75, 0.15] }, stepSize: 0.5, steps: 3,
-    noise: [0.3, 0.6, -0.2], recipe: { loss: "perceptron", start: "marginals", update: "projected" }, chosen: "spigot",
+    ...SITUATIONS[0].settings, noise: [0.3, 0.6, -0.2], recipe: { loss: "perceptron", start: "marginals", update: "projected" },
   };
   const layers = svg("g");
   const large = svg("svg", { class: "explorer", viewBox: `0 0 ${SIZE} ${HEIGHT}`, role: "group", "aria-label": "The simplex, with handles to drag" }, layers);
@@ -114,7 +113,7 @@ function controlsOf(settings, set) {
   const steps = h("input", { type: "range", id: "inner-steps", min: 1, max: 10, step: 1, input: () => set({ steps: Number(steps.value) }) });
   const [sizeText, stepsText] = [h("output", { for: "step-size" }), h("output", { for: "inner-steps" })];
   const loss = selectOf("loss", "Loss L(μ)", { quadratic: "half the squared distance to a target", linear: "linear" }, (kind) => set({ loss: kind === "linear"
-    ? { kind, gradient: [0.35, -0.6, 0.25] } : { kind, target: [0.1, 0.75, 0.15] } }));
+    ? { kind, gradient: [0.35, -0.6, 0.25] } : { kind, target: [0, 1.2, -0.2] } }));
   const situation = selectOf("situation", "Try", Object.fromEntries(SITUATIONS.map(({ title }, i) => [i, title])), (i) => set(SITUATIONS[i].settings));
   const redraw = h("button", { type: "button", click: () => set({ noise: settings.noise.map(() => -Math.log(-Math.log(Math.random()))) }) }, "New noise");
   const recipe = ["loss", "start", "update"].map((part) => selectOf(`recipe-${part}`, part, CHOICES[part], (value) => {

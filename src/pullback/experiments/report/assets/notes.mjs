@@ -28,7 +28,7 @@ export const ABOUT = {
 };
 
 export const SITUATIONS = [
-  { title: "A target near another corner", settings: { scores: [0.75, 0.05, -0.8], loss: { kind: "quadratic", target: [0.1, 0.75, 0.15] }, stepSize: 0.5, steps: 3, chosen: "spigot" } },
+  { title: "A target near another corner", settings: { scores: [0.75, 0.05, -0.8], loss: { kind: "quadratic", target: [0, 1.2, -0.2] }, stepSize: 0.5, steps: 3, chosen: "spigot" } },
   { title: "SPIGOT's null gradient: a step outwards", settings: { scores: [0.9, -0.2, -0.7], loss: { kind: "linear", gradient: [-0.6, 0.35, 0.25] }, stepSize: 0.8, steps: 1, chosen: "spigot" } },
   { title: "The same, with cross-entropy", settings: { scores: [0.9, -0.2, -0.7], loss: { kind: "linear", gradient: [-0.6, 0.35, 0.25] }, stepSize: 0.8, steps: 1, chosen: "spigot-ce" } },
   { title: "A large step jumps to a corner", settings: { scores: [0.5, 0.2, -0.7], loss: { kind: "linear", gradient: [0.5, -0.7, 0.2] }, stepSize: 2, steps: 1, chosen: "spigot" } },

@@ -34,9 +34,10 @@ function partTable(table, part, state, redraw) {
     redraw();
   };
   const heading = (label, column, attributes = {}) => sortHeading(label, column, sort, change, { key: part.title, ...attributes });
+  const ranges = Object.fromEntries(table.measures.map(({ name }) => [name, dotRange(part.rows.map((row) => row.cells[name]))]));
   const columns = table.measures.flatMap(({ name }) => [
     heading("ours", `${name}.value`, { class: "first" }), heading("paper", `${name}.paper`), heading("diff.", `${name}.difference`),
-    h("th", { scope: "col", class: "plot" }, h("span", { class: "legend-inline" }, "● ours ○ paper")),
+    h("th", { scope: "col", class: "plot" }, scaleOf(ranges[name])),
   ]);
   const rows = sorted(part.rows, sortKey(sort.column), sort.direction);
   const lines = [];
@@ -45,7 +46,7 @@ function partTable(table, part, state, redraw) {
     if (startsGroup) {
       lines.push(h("tr", { class: "kind" }, h("th", { scope: "rowgroup", colspan: 1 + 4 * table.measures.length }, row.kind)));
     }
-    lines.push(line(row, table.measures));
+    lines.push(line(row, table.measures, ranges));
   });
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `${part.title}, table` },
     h("table", { class: "results" }, h("caption", {}, part.title),
@@ -65,23 +66,23 @@ export function sortKey(column) {
   };
 }
 
-function line(row, measures) {
+function line(row, measures, ranges) {
   const name = h("th", { scope: "row" }, row.label, row.stochastic && h("span", { class: "quiet", title: "stochastic" }, " *"));
-  return h("tr", {}, name, measures.map(({ name: measure, label }) => cells(row, row.cells[measure], label)));
+  return h("tr", {}, name, measures.map(({ name: measure, label }) => cells(row, row.cells[measure], label, ranges[measure])));
 }
 
-function cells(row, cell, measure) {
+function cells(row, cell, measure, range) {
   const paper = h("td", {}, cell.paper ? number(...cell.paper) : "");
   if (cell.runs === undefined) {
     const why = row.problem ? "unreadable" : row.runs.done || row.runs.running ? `${row.runs.done ?? 0}/${row.runs.total} runs` : "not run";
-    return [h("td", { class: "first quiet" }, why), paper, h("td"), h("td", { class: "plot" }, dots(cell))];
+    return [h("td", { class: "first quiet" }, why), paper, h("td"), h("td", { class: "plot" }, dots(cell, range))];
   }
   const ours = h("button", { type: "button", class: "number", "aria-label": `${row.label}, ${measure}: ${fixed(cell.value)}, show runs` },
     number(cell.value, cell.spread));
   withTip(ours, () => behind(row, cell));
   const differs = cell.differs && h("b", { class: "differs", title: "exceeds both spreads together" }, " ≠");
   const difference = cell.difference === undefined ? "" : [signed(cell.difference), differs];
-  return [h("td", { class: "first" }, ours), paper, h("td", {}, difference), h("td", { class: "plot" }, dots(cell))];
+  return [h("td", { class: "first" }, ours), paper, h("td", {}, difference), h("td", { class: "plot" }, dots(cell, range))];
 }
 
 function number(value, spread) {
@@ -94,17 +95,33 @@ function behind(row, cell) {
   return [h("p", {}, h("b", {}, row.label), row.setting && `: ${row.setting}`), h("table", {}, h("tbody", {}, runs))];
 }
 
-// Ours (filled) above the paper's (hollow), with their spreads, on the scale from 0 to 100.
-function dots(cell) {
-  const x = scale([0, 100], [6, 114]);
+// A range of whole tens that holds all numbers of a column, ours and the paper's.
+export function dotRange(cells) {
+  const values = cells.flatMap((cell) => [cell.value, cell.paper?.[0]]).filter((value) => typeof value === "number");
+  const low = Math.floor(Math.min(...values, 100) / 10) * 10;
+  const high = Math.ceil(Math.max(...values, 0) / 10) * 10;
+  return low < high ? [low, high] : [0, 100];
+}
+
+function scaleOf([low, high]) {
+  return svg("svg", { class: "dots", width: 120, height: 18, viewBox: "0 0 120 18", role: "img",
+    "aria-label": `ours filled, the paper's hollow, from ${low} to ${high}` },
+    svg("text", { x: 6, y: 13, "text-anchor": "middle" }, String(low)), svg("text", { x: 114, y: 13, "text-anchor": "middle" }, String(high)),
+    svg("circle", { class: "ours", cx: 34, cy: 9, r: 3 }), svg("text", { x: 52, y: 13, "text-anchor": "middle" }, "ours"),
+    svg("circle", { class: "theirs", cx: 71, cy: 9, r: 3 }), svg("text", { x: 90, y: 13, "text-anchor": "middle" }, "paper"));
+}
+
+// Ours (filled) above the paper's (hollow), with their spreads.
+function dots(cell, range) {
+  const x = scale(range, [6, 114]);
   const mark = (value, spread, y, kind) => {
-    const [low, high] = [Math.max(0, value - (spread ?? 0)), Math.min(100, value + (spread ?? 0))];
+    const [low, high] = [Math.max(range[0], value - (spread ?? 0)), Math.min(range[1], value + (spread ?? 0))];
     return [svg("line", { class: `range ${kind}`, x1: x(low), x2: x(high), y1: y, y2: y }),
       svg("circle", { class: kind, cx: x(value), cy: y, r: 3 })];
   };
   const ours = cell.value === undefined || cell.value === null ? null : mark(cell.value, cell.spread, 6.5, "ours");
   return svg("svg", { class: "dots", width: 120, height: 22, viewBox: "0 0 120 22", "aria-hidden": "true" },
-    [0, 50, 100].map((value) => svg("line", { class: "grid", x1: x(value), x2: x(value), y1: 1, y2: 21 })),
+    [range[0], (range[0] + range[1]) / 2, range[1]].map((value) => svg("line", { class: "grid", x1: x(value), x2: x(value), y1: 1, y2: 21 })),
     cell.paper && mark(...cell.paper, 15.5, "theirs"), ours);
 }
 

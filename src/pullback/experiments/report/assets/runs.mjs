@@ -13,7 +13,7 @@ export function runsView({ counts, open, more, made_with: madeWith }, root) {
   const rows = studies.map(([study, count]) => h("tr", {}, h("th", { scope: "row" }, study),
     STATUSES.map((status) => h("td", {}, String(count[status] ?? 0)))));
   return [
-    h("div", { class: "scroll" }, h("table", { class: "benchmark" },
+    h("div", { class: "scroll" }, h("table", { class: "plain counts" },
       h("thead", {}, h("tr", {}, ["Study", ...STATUSES].map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, rows))),
     madeWith.map(([where, count]) => h("p", { class: "quiet" }, `${count} runs: ${where}`)),
     open.length > 0 && h("ul", { class: "open-runs" }, open.map(item)),

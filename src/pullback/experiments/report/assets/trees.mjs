@@ -91,7 +91,7 @@ function heatMap(tokens, mu) {
   const names = rows.map((token, i) => svg("text", { x: left - 6, y: size * i + size * 0.72, "text-anchor": "end" }, cut(token)));
   const columns = tokens.map((token, i) => svg("text", { transform: `translate(${left + size * i + size * 0.7} ${side + size + 8}) rotate(-60)`,
     "text-anchor": "end" }, cut(token)));
-  const height = side + size + left * 0.9;
+  const height = side + size + (left - 12) * 0.85 + 16;
   return svg("svg", { class: "heat", role: "img", width: left + side + 8, height, viewBox: `0 0 ${left + side + 8} ${height}`,
     "aria-label": `Arc weights: ${strongest(rows, tokens, mu)}` },
     svg("rect", { class: "back", x: left, y: 0, width: side, height: side + size }), cells, names, columns);
