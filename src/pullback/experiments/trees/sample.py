@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from pullback.experiments.corpora.layout import snli_files, sst_files
+from pullback.experiments.corpora.layout import snli_file, sst_file
 from pullback.experiments.corpora.snli import read_snli
 from pullback.experiments.corpora.sst import binary, read_sst
 
@@ -18,9 +18,9 @@ def task_sentences(task: str, data: Path) -> list[Tokens]:
     Those without words are left out; neutral sentences of SST are no part of its binary task.
     """
     if task == "sst":
-        found = [sentence.tokens for sentence in binary(read_sst(sst_files(data)["test"]))[0]]
+        found = [sentence.tokens for sentence in binary(read_sst(sst_file(data, "test")))[0]]
     elif task == "snli":
-        found = [side for pair in read_snli(snli_files(data)["test"]) for side in (pair.premise, pair.hypothesis)]
+        found = [side for pair in read_snli(snli_file(data, "test")) for side in (pair.premise, pair.hypothesis)]
     else:
         raise ValueError(f"there are no test sentences for the task {task!r}; it is sst or snli")
     return [tokens for tokens in dict.fromkeys(found) if tokens]
