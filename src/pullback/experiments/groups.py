@@ -97,10 +97,7 @@ class Group:
     def remove(self) -> None:
         """Forget the group's own files, once its runs are done."""
         if self.done:
-            removed = self.path.with_name(_REMOVED + secrets.token_hex(8))
-            with contextlib.suppress(FileNotFoundError):
-                os.rename(self.path, removed)
-            shutil.rmtree(removed, ignore_errors=True)
+            _remove(self.path)
 
 
 def plan(study: Study, configs: Sequence[Any], root: Path) -> list[Group]:
@@ -108,11 +105,15 @@ def plan(study: Study, configs: Sequence[Any], root: Path) -> list[Group]:
 
     A group that was interrupted goes on with the members it had, so that it ends with the numbers it would have had.
     """
+    for leftover in (root / "groups").glob(f"{_REMOVED}*"):  # its process was killed before it could
+        shutil.rmtree(leftover, ignore_errors=True)
     wanted = {run.hash: run for run in (study.run(config, root) for config in configs)}
     pending = {name: run for name, run in wanted.items() if not run.done}
     groups = []
-    for members in unfinished(root).values():
-        if members <= wanted.keys() and not members.isdisjoint(pending):
+    for path, members in unfinished(root).items():
+        if members <= wanted.keys() - pending.keys():
+            _remove(path)  # its process was killed after the last result
+        elif members <= wanted.keys() and not members.isdisjoint(pending):
             for part in study.partition([wanted[name].config for name in sorted(members)]):
                 groups.append(Group(tuple(study.run(config, root) for config in part)))
             pending = {name: run for name, run in pending.items() if name not in members}
@@ -125,12 +126,18 @@ def unfinished(root: Path) -> dict[Path, set[str]]:
     """The group directories under `root` and the hashes of their members."""
     found = {}
     for path in sorted((root / "groups").glob("*/members.json")):
-        if path.parent.name.startswith(_REMOVED):
-            shutil.rmtree(path.parent, ignore_errors=True)  # its process was killed before it could
-        elif not path.parent.name.startswith("."):
+        if not path.parent.name.startswith("."):
             with contextlib.suppress(OSError, ValueError, TypeError):
                 found[path.parent] = set(json.loads(path.read_text()))
     return found
+
+
+def _remove(path: Path) -> None:
+    """All at once for other processes, then file by file."""
+    removed = path.with_name(_REMOVED + secrets.token_hex(8))
+    with contextlib.suppress(FileNotFoundError):
+        os.rename(path, removed)
+    shutil.rmtree(removed, ignore_errors=True)
 
 
 def is_claimed(path: Path) -> bool:

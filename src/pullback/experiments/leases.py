@@ -15,8 +15,8 @@ outdated by the time of the write. (What remains is a takeover between the path 
 call; `create` links, so that even then a file that exists is never replaced: there is exactly one result.)
 
 **Staleness.** A lease is dead when its holder was on this machine and its process is gone, at once; else when a contender has
-watched it for `expiry` seconds of its own monotonic clock and saw no heartbeat. No clocks of two machines are compared. A holder
-that was only slow is then superseded: that costs its work since the last checkpoint, never a wrong file.
+watched it for `expiry` seconds of its own monotonic clock and saw no heartbeat: no clocks of two machines are compared. A
+holder that was only slow is then superseded: that costs its work since the last checkpoint, never a wrong file.
 
 The storage needs atomic renames of directories (local disks, NFS, Lustre, CephFS). Where it has no hard links, `create` looks
 and then renames: the lease alone guards the result.
