@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numba
 
-from pullback.inference.compile import inner
+from pullback.inference.compile import lean
 
 DEPENDENT = 1e-6  # squared distances to the span of the others are rounding below this, and about 0.1 above it
 
 # For loops that may sum in any order, which vectors need.
-reordered = numba.njit(error_model="numpy", boundscheck=False, fastmath={"reassoc", "nsz", "contract"})
+reordered = numba.njit(error_model="numpy", boundscheck=False, _nrt=False, fastmath={"reassoc", "nsz", "contract"})
 
 
 @reordered
@@ -78,24 +78,23 @@ def remove(inverse, sums, lane, size, index):
 
 
 @reordered
-def direction(inverse, sums, lane, size, slopes, step):
+def direction(inverse, sums, lane, first, size, slopes, step):
     """The step of the weights to the minimum on the affine hull: M (e - tau 1), tau such that it sums to zero.
 
     Args:
         inverse: M.
         sums: M 1.
         lane: whose.
+        first: where the slopes begin that are not zero.
         size: of the active set.
         slopes: e_i = <s - mu, a_i>, up to a constant.
         step: to write.
     """
     for j in range(size):
-        step[j] = 0.0
-    for i in range(size):
-        slope = slopes[i]
-        if slope != 0.0:
-            for j in range(size):
-                step[j] += slope * inverse[lane, i, j]
+        step[j] = slopes[first] * inverse[lane, first, j]
+    for i in range(first + 1, size):
+        for j in range(size):
+            step[j] += slopes[i] * inverse[lane, i, j]
     total, norm = 0.0, 0.0
     for j in range(size):
         total += step[j]
@@ -105,9 +104,13 @@ def direction(inverse, sums, lane, size, slopes, step):
         step[j] -= tau * sums[lane, j]
 
 
-@inner
-def longest_step(weights, lane, size, step):
-    """How far one can go along a step, up to 1, before a weight vanishes, and whose that is: -1 at 1."""
+@lean
+def move(weights, lane, size, step):
+    """Take the step, or as much of it as there is before a weight vanishes.
+
+    Returns:
+        Which part of it was taken, and whose weight vanishes: -1 if all of it was.
+    """
     vanishing = 0
     for i in range(size):
         vanishing += weights[lane, i] + step[i] <= 0.0
@@ -116,4 +119,6 @@ def longest_step(weights, lane, size, step):
         for i in range(size):
             if weights[lane, i] + far * step[i] <= 0.0 and step[i] < 0.0:
                 far, blocking = weights[lane, i] / -step[i], i
+    for i in range(size):
+        weights[lane, i] += far * step[i]
     return far, blocking

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 _ROUNDING = 4 * 2.0**-52
-_CLOSE = 1e4  # gaps of fewer roundings than this need weights as exact as can be
-_PATIENCE = 5
+_CLOSE = 1e4  # gaps of fewer roundings than this are as small as errors of the weights, which are then refined
+_PATIENCE = 5  # how many such gaps need not be half of the one before
 _DEPENDENT = 1e-6
 
 

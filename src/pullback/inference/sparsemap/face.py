@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference.compile import inner
+from pullback.inference.compile import lean
 from pullback.inference.sparsemap.active_set import direction
 
 _GOLDEN = 0.6180339887498949
 
 
-@inner
+@lean
 def tilt(arcs, trees, lane, length, residual, attempt, size, tilted):
     """Write s - mu plus a small step along such a direction; arcs that mu does not use are forbidden.
 
@@ -44,7 +44,7 @@ def tilt(arcs, trees, lane, length, residual, attempt, size, tilted):
         if i > 0:
             trees.slopes[i] -= trees.slopes[0]
     trees.slopes[0] = 0.0
-    direction(trees.inverse, trees.sums, lane, trees.sizes[lane], trees.slopes, trees.step)
+    direction(trees.inverse, trees.sums, lane, 0, trees.sizes[lane], trees.slopes, trees.step)
     for i in range(trees.sizes[lane]):
         for m in range(length):
             slot = trees.slots[lane, i, m]
@@ -55,7 +55,7 @@ def tilt(arcs, trees, lane, length, residual, attempt, size, tilted):
                 tilted[h, m] = residual[h, m] + sign * tilted[h, m]
 
 
-@inner
+@lean
 def _noise(slot, attempt):
     """Numbers from -0.5 to 0.5 without a pattern."""
     return ((slot + 1) * (attempt + 1) * _GOLDEN) % 1.0 - 0.5

@@ -6,11 +6,11 @@ import numpy as np
 
 from pullback.inference.checks import OK
 from pullback.inference.chu_liu_edmonds.kernels import best_heads, workspace
-from pullback.inference.compile import inner, kernel
+from pullback.inference.compile import inner, kernel, lean
 from pullback.inference.sparsemap.face import tilt
 from pullback.inference.sparsemap.search import advance, extend, improvement, rebuild
 from pullback.inference.sparsemap.starts import start
-from pullback.inference.sparsemap.state import enter, make_arcs, make_trees, place, with_room, write
+from pullback.inference.sparsemap.state import enter, full, grown, make_arcs, make_trees, place, write
 
 
 @kernel
@@ -36,13 +36,15 @@ def solve(worker, workers, scores, lengths, multiroot, limit, starts, result, st
             status[b] = best_heads(residual, length, multiroot, work, heads)
             if status[b] != OK:
                 break
-            trees, going = advance(arcs, trees, 0, scores[b], length, heads, True, limit, b, result)
+            if full(trees):
+                trees = grown(trees)
+            going = advance(arcs, trees, 0, scores[b], length, heads, True, limit, b, result)
         if result.converged[b] and status[b] == OK:
             trees = _complete(arcs, trees, scores[b], length, residual, multiroot, work, heads, tilted, b, result)
         write(arcs, trees, 0, length, b, result)
 
 
-@inner
+@lean
 def _subtract_mean(arcs, residual):
     for slot in range(arcs.counts[0]):
         residual[arcs.head_of[0, slot], arcs.word_of[0, slot]] = arcs.scores[0, slot] - arcs.mean[0, slot]
@@ -59,7 +61,8 @@ def _complete(arcs, trees, scores, length, residual, multiroot, work, heads, til
         tilt(arcs, trees, 0, length, residual, attempt, 1e4 * rounding, tilted)
         best_heads(tilted, length, multiroot, work, heads)
         result.calls[b] += 1
-        trees = with_room(trees, 0)
+        if full(trees):
+            trees = grown(trees)
         gap, _ = improvement(arcs, 0, scores, length, heads)
         found = gap > -100 * rounding
         if found:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from pullback.inference.checks import INFEASIBLE, OK
-from pullback.inference.compile import inner, kernel
+from pullback.inference.compile import kernel, lean
 from pullback.inference.eisner.maximum import best_heads, workspace
 from pullback.inference.eisner.packing import lanes_of, pitch_of
 from pullback.inference.lanes import aligned, load, store
 from pullback.inference.sparsemap.search import advance
 from pullback.inference.sparsemap.starts import start
-from pullback.inference.sparsemap.state import enter, make_arcs, make_trees, write
+from pullback.inference.sparsemap.state import enter, full, grown, make_arcs, make_trees, write
 
 
 @kernel
@@ -65,26 +65,30 @@ def solve(worker, workers, scores, lengths, order, multiroot, limit, like, start
         if longest < n:
             _shrink(chart, n, longest, lanes)
             n = longest
+        if full(trees):
+            trees = grown(trees)
         best_heads(chart, n, lane_lengths, multiroot, work, heads, best)
         for lane in range(lanes):
             b = sentence[lane]
             if b < 0:
                 continue
-            going = best[lane] > -np.inf
-            if going:
-                trees, going = advance(
-                    arcs, trees, lane, scores[b], lengths[b], heads[lane], exact, limit, b, result
-                )
-            else:
-                status[b] = INFEASIBLE
-            if going:
-                _subtract_mean(arcs, lane, chart, n, lanes)
-            else:
-                write(arcs, trees, lane, lengths[b], b, result)
+            status[b] = OK if best[lane] > -np.inf else INFEASIBLE
+            if not _iterate(arcs, trees, lane, scores, lengths, heads, exact, limit, b, result, status, chart, n, lanes):
                 sentence[lane], lane_lengths[lane] = -1, 0
 
 
-@inner
+@lean
+def _iterate(arcs, trees, lane, scores, lengths, heads, exact, limit, b, result, status, chart, n, lanes):
+    """Go on with the search of a lane, or end it."""
+    length = lengths[b]
+    if status[b] == OK and advance(arcs, trees, lane, scores[b], length, heads[lane], exact, limit, b, result):
+        _subtract_mean(arcs, lane, chart, n, lanes)
+        return True
+    write(arcs, trees, lane, length, b, result)
+    return False
+
+
+@lean
 def _fill(arcs, lane, scores, length, chart, n, lanes):
     """Write a sentence's scores, less their shifts, into its lane of the oracle's chart."""
     for h in range(n):
@@ -94,7 +98,7 @@ def _fill(arcs, lane, scores, length, chart, n, lanes):
             chart[(h * pitch_of(n) + m) * lanes + lane] = score
 
 
-@inner
+@lean
 def _subtract_mean(arcs, lane, chart, n, lanes):
     """Write s - mu into the lane, where mu may have changed."""
     for slot in range(arcs.counts[lane]):
@@ -102,7 +106,7 @@ def _subtract_mean(arcs, lane, chart, n, lanes):
         chart[at * lanes + lane] = arcs.scores[lane, slot] - arcs.mean[lane, slot]
 
 
-@inner
+@lean
 def _shrink(chart, n, smaller, lanes):
     """Move a chart of n words to where one of fewer words has it."""
     for h in range(smaller):

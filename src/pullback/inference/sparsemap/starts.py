@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference.compile import inner
-from pullback.inference.sparsemap.state import NEVER_BUILT, mix, place, with_room
+from pullback.inference.compile import inner, lean
+from pullback.inference.sparsemap.state import NEVER_BUILT, full, grown, mix, place
 
 
 @inner
@@ -14,7 +14,8 @@ def start(arcs, trees, lane, scores, length, heads, weights, count, projective, 
     total = 0.0
     for i in range(count):
         if weights[i] > 0.0 and (trusted or _usable(scores, length, projective, multiroot, heads[i])):
-            trees = with_room(trees, lane)
+            if full(trees):
+                trees = grown(trees)
             place(arcs, trees, lane, scores, length, heads[i], weights[i])
             trees.sizes[lane] += 1
             total += weights[i]
@@ -25,7 +26,7 @@ def start(arcs, trees, lane, scores, length, heads, weights, count, projective, 
     return trees
 
 
-@inner
+@lean
 def _usable(scores, length, projective, multiroot, heads):
     """Whether heads are a tree of this kind without forbidden arcs."""
     roots = 0
@@ -45,7 +46,7 @@ def _usable(scores, length, projective, multiroot, heads):
     return not projective or not _crosses(length, heads)
 
 
-@inner
+@lean
 def _crosses(length, heads):
     """Whether two arcs cross; the root stands left of the first word."""
     for m in range(length):
@@ -57,6 +58,6 @@ def _crosses(length, heads):
     return False
 
 
-@inner
+@lean
 def _ends(head, word):
     return (-1 if head == word else min(head, word)), max(head, word)

@@ -11,7 +11,8 @@ from collections import namedtuple
 import numpy as np
 
 from pullback.inference.checks import INFINITE, NAN, OK
-from pullback.inference.compile import inner
+from pullback.inference.compile import inner, lean
+from pullback.inference.sparsemap.overlap import padded
 
 _CAPACITY = 24
 NEVER_BUILT = 1 << 30  # so many changes that the inverse is built before it is used
@@ -32,12 +33,13 @@ Trees = namedtuple(
     "Trees",
     [
         "slots",  # [lanes, capacity, n] int32: of the arcs of each active tree
+        "heads",  # [lanes, capacity, padded n] int16: of each active tree
         "weights",  # [lanes, capacity]
         "inverse",  # [lanes, capacity, capacity]: of the Gram matrix, the number of arcs two trees share
         "sums",  # [lanes, capacity]: of the inverse's rows
         "sizes",  # [lanes] int64: how many trees are active
         "changes",  # [lanes] int64: how often the inverse was updated since it was built
-        "stalls",
+        "stalls",  # [lanes] int64: how often the gap was tiny and did not shrink
         "gram",  # [capacity]: scratch, as the next two
         "step",
         "slopes",
@@ -63,6 +65,7 @@ def make_arcs(lanes, n):
 def make_trees(lanes, n, capacity=_CAPACITY):
     return Trees(
         np.empty((lanes, capacity, n), np.int32),
+        np.full((lanes, capacity, padded(n)), -1, np.int16),
         np.empty((lanes, capacity), np.float64),
         np.empty((lanes, capacity, capacity), np.float64),
         np.empty((lanes, capacity), np.float64),
@@ -76,11 +79,15 @@ def make_trees(lanes, n, capacity=_CAPACITY):
 
 
 @inner
-def with_room(trees, lane):
-    """The trees, with room for one more in the lane: about twice the capacity if it was full."""
+def full(trees):
+    """Whether some lane has no room for one more tree."""
+    return trees.sizes.max() == trees.weights.shape[1]
+
+
+@inner
+def grown(trees):
+    """The trees with room for about twice as many in each lane."""
     lanes, capacity, n = trees.slots.shape
-    if trees.sizes[lane] < capacity:
-        return trees
     new = make_trees(lanes, n, 2 * capacity + 8)  # rows of an odd number of cache lines spread over its sets
     for other in range(lanes):
         new.sizes[other], new.changes[other] = trees.sizes[other], trees.changes[other]
@@ -90,32 +97,41 @@ def with_room(trees, lane):
             new.sums[other, i] = trees.sums[other, i]
             for m in range(n):
                 new.slots[other, i, m] = trees.slots[other, i, m]
+                new.heads[other, i, m] = trees.heads[other, i, m]
             for j in range(trees.sizes[other]):
                 new.inverse[other, i, j] = trees.inverse[other, i, j]
     return new
 
 
-@inner
+@lean
 def enter(arcs, trees, lane, scores, length):
     """Begin with a sentence: no tree is active, no arc has a slot. Returns its status."""
     trees.sizes[lane] = trees.changes[lane] = trees.stalls[lane] = arcs.counts[lane] = 0
-    nan, infinite = False, False
+    shifts = arcs.shifts
+    trouble = 0
     for m in range(length):
-        arcs.shifts[lane, m] = -np.inf
+        shifts[lane, m] = -np.inf
     for h in range(length):
         for m in range(length):
             score = scores[h, m]
-            nan |= score != score
-            infinite |= score == np.inf
-            arcs.shifts[lane, m] = max(arcs.shifts[lane, m], score)
+            trouble += not score < np.inf
+            shifts[lane, m] = score if score > shifts[lane, m] else shifts[lane, m]
+    for h in range(length):
+        for m in range(length):
             arcs.slot_of[lane, h, m] = -1
     for m in range(length):
-        if arcs.shifts[lane, m] == -np.inf:
-            arcs.shifts[lane, m] = 0.0  # a word without a head is infeasible, not NaN
-    return NAN if nan else INFINITE if infinite else OK
+        if shifts[lane, m] == -np.inf:
+            shifts[lane, m] = 0.0  # a word without a head is infeasible, not NaN
+    if trouble == 0:
+        return OK
+    for h in range(length):
+        for m in range(length):
+            if scores[h, m] != scores[h, m]:
+                return NAN
+    return INFINITE
 
 
-@inner
+@lean
 def place(arcs, trees, lane, scores, length, heads, weight):
     """Put a tree behind the active ones, in the room there is for it, and give slots to its new arcs."""
     behind = trees.sizes[lane]
@@ -129,10 +145,22 @@ def place(arcs, trees, lane, scores, length, heads, weight):
             arcs.scores[lane, slot] = scores[heads[m], m] - arcs.shifts[lane, m]
             arcs.mean[lane, slot] = 0.0
         trees.slots[lane, behind, m] = slot
+        trees.heads[lane, behind, m] = heads[m]
+    for m in range(length, trees.slots.shape[2]):
+        trees.heads[lane, behind, m] = -1
     trees.weights[lane, behind] = weight
 
 
-@inner
+@lean
+def copy(trees, lane, i, j, length):
+    """Put the j-th tree in the place of the i-th."""
+    trees.weights[lane, i] = trees.weights[lane, j]
+    for m in range(length):
+        trees.slots[lane, i, m] = trees.slots[lane, j, m]
+        trees.heads[lane, i, m] = trees.heads[lane, j, m]
+
+
+@lean
 def mix(arcs, trees, lane, length):
     """The mean of the active trees."""
     for slot in range(arcs.counts[lane]):
@@ -143,7 +171,7 @@ def mix(arcs, trees, lane, length):
             arcs.mean[lane, np.uint64(trees.slots[lane, i, m])] += weight
 
 
-@inner
+@lean
 def write(arcs, trees, lane, length, b, result):
     """Hand out the active set and its mean as sentence b's."""
     size = trees.sizes[lane]
@@ -151,7 +179,7 @@ def write(arcs, trees, lane, length, b, result):
     for i in range(size):
         result.weights[b, i] = trees.weights[lane, i]
         for m in range(length):
-            result.heads[b, i, m] = arcs.head_of[lane, trees.slots[lane, i, m]]
+            result.heads[b, i, m] = trees.heads[lane, i, m]
         for m in range(length, result.heads.shape[2]):
             result.heads[b, i, m] = -1
     for slot in range(arcs.counts[lane]):
