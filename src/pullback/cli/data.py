@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,13 +21,6 @@ app = typer.Typer(**SETTINGS, help="The corpora and word vectors: check what is 
 FolderArgument = Annotated[
     Path | None, typer.Argument(metavar="DIR", help="The data folder; `$PULLBACK_DATA` by default.", show_default=False)
 ]
-
-
-class Dataset(StrEnum):
-    sst = "sst"
-    snli = "snli"
-    ewt = "ewt"
-    glove = "glove"
 
 
 @app.command()
@@ -58,7 +50,9 @@ def check(folder: FolderArgument = None) -> None:
 @app.command()
 def download(
     folder: FolderArgument = None,
-    only: Annotated[list[Dataset] | None, typer.Option(help="Only this; may be given several times.")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Only `sst`, `snli`, `ewt` or `glove`; may be given several times.")
+    ] = None,
 ) -> None:
     """Fetch SST, SNLI, UD English EWT and GloVe 840B (2.2 GB) from their publishers.
 
@@ -66,6 +60,7 @@ def download(
 
     For example: `pullback data download ~/data --only sst --only snli`
     """
+    from pullback.estimators.config import nearest
     from pullback.experiments.corpora.download import DATASETS
     from pullback.experiments.corpora.download import download as fetch
 
@@ -74,8 +69,10 @@ def download(
         stop("where to? For example `pullback data download ~/data`, or set PULLBACK_DATA")
     data = Path(given)
     with user_errors():
-        for name in only or list(Dataset):
-            dataset = DATASETS[name]
+        for name in only or ():
+            if name not in DATASETS:
+                raise ValueError(f"--only {name}: there is no such data; {nearest(name, list(DATASETS))}")
+        for dataset in (DATASETS[name] for name in only or DATASETS):
             console.print(f"{dataset.title} ({dataset.size})", highlight=False)
             with _bars() as progress:
                 new = fetch(dataset.sources, data, progress=progress)

@@ -28,20 +28,23 @@ def download(sources: Sequence[Source], data: Path, *, progress: Progress, pause
         progress: told about the bytes as they come.
         pause: seconds before a broken transfer is tried again.
     """
-    new: list[Path] = []
-    with _work_folder(data) as work:
-        for source in sources:
-            files = {member: data / path for member, path in source.files.items()}
-            checksums = {data / path: known for path, known in source.checksums.items()}
-            missing = {member: path for member, path in files.items() if not _is_there(path, checksums.get(path))}
-            if not missing:
-                continue
-            arrived = work / source.url.rpartition("/")[2]
-            if not (source.sha256 and arrived.exists() and sha256(arrived) == source.sha256):
-                fetch(source.url, arrived, checksum=source.sha256, progress=progress, pause=pause)
-            _install(source, arrived, missing, checksums, progress)
-            new += missing.values()
-    return new
+    try:
+        with _work_folder(data) as work:
+            return [path for source in sources for path in _fetch(source, data, work, progress, pause)]
+    except OSError as error:
+        raise DownloadError(f"cannot write to {data}: {error}") from None
+
+
+def _fetch(source: Source, data: Path, work: Path, progress: Progress, pause: float) -> list[Path]:
+    files = {member: data / path for member, path in source.files.items()}
+    checksums = {data / path: known for path, known in source.checksums.items()}
+    missing = {member: path for member, path in files.items() if not _is_there(path, checksums.get(path))}
+    if missing:
+        arrived = work / source.url.rpartition("/")[2]
+        if not (source.sha256 and arrived.exists() and sha256(arrived) == source.sha256):
+            fetch(source.url, arrived, checksum=source.sha256, progress=progress, pause=pause)
+        _install(source, arrived, missing, checksums, progress)
+    return list(missing.values())
 
 
 def _install(

@@ -1,0 +1,81 @@
+"""A small HTTP server for tests of downloads: ranges, versions, broken connections, and servers that know neither."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+@dataclass
+class Site:
+    """What is served, how, and what was asked for.
+
+    Args:
+        files: content by path.
+        tag: the ETag of all files; None for a server without versions.
+        ranges: whether the server can resume.
+        breaks: how many further answers break off, after `broken_after` bytes.
+        failures: statuses of the next answers.
+        requests: the `Range` of each request so far, None where it had none.
+    """
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    tag: str | None = '"v1"'
+    ranges: bool = True
+    breaks: int = 0
+    broken_after: int = 1000
+    failures: list[int] = field(default_factory=list)
+    requests: list[str | None] = field(default_factory=list)
+    address: str = ""
+
+
+@contextmanager
+def serve() -> Iterator[Site]:
+    site = Site()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            wanted = self.headers.get("Range")
+            site.requests.append(wanted)
+            content = site.files.get(self.path)
+            if site.failures or content is None:
+                self.send_error(site.failures.pop(0) if site.failures else 404)
+                return
+            start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted and site.ranges else 0
+            if self.headers.get("If-Range") not in (None, site.tag):
+                start = 0
+            if start >= len(content) > 0:
+                self.send_response(416)
+                self.send_header("Content-Range", f"bytes */{len(content)}")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
+            self.send_response(206 if start else 200)
+            if start:
+                self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
+            if site.tag:
+                self.send_header("ETag", site.tag)
+            self.send_header("Content-Length", str(len(content) - start))
+            self.end_headers()
+            if site.breaks:
+                site.breaks -= 1
+                content = content[: start + site.broken_after]
+                self.close_connection = True
+            self.wfile.write(content[start:])
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    site.address = f"http://127.0.0.1:{server.server_port}"
+    try:
+        yield site
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

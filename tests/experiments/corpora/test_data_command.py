@@ -1,0 +1,92 @@
+"""`pullback data check` and `pullback data download`."""
+
+import pytest
+
+from experiments.corpora.server import serve
+from pullback.experiments.corpora import layout
+from pullback.experiments.corpora.download import DATASETS, Dataset, Source
+
+typer_testing = pytest.importorskip("typer.testing")
+
+
+@pytest.fixture
+def invoke(monkeypatch):
+    monkeypatch.delenv("PULLBACK_DATA", raising=False)
+
+    def run(*arguments):
+        from pullback.cli import app
+
+        result = typer_testing.CliRunner().invoke(app, ["data", *map(str, arguments)], env={"COLUMNS": "200"})
+        return result.exit_code, " ".join(result.output.split())
+
+    return run
+
+
+@pytest.fixture
+def official(monkeypatch):
+    """The small folder's counts in the place of the official ones."""
+    for counts, small in ((layout.SST_TREES, (3, 1, 2)), (layout.SNLI_PAIRS, (30, 1, 2))):
+        for split, count in zip(layout.SPLITS, small, strict=True):
+            monkeypatch.setitem(counts, split, count)
+    monkeypatch.setattr(layout, "SNLI_PART", 3)
+
+
+def test_check_shows_counts_what_is_left_out_and_coverage(invoke, data, official):
+    status, output = invoke("check", data)
+    assert status == 0
+    assert "sst/train.txt 3 3 2 1 neutral ≠ published" in output
+    assert "snli/snli_1.0_train.first100k.jsonl.gz 3 (10.0%) 30 2 1 no gold label not known" in output
+    assert "EWT train missing 12,544" in output
+    assert "tiny 9 2 81.8%" in output
+
+
+def test_check_names_what_is_broken_and_goes_on(invoke, data, official):
+    (data / "sst" / "dev.txt").write_text("(9 a)\n")
+    (data / "vectors" / "bad.txt").write_text("a 1 2\nb 1\n")
+    (data / "snli" / "snli_1.0_test.jsonl").write_text("")
+    status, output = invoke("check", data)
+    assert status == 1
+    assert "dev.txt, line 1: the label 9 is not one of 0 to 4" in output
+    assert "bad.txt, line 2: 1 numbers after the word; the file's vectors have 2" in output
+    assert "snli_1.0_test.jsonl: 0 rows where 2 should be" in output
+    assert "sst/test.txt 2 2 1 1 neutral" in output
+
+
+def test_check_of_an_empty_folder_or_none(invoke, tmp_path):
+    status, output = invoke("check", tmp_path)
+    assert status == 1
+    assert "There is no data in" in output
+    status, output = invoke("check")
+    assert status == 2
+    assert "PULLBACK_DATA" in output
+
+
+def test_download_then_again(invoke, tmp_path, monkeypatch):
+    monkeypatch.setenv("no_proxy", "*")
+    with serve() as site:
+        site.files["/x.txt"] = b"hello"
+        monkeypatch.setitem(DATASETS, "sst", Dataset("X", "5 bytes", (Source(f"{site.address}/x.txt", {"": "s/x"}),)))
+        status, output = invoke("download", tmp_path / "new", "--only", "sst")
+        assert (status, (tmp_path / "new" / "s" / "x").read_bytes()) == (0, b"hello")
+        assert "X (5 bytes)" in output
+        status, output = invoke("download", tmp_path / "new", "--only", "sst")
+        assert status == 0
+        assert "is there already" in output
+        site.files.clear()
+        status, output = invoke("download", tmp_path / "other", "--only", "sst")
+        assert status == 2
+        assert "the server answers 404" in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (("download",), "PULLBACK_DATA"),
+        (("download", "x", "--only", "sts"), "did you mean 'sst'?"),
+        (("download", "/dev/null/x", "--only", "sst"), "cannot write to /dev/null/x"),
+    ],
+)
+def test_a_mistake_gets_a_hint(invoke, arguments, hint):
+    status, output = invoke(*arguments)
+    assert status == 2
+    assert hint in output

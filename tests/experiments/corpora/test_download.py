@@ -1,0 +1,241 @@
+"""Downloads, from a server on this machine: resumed, checked, and nothing half-written or outside the folder."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import random
+import stat
+import zipfile
+
+import pytest
+
+from experiments.corpora.server import serve
+from pullback.experiments.corpora.download import DownloadError, Source, download
+from pullback.experiments.corpora.download.sources import DATASETS
+
+CONTENT = random.Random(0).randbytes(50_000)
+
+
+@pytest.fixture
+def site(monkeypatch):
+    monkeypatch.setenv("no_proxy", "*")
+    with serve() as site:
+        site.files["/a.txt"] = CONTENT
+        yield site
+
+
+@pytest.fixture
+def fetch(site, tmp_path):
+    """Download one source to the data folder; returns the steps that the progress bar was told."""
+
+    def run(source):
+        steps = []
+        download([source], tmp_path, progress=lambda *step: steps.append(step), pause=0.001)
+        return steps
+
+    return run
+
+
+def digest(content):
+    return hashlib.sha256(content).hexdigest()
+
+
+def plain(site, checksum=None):
+    return Source(f"{site.address}/a.txt", {"": "set/a.txt"}, checksum)
+
+
+def everything(folder):
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_file_arrives_whole_and_nothing_else_is_left(site, fetch, tmp_path):
+    steps = fetch(plain(site, digest(CONTENT)))
+    assert everything(tmp_path) == {"set/a.txt": CONTENT}
+    assert not (tmp_path / ".download").exists()
+    assert steps[-1] == ("a.txt", len(CONTENT), len(CONTENT))
+
+
+def test_what_is_there_is_not_fetched_again(site, fetch):
+    fetch(plain(site))
+    fetch(plain(site))
+    assert len(site.requests) == 1
+
+
+def test_broken_connections_are_resumed(site, fetch, tmp_path):
+    site.breaks = 3
+    fetch(plain(site, digest(CONTENT)))
+    assert everything(tmp_path) == {"set/a.txt": CONTENT}
+    assert site.requests == [None, "bytes=1000-", "bytes=2000-", "bytes=3000-"]
+
+
+def test_a_later_call_goes_on_where_an_earlier_one_gave_up(site, fetch, tmp_path):
+    site.breaks, site.failures = 1, []
+    source = plain(site, digest(CONTENT))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("time.sleep", lambda seconds: site.failures.append(503))  # from the first pause on
+        with pytest.raises(DownloadError, match=r"503 .* Run the same command again to go on from byte 1,000"):
+            fetch(source)
+    assert not (tmp_path / "set" / "a.txt").exists()
+    site.failures, site.requests = [], []
+    fetch(source)
+    assert site.requests == ["bytes=1000-"]
+    assert everything(tmp_path) == {"set/a.txt": CONTENT}
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["checksum known", "checksum not known"])
+@pytest.mark.parametrize("change", ["another version", "no ranges", "no versions"])
+def test_versions_are_never_mixed(site, fetch, tmp_path, change, known):
+    new = CONTENT[::-1]
+    site.breaks = 1
+    with pytest.MonkeyPatch.context() as patch:
+
+        def publish_another(seconds):
+            site.files["/a.txt"] = new
+            site.tag = '"v2"'
+            site.ranges = change != "no ranges"
+
+        if change == "no versions":
+            site.tag = None
+            patch.setattr("time.sleep", lambda seconds: site.files.update({"/a.txt": CONTENT if known else new}))
+        else:
+            patch.setattr("time.sleep", publish_another)
+        expected = CONTENT if change == "no versions" and known else new
+        fetch(plain(site, digest(expected) if known else None))
+    assert everything(tmp_path) == {"set/a.txt": expected}
+
+
+def test_a_transfer_that_was_complete_but_not_published_is_not_fetched_again(site, fetch, tmp_path):
+    site.breaks, site.broken_after = 1, len(CONTENT) - 1
+    with pytest.MonkeyPatch.context() as patch:
+        part = tmp_path / ".download" / "a.txt.part"
+        patch.setattr("time.sleep", lambda seconds: part.write_bytes(CONTENT))
+        fetch(plain(site))
+    assert site.requests == [None, f"bytes={len(CONTENT)}-"]
+    assert everything(tmp_path) == {"set/a.txt": CONTENT}
+
+
+def test_a_wrong_checksum(site, fetch, tmp_path):
+    with pytest.raises(DownloadError, match=f"SHA-256 is {digest(CONTENT)}, not 00"):
+        fetch(plain(site, "00"))
+    assert everything(tmp_path) == {}
+
+
+def test_a_file_that_is_there_but_differs_is_not_overwritten(site, fetch, tmp_path):
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "a.txt").write_text("mine")
+    with pytest.raises(DownloadError, match=r"a.txt is there, but its SHA-256 is .* move it away"):
+        fetch(Source(f"{site.address}/a.txt", {"": "set/a.txt"}, digest(CONTENT), {"set/a.txt": digest(CONTENT)}))
+    assert everything(tmp_path) == {"set/a.txt": b"mine"}
+
+
+def test_an_address_without_a_file_or_a_server(site, fetch, tmp_path):
+    with pytest.raises(DownloadError, match=r"/b.txt: the server answers 404"):
+        fetch(Source(f"{site.address}/b.txt", {"": "b.txt"}))
+    with pytest.raises(DownloadError, match=r"refused.* Run the same command again"):
+        fetch(Source("http://127.0.0.1:1/b.txt", {"": "b.txt"}))
+    assert everything(tmp_path) == {}
+
+
+def test_one_process_at_a_time(site, fetch, tmp_path):
+    def another(*step):
+        with pytest.raises(DownloadError, match="another process is downloading"):
+            fetch(plain(site))
+
+    download([plain(site)], tmp_path, progress=another)
+    assert everything(tmp_path) == {"set/a.txt": CONTENT}
+
+
+def zipped(*members):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for member in members:
+            archive.writestr(*member)
+    return file.getvalue()
+
+
+def archive(site, content, **options):
+    site.files["/a.zip"] = content
+    return Source(f"{site.address}/a.zip", {"trees/x.txt": "set/x.txt"}, **options)
+
+
+GOOD = ("trees/x.txt", b"hello")
+
+
+def test_members_of_an_archive(site, fetch, tmp_path):
+    fetch(
+        archive(
+            site, zipped(("trees/", b""), GOOD, ("trees/other.txt", b"no")), checksums={"set/x.txt": digest(b"hello")}
+        )
+    )
+    assert everything(tmp_path) == {"set/x.txt": b"hello"}
+
+
+def link(name):
+    info = zipfile.ZipInfo(name)
+    info.create_system, info.external_attr = 3, (stat.S_IFLNK | 0o777) << 16
+    return info, b"/etc"
+
+
+@pytest.mark.parametrize(
+    ("member", "reason"),
+    [
+        (("../evil", b"x"), "would be written outside its folder"),
+        (("trees/../../evil", b"x"), "would be written outside its folder"),
+        (("/tmp/evil", b"x"), "would be written outside its folder"),
+        (("..\\evil", b"x"), "would be written outside its folder"),
+        (("C:\\evil", b"x"), "would be written outside its folder"),
+        (link("trees/link"), "is a link or a special file"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_an_archive_that_would_write_outside_is_refused_as_a_whole(site, fetch, tmp_path, member, reason):
+    with pytest.raises(DownloadError, match=reason):
+        fetch(archive(site, zipped(GOOD, member)))
+    assert everything(tmp_path) == {}
+
+
+def test_other_archives_that_are_not_what_they_should_be(site, fetch, tmp_path):
+    whole = zipped(GOOD)
+    damaged = whole.replace(b"hello", b"hellO") if b"hello" in whole else whole[:40] + b"\xff" + whole[41:]
+    for content, options, reason in (
+        (b"<html>not a zip</html>", {}, "not a sound zip archive"),
+        (damaged, {}, "not a sound zip archive"),
+        (zipped(("trees/y.txt", b"")), {}, "there is no trees/x.txt in it"),
+        (zipped(("trees/x.txt", bytes(10_000_000))), {"limit": 1000}, "10,000,000 bytes unpacked, more than the 1,000"),
+        (whole, {"checksums": {"set/x.txt": "00"}}, "has the SHA-256"),
+    ):
+        with pytest.raises(DownloadError, match=reason):
+            fetch(archive(site, content, **options))
+        assert everything(tmp_path) == {}
+
+
+def test_an_archive_that_arrived_whole_is_kept_until_it_is_unpacked(site, fetch, tmp_path, monkeypatch):
+    content = zipped(GOOD)
+    source = archive(site, content, sha256=digest(content))
+    full = type("Usage", (), {"free": 2})
+    with monkeypatch.context() as patch:
+        patch.setattr("pullback.experiments.corpora.download.archives.shutil.disk_usage", lambda path: full)
+        patch.setattr("pullback.experiments.corpora.download.transfer._Partial._check_space", lambda *args: None)
+        with pytest.raises(DownloadError, match="GB free"):
+            fetch(source)
+    fetch(source)
+    assert everything(tmp_path) == {"set/x.txt": b"hello"}
+    assert len(site.requests) == 1
+
+
+def test_a_disk_that_is_full(site, fetch, tmp_path, monkeypatch):
+    full = type("Usage", (), {"free": 2})
+    monkeypatch.setattr("pullback.experiments.corpora.download.transfer.shutil.disk_usage", lambda path: full)
+    with pytest.raises(DownloadError, match=r"0.0 GB to come, but .* has 0.0 GB free"):
+        fetch(plain(site))
+
+
+def test_the_list_of_sources_is_sound():
+    paths = [path for dataset in DATASETS.values() for source in dataset.sources for path in source.files.values()]
+    assert len(paths) == len(set(paths)) == 10
+    for dataset in DATASETS.values():
+        for source in dataset.sources:
+            assert source.url.startswith("https://")
+            assert all(len(each) == 64 for each in (source.sha256, *source.checksums.values()))
+            assert set(source.checksums) <= set(source.files.values())
