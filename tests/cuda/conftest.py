@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 def device() -> Iterator[torch.device]:
     """Where the kernels run: a GPU, or the CPU in the interpreter; a test that needs neither is not for this folder."""
     if not torch.cuda.is_available() and not triton_support.interpreting():
-        pytest.skip("needs a GPU, or Triton's interpreter: test_interpreter runs it there")
+        pytest.skip("needs a GPU, or Triton's interpreter, where a test of its own runs it")
     with operators.backend("cuda"):
         yield torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
@@ -35,16 +35,15 @@ def gpu() -> torch.device:
 
 @pytest.fixture
 def in_interpreter() -> Callable[..., None]:
-    """Runs pytest with these arguments in Triton's interpreter, with the `cuda` backend on the CPU."""
+    """Runs pytest with these arguments in Triton's interpreter, with the `cuda` backend on the CPU, in float32."""
     if triton_support.triton is None:
         pytest.skip("Triton is not installed")
-    if tuple(map(int, triton_support.triton.__version__.split(".")[:2])) < (3, 7):
-        pytest.skip("the interpreter of Triton before 3.7 fails with NumPy from 2.4 on")
 
     def run(*arguments: str) -> None:
-        environment = {"TRITON_INTERPRET": "1", "PULLBACK_TEST_BACKENDS": "cuda", "CUDA_VISIBLE_DEVICES": ""}
+        chosen = {"TRITON_INTERPRET": "1", "PULLBACK_TEST_BACKENDS": "cuda", "PULLBACK_TEST_DTYPES": "float32"}
+        environment = os.environ | chosen | {"CUDA_VISIBLE_DEVICES": ""}
         command = [sys.executable, "-W", "ignore", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *arguments]
-        done = subprocess.run(command, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True)
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
 
     return run
@@ -53,11 +52,20 @@ def in_interpreter() -> Callable[..., None]:
 def _faster_interpreter() -> None:
     """Without what makes it four times slower: checks of every integer operation for overflow, and patching all of
     `triton.language` anew at every call of one kernel by another (only Triton's own need it, once).
+
+    Before Triton 3.7 it made numbers of arrays of one element by `int`, which NumPy 2.4 refuses.
     """
     from triton.runtime import interpreter
 
     builder = interpreter.interpreter_builder
     builder.options = dataclasses.replace(builder.options, sanitize_overflow=False)
+    patch_tensor = interpreter._patch_lang_tensor
+
+    def patch_tensor_for_numpy(tensor, scope):
+        patch_tensor(tensor, scope)
+        scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
+
+    interpreter._patch_lang_tensor = patch_tensor_for_numpy
     patched: set[str] = set()
 
     def call(self, *args, **kwargs):

@@ -7,34 +7,34 @@ from torch import Tensor
 
 from pullback.inference import checks
 from pullback.inference.chu_liu_edmonds.cuda_contraction import best_heads
-from pullback.inference.eisner.cuda_layout import length_of
-from pullback.inference.triton_support import contiguous, jit, launch, next_power_of_2, program_count, tl
+from pullback.inference.eisner.cuda_layout import length_of, load_scores
+from pullback.inference.triton_support import constant, contiguous, jit, launch, next_power_of_2, program_count, tl
 
-_TILE = 1024  # numbers looked at together: 8 for each thread of 4 warps
+_OK, _INFEASIBLE = constant(checks.OK), constant(checks.INFEASIBLE)
 
 
 def argmax(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
     batch, n, _ = scores.shape
     z = torch.empty_like(scores, memory_format=torch.contiguous_format)
-    status = torch.empty(batch, dtype=torch.int64, device=scores.device)
+    status = torch.zeros(batch, dtype=torch.int64, device=scores.device)
     if scores.numel() > 0:
         programs = program_count(batch, n * (6 * n + 32))
         history = scores.new_empty((programs, n, 3, n), dtype=torch.int16)
         nodes = scores.new_empty((programs, 4, n), dtype=torch.float64)
-        tensors = contiguous(scores), lengths, z, status, history, nodes
+        tensors = contiguous(scores), contiguous(lengths), z, status, history, nodes
         launch(_argmax, programs, scores.device, *tensors, batch, n, int(multiroot), **tile(n))
     if validate:
         wrong = checks.status_of(scores, lengths)
-        infeasible = status if scores.numel() > 0 else torch.zeros_like(wrong)
-        checks.raise_for(torch.where(wrong == checks.OK, infeasible, wrong), lengths, n)
+        checks.raise_for(torch.where(wrong == checks.OK, status, wrong), lengths, n)
     return z
 
 
 def tile(n: int) -> dict[str, int]:
     """How `best_heads` cuts sentences of up to n words into tiles."""
     columns = max(16, next_power_of_2(n))
-    rows = min(max(_TILE // columns, 1), columns)
-    return {"ROWS": rows, "COLUMNS": columns, "LEVELS": columns.bit_length() - 1, "num_warps": 4, "num_stages": 1}
+    warps = 4 if columns <= 32 else 8
+    rows = min(max(256 * warps // columns, 1), columns)  # 8 numbers a thread
+    return {"ROWS": rows, "COLUMNS": columns, "LEVELS": columns.bit_length() - 1, "num_warps": warps, "num_stages": 1}
 
 
 @jit(do_not_specialize=["batch", "n", "multiroot"])
@@ -53,10 +53,22 @@ def _argmax(
         heads, feasible = best_heads(
             scores + matrix, length, n, multiroot, history, nodes, ROWS, COLUMNS, LEVELS
         )  # fmt: skip
-        tl.store(status + sentence, tl.where(feasible > 0, 0, 2).to(tl.int64))
+        tl.store(status + sentence, tl.where(feasible > 0, _OK, _INFEASIBLE).to(tl.int64))
+        feasible = tl.where(_garbled(scores + matrix, length, n, ROWS, COLUMNS) > 0, 0, feasible)
         heads = tl.where(feasible > 0, heads, -1)
         for start in range(0, n, ROWS):
             head = (start + tl.arange(0, ROWS))[:, None]
             one = (heads[None, :] == head).to(z.dtype.element_ty)
             tl.store(z + matrix + head * n + word[None, :], one, mask=(head < n) & (word < n)[None, :])
         tl.debug_barrier()
+
+
+@jit()
+def _garbled(scores, length, n, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """1 if a score is NaN or +inf, else 0."""
+    worst = tl.zeros([COLUMNS], tl.int32)
+    for start in range(0, length, ROWS):
+        head = (start + tl.arange(0, ROWS))[:, None]
+        _, _, garbled = load_scores(scores, head, tl.arange(0, COLUMNS)[None, :], length, n)
+        worst = tl.maximum(worst, tl.max(garbled.to(tl.int32), 0))
+    return tl.max(worst, 0)

@@ -13,8 +13,6 @@ from pullback.inference import checks
 from pullback.inference.matrix_tree import cuda_marginals, cuda_sampling
 from pullback.inference.triton_support import contiguous, launch, next_power_of_2, program_count
 
-_TILE = 1024  # numbers looked at together: 8 for each thread of 4 warps
-
 
 def log_partition(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
     log_z = scores.new_zeros(len(scores), dtype=torch.float64)
@@ -36,8 +34,7 @@ def marginals(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) 
 def marginals_vjp(scores: Tensor, lengths: Tensor, direction: Tensor, multiroot: bool, validate: bool) -> Tensor:
     _check(scores, lengths, multiroot, validate)
     out = torch.empty_like(scores, memory_format=torch.contiguous_format)
-    tensors = lengths, contiguous(direction), out, out
-    _run(cuda_marginals.marginals, 4, scores, *tensors, multiroot=multiroot, SLOPE=1, ENTROPY=0)
+    _run(cuda_marginals.marginals, 4, scores, lengths, direction, out, out, multiroot=multiroot, SLOPE=1, ENTROPY=0)
     return out
 
 
@@ -51,7 +48,7 @@ def entropy(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) ->
 def sample(scores: Tensor, lengths: Tensor, seeds: Tensor, multiroot: bool, validate: bool) -> Tensor:
     _check(scores, lengths, multiroot, validate)
     z = torch.empty_like(scores, memory_format=torch.contiguous_format)
-    levels = _columns(scores.shape[-1]).bit_length() - 1
+    levels = _shape(scores.shape[-1])["COLUMNS"].bit_length() - 1
     _run(cuda_sampling.sample, 1, scores, lengths, seeds, z, multiroot=multiroot, LEVELS=levels)
     return z
 
@@ -69,12 +66,13 @@ def _run(kernel: Any, charts: int, scores: Tensor, *tensors: Tensor, multiroot: 
         return
     programs = program_count(batch, 8 * (charts * n * n + 2 * n))
     scratch = (scores.new_empty((programs, size), dtype=torch.float64) for size in (charts * n * n, 2 * n))
-    columns = _columns(n)
-    rows = min(max(_TILE // columns, 1), columns)
-    shape = {"ROWS": rows, "COLUMNS": columns, "num_warps": 4, "num_stages": 1}
-    arguments = contiguous(scores), *tensors, *scratch, batch, n, int(multiroot)
-    launch(kernel, programs, scores.device, *arguments, **flags, **shape)
+    arguments = *(contiguous(x) for x in (scores, *tensors)), *scratch, batch, n, int(multiroot)
+    launch(kernel, programs, scores.device, *arguments, **flags, **_shape(n))
 
 
-def _columns(n: int) -> int:
-    return max(16, next_power_of_2(n))
+def _shape(n: int) -> dict[str, int]:
+    """How the kernels cut sentences of up to n words into tiles."""
+    columns = max(16, next_power_of_2(n))
+    warps = 4 if columns <= 32 else 8
+    rows = min(max(256 * warps // columns, 1), columns)  # 8 numbers a thread
+    return {"ROWS": rows, "COLUMNS": columns, "num_warps": warps, "num_stages": 1}

@@ -48,14 +48,17 @@ def sample(
     for sentence in range(tl.program_id(0), batch, tl.num_programs(0)):
         matrix = tl.cast(sentence, tl.int64) * n * n
         length = length_of(lengths, sentence, n)
-        lay_out(scores + matrix, scores + matrix, length, n, multiroot, charts, charts, 0, ROWS, COLUMNS)
+        _, _, _, _, garbled = lay_out(
+            scores + matrix, scores + matrix, length, n, multiroot, charts, charts, 0, ROWS, COLUMNS
+        )  # fmt: skip
         tl.debug_barrier()
         log_z, last = eliminate(length, n, multiroot, charts, charts, sums, 0, ROWS, COLUMNS)
         seed = tl.load(seeds + sentence).to(tl.uint64, bitcast=True)
-        heads = tl.where(word == last, last, -1)
+        exists = tl.where((log_z > float("-inf")) & (garbled == 0), 1, 0)
+        heads = tl.where((word == last) & (exists > 0), last, -1)
         drawn = uniform(seed, word)
         spent = tl.zeros([COLUMNS], tl.float64)
-        if log_z > float("-inf"):
+        if exists > 0:
             for k in range(0, length):
                 if k != last:
                     heads, drawn, spent = _insert(

@@ -7,6 +7,7 @@ a second launch, which has nothing to do for the others.
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,7 +19,7 @@ from pullback.inference.sparsemap.solution import NotConverged, not_converged
 from pullback.inference.triton_support import contiguous, launch, next_power_of_2, program_count
 
 _SMALL, _LARGE = 128, 2048  # how many trees fit into the inverse in the first and in the second launch
-_TILE = 2048
+_TILE = 2048  # numbers looked at together
 _SHORT = 31  # words: with the root, the lanes of a warp
 _CONVERGED, _INFEASIBLE = 0, 3  # as cuda_search.py has them
 
@@ -40,25 +41,14 @@ def sparsemap(
     weights = scores.new_empty((batch, capacity), dtype=torch.float64)
     sizes, calls, states = (scores.new_zeros(batch, dtype=torch.int32) for _ in range(3))
     gap = scores.new_zeros(batch, dtype=torch.float64)
-    tensors = contiguous(scores), lengths, contiguous(start_heads), contiguous(start_weights)
+    tensors = [contiguous(x) for x in (scores, lengths, start_heads, start_weights)]
     results = mu, heads, weights, sizes, gap, calls, states
     oracle = 0 if not projective else 1 if n <= _SHORT else 2
-    for again, room in enumerate(_rooms(n) if scores.numel() > 0 else []):
-        bytes_each = 8 * (room * (room + 1) + 3 * n * n + 4 * (n + 1) ** 2) + 6 * (n + 1) ** 2 + 10 * (n + 1)
-        programs = program_count(batch, bytes_each)
-        scratch = (
-            scores.new_empty((programs, size), dtype=dtype)
-            for size, dtype in (
-                (room * (room + 1), torch.float64),
-                (3 * n * n, torch.float64),
-                (4 * (n + 1) ** 2, torch.float32 if oracle == 1 else torch.float64),
-                (3 * (n + 1) ** 2, torch.int16),
-                (2 * (n + 1), torch.int32),
-                (n, torch.int16),
-            )
-        )
+    for again, room in enumerate(_rooms(n, start_heads.shape[1]) if scores.numel() > 0 else []):
+        programs, *scratch = _scratch(scores, room, oracle)
         numbers = batch, n, capacity, start_heads.shape[1], max_iterations, int(multiroot), again
-        shape = {**_shape(n, room), "ORACLE": oracle, "POSITIONS": max(16, next_power_of_2(n + 1))}
+        shape = _shape(n, room, 4 if oracle == 1 else 8)
+        shape |= {"ORACLE": oracle, "POSITIONS": max(16, next_power_of_2(n + 1))}
         shape["LEVELS"] = shape["COLUMNS"].bit_length() - 1
         launch(cuda_solve.solve, programs, scores.device, *tensors, *results, *scratch, *numbers, **shape)
     converged = states == _CONVERGED
@@ -77,24 +67,39 @@ def sparsemap_vjp(
         programs = program_count(batch, 8 * room * (room + 1) + 2 * room * n)
         inverses = direction.new_empty((programs, room * (room + 1)), dtype=torch.float64)
         trees = direction.new_empty((programs, room, n), dtype=torch.int16)
-        tensors = heads, sizes, lengths, contiguous(direction), out, inverses, trees
+        tensors = heads, sizes, contiguous(lengths), contiguous(direction), out, inverses, trees
         numbers = batch, n, capacity, smaller
-        launch(cuda_projector.apply, programs, direction.device, *tensors, *numbers, **_shape(n, room))
+        launch(cuda_projector.apply, programs, direction.device, *tensors, *numbers, **_shape(n, room, 8))
         smaller = room
     return out
 
 
-def _rooms(n: int) -> list[int]:
-    """For how many trees each launch has room."""
+def _scratch(scores: Tensor, room: int, oracle: int) -> tuple[Any, ...]:
+    """How many programs to run, and what `solve` needs for each of them."""
+    n = scores.shape[-1]
+    kinds = (
+        (room * (room + 1), torch.float64),
+        (3 * n * n, torch.float64),
+        (4 * (n + 1) ** 2, torch.float32 if oracle == 1 else torch.float64),
+        (3 * (n + 1) ** 2, torch.int16),
+        (2 * (n + 1), torch.int32),
+        (n, torch.int16),
+    )
+    programs = program_count(len(scores), sum(size * dtype.itemsize for size, dtype in kinds))
+    return programs, *(scores.new_empty((programs, size), dtype=dtype) for size, dtype in kinds)
+
+
+def _rooms(n: int, starts: int = 0) -> list[int]:
+    """For how many trees each launch has room, so that those to start from fit into the first."""
     most = min(next_power_of_2(active_set_capacity(n)), _LARGE)
-    return [_SMALL] if most <= _SMALL else [_SMALL, most]
+    return [_SMALL] if most <= _SMALL else [_SMALL, most] if starts <= _SMALL else [most]
 
 
-def _shape(n: int, room: int) -> dict[str, int]:
+def _shape(n: int, room: int, warps: int) -> dict[str, int]:
     columns = max(16, next_power_of_2(n))
     rows = min(max(_TILE // columns, 1), columns)
     trees = min(max(_TILE // room, 1), 16)
-    return {"ROWS": rows, "COLUMNS": columns, "TREES": trees, "CAPACITY": room, "num_warps": 4, "num_stages": 1}
+    return {"ROWS": rows, "COLUMNS": columns, "TREES": trees, "CAPACITY": room, "num_warps": warps, "num_stages": 1}
 
 
 def _check(

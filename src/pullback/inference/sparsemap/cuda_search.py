@@ -168,7 +168,7 @@ def _ask(
         new, exists = best_heads(seen, length, n, multiroot, splits, charts, ROWS, COLUMNS, LEVELS)
     else:
         if ORACLE == LONG:
-            exists = cuda_long.best_tree(seen, length, n, multiroot, found, charts, splits, ends, 8, POSITIONS)
+            exists = cuda_long.best_tree(seen, length, n, multiroot, found, charts, splits, ends, 16, POSITIONS)
         elif rough > 0:
             exists = cuda_short.best_tree(charts, length, n, multiroot, found, POSITIONS)
         else:

@@ -68,8 +68,9 @@ def solve(
             if again:
                 size, count = tl.load(sizes + b), tl.load(calls + b)
             else:
+                most = tl.minimum(starts, tl.minimum(capacity, CAPACITY))
                 size = copy_usable(
-                    shifted, start_heads + b * starts * n, start_weights + b * starts, tl.minimum(starts, tl.minimum(capacity, CAPACITY)),  # noqa: E501
+                    shifted, start_heads + b * starts * n, start_weights + b * starts, most,
                     own_heads, own_weights, length, n, multiroot, ORACLE != ANY, ROWS, COLUMNS, LEVELS,
                 )  # fmt: skip
             tl.debug_barrier()

@@ -1,0 +1,211 @@
+"""All trees on a GPU: the CPU's results, whatever the size of the batch, of the sentences and of the scores."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+import pullback as pb
+from oracles import chi_square_tail, is_tree
+from pullback.inference.chu_liu_edmonds import cpu as best_on_cpu
+from pullback.inference.chu_liu_edmonds import cuda as best
+from pullback.inference.matrix_tree import cpu, cuda
+from pullback.inference.triton_support import interpreting
+
+SIZES = pytest.mark.parametrize("n", [1, 2, 4] if interpreting() else [1, 2, 3, 15, 16, 30, 33, 64, 101, 200])
+ROOTS = pytest.mark.parametrize("multiroot", [True, False], ids=["multiroot", "singleroot"])
+SCORES = pytest.mark.parametrize("kind", ["integers", "normal", "cycles", "million", "sparse"])
+TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-7}
+
+
+def batch(kind, n, dtype=torch.float32, size=None):
+    """Scores with NaN in the padding, lengths, a direction, and seeds; on the CPU."""
+    generator = torch.Generator().manual_seed(n)
+    size = size or (2 if interpreting() else 7)
+    scores = torch.randn(size, n, n, generator=generator, dtype=torch.float64)
+    if kind == "integers":
+        scores = torch.randint(-1, 2, (size, n, n), generator=generator).double()
+    if kind == "million":
+        scores *= 1e6
+    if kind == "cycles":  # two words that prefer each other by far
+        pairs = torch.arange(n)
+        scores[:, pairs, (pairs ^ 1).clamp_max(n - 1)] = 50.0
+        scores[:, pairs, pairs] -= 50.0
+    if kind == "sparse":  # one tree is left, and its only root anywhere
+        scores = scores.masked_fill(torch.rand(size, n, n, generator=generator) < 0.7, -torch.inf)
+        for one in scores:
+            order = torch.randperm(n, generator=generator)
+            one[order[:-1], order[1:]] = 0.0
+            one[order[0], order[0]] = 0.0
+    lengths = torch.full((size,), n)
+    if kind != "sparse":
+        lengths[1:] = torch.randint(0, n + 1, (size - 1,), generator=generator)
+    padding = torch.arange(n) >= lengths[:, None]
+    scores = scores.masked_fill(padding[:, :, None] | padding[:, None, :], torch.nan)
+    direction = torch.randn(size, n, n, generator=generator, dtype=torch.float64)
+    seeds = torch.randint(-(2**63), 2**63 - 1, (size,), generator=generator)
+    return scores.to(dtype), lengths, direction.to(dtype), seeds
+
+
+def expectations(module, scores, lengths, direction, multiroot):
+    return {
+        "log_partition": module.log_partition(scores, lengths, multiroot, False),
+        "marginals": module.marginals(scores, lengths, multiroot, False),
+        "marginals_vjp": module.marginals_vjp(scores, lengths, direction, multiroot, False),
+        "entropy": module.entropy(scores, lengths, multiroot, False),
+    }
+
+
+def every_operation(scores, lengths, direction, seeds, multiroot):
+    return expectations(cuda, scores, lengths, direction, multiroot) | {
+        "argmax": best.argmax(scores, lengths, multiroot, False),
+        "sample": cuda.sample(scores, lengths, seeds, multiroot, False),
+    }
+
+
+def totals(scores, z):
+    return torch.where(z > 0, scores.double(), 0.0).sum((1, 2))
+
+
+def assert_as_on_the_cpu(tensors, multiroot, device):
+    """Numbers are close to those of float64; the best trees are trees, as good as the CPU's; samples are allowed trees."""
+    scores, lengths, direction, _ = tensors
+    found = {name: result.cpu() for name, result in every_operation(*(x.to(device) for x in tensors), multiroot).items()}
+    expected = expectations(cpu, scores.double(), lengths, direction.double(), multiroot)
+    for name, result in expected.items():
+        tolerance = TOLERANCE[scores.dtype]
+        relative = tolerance if name in ("log_partition", "entropy") else 0.0
+        assert_close(found[name].double(), result, atol=tolerance, rtol=relative, msg=name)
+    best_totals = totals(scores, best_on_cpu.argmax(scores, lengths, multiroot, False))
+    assert_close(totals(scores, found["argmax"]), best_totals, atol=1e-9, rtol=1e-12)
+    for z in (found["argmax"], found["sample"]):
+        assert totals(scores, z).isfinite().all()
+        for one, length in zip(z, lengths.tolist(), strict=True):
+            inside = one[:length, :length]
+            assert one.sum() == length
+            assert (inside.sum(0) == 1).all()
+            assert is_tree(inside.argmax(0).tolist() if length else [], False, multiroot)
+
+
+@SIZES
+@ROOTS
+@SCORES
+def test_as_on_the_cpu(device, n, multiroot, kind):
+    assert_as_on_the_cpu(batch(kind, n), multiroot, device)
+
+
+@pytest.mark.parametrize("n", [3] if interpreting() else [4, 30, 70])
+@ROOTS
+def test_in_float64_as_on_the_cpu(device, n, multiroot):
+    assert_as_on_the_cpu(batch("normal", n, torch.float64), multiroot, device)
+
+
+@ROOTS
+def test_in_small_tiles_and_one_program_for_several_sentences(device, multiroot, monkeypatch):
+    """The loops that long sentences need; what is left of one sentence does not show in the next."""
+    monkeypatch.setattr(cuda, "_shape", lambda n: {"ROWS": 2, "COLUMNS": 16, "num_warps": 4, "num_stages": 1})
+    monkeypatch.setattr(best, "tile", lambda n: {"ROWS": 2, "COLUMNS": 16, "LEVELS": 4, "num_warps": 4, "num_stages": 1})
+    for module in (cuda, best):
+        monkeypatch.setattr(module, "program_count", lambda sentences, scratch: 1)
+    assert_as_on_the_cpu(batch("normal", 5), multiroot, device)
+
+
+@ROOTS
+def test_samples_have_the_right_frequencies(device, multiroot):
+    n, size = (3, 300) if interpreting() else (4, 100_000)
+    tree = pb.DependencyTree(projective=False, multiroot=multiroot)
+    scores = torch.randn(1, n, n, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    scores[0, 2, 1] = -torch.inf
+    everything = tree.enumerate(n)
+    probabilities = totals(scores, everything).softmax(0)
+    seeds = torch.randint(-(2**63), 2**63 - 1, (size,), generator=torch.Generator().manual_seed(1))
+    many = scores.expand(size, n, n).to(device), torch.full((size,), n, device=device), seeds.to(device)
+    z = cuda.sample(*many, multiroot, False).cpu()
+    names = n ** torch.arange(n)
+    drawn = (z.argmax(1) * names).sum(1)
+    counts = torch.bincount(drawn, minlength=n**n)[(everything.argmax(1) * names).sum(1)].double()
+    assert counts.sum() == size
+    assert chi_square_tail(counts, probabilities) > 1e-4
+
+
+def test_nan_and_infeasible_sentences_do_not_spoil_their_neighbours(device):
+    scores, lengths, direction, seeds = (x.to(device) for x in batch("normal", 3, size=4))
+    lengths[:] = 3
+    scores = torch.where(scores.isnan(), 0.5, scores)
+    clean = every_operation(scores, lengths, direction, seeds, True)
+    scores[1, 0, 1], scores[2, :, 2] = torch.nan, -torch.inf
+    found = every_operation(scores, lengths, direction, seeds, True)
+    for name, result in found.items():
+        assert torch.equal(result[[0, 3]], clean[name][[0, 3]]), name
+    for name in ("log_partition", "marginals", "marginals_vjp", "entropy"):
+        assert found[name][1].isnan().all(), name
+    for name in ("argmax", "sample"):
+        assert not found[name][1:3].any(), name
+    assert found["log_partition"][2] == -torch.inf
+    assert not found["marginals"][2].any()
+
+
+def test_strides_and_empty_batches(device):
+    scores, lengths, direction, seeds = (x.to(device) for x in batch("normal", 3))
+    flipped = scores.transpose(1, 2).contiguous().transpose(1, 2)
+    same = every_operation(flipped, lengths.repeat_interleave(2)[::2], direction, seeds, True)
+    for name, result in every_operation(scores, lengths, direction, seeds, True).items():
+        assert torch.equal(same[name], result), name
+    for result in every_operation(*(x[:0] for x in (scores, lengths, direction, seeds)), True).values():
+        assert len(result) == 0
+    no_words = torch.zeros(2, 0, 0, device=device), torch.zeros(2, dtype=torch.long, device=device)
+    assert torch.equal(cuda.log_partition(*no_words, True, False).cpu(), torch.zeros(2, dtype=torch.float64))
+    assert best.argmax(*no_words, True, False).shape == (2, 0, 0)
+
+
+@pytest.mark.parametrize("size", [1, 4096])
+@ROOTS
+def test_batches_of_one_and_of_thousands(gpu, size, multiroot):
+    assert_as_on_the_cpu(tuple(x[:size] for x in batch("normal", 10, size=max(size, 2))), multiroot, gpu)
+
+
+@SIZES
+def test_memory_that_nobody_wrote_is_not_read(gpu, n):
+    """The same results with scratch and results full of NaN before the kernels run, and at every call."""
+    tensors = [x.to(gpu) for x in batch("integers", n, size=64)]
+    clean = every_operation(*tensors, True)
+    torch.use_deterministic_algorithms(True)
+    try:
+        poisoned = every_operation(*tensors, True)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    for _ in range(3):
+        again = every_operation(*tensors, True)
+        for name, result in clean.items():
+            assert torch.equal(poisoned[name], result), name
+            assert torch.equal(again[name], result), name
+
+
+def test_a_cuda_graph_captures_every_operation_and_nothing_waits(gpu):
+    tensors = [x.to(gpu) for x in batch("normal", 20, size=16)]
+    every_operation(*tensors, True)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        every_operation(*tensors, True)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = every_operation(*tensors, True)
+    for x, y in zip(tensors, batch("integers", 20, size=16), strict=True):
+        x.copy_(y)
+    graph.replay()
+    for name, expected in every_operation(*tensors, True).items():
+        assert torch.equal(captured[name], expected), name
+
+
+def test_interpreter(in_interpreter):
+    """This file and a part of the suite that every backend has, where there is no GPU."""
+    shared = [
+        "tests/structures/test_brute_force.py::test_argmax_is_a_structure_and_none_is_better",
+        "tests/structures/test_padding.py::test_an_empty_sentence_has_one_empty_tree",
+        "tests/structures/test_errors.py::test_a_cycle_that_cannot_be_left_is_infeasible",
+    ]
+    this = "tests/cuda/test_nonprojective_cuda.py"
+    in_interpreter(this, *shared, "-k", "not test_interpreter and (nonprojective or cuda) and not sparsemap")

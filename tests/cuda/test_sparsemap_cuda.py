@@ -1,0 +1,194 @@
+"""SparseMAP on a GPU: the CPU's projections, gradients and certificates."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+import pullback as pb
+from pullback.inference import operators
+from pullback.inference.sparsemap import cuda
+from pullback.inference.triton_support import interpreting
+
+KINDS = pytest.mark.parametrize(
+    ("projective", "multiroot"),
+    [(True, True), (True, False), (False, True), (False, False)],
+    ids=["projective", "projective-singleroot", "nonprojective", "nonprojective-singleroot"],
+)
+SIZES = pytest.mark.parametrize("n", [1, 2, 4] if interpreting() else [1, 2, 5, 15, 16, 30, 31, 32, 45, 70])
+# small scores lie inside the polytope and need many trees, large ones need few
+SCALES = pytest.mark.parametrize("scale", [0.1, 1.0] if interpreting() else [0.1, 0.3, 1.0, 10.0])
+
+
+def batch(n, scale=1.0, size=None, dtype=torch.float32):
+    """Scores with NaN in the padding and some arcs forbidden, and lengths; on the CPU."""
+    generator = torch.Generator().manual_seed(n)
+    size = size or (2 if interpreting() else 6)
+    scores = scale * torch.randn(size, n, n, generator=generator, dtype=torch.float64)
+    if n > 3:
+        scores[0, 0, 2] = scores[1, 3, 1] = -torch.inf
+    lengths = torch.randint(0, n + 1, (size,), generator=generator)
+    lengths[0] = n
+    padding = torch.arange(n) >= lengths[:, None]
+    return scores.masked_fill(padding[:, :, None] | padding[:, None, :], torch.nan).to(dtype), lengths
+
+
+def solve(scores, lengths, projective, multiroot, warm_start=None, backend="cuda"):
+    """The solution, and the gradient of a weighted sum of it."""
+    with operators.backend(backend):
+        leaf = scores.detach().clone().requires_grad_()
+        tree = pb.DependencyTree(lengths.to(leaf.device), projective, multiroot)
+        solution = tree.sparsemap_solution(leaf, warm_start=warm_start)
+        weights = torch.linspace(0.5, 1.5, leaf.numel(), dtype=leaf.dtype).reshape(leaf.shape).to(leaf.device)
+        (gradient,) = torch.autograd.grad((solution.mu * weights).sum(), leaf)
+    return solution, gradient
+
+
+def gap_of(scores, lengths, mu, projective, multiroot):
+    """The largest <s - mu, z - mu> of any tree, in float64 on the CPU: zero proves that mu is the projection."""
+    real = torch.arange(scores.shape[-1]) < lengths[:, None]
+    real = real[:, :, None] & real[:, None, :]
+    s, mu = torch.where(real, scores, 0.0).double(), mu.detach().cpu().double()
+    with operators.backend("cpu"):
+        z = pb.DependencyTree(lengths, projective, multiroot).argmax(s - mu)
+    used = (z > 0) | (mu > 0)
+    return (torch.where(used, s - mu, 0.0) * (z - mu)).sum((-1, -2))
+
+
+def assert_projects(scores, lengths, projective, multiroot, device, warm_start=None):
+    found, gradient = solve(scores.to(device), lengths, projective, multiroot, warm_start)
+    expected, expected_gradient = solve(scores.double(), lengths, projective, multiroot, backend="cpu")
+    assert found.converged.all()
+    assert_close(found.mu.detach().cpu().double(), expected.mu.detach(), atol=2e-6, rtol=0)
+    assert_close(gradient.cpu().double(), expected_gradient, atol=1e-5, rtol=0)
+    assert (gap_of(scores, lengths, found.mu, projective, multiroot) < 1e-5).all()
+    assert (found.gap < 1e-9).all()
+    weights = found.weights
+    assert (weights >= 0).all()
+    mean = (weights[..., None, None] * found.structures.double()).sum(1)
+    assert_close(found.mu.detach().double(), mean, atol=1e-6, rtol=0)
+    return found
+
+
+@SIZES
+@KINDS
+@SCALES
+def test_projects_as_the_cpu_does(device, n, projective, multiroot, scale):
+    if scale < 0.5 and n > 31:
+        pytest.skip("takes long")
+    assert_projects(*batch(n, scale), projective, multiroot, device)
+
+
+@KINDS
+def test_a_warm_start_changes_the_work_and_not_the_answer(device, projective, multiroot):
+    n = 4 if interpreting() else 20
+    scores, lengths = batch(n)
+    cold = assert_projects(scores, lengths, projective, multiroot, device)
+    warm = assert_projects(scores, lengths, projective, multiroot, device, warm_start=cold)
+    assert (warm.oracle_calls <= cold.oracle_calls + 1).all()
+    tree = pb.DependencyTree(lengths.to(device), projective, multiroot)
+    assert_projects(scores, lengths, projective, multiroot, device, warm_start=tree.argmax(scores.to(device)))
+    nonsense = torch.ones_like(scores, device=device)
+    assert_projects(scores, lengths, projective, multiroot, device, warm_start=nonsense)
+
+
+def test_the_oracle_for_long_sentences(device, monkeypatch):
+    monkeypatch.setattr(cuda, "_SHORT", 0)
+    assert_projects(*batch(4, 0.5), True, True, device)
+    assert_projects(*batch(4, 0.5), True, False, device)
+
+
+@pytest.mark.parametrize("projective", [True, False])
+def test_active_sets_that_do_not_fit_into_the_first_launch(device, monkeypatch, projective):
+    monkeypatch.setattr(cuda, "_SMALL", 4)
+    monkeypatch.setattr(cuda, "program_count", lambda sentences, scratch: 1)
+    scores, lengths = batch(4, 0.05)
+    found = assert_projects(scores, lengths, projective, True, device)
+    assert found.weights.shape[-1] > 4
+    assert_projects(scores, lengths, projective, True, device, warm_start=found)
+
+
+def test_without_room_for_another_tree_it_says_so(device, monkeypatch):
+    monkeypatch.setattr(cuda, "_SMALL", 4)
+    monkeypatch.setattr(cuda, "_LARGE", 4)
+    scores, lengths = batch(4, 0.05)
+    with operators.backend("cuda"):
+        solution = pb.DependencyTree(lengths.to(device), validate=False).sparsemap_solution(scores.to(device))
+    assert not solution.converged[0]
+    assert solution.gap[0] > 1e-4
+
+
+def test_nan_and_infeasible_sentences_do_not_spoil_their_neighbours(device):
+    scores, lengths = batch(3, size=4)
+    lengths[:] = 3
+    scores = torch.where(scores.isnan(), 0.5, scores)
+    tree = pb.DependencyTree(lengths.to(device), validate=False)
+    with operators.backend("cuda"):
+        clean = tree.sparsemap(scores.to(device))
+        scores[1, 0, 1], scores[2, :, 2] = torch.nan, -torch.inf
+        found = tree.sparsemap(scores.to(device))
+    assert torch.equal(found[[0, 3]], clean[[0, 3]])
+    assert found[1].isnan().all()
+    assert not found[2].any()
+    with operators.backend("cuda"), pytest.raises(ValueError, match="sentence 1"):
+        pb.DependencyTree(lengths.to(device), validate=True).sparsemap(scores.to(device))
+
+
+def test_empty_batches_and_sentences(device):
+    with operators.backend("cuda"):
+        assert pb.DependencyTree().sparsemap(torch.zeros(0, 3, 3, device=device)).shape == (0, 3, 3)
+        assert pb.DependencyTree().sparsemap(torch.zeros(2, 0, 0, device=device)).shape == (2, 0, 0)
+
+
+def test_a_small_step_from_a_tree(gpu):
+    """SPIGOT's projection, of 64 sentences of 30 words."""
+    generator = torch.Generator().manual_seed(0)
+    scores, lengths = torch.randn(64, 30, 30, generator=generator), torch.full((64,), 30)
+    for projective in (True, False):
+        z = pb.DependencyTree(projective=projective).argmax(scores)
+        moved = z - 0.1 * torch.randn(64, 30, 30, generator=generator)
+        assert_projects(moved, lengths, projective, True, gpu, warm_start=z.to(gpu))
+
+
+def test_thousands_of_sentences(gpu):
+    assert_projects(*batch(8, size=4096), True, True, gpu)
+
+
+@pytest.mark.parametrize("projective", [True, False])
+def test_memory_that_nobody_wrote_is_not_read(gpu, projective):
+    """The same results with scratch and results full of NaN before the kernels run, and at every call."""
+    scores, lengths = batch(20, size=64)
+    clean, gradient = solve(scores.to(gpu), lengths, projective, True)
+    torch.use_deterministic_algorithms(True)
+    try:
+        poisoned, poisoned_gradient = solve(scores.to(gpu), lengths, projective, True)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    again, again_gradient = solve(scores.to(gpu), lengths, projective, True)
+    for other, its_gradient in ((poisoned, poisoned_gradient), (again, again_gradient)):
+        assert torch.equal(other.mu, clean.mu)
+        assert torch.equal(other.weights, clean.weights)
+        assert torch.equal(its_gradient, gradient)
+
+
+def test_a_cuda_graph_captures_the_whole_search_and_nothing_waits(gpu):
+    scores, lengths = (x.to(gpu) for x in batch(20, size=16))
+    tree = pb.DependencyTree(lengths)
+    tree.sparsemap(scores)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        tree.sparsemap(scores)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = tree.sparsemap(scores)
+    scores.copy_(batch(20, 0.3, size=16)[0])
+    graph.replay()
+    assert torch.equal(captured, tree.sparsemap(scores))
+
+
+def test_interpreter(in_interpreter):
+    """This file where there is no GPU."""
+    in_interpreter("tests/cuda/test_sparsemap_cuda.py", "-k", "not test_interpreter")
