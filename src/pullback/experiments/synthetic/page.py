@@ -6,23 +6,17 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pullback.experiments.runs import write_atomically
+from pullback.experiments import pages
 from pullback.experiments.synthetic.evidence import Evidence
 from pullback.experiments.synthetic.figures import draw_curves, draw_steps
 from pullback.experiments.synthetic.methods import ERRATA, METHODS, ROWS
 from pullback.experiments.synthetic.plans import FULL, SETTINGS, Cell, Scope, table_cell
 from pullback.experiments.synthetic.tables import claims_tables, results_table, settings_table
 
-BEGIN, END = "<!-- from the runs -->", "<!-- end -->"
-
 
 def update(page: Path, root: Path) -> None:
     """Write the results between the two marks of a page, and the figures beside it; the rest stays."""
-    before, _, rest = page.read_text().partition(BEGIN)
-    _, mark, after = rest.partition(END)
-    if not mark:
-        raise ValueError(f"{page} has no lines {BEGIN!r} and {END!r} to write between")
-    write_atomically(page, f"{before}{BEGIN}\n\n{results(root, page.parent)}\n\n{END}{after}")
+    pages.update(page, lambda: results(root, page.parent))
 
 
 def results(root: Path, folder: Path) -> str:
@@ -42,9 +36,7 @@ def results(root: Path, folder: Path) -> str:
     return "\n\n".join(parts)
 
 
-def _tables(
-    root: Path, names: Sequence[str], *, grid: bool, scale: str = "paper", scope: Scope = FULL
-) -> list[str]:
+def _tables(root: Path, names: Sequence[str], *, grid: bool, scale: str = "paper", scope: Scope = FULL) -> list[str]:
     def cells(clusters: int) -> list[Cell]:
         return [table_cell(name, clusters, grid=grid, gamma_scale=scale, scope=scope) for name in names]
 

@@ -77,13 +77,13 @@ def claim_9(evidence: Evidence) -> list[Finding]:
         for name in ARGMAX
     ]  # fmt: skip
     for task in ("sst", "snli"):
-        deviations = [
+        unstable, stable = (
             mean_of([evidence.row(task, name) for name in names], late_deviation) for names in (ARGMAX, RELAXED)
-        ]
+        )
         statement = (
             f"argmax methods - relaxations, deviation of the validation accuracy late in training, {task.upper()}"
         )
-        found.append(compare(statement, *deviations))
+        found.append(compare(statement, unstable, stable))
     return found
 
 
@@ -137,7 +137,9 @@ def _example(evidence: Evidence) -> Finding:
         return missing(statement)
     trees = [run.result["example_heads"] for run in row.runs]
     right = [all(heads[word - 1] == DRAMA for word in ADJECTIVES) for heads in trees]
-    verdict = Verdict.HOLDS if all(right) else Verdict.OPEN if any(right) else Verdict.FAILS
+    verdict = Verdict.OPEN
+    if len(right) > 1 and len(set(right)) == 1:
+        verdict = Verdict.HOLDS if right[0] else Verdict.FAILS
     return Finding(statement, f"in {sum(right)} of {len(right)} seeds; heads {trees}", verdict)
 
 

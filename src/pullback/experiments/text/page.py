@@ -1,0 +1,55 @@
+"""The results page of the text studies: everything that comes from run directories, as Markdown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pullback.experiments import pages
+from pullback.experiments.text.evidence import Evidence
+from pullback.experiments.text.methods import ROWS
+from pullback.experiments.text.plans import FULL, STEPPED, Scope, choose, table_cell
+from pullback.experiments.text.tables import (
+    Rows,
+    claims_tables,
+    results_table,
+    settings_table,
+    speed_table,
+    steps_table,
+)
+from pullback.experiments.text.tasks import find_task
+
+
+def update(page: Path, root: Path) -> None:
+    """Write the results between the two marks of a page; the rest stays."""
+    pages.update(page, lambda: results(root))
+
+
+def results(root: Path) -> str:
+    """All tables and verdicts."""
+    sst, snli = FULL["sst"], FULL["snli"]
+    searched = _rows(sst, root, search=True)
+    parts = [
+        "## SST, at the learning rate that the search chose for each row",
+        results_table(_title(sst), "sst", searched).markdown(),
+        settings_table(searched).markdown(),
+        "## SST, at the paper's best settings",
+        results_table(_title(sst), "sst", paper := _rows(sst, root, search=False)).markdown(),
+        "## SNLI, at the paper's best settings",
+        results_table(_title(snli), "snli", pairs := _rows(snli, root, search=False)).markdown(),
+        "## SST, the number of inner steps",
+        steps_table(_title(sst), [row for row in searched if row[0] in STEPPED], root).markdown(),
+        "## Time",
+        speed_table("sst", paper).markdown(),
+        speed_table("snli", pairs).markdown(),
+        "## Verdicts",
+        *(table.markdown() for table in claims_tables(Evidence(root))),
+    ]
+    return "\n\n".join(parts)
+
+
+def _rows(scope: Scope, root: Path, *, search: bool) -> Rows:
+    return [(name, choose(table_cell(name, scope, search=search), root)) for name in ROWS]
+
+
+def _title(scope: Scope) -> str:
+    return f"{find_task(scope.task).title}, {scope.epochs} epochs, {len(scope.seeds)} seeds"
