@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pullback.cli import reproduce_text
 from pullback.cli.options import (
     SETTINGS,
+    DataOption,
     Device,
     DeviceOption,
     FiguresOption,
@@ -27,6 +30,17 @@ if TYPE_CHECKING:
     from pullback.experiments.synthetic.plans import Cell, Scope
 
 app = typer.Typer(help="Make the paper's tables and figures.", **SETTINGS)
+
+
+class Steps(StrEnum):
+    synthetic = "synthetic"
+    sst = "sst"
+    snli = "snli"
+
+
+class Page(StrEnum):
+    synthetic = "synthetic"
+    text = "text"
 
 
 @app.command("table1")
@@ -72,6 +86,9 @@ def table1(
     _say_what_was_reduced(scope, quick)
 
 
+app.command("table2")(reproduce_text.table2)
+
+
 @app.command("curves")
 def curves(
     quick: QuickOption = False,
@@ -91,16 +108,29 @@ def curves(
 
 @app.command("steps")
 def steps(
+    task: Annotated[Steps, typer.Option(help="Synthetic clusters, SST or SNLI.")] = Steps.synthetic,
     quick: QuickOption = False,
+    workers: reproduce_text.WorkersOption = None,
+    data: DataOption = None,
     runs: RunsOption = Path("runs"),
     figures: FiguresOption = Path("figures"),
     device: DeviceOption = Device.auto,
     tensorboard: TensorBoardOption = False,
+    markdown: MarkdownOption = False,
 ) -> None:
-    """Synthetic clusters: the impact of multiple updates, 10 clusters, 1 to 10 inner steps.
+    """The impact of multiple updates.
 
-    For example: `pullback reproduce steps --quick`
+    Synthetic clusters: a figure, 10 clusters, 1 to 10 inner steps. SST: a table, SPIGOT, SPIGOT-CE and SPIGOT-EG at 1, 2 and 5
+    inner steps, each at the learning rate that `table2 --search` chose.
+
+    For example:
+
+    - `pullback reproduce steps --quick`
+    - `pullback reproduce steps --task sst --data DATA`
     """
+    if task is not Steps.synthetic:
+        reproduce_text.steps(task.value, quick, workers, data, runs, device.value, tensorboard, markdown)
+        return
     from pullback.experiments.synthetic.figures import draw_steps, steps_cells
 
     _figure(steps_cells, draw_steps, quick, runs, figures, device, tensorboard)
@@ -112,28 +142,37 @@ def claims(
 ) -> None:
     """Verdicts on the paper's claims, from the runs that are there; it trains nothing.
 
-    They need `pullback reproduce table1 --grid` and `pullback reproduce steps`.
+    They need `pullback reproduce table1 --grid` and `steps`; those on text need `table2 --search`, `steps --task sst` and
+    `table2 --task snli`.
     """
     from pullback.experiments.synthetic.evidence import Evidence
     from pullback.experiments.synthetic.tables import claims_tables
+    from pullback.experiments.text import evidence as text_evidence
+    from pullback.experiments.text import tables as text_tables
 
-    for table in claims_tables(Evidence(runs, _scope(False, dtype.value))):
+    on_clusters = claims_tables(Evidence(runs, _scope(False, dtype.value)))
+    for table in [*on_clusters, *text_tables.claims_tables(text_evidence.Evidence(runs))]:
         _show(table, markdown)
 
 
 @app.command("page")
 def page(
-    path: Annotated[Path, typer.Argument(help="A Markdown file with two marks.")] = Path("docs/results/synthetic.md"),
+    path: Annotated[Path | None, typer.Argument(help="A Markdown file with two marks.")] = None,
+    study: Annotated[Page, typer.Option(help="Whose results.")] = Page.synthetic,
     runs: RunsOption = Path("runs"),
 ) -> None:
-    """Write the results page and its figures from the runs that are there; it trains nothing.
+    """Write a results page and its figures from the runs that are there; it trains nothing.
 
-    For example: `pullback reproduce page docs/results/synthetic.md`
+    The page is `docs/results/synthetic.md` or `docs/results/text.md` by default.
+
+    For example: `pullback reproduce page --study text`
     """
-    from pullback.experiments.synthetic.page import update
+    from pullback.experiments.synthetic import page as synthetic_page
+    from pullback.experiments.text import page as text_page
 
+    path = path or Path("docs/results") / f"{study.value}.md"
     with user_errors():
-        update(path, runs)
+        (text_page if study is Page.text else synthetic_page).update(path, runs)
     console.print(f"wrote {path}", highlight=False, soft_wrap=True)
 
 

@@ -14,6 +14,7 @@ from pullback.experiments.text.config import VECTORS, Config, configure
 from pullback.experiments.text.study import TextStudy
 
 INNER_STEPS = (1, 2, 5)
+DECIDING_SEED = 0
 STEPPED = ("spigot", "spigot-ce", "spigot-eg")
 
 
@@ -23,7 +24,7 @@ class Scope:
 
     Args:
         task: `sst` or `snli`.
-        seeds: of initialisation, order and noise. The first one chooses the setting in a search.
+        seeds: of initialisation, order and noise.
         epochs: of each run.
         rates: the learning rates of the search, of the paper's grid and the same for every row.
         data: the name of the training data.
@@ -57,15 +58,20 @@ QUICK = {
 
 @dataclass(frozen=True)
 class Cell:
-    """A row of a table: its candidates, each a setting with one config for each seed."""
+    """A row of a table: its candidates, each a setting with one config for each seed.
+
+    Where there are several, the runs of the deciding seed choose: the same number of runs for every row.
+    """
 
     estimator: str
     candidates: tuple[tuple[Config, ...], ...]
 
     @property
     def deciding(self) -> list[Config]:
-        """The runs that choose a candidate: those of the first seed, where there is a choice."""
-        return [candidate[0] for candidate in self.candidates] if len(self.candidates) > 1 else []
+        """For each candidate the run that it is judged by; empty where there is no choice."""
+        if len(self.candidates) == 1:
+            return []
+        return [dataclasses.replace(candidate[0], seed=DECIDING_SEED) for candidate in self.candidates]
 
 
 @dataclass(frozen=True)
@@ -100,19 +106,17 @@ def table_cell(estimator: str, scope: Scope, *, search: bool, **options: Any) ->
 
 
 def choose(cell: Cell, root: Path) -> Chosen | None:
-    """The candidate with the best validation accuracy for the first seed (the first of equals).
+    """The candidate with the best validation accuracy for the deciding seed (the first of equals).
 
-    None until the first seed's run of every candidate is done: a choice among fewer would be another rule.
+    None until that seed's run of every candidate is done: a choice among fewer would be another rule.
     """
     study = TextStudy()
-    candidates = [
-        Chosen(candidate[0], tuple(study.run(config, root) for config in candidate)) for candidate in cell.candidates
-    ]
-    if len(candidates) == 1:
-        return candidates[0]
-    if not all(chosen.runs[0].done for chosen in candidates):
+    deciding = [study.run(config, root) for config in cell.deciding]
+    if not all(run.done for run in deciding):
         return None
-    return max(candidates, key=lambda chosen: chosen.runs[0].result["validation_accuracy"])
+    best = max(range(len(deciding)), key=lambda i: deciding[i].result["validation_accuracy"], default=0)
+    configs = cell.candidates[best]
+    return Chosen(configs[0], tuple(study.run(config, root) for config in configs))
 
 
 def with_steps(chosen: Chosen, inner_steps: int, root: Path) -> Chosen:
