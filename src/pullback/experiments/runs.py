@@ -173,7 +173,8 @@ def find(root: Path) -> Iterator[dict[str, Any]]:
             identity = json.loads(path.read_text())
         except (OSError, ValueError):
             continue
-        yield {**identity, "path": path.parent}
+        if isinstance(identity, dict) and "study" in identity and isinstance(identity.get("config"), dict):
+            yield {**identity, "path": path.parent}
 
 
 def _as_json(value: Any, indent: int | None = None) -> str:
