@@ -17,6 +17,7 @@ class Site:
         files: content by path.
         tag: the ETag of all files; None for a server without versions.
         ranges: whether the server can resume.
+        shift: how far the server misses the first byte that was asked for.
         breaks: how many further answers break off, after `broken_after` bytes.
         failures: statuses of the next answers.
         requests: the `Range` of each request so far, None where it had none.
@@ -25,6 +26,7 @@ class Site:
     files: dict[str, bytes] = field(default_factory=dict)
     tag: str | None = '"v1"'
     ranges: bool = True
+    shift: int = 0
     breaks: int = 0
     broken_after: int = 1000
     failures: list[int] = field(default_factory=list)
@@ -47,6 +49,8 @@ def serve() -> Iterator[Site]:
             start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted and site.ranges else 0
             if self.headers.get("If-Range") not in (None, site.tag):
                 start = 0
+            if start:
+                start, site.shift = start + site.shift, 0
             if start >= len(content) > 0:
                 self.send_response(416)
                 self.send_header("Content-Range", f"bytes */{len(content)}")

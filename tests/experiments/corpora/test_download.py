@@ -105,6 +105,13 @@ def test_versions_are_never_mixed(site, fetch, tmp_path, change, known):
     assert everything(tmp_path) == {"set/a.txt": expected}
 
 
+def test_a_server_that_sends_other_bytes_than_it_was_asked_for(site, fetch, tmp_path):
+    site.breaks, site.shift = 1, -500
+    fetch(plain(site))
+    assert site.requests == [None, "bytes=1000-", None]
+    assert everything(tmp_path) == {"set/a.txt": CONTENT}
+
+
 def test_a_transfer_that_was_complete_but_not_published_is_not_fetched_again(site, fetch, tmp_path):
     site.breaks, site.broken_after = 1, len(CONTENT) - 1
     with pytest.MonkeyPatch.context() as patch:
