@@ -67,7 +67,7 @@ def download(
     given = folder or os.environ.get("PULLBACK_DATA")
     if not given:
         stop("where to? For example `pullback data download ~/data`, or set PULLBACK_DATA")
-    data = Path(given)
+    data = Path(given).expanduser()
     with user_errors():
         for name in only or ():
             if name not in DATASETS:

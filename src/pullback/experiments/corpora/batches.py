@@ -18,7 +18,7 @@ from pullback.experiments.corpora.corpus import PADDING, Split
 POOL = 50  # batches
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Batch:
     """B examples, padded to n words a sentence; `[B, 2, n]` and `[B, 2]` where an example has two sides.
 

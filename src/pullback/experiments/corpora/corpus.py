@@ -12,7 +12,7 @@ from torch import Tensor
 PADDING, UNKNOWN = 0, 1  # rows of the vectors; both are zero
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Split:
     """One part of a corpus: N examples of one sentence each, or of two.
 
@@ -47,7 +47,7 @@ class Split:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Corpus:
     """Three splits and the vectors of the words that occur in them.
 

@@ -22,10 +22,11 @@ def find_data(data: Path | None = None) -> Path:
             "where is the data? Pass its folder (--data DIR) or set PULLBACK_DATA;"
             " `pullback data download DIR` fetches it"
         )
-    if not Path(given).is_dir():
+    folder = Path(given).expanduser()
+    if not folder.is_dir():
         source = "" if data else " (from PULLBACK_DATA)"
         raise ValueError(f"{given}{source} is not a folder; `pullback data download DIR` fetches the data")
-    return Path(given)
+    return folder
 
 
 def sst_file(data: Path, split: str) -> Path:
@@ -47,15 +48,15 @@ def ewt_file(data: Path, split: str) -> Path:
 
 def vector_file(data: Path, name: str) -> Path:
     """The file of word vectors of that name in `data/vectors`; or `name` itself, if it is the path of a file."""
+    for ending in ("", ".npz", ".txt", ".txt.gz"):
+        if (data / "vectors" / f"{name}{ending}").is_file():
+            return data / "vectors" / f"{name}{ending}"
     if Path(name).is_file():
         return Path(name)
-    try:
-        return first_of(data / "vectors", *(name + ending for ending in ("", ".npz", ".txt", ".txt.gz")))
-    except ValueError:
-        at_hand = ", ".join(vector_names(data)) or "none"
-        raise ValueError(
-            f"no vectors {name!r} in {data / 'vectors'}; there are: {at_hand}. Pass one of these, or a file's path"
-        ) from None
+    at_hand = ", ".join(vector_names(data)) or "none"
+    raise ValueError(
+        f"no vectors {name!r} in {data / 'vectors'}; there are: {at_hand}. Pass one of these, or a file's path"
+    )
 
 
 def vector_names(data: Path) -> list[str]:

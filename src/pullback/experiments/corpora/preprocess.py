@@ -30,6 +30,7 @@ def preprocess(files: dict[str, Path], read: Reader, *, sides: int, vectors: Pat
     tokens = [split.words.numpy() for split in splits.values()]
     description = {
         "vectors": found.name,
+        "vector_file": vectors.name,
         "dimension": matrix.shape[1],
         "coverage": _share(sum(int(known[words].sum()) for words in tokens), sum(len(words) for words in tokens)),
         "coverage_of_words": _share(int(known.sum()), len(known)),
