@@ -122,6 +122,16 @@ def test_a_transfer_that_was_complete_but_not_published_is_not_fetched_again(sit
     assert everything(tmp_path) == {"set/a.txt": CONTENT}
 
 
+@pytest.mark.parametrize("ranges", [True, False], ids=["ranges", "no ranges"])
+def test_a_server_that_never_gets_to_the_end_is_given_up(site, fetch, tmp_path, ranges):
+    site.breaks, site.ranges, site.shift = 100, ranges, len(CONTENT)
+    site.broken_after = 0 if ranges else 1000
+    with pytest.raises(DownloadError, match=r"Run the same command again to go on from byte"):
+        fetch(plain(site))
+    assert len(site.requests) < 10
+    assert not (tmp_path / "set").exists()
+
+
 def test_a_wrong_checksum(site, fetch, tmp_path):
     with pytest.raises(DownloadError, match=f"SHA-256 is {digest(CONTENT)}, not 00"):
         fetch(plain(site, "00"))

@@ -25,7 +25,7 @@ from pullback.experiments.runs import write_atomically
 
 CHUNK = 1 << 18
 TIMEOUT = 30.0  # seconds without a byte
-TRIES = 5  # in a row without a byte
+TRIES = 5  # in a row that get no further than those before
 PASSING = (408, 425, 429, 500, 502, 503, 504)  # answers that may be others a moment later
 
 Progress = Callable[[str, int, int | None], None]  # what, bytes so far, bytes in all where known
@@ -46,9 +46,8 @@ def fetch(url: str, target: Path, *, checksum: str | None, progress: Progress, p
         pause: seconds before the second try; twice as many before each further one.
     """
     partial = _Partial(url, target, resumable_blindly=checksum is not None)
-    failures = 0
+    failures, most = 0, partial.size
     while not partial.complete:
-        before = partial.size
         try:
             partial.receive(progress)
         except urllib.error.HTTPError as error:
@@ -59,7 +58,8 @@ def fetch(url: str, target: Path, *, checksum: str | None, progress: Progress, p
             reason = str(getattr(error, "reason", "") or error or type(error).__name__)
         else:
             continue
-        failures = 0 if partial.size > before else failures + 1
+        failures = 0 if partial.size > most else failures + 1
+        most = max(most, partial.size)
         if failures >= TRIES:
             raise DownloadError(f"{url}: {reason}. Run the same command again to go on from byte {partial.size:,}")
         time.sleep(pause * 2**failures)
@@ -93,11 +93,12 @@ class _Partial:
         try:
             response = _open(urllib.request.Request(self._url, headers=headers))
         except urllib.error.HTTPError as error:
-            if error.code != 416:
+            if error.code != 416 or not have:
                 raise
             self.complete = error.headers.get("Content-Range", "") == f"bytes */{have}"
             if not self.complete:
                 self.discard()
+                raise ConnectionError(f"the server has no bytes from {have} on") from None
             return
         with response:
             have, total = self._place(response, have)
