@@ -1,4 +1,4 @@
-"""The trees of all runs side by side: for each study, sentences x estimators, and what the trees look like."""
+"""The trees of all runs side by side: for each task, sentences x estimators, and what the trees look like."""
 
 from __future__ import annotations
 
@@ -20,20 +20,18 @@ _NAMES = {entry.name: entry.structured for entry in ENTRIES}
 
 
 def forest(root: Path, listed: Mapping[str, Listed]) -> list[dict[str, Any]]:
-    """One entry for each study with trees; for each estimator the run with the best validation accuracy."""
+    """One entry for each task with trees; for each estimator the run with the best validation accuracy."""
     best: dict[tuple[str, str], Listed] = {}
     for run in listed.values():
         if isinstance(run.config, dict) and (root / run.hash / FILE).exists():
-            key = (str(run.study), str(run.config.get("estimator")))
+            key = (str(run.config.get("task", run.study)), str(run.config.get("estimator")))
             if key not in best or _accuracy(run) > _accuracy(best[key]):
                 best[key] = run
-    studies = sorted({study for study, _ in best}, key=lambda study: (study != "sst", study))
-    return [
-        _study(study, [run for (where, _), run in best.items() if where == study], root) for study in studies
-    ]
+    tasks = sorted({task for task, _ in best}, key=lambda task: (task != "sst", task))
+    return [_of_task(task, [run for (where, _), run in best.items() if where == task], root) for task in tasks]
 
 
-def _study(study: str, runs: list[Listed], root: Path) -> dict[str, Any]:
+def _of_task(task: str, runs: list[Listed], root: Path) -> dict[str, Any]:
     runs.sort(key=lambda run: (_ORDER.get(str(run.config.get("estimator")), len(_ORDER)), run.hash))
     read = {run.hash: read_trees(root / run.hash) for run in runs}
     sentences = _sentences([trees for trees, _ in read.values()])
@@ -41,13 +39,13 @@ def _study(study: str, runs: list[Listed], root: Path) -> dict[str, Any]:
     while shown:
         estimators = [_estimator(run, *read[run.hash], shown) for run in runs]
         out = {
-            "study": study, "sentences": shown, "estimators": estimators,
+            "task": task, "sentences": shown, "estimators": estimators,
             "examples": sum(" ".join(tokens) in EXAMPLES for tokens in shown), "left_out": len(sentences) - len(shown),
         }  # fmt: skip
         if len(json.dumps(out)) < _BYTES:
             return out
         shown = shown[: len(shown) * 3 // 4]
-    return {"study": study, "sentences": [], "estimators": [], "examples": 0, "left_out": len(sentences)}
+    return {"task": task, "sentences": [], "estimators": [], "examples": 0, "left_out": len(sentences)}
 
 
 def _sentences(samples: Sequence[Sequence[dict[str, Any]]]) -> list[tuple[str, ...]]:

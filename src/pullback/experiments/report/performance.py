@@ -13,8 +13,8 @@ from pullback.experiments.report.numbers import UNREADABLE, finite
 
 def find(root: Path) -> list[Path]:
     """Benchmark files in the usual places: `docs/` and the folder of the runs."""
-    places = [*Path("docs").glob("*.json"), *root.glob("benchmarks*.json")]
-    return [path for path in sorted(places) if "rows" in _read(path)]
+    places = [*sorted(Path("docs").glob("*.json")), *sorted(root.glob("benchmarks*.json"))]
+    return [path for path in places if "rows" in _read(path)]
 
 
 def performance(files: Sequence[Path]) -> list[dict[str, Any]]:

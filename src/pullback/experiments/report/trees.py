@@ -32,7 +32,7 @@ class Analysis(Protocol):
     Attributes:
         tokens: the words.
         heads: the head of each word: 0 is the root, 1 the first word.
-        mu: the average structure, packed `[n, n]` (head x word, the root on the diagonal), or None.
+        mu: what the decoder sees, packed `[n, n]` (head x word, the root on the diagonal), or None for the tree itself.
         label: the predicted label.
     """
 
@@ -50,9 +50,10 @@ def write_trees(run: Path, analyses: Iterable[Analysis]) -> None:
     """Keep the trees of a sample of sentences in a run's directory."""
     lines = []
     for analysis in analyses:
-        mu = None if analysis.mu is None else _arcs(_plain(analysis.mu))
+        packed = None if analysis.mu is None else _plain(analysis.mu)
+        mu = None if packed is None or _is_tree(packed) else _arcs(packed)
         heads = [int(head) for head in _plain(analysis.heads)]
-        line = {"tokens": list(analysis.tokens), "heads": heads, "mu": mu, "label": analysis.label}
+        line = {"tokens": list(analysis.tokens), "heads": heads, "mu": mu, "label": analysis.label or None}
         lines.append(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n")
     write_atomically(run / FILE, "".join(lines))
 
@@ -60,7 +61,7 @@ def write_trees(run: Path, analyses: Iterable[Analysis]) -> None:
 def read_trees(run: Path) -> tuple[list[dict[str, Any]], int]:
     """The trees of a run's directory, and how many lines are not trees: those are left out."""
     try:
-        lines = (run / FILE).read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = (run / FILE).read_text(encoding="utf-8", errors="replace").split("\n")  # a word may hold other line breaks
     except OSError:
         return [], 0
     found = [_tree(line) for line in lines if line.strip()]
@@ -111,6 +112,10 @@ def _arcs(packed: Sequence[Sequence[float]]) -> list[list[float]]:
         for h, weight in enumerate(row[m] for row in packed)
         if weight >= _NOTICEABLE
     ]
+
+
+def _is_tree(packed: Sequence[Sequence[float]]) -> bool:
+    return all(weight in (0, 1) for row in packed for weight in row)
 
 
 def _plain(values: Any) -> Any:

@@ -16,7 +16,7 @@ def write(out: Path, root: Path, benchmarks: Sequence[Path]) -> int:
     """Write the page; returns its size in bytes."""
     if out.is_dir():
         raise ValueError(f"--out {out} is a folder; name a file, such as {out / 'report.html'}")
-    page = render(collect(root, benchmarks), made=now()).encode()
+    page = render({**collect(root, benchmarks), "made": now()}).encode()
     try:
         write_atomically(out, page)
     except OSError as error:

@@ -2,13 +2,13 @@
 
 const EVERY = 5000;
 
-export function watch(update, say) {
+export function watch(firstTag, update, say) {
   let failed = false;
-  let tag = null;
+  let tag = firstTag;
   const ask = async () => {
     if (!document.hidden) {
       try {
-        const answer = await fetch("data.json", { cache: "no-store", headers: tag ? { "If-None-Match": tag } : {} });
+        const answer = await fetch("data.json", { cache: "no-store", headers: { "If-None-Match": tag } });
         if (answer.status === 200) {
           tag = answer.headers.get("ETag");
           update(await answer.json());

@@ -20,6 +20,7 @@ const state = {
 function show(data) {
   const place = [scrollX, scrollY];
   replace(at("summary"), runsSummary(data.runs));
+  replace(at("made"), `Made ${data.made}.`);
   replace(at("table1-body"), resultsView(data.table1, state.table1));
   replace(at("table2-body"), resultsView(data.table2, state.table2));
   replace(at("curves-body"), figureView(data.curves, state.curves));
@@ -64,11 +65,12 @@ function openTarget() {
 globalThis.pullback = { evaluate };
 setUpTheme();
 setUpTips();
-show(JSON.parse(at("data").textContent));
+const data = JSON.parse(at("data").textContent);
+show(data);
 replace(at("mechanics-body"), explorerView());
 addEventListener("hashchange", openTarget);
 openTarget();
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((element) => (element.open = true)));
 if (document.body.dataset.live === "true") {
-  watch((data) => show(data), (text) => replace(at("status"), text));
+  watch(data.tag, show, (text) => replace(at("status"), text));
 }

@@ -11,44 +11,44 @@ const COLUMNS = [
   ["sentences", "sentences", String],
 ];
 
-// `state`: {study, sentence} and the order of the table of statistics.
-export function treesView(studies, state) {
-  if (!studies.length) {
+// `state`: {task, sentence} and the order of the table of statistics.
+export function treesView(tasks, state) {
+  if (!tasks.length) {
     return [h("p", {}, "No run here has kept trees. Runs on SST and SNLI keep those of a sample of test sentences:"),
       h("p", {}, command("pullback reproduce table2 --task sst"))];
   }
   const body = h("div");
   const draw = () => {
-    const study = studies.find((one) => one.study === state.study) ?? studies[0];
-    const options = studies.map((one) => ({ name: one.study, title: one.study.toUpperCase() }));
+    const task = tasks.find((one) => one.task === state.task) ?? tasks[0];
+    const options = tasks.map((one) => ({ name: one.task, title: one.task.toUpperCase() }));
     const choose = (name) => {
-      Object.assign(state, { study: name, sentence: null });
+      Object.assign(state, { task: name, sentence: null });
       draw();
     };
-    replace(body, studies.length > 1 && choices("Data", options, study.study, choose), studyView(study, state, draw));
+    replace(body, tasks.length > 1 && choices("Data", options, task.task, choose), taskView(task, state, draw));
   };
   draw();
   return body;
 }
 
-function studyView(study, state, redraw) {
-  const wanted = study.sentences.findIndex((tokens) => tokens.join(" ") === state.sentence);
+function taskView(task, state, redraw) {
+  const wanted = task.sentences.findIndex((tokens) => tokens.join(" ") === state.sentence);
   const chosen = Math.max(0, wanted);
-  const tokens = study.sentences[chosen];
+  const tokens = task.sentences[chosen];
   const go = (to) => {
-    state.sentence = study.sentences[(to + study.sentences.length) % study.sentences.length].join(" ");
+    state.sentence = task.sentences[(to + task.sentences.length) % task.sentences.length].join(" ");
     redraw();
   };
-  const option = (words, i) => h("option", { value: i, selected: i === chosen }, `${i < study.examples ? "paper: " : ""}${words.join(" ")}`);
+  const option = (words, i) => h("option", { value: i, selected: i === chosen }, `${i < task.examples ? "paper: " : ""}${words.join(" ")}`);
   const picker = h("div", { class: "picker" },
     h("label", { for: "sentence" }, "Sentence"),
-    h("select", { id: "sentence", "data-key": "sentence", change: (event) => go(Number(event.target.value)) }, study.sentences.map(option)),
+    h("select", { id: "sentence", "data-key": "sentence", change: (event) => go(Number(event.target.value)) }, task.sentences.map(option)),
     h("button", { type: "button", "data-key": "before", "aria-label": "Previous sentence", click: () => go(chosen - 1) }, "←"),
     h("button", { type: "button", "data-key": "after", "aria-label": "Next sentence", click: () => go(chosen + 1) }, "→"));
-  const cards = tokens ? study.estimators.map((estimator) => card(estimator, estimator.trees[chosen], tokens)) : [];
+  const cards = tokens ? task.estimators.map((estimator) => card(estimator, estimator.trees[chosen], tokens)) : [];
   return [picker, h("div", { class: "cards" }, cards),
-    study.left_out > 0 && h("p", { class: "quiet" }, `${study.left_out} more sentences of the runs' samples are left out to keep this page small.`),
-    statisticsTable(study, state)];
+    task.left_out > 0 && h("p", { class: "quiet" }, `${task.left_out} more sentences of the runs' samples are left out to keep this page small.`),
+    statisticsTable(task, state)];
 }
 
 function card(estimator, tree, tokens) {
@@ -101,11 +101,11 @@ function strongest(rows, tokens, mu) {
   return [...mu].sort((a, b) => b[2] - a[2]).slice(0, 5).map(([head, word, weight]) => `${rows[head]} → ${tokens[word - 1]} ${fixed(weight)}`).join(", ");
 }
 
-function statisticsTable(study, state) {
+function statisticsTable(task, state) {
   const cell = (value, show) => [value === null || value === undefined ? "" : show(value), value ?? null];
-  const rows = study.estimators.map(({ label, statistics }) => [[label, label], ...COLUMNS.map(([name, , show]) => cell(statistics[name], show))]);
-  const title = `Depth and attachment, ${study.study.toUpperCase()}: means over the sample of test sentences`;
-  return [sortableTable(title, ["Estimator", ...COLUMNS.map(([, label]) => label)], rows, `statistics:${study.study}`, state),
+  const rows = task.estimators.map(({ label, statistics }) => [[label, label], ...COLUMNS.map(([name, , show]) => cell(statistics[name], show))]);
+  const title = `Depth and attachment, ${task.task.toUpperCase()}: means over the sample of test sentences`;
+  return [sortableTable(title, ["Estimator", ...COLUMNS.map(([, label]) => label)], rows, `statistics:${task.task}`, state),
     h("p", { class: "quiet" }, "Depth: arcs on the longest path from the artificial root, so that a flat tree has depth 2. ",
       "A relaxation's trees are its best ones.")];
 }

@@ -1,0 +1,112 @@
+"""Random settings of the explorer, and what the library says about them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import pullback as pb
+from pullback.estimators.pulled_back import PulledBack
+from pullback.estimators.score_function import ScoreFunction
+
+LOSSES = {"perceptron": pb.Perceptron(), "cross-entropy": pb.CrossEntropy(), "sparsemap": pb.SparseMAPLoss()}
+STARTS = {"argmax": pb.FromArgmax(), "marginals": pb.FromMarginals(), "zero": pb.FromZero()}
+UPDATES = {"unconstrained": pb.Unconstrained, "projected": pb.Projected, "mirror": pb.Mirror}
+RECIPES = [
+    {"loss": loss, "start": start, "update": update}
+    for loss in LOSSES for start in STARTS for update in UPDATES
+    if update != "mirror" or start == "marginals"
+]  # fmt: skip
+
+
+def random_settings(count: int, seed: int) -> list[dict[str, Any]]:
+    """Scores of all sizes, both losses, step sizes from .01 to 5, up to ten steps; some with ties."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def normal(scale: float) -> list[float]:
+        return (scale * torch.randn(3, generator=generator, dtype=torch.float64)).tolist()
+
+    found = []
+    for i in range(count):
+        uniform = torch.rand(4, generator=generator, dtype=torch.float64).tolist()
+        scores = normal([0.3, 1.0, 6.0][i % 3])
+        if i % 10 == 9:
+            scores = [1.0, 1.0, -0.5]
+        linear = {"kind": "linear", "gradient": normal(1.0)}
+        loss = linear if i % 2 else {"kind": "quadratic", "target": normal(0.7)}
+        found.append({
+            "scores": scores, "loss": loss, "stepSize": 10 ** (-2 + 2.7 * uniform[0]), "steps": 1 + int(10 * uniform[1]),
+            "noise": normal(1.5), "baseline": uniform[2], "recipe": RECIPES[i % len(RECIPES)],
+        })  # fmt: skip
+    return found
+
+
+class Sampled(pb.Categorical):
+    """A categorical whose sample is the argmax of scores with given noise."""
+
+    def __init__(self, noise: Tensor) -> None:
+        super().__init__()
+        self.noise = noise
+
+    def sample(self, scores: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        return self.argmax(scores + self.noise)
+
+
+def in_library(name: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """What the decoder sees, the surrogate gradient, how often the decoder is called, and the path of mu."""
+    noise = torch.tensor([settings["noise"]], dtype=torch.float64)
+    seen: list[Tensor] = []
+
+    def downstream(z: Tensor) -> Tensor:
+        seen.append(z.detach())
+        loss = settings["loss"]
+        if loss["kind"] == "linear":
+            return z @ torch.tensor(loss["gradient"], dtype=z.dtype)
+        return (z - torch.tensor(loss["target"], dtype=z.dtype)).square().sum(-1) / 2
+
+    def gradient(estimator: pb.Estimator) -> Tensor:
+        seen.clear()
+        scores = torch.tensor([settings["scores"]], dtype=torch.float64, requires_grad=True)
+        estimator.objective(Sampled(noise), scores, downstream).sum().backward()
+        assert scores.grad is not None
+        return scores.grad[0]
+
+    estimator = _estimator(name, settings, noise)
+    found = {"gradient": gradient(estimator).tolist(), "calls": len(seen)}
+    first = isinstance(estimator, PulledBack) and estimator.start.is_forward
+    found["forward"] = seen[0 if first else -1][0].tolist()
+    if isinstance(estimator, PulledBack):
+        # Against a label that stays at zero the gradient is the prediction itself.
+        prediction = gradient(PulledBack(estimator.loss, pb.FromZero(), pb.Unconstrained(1e-300)))
+        labels = [prediction - gradient(_with_steps(estimator, k)) for k in range(1, estimator.steps + 1)]
+        found["path"] = [label.tolist() for label in labels]
+    return found
+
+
+def _with_steps(estimator: PulledBack, steps: int) -> PulledBack:
+    return PulledBack(estimator.loss, estimator.start, estimator.update, steps)
+
+
+def _estimator(name: str, settings: dict[str, Any], noise: Tensor) -> pb.Estimator:
+    size, steps = settings["stepSize"], settings["steps"]
+    if name == "own":
+        recipe = settings["recipe"]
+        return PulledBack(LOSSES[recipe["loss"]], STARTS[recipe["start"]], UPDATES[recipe["update"]](size), steps)
+    if name in ("ste-i", "spigot", "spigot-ce", "spigot-eg"):
+        from pullback.estimators.registry import create
+
+        return create(name, step_size=size, steps=steps)
+    if name == "sfe-baseline":
+        baseline = pb.MovingAverage()
+        baseline.mean.fill_(settings["baseline"])
+        return ScoreFunction(baseline)
+    return {
+        "marginals": pb.Marginals(),
+        "sparsemap": pb.SparseMAP(),
+        "ste-s": pb.STEMarginals(),
+        "perturbed-marginals": pb.PerturbedMarginals(noise=lambda scores: noise),
+        "perturb-and-map": pb.PerturbAndMAP(noise=lambda scores: noise),
+        "sfe": ScoreFunction(),
+    }[name]
