@@ -6,9 +6,8 @@ import torch
 from torch import Tensor
 
 from pullback.inference.precision import result_dtype, working
+from pullback.inference.simplex.operators import simplex_project
 from pullback.structures.base import Structure
-
-_FEW = 16  # classes up to which all pairs are compared: sorting many short rows is slow, above all on a GPU
 
 
 class Categorical(Structure):
@@ -42,11 +41,7 @@ class Categorical(Structure):
     def sparsemap(self, scores: Tensor, *, warm_start: object = None) -> Tensor:
         """Sparsemax, in closed form: mu = max(s - tau, 0) with tau such that mu sums to one."""
         s = self._prepare(scores)
-        s = s - s.detach().amax(-1, keepdim=True)  # exact at large scores; the projection does not change
-        support = _sparsemax_support(s.detach())
-        kept = torch.where(support, s, 0.0)
-        tau = (kept.sum(-1, keepdim=True) - 1.0) / support.sum(-1, keepdim=True)
-        return torch.where(support, s - tau, 0.0).to(result_dtype(scores))
+        return simplex_project(s.reshape(-1, s.shape[-1])).reshape(s.shape).to(result_dtype(scores))
 
     def log_partition(self, scores: Tensor) -> Tensor:
         s = self._prepare(scores)
@@ -90,21 +85,6 @@ def _softmax(s: Tensor) -> Tensor:
         return s.softmax(-1)
     p = (s - s.detach().amax(-1, keepdim=True)).exp()
     return p / p.sum(-1, keepdim=True)
-
-
-def _sparsemax_support(s: Tensor) -> Tensor:
-    """The classes i with positive probability, for max s = 0: 1 + k s_i > the sum of the k scores from s_i up."""
-    if s.shape[-1] <= _FEW:
-        others, own = s.unsqueeze(-2), s.unsqueeze(-1)
-        above = others >= own
-        return 1 + above.sum(-1) * s > torch.where(above, others, 0.0).sum(-1)
-    ordered = s.sort(-1, descending=True).values
-    inside = ordered > -torch.inf
-    sums = torch.where(inside, ordered, 0.0).cumsum(-1)
-    ranks = torch.arange(1, s.shape[-1] + 1, device=s.device, dtype=s.dtype)
-    size = (inside & (1 + ranks * ordered > sums)).sum(-1, keepdim=True)
-    tau = (sums.gather(-1, size - 1) - 1) / size
-    return s > tau
 
 
 def _check_values(s: Tensor) -> None:
