@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from pullback.cli.options import MarkdownOption
+from pullback.cli.options import DataOption, MarkdownOption
 from pullback.experiments.terminal import console, user_errors
 from pullback.experiments.trees.formats import Format, format_for
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pullback.experiments.trees.drawing import Analysis
     from pullback.viz.tables import Table
 
-DataOption = Annotated[Path | None, typer.Option("--data", help="The folder of the data. [default: $PULLBACK_DATA]")]
 FormatOption = Annotated[Format | None, typer.Option("--format", help="How to write trees. [default: text]")]
 
 errors = Console(stderr=True)

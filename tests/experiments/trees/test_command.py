@@ -1,0 +1,165 @@
+"""`pullback parse` and `pullback trees` on a parser that the tests know: every word's head is the next one."""
+
+import dataclasses
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from pullback.experiments.corpora import read_conllu
+from pullback.experiments.trees.baselines import left_branching
+from pullback.experiments.trees.paper import SENTENCES
+from pullback.viz import tree_conllu
+
+typer_testing = pytest.importorskip("typer.testing")
+FILM = "A fun film ."
+TREES = ["(1 (2 A) (1 dud))", "(2 (2 so) (2 so))", "(4 (2 A) (3 (3 fun) (3 film)))", "(4 (2 Fun) (2 .))", "(0 (2 A) (1 bore))"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Analysis:
+    tokens: tuple[str, ...]
+    heads: tuple[int, ...]
+    mu: np.ndarray
+    label: str
+
+
+class Chains:
+    """The left-branching parser."""
+
+    task, estimator, relaxed = "sst", "chains", False
+    config = SimpleNamespace(vectors="small")
+
+    def parse(self, sentences):
+        return [
+            Analysis(tokens, tuple(left_branching(len(tokens))), np.eye(len(tokens), k=-1) + corner(len(tokens)), "positive")
+            for tokens in sentences
+        ]
+
+
+def corner(n):
+    out = np.zeros((n, n))
+    out[n - 1, n - 1] = 1.0
+    return out
+
+
+@pytest.fixture
+def invoke(tmp_path, monkeypatch):
+    """The command line in a folder with two runs and some data, with the parser of the tests."""
+    from pullback.cli import app, trees
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(trees, "_load", lambda path, data: Chains())
+    for name in ("5c08aa", "5c09bb"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        (tmp_path / "runs" / name / "config.json").write_text("{}")
+    (tmp_path / "data" / "sst").mkdir(parents=True)
+    (tmp_path / "data" / "sst" / "test.txt").write_text("\n".join(TREES) + "\n")
+    (tmp_path / "data" / "vectors").mkdir()
+    (tmp_path / "data" / "vectors" / "small.txt").write_text("a 1 0\nfilm 0 1\n")
+
+    def run(*arguments, **options):
+        environment = {"COLUMNS": "100", "PULLBACK_DATA": str(tmp_path / "data")}
+        return typer_testing.CliRunner().invoke(app, arguments, env=environment, **options)
+
+    return run
+
+
+def test_a_sentence_is_drawn(invoke):
+    result = invoke("parse", "--run", "5c08", FILM)
+    assert result.exit_code == 0, result.output
+    assert result.stdout == """\
+  ┌──────────────┐
+  │  ┌─┐┌───┐┌──┐│
+  │  ▼ │▼   │▼  │▼
+root A fun film  .
+(positive, depth 4)
+"""
+
+
+@pytest.mark.parametrize("form", ["text", "svg", "latex", "conllu", "heatmap"])
+def test_sentences_of_a_file_in_every_format(invoke, form):
+    Path("reviews.txt").write_text(f"{FILM}\n\n<b> & fun\n")
+    result = invoke("parse", "--run", "5c08", "--file", "reviews.txt", "--format", form)
+    assert result.exit_code == 0, result.output
+    expected = {"text": "depth 3", "svg": "&lt;b&gt;", "latex": r"\symbol{38}", "conllu": "# model = chains", "heatmap": "██"}
+    assert expected[form] in result.stdout
+    if form == "svg":
+        assert len(ElementTree.fromstring(result.stdout).findall("{http://www.w3.org/2000/svg}svg")) == 2
+
+
+def test_the_name_of_the_file_decides_the_format(invoke):
+    for name, start in (("a.svg", "<svg "), ("a.tex", "%"), ("a.conllu", "# sent_id = 1"), ("a.txt", "  ┌")):
+        assert invoke("parse", "--run", "5c08", "--out", name, FILM).exit_code == 0
+        assert Path(name).read_text().startswith(start)
+    invoke("parse", "--run", "5c08", "--format", "heatmap", "--out", "heat.svg", FILM)
+    assert Path("heat.svg").read_text().count("<rect") == 4
+    assert read_conllu(Path("a.conllu"))[0].heads == (2, 3, 4, 0)
+
+
+def test_stdin(invoke):
+    assert invoke("parse", "--run", "5c08", "--file", "-", input=f"{FILM}\n").stdout.count("▼") == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (("parse", "--run", "nothing", FILM), "there is no run nothing"),
+        (("parse", "--run", "5c0", FILM), "2 runs begin with 5c0: runs/5c08aa, runs/5c09bb"),
+        (("parse", "--run", "5c08"), "no sentence to parse"),
+        (("parse", "--run", "5c08", "  "), "no sentence to parse"),
+        (("parse", "--run", "5c08", "--file", "missing.txt"), "missing.txt"),
+        (("parse", "--run", "5c08", "--out", "runs", FILM), "cannot write to runs"),
+        (("parse", "--run", "5c08", "--format", "svgg", FILM), "svgg"),
+        (("trees", "--run", "5c08", "--sample", "0"), "needs at least 1"),
+        (("trees", "--run", "5c08", "--max-length", "5"), "--max-length goes with --gold"),
+        (("trees", "--run", "5c08", "--gold", "data/sst/test.txt"), "test.txt, line 1"),
+        (("trees", "--run", "5c08", "--run", "5c09", "--format", "svg"), "need --out DIR"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_mistake_gets_a_hint_and_no_stack_trace(invoke, arguments, hint):
+    result = invoke(*arguments)
+    assert result.exit_code == 2, result.output
+    assert hint in " ".join(result.output.split())
+    assert "Traceback" not in result.output
+
+
+def test_a_sample_is_printed_and_kept_for_the_report(invoke):
+    result = invoke("trees", "--run", "5c08", "--sample", "3")
+    assert result.exit_code == 0, result.output
+    assert "3 of 4 test sentences" in result.stderr  # the neutral one is no part of the task
+    assert result.stdout.count("root") == 3
+    kept = [json.loads(line) for line in Path("runs/5c08aa/trees.jsonl").read_text().splitlines()]
+    assert [tree["heads"] for tree in kept] == [left_branching(len(tree["tokens"])) for tree in kept]
+    assert invoke("trees", "--run", "5c08", "--sample", "3").stdout == result.stdout
+    assert invoke("trees", "--run", "5c08", "--sample", "9").stdout.count("root") == 4
+
+
+def test_drawings_of_several_runs_go_to_folders(invoke):
+    result = invoke("trees", "--run", "5c08", "--run", "5c09", "--sample", "2", "--format", "svg", "--out", "drawings")
+    assert result.exit_code == 0, result.output
+    names = sorted(str(path.relative_to("drawings")) for path in Path("drawings").rglob("*.svg"))
+    assert names == ["5c08aa/tree-1.svg", "5c08aa/tree-2.svg", "5c09bb/tree-1.svg", "5c09bb/tree-2.svg"]
+
+
+def test_the_papers_sentences(invoke):
+    result = invoke("trees", "--run", "5c08", "--paper", "--format", "conllu", "--out", "paper")
+    assert result.exit_code == 0, result.output
+    assert [parse.tokens for parse in read_conllu(Path("paper/trees.conllu"))] == list(SENTENCES)
+    assert not Path("runs/5c08aa/trees.jsonl").exists()
+
+
+def test_measures_on_a_treebank(invoke):
+    Path("gold.conllu").write_text(tree_conllu(FILM.split(), [2, 3, 0, 3]) + tree_conllu(["w"] * 9, [0] * 9))
+    result = invoke("trees", "--run", "5c08", "--gold", "gold.conllu", "--max-length", "4", "--markdown", "--out", "measured")
+    assert result.exit_code == 0, result.output
+    assert "gold.conllu: 1 sentences, 4 words; 1 longer than 4 words left out" in result.stdout
+    assert "small has vectors for 50.0% of the words" in result.stdout
+    assert "| chains 5c08aa | 50.0 [50.0, 50.0] |" in result.stdout
+    assert "| right-branching | 25.0 [25.0, 25.0] |" in result.stdout
+    assert read_conllu(Path("measured/chains-5c08aa.conllu"))[0].heads == (2, 3, 4, 0)
+    assert json.loads(Path("measured/agreement.json").read_text())[0]["all_words"]["value"] == 50.0
