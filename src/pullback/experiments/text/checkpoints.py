@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,6 +95,12 @@ class LatentParser:
         for i, tokens in enumerate(sentences):
             n = len(tokens)
             yield Analysis(tokens, tuple(heads[i, :n].tolist()), mu[i, :n, :n].double().numpy(), labels[i])
+
+    def unknown(self, tokens: Iterable[str]) -> set[str]:
+        """Those of the tokens that have no vector: they are all the same word to the model."""
+        wanted = set(tokens)
+        found = self._lookup(wanted)
+        return {token for token in wanted if found.lookup(token) is None}
 
     def _lookup(self, tokens: set[str]) -> Vectors:
         """The vectors of the tokens: those of an `.npz` file are read once, and of a text file only what is needed."""
