@@ -8,11 +8,13 @@ from pullback.cli import data, reproduce, train, trees
 from pullback.cli.options import SETTINGS
 from pullback.cli.report import write_report
 from pullback.cli.runs import list_runs
+from pullback.cli.sweep import sweep
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, **SETTINGS)
 app.add_typer(train.app, name="train")
 app.add_typer(reproduce.app, name="reproduce")
 app.add_typer(data.app, name="data")
+app.command("sweep", no_args_is_help=True)(sweep)
 app.command("runs")(list_runs)
 app.command("report")(write_report)
 app.command("parse", no_args_is_help=True)(trees.parse)

@@ -39,7 +39,7 @@ class Tally:
         for group, (first, step, steps) in self.running.items():
             worked += self.sizes[group] * (step - first) / max(1, steps)
             ahead -= self.sizes[group] * step / max(1, steps)
-        return (time.monotonic() - self._began) * ahead / worked if worked > 0 else None
+        return (time.monotonic() - self._began) * ahead / worked if worked > 0.02 * ahead else None
 
     def plan(self, groups: Sequence[tuple[str, int]]) -> None:
         self.labels = [label for label, _ in groups]

@@ -52,11 +52,17 @@ class Trainer(abc.ABC):
 
 
 class Study(abc.ABC):
-    """A name, a version, a type of config, and how configs train."""
+    """A name, a version, a type of config, and how configs train.
+
+    Configurations are chosen by the mean of `validation_metric` over seeds, the higher the better, and compared by
+    `test_metrics`: names in a run's results.
+    """
 
     name: ClassVar[str]
     version: ClassVar[int]
     config_type: ClassVar[type]
+    validation_metric: ClassVar[str] = "validation_accuracy"
+    test_metrics: ClassVar[tuple[str, ...]] = ("test_accuracy",)
 
     @abc.abstractmethod
     def partition(self, configs: Sequence[Any]) -> list[list[Any]]:

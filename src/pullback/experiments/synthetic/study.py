@@ -16,6 +16,7 @@ class Synthetic(Study):
     name: ClassVar[str] = "synthetic"
     version: ClassVar[int] = 1
     config_type: ClassVar[type] = Config
+    test_metrics: ClassVar[tuple[str, ...]] = ("test_accuracy", "test_v_measure")
 
     def partition(self, configs: Sequence[Config]) -> list[list[Config]]:
         """Replica groups: all that differs in seed, learning rate and step size only, with the same seeds for each."""
