@@ -46,18 +46,22 @@ def parse(
     """
     from pullback.experiments.trees.drawing import as_text, write_file
     from pullback.experiments.trees.inputs import find_run, read_sentences
+    from pullback.viz.characters import visible
 
     with user_errors():
         words = read_sentences(sentences or [], file)
         parser = _load(find_run(run), data)
         analyses = _parse(parser, words)
         chosen = format_for(form, out)
+        unknown = sorted(parser.unknown({word for each in words for word in each}))
         if out is None:
             typer.echo(as_text(analyses, chosen, width=_columns(), source=parser.estimator), nl=False)
         else:
             with _writing(out):
                 write_file(analyses, chosen, out, width=_columns(), source=parser.estimator)
             _say(f"{len(analyses)} trees in {out}")
+        if unknown:
+            _say(f"no vector, all alike to the model: {visible(' '.join(unknown[:10]))}{' ...' if unknown[10:] else ''}")
 
 
 def trees(
@@ -135,7 +139,7 @@ def _measure(
     paths: Sequence[Path], gold: Path, data: Path | None, max_length: int | None, seed: int, out: Path | None, markdown: bool
 ) -> None:
     """The tables of all runs on a treebank."""
-    from pullback.experiments.corpora import find_data, read_conllu, vector_file
+    from pullback.experiments.corpora import read_conllu
     from pullback.experiments.trees.measure import coverage, up_to, write_measures
     from pullback.experiments.trees.tables import agreement_table, likeness_table, shape_table
     from pullback.experiments.trees.treebank import compare
@@ -143,10 +147,11 @@ def _measure(
     everything = read_conllu(gold)
     parses = up_to(everything, max_length)
     sentences = [parse.tokens for parse in parses]
-    systems, vectors = {}, set()
+    systems, known = {}, {}
     for path in paths:
         parser = _load(path, data)
-        vectors.add(parser.config.vectors)
+        if parser.config.vectors not in known:
+            known[parser.config.vectors] = coverage(sentences, parser.unknown({word for each in sentences for word in each}))
         systems[_name(parser, path)] = [each.heads for each in _parse(parser, sentences)]
     rows = compare(parses, systems, seed=seed)
     words = sum(map(len, sentences))
@@ -154,10 +159,7 @@ def _measure(
     note = f"; {left_out} longer than {max_length} words left out" if left_out else ""
     title = f"{gold.name}: {len(parses)} sentences, {words} words{note}"
     shapes = [(row.name, row.shape) for row in rows]
-    notes = [
-        f"{name} has vectors for {100 * coverage(sentences, vector_file(find_data(data), name)):.1f}% of the words"
-        for name in sorted(vectors)
-    ]
+    notes = [f"{name} has vectors for {100 * share:.1f}% of the words" for name, share in known.items()]
     for table in (agreement_table(rows, title, notes), likeness_table(rows), shape_table(shapes)):
         _show(table, markdown)
     if out is not None:

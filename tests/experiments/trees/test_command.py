@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from experiments.text import small
 from pullback.experiments.corpora import read_conllu
 from pullback.experiments.trees.baselines import left_branching
 from pullback.experiments.trees.paper import SENTENCES
@@ -32,6 +33,9 @@ class Chains:
 
     task, estimator, relaxed = "sst", "chains", False
     config = SimpleNamespace(vectors="small")
+
+    def unknown(self, tokens):
+        return set(tokens) - {"A", "film"}
 
     def parse(self, sentences):
         return [
@@ -58,8 +62,6 @@ def invoke(tmp_path, monkeypatch):
         (tmp_path / "runs" / name / "config.json").write_text("{}")
     (tmp_path / "data" / "sst").mkdir(parents=True)
     (tmp_path / "data" / "sst" / "test.txt").write_text("\n".join(TREES) + "\n")
-    (tmp_path / "data" / "vectors").mkdir()
-    (tmp_path / "data" / "vectors" / "small.txt").write_text("a 1 0\nfilm 0 1\n")
 
     def run(*arguments, **options):
         environment = {"COLUMNS": "100", "PULLBACK_DATA": str(tmp_path / "data")}
@@ -78,6 +80,7 @@ def test_a_sentence_is_drawn(invoke):
 root A fun film  .
 (positive, depth 4)
 """
+    assert "no vector, all alike to the model: . fun\n" in result.stderr
 
 
 @pytest.mark.parametrize("form", ["text", "svg", "latex", "conllu", "heatmap"])
@@ -163,3 +166,30 @@ def test_measures_on_a_treebank(invoke):
     assert "| right-branching | 25.0 [25.0, 25.0] |" in result.stdout
     assert read_conllu(Path("measured/chains-5c08aa.conllu"))[0].heads == (2, 3, 4, 0)
     assert json.loads(Path("measured/agreement.json").read_text())[0]["all_words"]["value"] == 50.0
+
+
+@pytest.mark.parametrize("task", ["sst", "snli"])
+def test_a_trained_run(tmp_path, monkeypatch, task):
+    """The same commands, from training on."""
+    from pullback.cli import app
+
+    data = small.write(tmp_path / "data")
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        result = typer_testing.CliRunner().invoke(app, arguments, env={"COLUMNS": "100", "PULLBACK_DATA": str(data)})
+        assert result.exit_code == 0, result.output
+        return result
+
+    run("train", task, "--estimator", "marginals", "--epochs", "1", "--vectors", "tiny", "--device", "cpu")
+    [config] = Path("runs").glob("*/config.json")
+    name = config.parent.name[:6]
+    first, *_ = small.sentences(1, 0)
+    sentence = " ".join(first[0])
+    drawn = run("parse", "--run", name, sentence)
+    assert drawn.stdout.count("▼") == len(first[0])
+    assert ("positive" in drawn.stdout or "negative" in drawn.stdout) == (task == "sst")
+    assert "nowhere" in run("parse", "--run", name, f"{sentence} nowhere").stderr
+    assert run("parse", "--run", name, "--format", "heatmap", sentence).stdout.count("\n") > len(first[0])
+    assert "5 of" in run("trees", "--run", name, "--sample", "5").stderr
+    assert run("trees", "--run", name, "--paper").stdout.count("root") == 3

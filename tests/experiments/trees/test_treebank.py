@@ -7,7 +7,7 @@ import torch
 
 from pullback.experiments.corpora import Parse, read_conllu
 from pullback.experiments.trees.baselines import left_branching, right_branching
-from pullback.experiments.trees.measure import coverage, parse_all, up_to, write_measures
+from pullback.experiments.trees.measure import parse_all, up_to, write_measures
 from pullback.experiments.trees.tables import agreement_table, likeness_table, shape_table
 from pullback.experiments.trees.treebank import compare
 from pullback.structures import DependencyTree
@@ -58,12 +58,6 @@ def test_parsing_keeps_the_order():
     asked = []
     assert parse_all(lambda given: asked.extend(given) or given, sentences) == sentences
     assert list(map(len, asked)) == sorted(map(len, sentences))
-
-
-def test_coverage_counts_occurrences(tmp_path):
-    path = tmp_path / "vectors.txt"
-    path.write_text("a 1 0\nfilm 0 1\n")
-    assert coverage([("A", "fun", "film"), ("film",)], path) == 3 / 4
 
 
 def test_files(tmp_path):

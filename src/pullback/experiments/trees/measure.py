@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from pullback.experiments.corpora.conllu import Parse
-from pullback.experiments.corpora.vectors import read_vectors
 from pullback.experiments.runs import write_atomically
 from pullback.experiments.trees.agreement import Trees
 from pullback.experiments.trees.drawing import Analysis
@@ -36,11 +35,14 @@ def parse_all(parse: Callable[[list[Tokens]], Sequence[Analysis]], sentences: Se
     return [found[i] for i in range(len(sentences))]
 
 
-def coverage(sentences: Sequence[Tokens], vectors: Path) -> float:
-    """The share of the words, each time they occur, that have a vector in this file."""
+def coverage(sentences: Sequence[Tokens], unknown: set[str]) -> float:
+    """The share of words, each time they occur, that are not among the unknown ones.
+
+    >>> coverage([("A", "fun", "film"), ("film",)], unknown={"fun"})
+    0.75
+    """
     counts = Counter(token for tokens in sentences for token in tokens)
-    known = read_vectors(vectors, set(counts))
-    return sum(count for token, count in counts.items() if known.lookup(token) is not None) / max(counts.total(), 1)
+    return 1 - sum(counts[token] for token in unknown) / max(counts.total(), 1)
 
 
 def write_measures(folder: Path, parses: Sequence[Parse], systems: Mapping[str, Trees], rows: Sequence[Agreement]) -> None:

@@ -13,7 +13,7 @@ from pullback.viz.tables import Table
 
 def agreement_table(rows: Sequence[Agreement], title: str, notes: Sequence[str] = ()) -> Table:
     """Attachment scores with their intervals; the gold trees have a row in the other tables alone."""
-    table = Table(title, ["trees", "attachment", "without punctuation", "undirected"])
+    table = Table(title, ["trees", "attachment", "no punctuation", "undirected"])
     for row in rows:
         if row.name != GOLD:
             scores = (row.all_words, row.without_punctuation, row.undirected)
@@ -25,7 +25,7 @@ def agreement_table(rows: Sequence[Agreement], title: str, notes: Sequence[str] 
 def likeness_table(rows: Sequence[Agreement]) -> Table:
     """How far each system's trees are those of the baselines."""
     names = list(BASELINES)
-    table = Table("Words with the same head as in ...", ["trees", *(f"{name} trees" for name in names)])
+    table = Table("Words with the same head as in ...", ["trees", *names])
     for row in rows:
         table.rows.append([row.name, *("" if name == row.name else _with_interval(row.alike[name]) for name in names)])
     left, right, random = BASELINES
