@@ -79,9 +79,20 @@ class Browser:
         wanted = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
         self._call("Emulation.setEmulatedMedia", media=medium, features=wanted)
 
-    def mouse(self, kind: str, x: float, y: float) -> None:
-        pressed = {"button": "left", "buttons": 1, "clickCount": 1} if kind != "mouseMoved" else {"buttons": 1}
-        self._call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **pressed)
+    def move(self, x: float, y: float) -> None:
+        self._mouse("mouseMoved", x, y)
+
+    def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
+        """Press at one point, move to another in a few steps, and let go."""
+        self._mouse("mouseMoved", *start)
+        self._mouse("mousePressed", *start, button="left", buttons=1, clickCount=1)
+        for part in (0.25, 0.5, 0.75, 1.0):
+            x, y = (a + part * (b - a) for a, b in zip(start, end, strict=True))
+            self._mouse("mouseMoved", x, y, button="left", buttons=1)
+        self._mouse("mouseReleased", *end, button="left", buttons=0, clickCount=1)
+
+    def _mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
+        self._call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
 
     def key(self, name: str) -> None:
         codes = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Enter": 13, "Escape": 27, "Tab": 9}

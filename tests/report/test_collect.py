@@ -13,7 +13,9 @@ from pullback.experiments.statistics import standard_error
 from pullback.experiments.synthetic.claims import CLAIMS, verdict
 from pullback.experiments.synthetic.evidence import Evidence
 from pullback.experiments.synthetic.methods import ROWS
-from report.folders import NASTY, publish, small_study
+from pullback.experiments.synthetic.plans import steps_cell, table_cell
+from pullback.experiments.synthetic.study import Synthetic
+from report.folders import NASTY, publish
 
 
 def rows_of(data, variant="best", part="10 clusters", table="table1"):
@@ -111,8 +113,6 @@ def test_verdicts_are_those_of_the_rules(data, folder):
 
 
 def test_a_claim_that_the_runs_decide(tmp_path):
-    from pullback.experiments.synthetic.plans import table_cell
-
     for name, accuracy in (("gold", 90.0), ("linear", 60.0)):
         for clusters in (3, 10):
             for config in table_cell(name, clusters, grid=True).configs:
@@ -141,29 +141,33 @@ def test_open_runs_are_listed_with_their_errors(data):
     assert data["runs"]["counts"]["synthetic"]["failed"] == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("result.json", "{"), ("result.json", "[]"), ("result.json", "{}"), ("result.json", '{"test_accuracy": "high"}'),
-        ("metrics.jsonl", "{"), ("metrics.jsonl", "7\n"), ("metrics.jsonl", ""), ("config.json", "{"), ("config.json", "[1]"),
-        ("config.json", "{}"), ("config.json", '{"study": 3, "config": null}'), ("error.json", "[]"),
-    ],
-)  # fmt: skip
-def test_one_broken_directory_does_not_spoil_the_report(tmp_path, name, content):
-    small_study(tmp_path)
-    victims = [path for path in sorted(tmp_path.iterdir()) if (path / "result.json").exists()]
-    (victims[0] / name).write_text(content)
-    if name == "error.json":
-        (victims[0] / "result.json").unlink()
-    found = collect(tmp_path)
+BROKEN = [
+    ("result.json", "{"), ("result.json", "[]"), ("result.json", "{}"), ("result.json", '{"test_accuracy": "high"}'),
+    ("metrics.jsonl", "{"), ("metrics.jsonl", "7\n"), ("metrics.jsonl", ""), ("config.json", "{"), ("config.json", "[1]"),
+    ("config.json", "{}"), ("config.json", '{"study": 3, "config": null}'), ("error.json", "[]"),
+]  # fmt: skip
+
+
+def test_broken_directories_do_not_spoil_the_report(folder, tmp_path):
+    root = tmp_path / "runs"
+    shutil.copytree(folder, root)
+    cells = [table_cell("gold", clusters, grid=False) for clusters in (3, 10)] + [steps_cell("ste-i", k) for k in (2, 3)]
+    victims = [Synthetic().run(config, root).path for cell in cells for config in cell.configs]
+    for victim, (name, content) in zip(victims, BROKEN, strict=False):
+        (victim / name).write_text(content)
+        if name == "error.json":
+            (victim / "result.json").unlink()
+    found = collect(root)
     json.dumps(found, allow_nan=False)
-    whole = [row for part in ("3 clusters", "10 clusters") for row in rows_of(found, part=part).values() if "setting" in row]
-    assert len(whole) >= 6
+    small, large = (rows_of(found, part=part) for part in ("3 clusters", "10 clusters"))
+    assert "cannot be read" in small["gold"]["problem"]
+    assert {name for name, row in small.items() if "setting" in row} == {"linear", "marginals", "spigot"}
+    assert {name for name, row in large.items() if "setting" in row} == {"linear", "gold", "marginals", "spigot", "ste-i"}
+    (curves,) = [figure["series"] for figure in found["curves"] if figure["name"] == "curves-10"]
+    assert [line["name"] for line in curves if "problem" in line] == ["gold"]
 
 
 def test_a_diverged_run_is_shown_as_one(tmp_path):
-    from pullback.experiments.synthetic.plans import table_cell
-
     for config in table_cell("linear", 3, grid=False).configs:
         publish(tmp_path, config, float("nan"), 0.0)
     cell = rows_of(collect(tmp_path), part="3 clusters")["linear"]["cells"]["accuracy"]

@@ -102,8 +102,9 @@ def test_each_estimator_shows_its_best_run(tmp_path):
     assert sst["sentences"] == [("Better", ".")]
 
 
-def test_many_long_sentences_do_not_make_the_page_large(tmp_path):
-    sentences = [" ".join(f"word{i}.{j}" for j in range(60)) for i in range(100)]
+def test_many_long_sentences_do_not_make_the_page_large(tmp_path, monkeypatch):
+    monkeypatch.setattr("pullback.experiments.report.forest._BYTES", 100_000)
+    sentences = [" ".join(f"word{i}.{j}" for j in range(20)) for i in range(40)]
 
     def everything(n):
         return [[1 / n] * n for _ in range(n)]
@@ -111,6 +112,6 @@ def test_many_long_sentences_do_not_make_the_page_large(tmp_path):
     for name, estimator in (("a", "marginals"), ("b", "sparsemap")):
         text_run(tmp_path, name * 16, estimator, sentences, mu=everything)
     (sst,) = forest_of(tmp_path)
-    assert len(json.dumps(sst)) < 1_000_000
+    assert len(json.dumps(sst)) < 100_000
     assert sst["sentences"]
-    assert sst["left_out"] == 100 - len(sst["sentences"])
+    assert sst["left_out"] == 40 - len(sst["sentences"])

@@ -24,6 +24,7 @@ from pullback.experiments.report.page import embedded, render
 from pullback.experiments.report.write import now
 
 _LOOK_EVERY = 2.0  # seconds between two looks at the run directories
+_ASK_EVERY = 5.0  # seconds between two questions of a page
 _REST = 5.0  # seconds between two reports, at least; and five times as long as making one takes
 _AT_LEAST_EVERY = 60.0  # seconds: a run that stops changes no file
 
@@ -78,9 +79,9 @@ class Reporter:
 
     def _make(self) -> Snapshot:
         data = collect(self._root, self._benchmarks)
-        tag = hashlib.sha256(embedded(data).encode()).hexdigest()[:16]
-        whole: dict[str, Any] = {**data, "tag": f'"{tag}"', "made": now()}
-        return Snapshot(whole["tag"], render(whole, live=True).encode(), embedded(whole).encode())
+        tag = f'"{hashlib.sha256(embedded(data).encode()).hexdigest()[:16]}"'
+        whole = {**data, "live": {"tag": tag, "every": _ASK_EVERY}, "made": now()}
+        return Snapshot(tag, render(whole, live=True).encode(), embedded(whole).encode())
 
 
 def fingerprint(root: Path) -> int:

@@ -1,10 +1,8 @@
-// A page that was served asks its server for newer data every few seconds.
+// A page that was served asks its server for newer data every few seconds: `live` is {tag: of the data at hand, every: seconds}.
 
-const EVERY = 5000;
-
-export function watch(firstTag, update, say) {
+export function watch(live, update, say) {
   let failed = false;
-  let tag = firstTag;
+  let { tag } = live;
   const ask = async () => {
     if (!document.hidden) {
       try {
@@ -22,8 +20,8 @@ export function watch(firstTag, update, say) {
         say("The server does not answer; this page shows the last state it had.");
       }
     }
-    setTimeout(ask, EVERY);
+    setTimeout(ask, 1000 * live.every);
   };
   say("Live: refreshes as runs progress.");
-  setTimeout(ask, EVERY);
+  setTimeout(ask, 1000 * live.every);
 }

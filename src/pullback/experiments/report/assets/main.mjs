@@ -72,5 +72,5 @@ addEventListener("hashchange", openTarget);
 openTarget();
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((element) => (element.open = true)));
 if (document.body.dataset.live === "true") {
-  watch(data.tag, show, (text) => replace(at("status"), text));
+  watch(data.live, show, (text) => replace(at("status"), text));
 }
