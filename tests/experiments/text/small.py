@@ -11,7 +11,8 @@ import torch
 from pullback.experiments.corpora import Corpus, Split
 from pullback.experiments.text.config import configure
 
-WORDS = [*"A taut , intelligent psychological drama .".split(), *(f"w{i}" for i in range(20))]
+EXAMPLE = ("A", "taut", ",", "intelligent", "psychological", "drama", ".")
+WORDS = [*EXAMPLE, *(f"w{i}" for i in range(20))]
 DIMENSION = 6
 GOOD, BAD = "taut", "w3"
 

@@ -19,7 +19,7 @@ Rows = Sequence[tuple[str, Chosen | None]]
 """Rows of a table: the estimator, and its runs where its setting is known."""
 
 # Minutes of an epoch, from the paper's table of training details: SST and SNLI.
-_MINUTES = {
+MINUTES = {
     "marginals": (3, 4), "sparsemap": (3, 25), "perturb-and-map": (5, 7), "ste-s": (4, 6), "ste-i": (2, 5),
     "spigot": (3, 15), "spigot-ce": (4, 30), "spigot-eg": (5, 7),
 }  # fmt: skip
@@ -72,7 +72,7 @@ def speed_table(task: str, rows: Rows) -> Table:
         if chosen is None or not seconds:
             continue
         share = f"{statistics.median(_done(chosen, 'latent_share')):.0%}" if METHODS[name].latent else ""
-        minutes = _MINUTES.get(name)
+        minutes = MINUTES.get(name)
         where = {f"{run.result['device']}, {run.result['threads']} threads" for run in chosen.runs if run.done}
         theirs = "" if minutes is None else str(minutes[column])
         table.rows.append([_name(name), f"{statistics.median(seconds):.1f}", theirs, share, "; ".join(sorted(where))])

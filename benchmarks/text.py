@@ -1,0 +1,161 @@
+"""Training steps of the text models, and how much of them is inference over trees: `python -m benchmarks.text`.
+
+For every row of the paper's table: the time of an epoch (from the mean step of some batches, after a warm-up), the
+share of it that is inference, forward and backward, and the paper's minutes. Beside it the same model with
+torch-struct's inference in the place of ours, where the estimator needs no more than argmax and marginals; both make
+the same steps, in turns, in the same process.
+
+    python -m benchmarks.text --data DATA                     SST, batch 32, 2 threads
+    python -m benchmarks.text --data DATA --steps 217         a whole epoch of each
+    python -m benchmarks.text --data DATA --task snli --only marginals spigot
+    python -m benchmarks.text --data DATA --device cuda
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pullback.estimators.base import Downstream
+from pullback.experiments.text.config import configure
+from pullback.experiments.text.latent import LatentTrees
+from pullback.experiments.text.methods import METHODS, ROWS
+from pullback.experiments.text.study import TextStudy
+from pullback.experiments.text.tables import MINUTES
+from pullback.experiments.text.tasks import TASKS
+from pullback.experiments.text.timing import Stopwatch, TimedTrees
+from pullback.experiments.text.trainer import TextTrainer
+from pullback.structures import Structure
+
+_WARM_UP = 3
+
+
+class TorchStructTrees(Structure):
+    """torch-struct's projective trees with several roots; its layout is ours."""
+
+    event_dims = 2
+
+    def __init__(self, lengths: Tensor) -> None:
+        self._lengths = lengths
+
+    def argmax(self, scores: Tensor) -> Tensor:
+        with torch.enable_grad():
+            return self._crf(scores.detach().requires_grad_()).argmax.detach()
+
+    def marginals(self, scores: Tensor) -> Tensor:
+        if torch.is_grad_enabled() and scores.requires_grad:
+            return self._crf(scores).marginals
+        with torch.enable_grad():
+            return self._crf(scores.detach().requires_grad_()).marginals.detach()
+
+    def allowed(self, scores: Tensor) -> Tensor:
+        inside = torch.arange(scores.shape[-1], device=scores.device) < self._lengths[:, None]
+        return inside[:, None, :] & inside[:, :, None]
+
+    def _crf(self, scores: Tensor) -> Any:
+        import torch_struct
+
+        masked = torch.where(self.allowed(scores), scores, -1e5)  # it reads padding, and has no -inf
+        return torch_struct.DependencyCRF(masked, lengths=self._lengths)
+
+
+class PeerTrees:
+    """The latent layer of a trainer, with torch-struct's inference."""
+
+    def __init__(self, ours: LatentTrees, stopwatch: Stopwatch) -> None:
+        self.estimator = ours.estimator
+        self._stopwatch = stopwatch
+
+    def objective(self, scores: Tensor, lengths: Tensor, downstream: Downstream) -> Tensor:
+        trees: Any = TorchStructTrees(lengths)
+        return self.estimator.objective(TimedTrees(trees, self._stopwatch), scores, downstream)
+
+
+def main() -> None:
+    options = _options()
+    torch.set_num_threads(options.threads)
+    peer = importlib.util.find_spec("torch_struct") is not None
+    size = options.batch_size or TASKS[options.task].batch_size
+    print(f"torch {torch.__version__}, {options.device}, {options.threads} threads, batch {size}")
+    if not peer:
+        print("torch-struct is not installed; benchmarks/README.md says how to install it")
+    headings = f"{'estimator':18}{'ms a step':>10}{'s an epoch':>12}{'paper, min':>12}{'latent':>8}"
+    print(f"{headings}{'torch-struct, s an epoch':>26}{'ratio':>7}" if peer else headings)
+    study, task = TextStudy(options.data), TASKS[options.task]
+    for name in options.only or ROWS:
+        config = configure(
+            options.task, name, batch_size=options.batch_size, data=task.training_data(options.data),
+            projective=None if name == "baseline" else options.projective, seed=options.seed,
+        )  # fmt: skip
+        contenders: dict[str, Any] = {"ours": study.trainer([config], options.device)}
+        entry = METHODS[name].entry
+        needed = set(entry.inference) if entry else {"no trees"}
+        if peer and config.projective and task.sides == 1 and needed <= {"argmax", "marginals"}:
+            contenders["torch-struct"] = _with_peer(study.trainer([config], options.device))
+        _show(name, options.task, contenders["ours"], time_in_turns(contenders, options.steps, options.device))
+
+
+def time_in_turns(contenders: dict[str, TextTrainer], steps: int, device: str) -> dict[str, tuple[float, float]]:
+    """The mean seconds of a step, and the share of it that is inference, of each; all make the same steps."""
+    spent = dict.fromkeys(contenders, 0.0)
+    for trainer in contenders.values():
+        trainer.advance(_WARM_UP, lambda: False)
+        trainer._stopwatch.take()
+    for step in range(_WARM_UP + 1, _WARM_UP + steps + 1):
+        for which, trainer in contenders.items():
+            began = time.perf_counter()
+            trainer.advance(step, lambda: False)
+            if device == "cuda":
+                torch.cuda.synchronize()
+            spent[which] += time.perf_counter() - began
+    return {
+        which: (spent[which] / steps, trainer._stopwatch.take() / spent[which]) for which, trainer in contenders.items()
+    }
+
+
+def _with_peer(trainer: Any) -> Any:
+    warnings.filterwarnings("ignore", message=".*does not define `arg_constraints`.*")
+    trainer._latent = PeerTrees(trainer._latent, trainer._stopwatch)
+    return trainer
+
+
+def _show(name: str, task: str, trainer: TextTrainer, found: dict[str, tuple[float, float]]) -> None:
+    step, share = found["ours"]
+    per_epoch = trainer.steps // trainer.config.epochs
+    minutes = str(MINUTES[name][("sst", "snli").index(task)]) if name in MINUTES else ""
+    theirs = (
+        f"{per_epoch * found['torch-struct'][0]:26.1f}{found['torch-struct'][0] / step:7.1f}" if len(found) > 1 else ""
+    )
+    print(
+        f"{METHODS[name].row:18}{1e3 * step:10.1f}{per_epoch * step:12.1f}{minutes:>12}{share:8.1%}{theirs}", flush=True
+    )
+
+
+def _options() -> argparse.Namespace:
+    description, _, examples = (__doc__ or "").partition("\n\n    python")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.text", description=description, epilog=f"examples:\n    python{examples}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("--data", type=Path, required=True, help="the folder of the data")
+    parser.add_argument("--task", choices=TASKS, default="sst")
+    parser.add_argument("--only", nargs="+", metavar="ROW", choices=ROWS, help="these rows")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--steps", type=int, default=40, help="timed steps of each; default: 40")
+    parser.add_argument("--batch-size", type=int, help="default: the paper's")
+    parser.add_argument("--non-projective", dest="projective", action="store_false", default=None)
+    parser.add_argument("--projective", dest="projective", action="store_true", default=None)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cpu", metavar="cpu|cuda")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""Runs on disk: killed and resumed, parsed with, and made from the command line."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from experiments.text.small import DIMENSION, EXAMPLE, config, write
+from experiments.text.test_trainer import without_times
+from pullback.cli import app
+from pullback.experiments.runner import train
+from pullback.experiments.text.checkpoints import load_parser
+from pullback.experiments.text.study import TextStudy
+
+SECONDS = 120
+PROGRAM = """
+import sys
+from pathlib import Path
+from experiments.text.test_runs import killed_config
+from pullback.experiments.runner import train
+from pullback.experiments.text.study import TextStudy
+import torch
+torch.set_num_threads(1)
+train(TextStudy(Path(sys.argv[1])), [killed_config()], Path(sys.argv[2]), checkpoint_seconds=0.0)
+"""
+
+
+def killed_config():
+    return config("sst", "perturb-and-map", epochs=150, vectors="tiny")
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    monkeypatch.setenv("PULLBACK_CACHE", str(tmp_path / "cache"))
+    return write(tmp_path / "data")
+
+
+def done(study, settings, root):
+    outcome = train(study, [settings], root)
+    assert outcome.complete, outcome.failed
+    return study.run(settings, root)
+
+
+def test_killed_and_resumed_it_ends_with_the_same_numbers(data, tmp_path):
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        study, killed = TextStudy(data), tmp_path / "killed"
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])}
+        process = subprocess.Popen([sys.executable, "-c", PROGRAM, str(data), str(killed)], env=env)
+        deadline = time.monotonic() + SECONDS
+        while not list(killed.glob("groups/*/checkpoint.pt")):
+            assert process.poll() is None, "it ended before it could be killed"
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait(SECONDS) == -signal.SIGKILL
+        assert not study.run(killed_config(), killed).done
+        resumed = done(study, killed_config(), killed)
+        whole = done(study, killed_config(), tmp_path / "whole")
+    finally:
+        torch.set_num_threads(threads)
+    timed = ("seconds_of_group", "data")
+    results = [
+        {name: value for name, value in without_times([run.result])[0].items() if name not in timed}
+        for run in (whole, resumed)
+    ]
+    assert results[0] == results[1]
+    assert without_times(whole.metrics) == without_times(resumed.metrics)
+    expected, found = (torch.load(run.path / "checkpoint.pt", weights_only=True) for run in (whole, resumed))
+    assert all(torch.equal(expected[name], found[name]) for name in expected)
+
+
+@pytest.mark.parametrize(("task", "estimator"), [("sst", "marginals"), ("snli", "ste-s")])
+def test_a_trained_run_parses(task, estimator, data, tmp_path):
+    study = TextStudy(data)
+    name = {"sst": "sst", "snli": "snli_1.0_train"}[task]
+    run = done(study, config(task, estimator, vectors="tiny", data=name), tmp_path / "runs")
+    parser = load_parser(run.path, data)
+    assert (parser.task, parser.estimator, parser.relaxed) == (task, estimator, estimator == "marginals")
+    long, short, unknown = parser.parse([EXAMPLE, ("taut",), ("never", "seen")])
+    assert (len(long.heads), short.heads, len(unknown.heads)) == (7, (0,), 2)
+    assert long.mu.shape == (7, 7)
+    np.testing.assert_allclose(long.mu.sum(0), 1.0, rtol=1e-5)
+    if task == "sst":
+        assert list(long.heads) == run.result["example_heads"]
+        assert long.label in ("negative", "positive")
+    else:
+        assert set(np.unique(long.mu)) == {0.0, 1.0}
+    assert run.result["data"]["dimension"] == DIMENSION
+    with pytest.raises(ValueError, match="sentence 2 has no words"):
+        parser.parse([("A",), ()])
+
+
+def test_what_is_no_parser_is_refused(data, tmp_path):
+    with pytest.raises(ValueError, match=r"no config\.json"):
+        load_parser(tmp_path, data)
+    baseline = done(TextStudy(data), config("sst", "baseline", vectors="tiny", epochs=1), tmp_path / "runs")
+    with pytest.raises(ValueError, match="baseline, which has no latent trees"):
+        load_parser(baseline.path, data)
+
+
+def test_a_run_on_other_training_data_is_refused(data, tmp_path):
+    settings = config("snli", "baseline", vectors="tiny", data="snli_1.0_train.first100k")
+    outcome = train(TextStudy(data), [settings], tmp_path / "runs")
+    assert "the training data in" in outcome.failed[0]
+
+
+def test_commands(data, tmp_path, monkeypatch):
+    monkeypatch.setenv("PULLBACK_DATA", str(data))
+    runs, invoke = str(tmp_path / "runs"), CliRunner().invoke
+    common = ["--runs", runs, "--device", "cpu", "--vectors", "tiny"]
+    trained = invoke(app, ["train", "sst", "--estimator", "baseline", "--epochs", "1", "--seed", "3", *common])
+    assert trained.exit_code == 0, trained.output
+    assert "seed 3: validation accuracy" in trained.output
+    table = ["reproduce", "table2", "--only", "marginals", "--epochs", "1", "--seed", "0", "--markdown", *common]
+    made = invoke(app, table)
+    assert made.exit_code == 0, made.output
+    assert "Vectors tiny" in made.output
+    assert "| 84.43±0.27 |" in made.output
+    assert "1 runs: 1 done before, 0 trained now" in invoke(app, table).output
+    searched = invoke(app, [*table[:3], "spigot", *table[4:], "--search"])
+    assert searched.exit_code == 0, searched.output
+    assert "3 runs: 0 done before, 3 trained now" in searched.output
+    wrong = invoke(app, ["train", "sst", "--estimator", "spiggot", *common])
+    assert wrong.exit_code == 2
+    assert "did you mean 'spigot'?" in wrong.output
