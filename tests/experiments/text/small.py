@@ -62,7 +62,7 @@ def write(folder: Path, examples: int = 60) -> Path:
     for name in ("sst", "snli", "vectors"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     for seed, (split, size) in enumerate({"train": examples, "dev": 30, "test": 30}.items(), 1):
-        made = sentences(size, seed)
+        made = [*sentences(size - 1, seed), (list(EXAMPLE), 1)]
         trees = [_tree(tokens, 4 if label else 0) for tokens, label in made]
         (folder / "sst" / f"{split}.txt").write_text("".join(f"{tree}\n" for tree in trees))
         pairs = [
