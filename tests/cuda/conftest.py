@@ -1,27 +1,26 @@
-"""The GPU's kernels are tested on a GPU where there is one, and in Triton's interpreter, in a process of its own."""
+"""The GPU's kernels are tested on a GPU where there is one, and in Triton's interpreter, in a process of its own.
+
+In the interpreter all memory that nobody wrote is NaN, so that whoever reads it shows.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from contextlib import AbstractContextManager
 
 import pytest
 import torch
 
 from pullback.inference import operators, triton_support
 
-ROOT = Path(__file__).parents[2]
-
 
 @pytest.fixture
 def device() -> Iterator[torch.device]:
     """Where the kernels run: a GPU, or the CPU in the interpreter; a test that needs neither is not for this folder."""
     if not torch.cuda.is_available() and not triton_support.interpreting():
-        pytest.skip("needs a GPU, or Triton's interpreter, where a test of its own runs it")
+        pytest.skip("needs a GPU, or Triton's interpreter: test_interpreter.py runs it there")
     with operators.backend("cuda"):
         yield torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
@@ -34,22 +33,26 @@ def gpu() -> torch.device:
 
 
 @pytest.fixture
-def in_interpreter() -> Callable[..., None]:
-    """Runs pytest with these arguments in Triton's interpreter, with the `cuda` backend on the CPU, in float32."""
-    if triton_support.triton is None:
-        pytest.skip("Triton is not installed")
-
-    def run(*arguments: str) -> None:
-        chosen = {"TRITON_INTERPRET": "1", "PULLBACK_TEST_BACKENDS": "cuda", "PULLBACK_TEST_DTYPES": "float32"}
-        environment = os.environ | chosen | {"CUDA_VISIBLE_DEVICES": ""}
-        command = [sys.executable, "-W", "ignore", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *arguments]
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
-
-    return run
+def poisoned() -> Callable[[], AbstractContextManager[None]]:
+    """A block in which all memory that nobody wrote is NaN, or the largest integer."""
+    return _poisoned
 
 
-def _faster_interpreter() -> None:
+@contextlib.contextmanager
+def _poisoned() -> Iterator[None]:
+    _poison(True)
+    try:
+        yield
+    finally:
+        _poison(False)
+
+
+def _poison(on: bool) -> None:
+    torch.use_deterministic_algorithms(on, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = True
+
+
+def _patch_interpreter() -> None:
     """Without what makes it four times slower: checks of every integer operation for overflow, and patching all of
     `triton.language` anew at every call of one kernel by another (only Triton's own need it, once).
 
@@ -60,13 +63,11 @@ def _faster_interpreter() -> None:
     builder = interpreter.interpreter_builder
     builder.options = dataclasses.replace(builder.options, sanitize_overflow=False)
     patch_tensor = interpreter._patch_lang_tensor
+    patched: set[str] = set()
 
     def patch_tensor_for_numpy(tensor, scope):
         patch_tensor(tensor, scope)
         scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
-
-    interpreter._patch_lang_tensor = patch_tensor_for_numpy
-    patched: set[str] = set()
 
     def call(self, *args, **kwargs):
         module = self.fn.__module__
@@ -75,8 +76,10 @@ def _faster_interpreter() -> None:
             patched.add(module)
         return self.rewrite()(*args, **kwargs)
 
+    interpreter._patch_lang_tensor = patch_tensor_for_numpy
     interpreter.InterpretedFunction.__call__ = call
 
 
 if triton_support.interpreting():
-    _faster_interpreter()
+    _patch_interpreter()
+    _poison(True)

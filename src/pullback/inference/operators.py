@@ -90,9 +90,12 @@ tree_sparsemap = _ops.tree_sparsemap.default
 tree_sparsemap_vjp = _ops.tree_sparsemap_vjp.default
 
 
-def active_set_capacity(n: int) -> int:
-    """The most trees SparseMAP can need: one more than the dimension of their affine hull."""
-    return n * (n - 1) + 1
+def active_set_capacity(n: int, backend: str = "cpu") -> int:
+    """For how many trees a sentence's active set has room: one more than the dimension of their affine hull, which is
+    what SparseMAP can need; on a GPU, where that would take gigabytes for long sentences, 2048 at most.
+    """
+    most = n * (n - 1) + 1
+    return torch.sym_min(most, 2048) if backend == "cuda" else most
 
 
 def _fake(operation: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -116,7 +119,7 @@ for _operation in ("log_partition", "entropy"):
 @_fake("sparsemap")
 def _sparsemap_shapes(scores: Tensor, *rest: object) -> tuple[Tensor, ...]:
     batch, n = scores.shape[0], scores.shape[-1]
-    capacity = active_set_capacity(n)
+    capacity = active_set_capacity(n, _forced or scores.device.type)
     return (
         scores.new_empty(scores.shape),
         scores.new_empty((batch, capacity, n), dtype=torch.int16),

@@ -10,6 +10,7 @@ import functools
 import os
 import shutil
 import sysconfig
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -63,7 +64,8 @@ def require(device: torch.device) -> None:
     """Raise where kernels cannot run on tensors of this device."""
     if triton is None:
         raise RuntimeError(
-            "inference on a GPU needs Triton, which is not installed: pip install 'pullback[gpu]', or pass scores.cpu()"
+            "inference on a GPU needs Triton, which is not installed (PyTorch for CUDA on Linux brings it along): "
+            "pip install triton, or pass scores.cpu()"
         )
     if device.type != "cuda" and not interpreting():
         raise RuntimeError(
@@ -80,13 +82,30 @@ def missing_tools() -> str | None:
             f"Triton needs a C compiler to start a kernel and found no {compiler}: install one (Debian: apt install gcc) "
             "or name it in the environment variable CC"
         )
-    headers = os.path.join(sysconfig.get_paths()["include"], "Python.h")
+    scheme = sysconfig.get_default_scheme().replace("posix_local", "posix_prefix")  # as Triton looks for them
+    headers = os.path.join(sysconfig.get_paths(scheme)["include"], "Python.h")
     if not os.path.exists(headers):
         return (
             f"Triton needs Python's headers to start a kernel and found no {headers}: install them "
             "(Debian: apt install python3-dev)"
         )
+    cache = triton.knobs.cache.dir
+    if not _writable(cache):
+        return (
+            f"Triton keeps compiled kernels in {cache}, which cannot be written: name another folder in the environment "
+            "variable TRITON_CACHE_DIR"
+        )
     return None
+
+
+def _writable(folder: str) -> bool:
+    """Whether files can be made in a folder, which is made if need be."""
+    try:
+        os.makedirs(folder, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
 
 
 def program_count(sentences: int, scratch: int) -> int:
@@ -95,8 +114,8 @@ def program_count(sentences: int, scratch: int) -> int:
 
 
 def contiguous(x: Tensor) -> Tensor:
-    """The values without their graph, one after the other."""
-    return x.detach().contiguous()
+    """The same values, one after the other."""
+    return x if x.is_contiguous() else x.contiguous()
 
 
 def next_power_of_2(x: int) -> int:

@@ -68,7 +68,11 @@ def fill(out, count, value, BLOCK: tl.constexpr):
 
 @jit()
 def empty_charts(charts, size, guard, length, SOFT: tl.constexpr, LANES: tl.constexpr):
-    """Charts that hold nothing but 1 for the complete items of width 0."""
+    """Charts that hold nothing but 1 for the complete items of width 0.
+
+    The root's left item of width 0 is nothing: no item has it as a part, and a tile that goes one split too far reads it,
+    beside a right item that another warp may be writing at that moment.
+    """
     m, e = zeros(32 * LANES, SOFT)
     for first in range(-guard, 7 * size + guard, 32 * LANES):
         at = first + tl.arange(0, 32 * LANES)
@@ -78,7 +82,7 @@ def empty_charts(charts, size, guard, length, SOFT: tl.constexpr, LANES: tl.cons
     for first in range(0, length + 1, LANES):
         start = first + tl.arange(0, LANES)
         store(charts, start, one, nought, start <= length, SOFT)
-        store(charts, size + start, one, nought, start <= length, SOFT)
+        store(charts, size + start, one, nought, (start <= length) & (start > 0), SOFT)
 
 
 @jit()

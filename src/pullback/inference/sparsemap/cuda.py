@@ -1,7 +1,8 @@
 """SparseMAP of dependency trees on a GPU: the whole search of a sentence in one program, no synchronisation with the host.
 
 Most active sets are small, and their inverses stay close to where they are used. A sentence that needs more room goes on in
-a second launch, which has nothing to do for the others.
+a second launch, which has nothing to do for the others. A sentence that needs more trees than fit there keeps the best mean
+of trees so far; its gap and `converged` say so.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from pullback.inference.sparsemap import cuda_projector, cuda_solve
 from pullback.inference.sparsemap.solution import NotConverged, not_converged
 from pullback.inference.triton_support import contiguous, launch, next_power_of_2, program_count
 
-_SMALL, _LARGE = 128, 2048  # how many trees fit into the inverse in the first and in the second launch
+_SMALL = 128  # how many trees fit into the inverse in the first launch
 _TILE = 2048  # numbers looked at together
 _SHORT = 31  # words: with the root, the lanes of a warp
-_CONVERGED, _INFEASIBLE = 0, 3  # as cuda_search.py has them
+_CONVERGED, _FULL, _INFEASIBLE = 0, 2, 3  # as cuda_search.py has them
 
 
 def sparsemap(
@@ -35,12 +36,15 @@ def sparsemap(
     validate: bool,
 ) -> tuple[Tensor, ...]:
     batch, n, _ = scores.shape
-    capacity = active_set_capacity(n)
-    mu = torch.zeros_like(scores, memory_format=torch.contiguous_format)
+    capacity = active_set_capacity(n, "cuda")
+    mu = torch.empty_like(scores, memory_format=torch.contiguous_format)
     heads = scores.new_empty((batch, capacity, n), dtype=torch.int16)
     weights = scores.new_empty((batch, capacity), dtype=torch.float64)
-    sizes, calls, states = (scores.new_zeros(batch, dtype=torch.int32) for _ in range(3))
-    gap = scores.new_zeros(batch, dtype=torch.float64)
+    sizes, calls, states = (scores.new_empty(batch, dtype=torch.int32) for _ in range(3))
+    gap = scores.new_empty(batch, dtype=torch.float64)
+    if n == 0:
+        for x, value in ((weights, 1.0), (sizes, 1), (calls, 0), (states, _CONVERGED), (gap, 0.0)):
+            x.fill_(value)
     tensors = [contiguous(x) for x in (scores, lengths, start_heads, start_weights)]
     results = mu, heads, weights, sizes, gap, calls, states
     oracle = 0 if not projective else 1 if n <= _SHORT else 2
@@ -53,7 +57,7 @@ def sparsemap(
         launch(cuda_solve.solve, programs, scores.device, *tensors, *results, *scratch, *numbers, **shape)
     converged = states == _CONVERGED
     if validate:
-        _check(scores, lengths, states, converged, gap, max_iterations)
+        _check(scores, lengths, states, gap, max_iterations)
     return mu, heads, weights, sizes, gap, calls, converged
 
 
@@ -91,7 +95,7 @@ def _scratch(scores: Tensor, room: int, oracle: int) -> tuple[Any, ...]:
 
 def _rooms(n: int, starts: int = 0) -> list[int]:
     """For how many trees each launch has room, so that those to start from fit into the first."""
-    most = min(next_power_of_2(active_set_capacity(n)), _LARGE)
+    most = next_power_of_2(active_set_capacity(n, "cuda"))
     return [_SMALL] if most <= _SMALL else [_SMALL, most] if starts <= _SMALL else [most]
 
 
@@ -102,12 +106,19 @@ def _shape(n: int, room: int, warps: int) -> dict[str, int]:
     return {"ROWS": rows, "COLUMNS": columns, "TREES": trees, "CAPACITY": room, "num_warps": warps, "num_stages": 1}
 
 
-def _check(
-    scores: Tensor, lengths: Tensor, states: Tensor, converged: Tensor, gap: Tensor, limit: int
-) -> None:
+def _check(scores: Tensor, lengths: Tensor, states: Tensor, gap: Tensor, limit: int) -> None:
     """Raise for the first sentence with trouble, and warn of those that have not converged: this waits for the device."""
     status = checks.status_of(scores, lengths)
     infeasible = (states == _INFEASIBLE) & (status == checks.OK)
     checks.raise_for(torch.where(infeasible, checks.INFEASIBLE, status), lengths, scores.shape[-1])
-    if not converged.all():
-        warnings.warn(not_converged(limit, converged, gap), NotConverged, stacklevel=3)
+    full, stopped = states == _FULL, (states != _CONVERGED) & (states != _FULL)
+    if full.any():
+        most = active_set_capacity(scores.shape[-1], "cuda")
+        warnings.warn(
+            f"SparseMAP on a GPU keeps {most} trees a sentence at most; {int(full.sum())} of {len(full)} examples need "
+            f"more (largest duality gap {float(gap[full].max()):.1e}); pass scores.cpu()",
+            NotConverged,
+            stacklevel=3,
+        )
+    if stopped.any():
+        warnings.warn(not_converged(limit, ~stopped, gap), NotConverged, stacklevel=3)

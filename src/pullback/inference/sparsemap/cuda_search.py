@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from pullback.inference.chu_liu_edmonds.cuda_contraction import best_heads
 from pullback.inference.sparsemap import cuda_long, cuda_short
-from pullback.inference.sparsemap.cuda_active_set import extend, mix, move_last, multiply, remove, slopes, without
+from pullback.inference.sparsemap.cuda_active_set import extend, multiply, slopes
 from pullback.inference.sparsemap.cuda_face import tilt
+from pullback.inference.sparsemap.cuda_weights import mean, settle
 from pullback.inference.triton_support import constant, jit, tl
 
 _SEARCH, _BUILD, _MOVE, _COMPLETE = constant(0), constant(1), constant(2), constant(3)
@@ -77,7 +78,7 @@ def search(
     while going > 0:
         tl.store(weights + tree, share, mask=tree < size)
         tl.debug_barrier()
-        own, scale = _mean(shifted, residual, charts, mu, heads, weights, size, length, n, ORACLE, ROWS, COLUMNS)
+        own, scale = mean(shifted, residual, charts, mu, heads, weights, size, length, n, ORACLE == SHORT, ROWS, COLUMNS)
         tl.debug_barrier()
         new = tl.full([COLUMNS], -1, tl.int32)
         first, behind = tl.where(turn == _BUILD, 0, size), size
@@ -133,7 +134,7 @@ def search(
                 tl.debug_barrier()
             size = kept
             if close == 0:
-                size, share, sums = _settle(inverse, line, heads, kept, share, sums, drive, n, TREES, COLUMNS, CAPACITY)
+                size, share, sums = settle(inverse, line, heads, kept, share, sums, drive, n, TREES, COLUMNS, CAPACITY)
             changes += kept - size
             moves = tl.where(close > 0, 3, moves - 1)
             turn = tl.where(moves > 0, _MOVE, tl.where(changes > 64 + 4 * size, _BUILD, _SEARCH))
@@ -141,6 +142,11 @@ def search(
             state = CONVERGED
             if ORACLE == ANY:
                 going, turn = 1, _COMPLETE
+    size = tl.where(length == 0, 1, size)
+    share = tl.where(length == 0, tl.where(tree == 0, 1.0, 0.0), share)
+    word = tl.arange(0, COLUMNS)
+    tl.store(heads + word, tl.full([COLUMNS], -1, tl.int16), mask=(word < n) & (length == 0))
+    tl.store(weights + tree, share, mask=tree < size)
     return size, gap, count, state
 
 
@@ -208,61 +214,3 @@ def _add(
         share = tl.where((tree == kept) & (independent > 0), weight, share)
         kept += independent
     return kept, share, sums, entry
-
-
-@jit()
-def _mean(
-    shifted, residual, roughly, mu, heads, weights, size, length, n,
-    ORACLE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-):  # fmt: skip
-    """Write the mean of the active trees, and the scores less it: what the oracle sees, a rough one in float32.
-
-    Returns:
-        <s - mu, mu>, and the sum of its terms' sizes.
-    """
-    word = tl.arange(0, COLUMNS)
-    own = tl.zeros([COLUMNS], tl.float64)
-    scale = own
-    for start in range(0, length, ROWS):
-        head = (start + tl.arange(0, ROWS))[:, None]
-        mean = mix(heads, weights, size, head, length, n, ROWS, COLUMNS)
-        real = (head < length) & (word < length)[None, :]
-        at = head * n + word[None, :]
-        slack = tl.load(shifted + at, mask=real, other=0.0) - mean
-        terms = tl.where(mean > 0.0, slack * mean, 0.0)
-        own += tl.sum(terms, 0)
-        scale += tl.sum(tl.abs(terms), 0)
-        tl.store(residual + at, slack, mask=real)
-        if ORACLE == SHORT:
-            tl.store(roughly + at, slack.to(tl.float32), mask=real)
-        tl.store(mu + at, mean.to(mu.dtype.element_ty), mask=real)
-    return tl.sum(own, 0), tl.sum(scale, 0)
-
-
-@jit()
-def _settle(
-    inverse, line, heads, size, share, sums, drive, n,
-    TREES: tl.constexpr, COLUMNS: tl.constexpr, CAPACITY: tl.constexpr,
-):  # fmt: skip
-    """Step to the minimum on the affine hull, dropping the trees whose weight vanishes on the way.
-
-    Returns:
-        The size, weights and sums of what is left.
-    """
-    tree = tl.arange(0, CAPACITY)
-    moving = 1
-    while moving > 0:
-        step = tl.where(tree < size, drive - tl.sum(drive, 0) / tl.sum(sums, 0) * sums, 0.0)
-        vanishing = (tree < size) & (share + step <= 0.0) & (step < 0.0)
-        far, index = tl.min(tl.where(vanishing, share / tl.where(vanishing, -step, 1.0), 2.0), 0, return_indices=True)
-        moving = tl.where(far < 2.0, 1, 0)
-        far = tl.minimum(far, 1.0)
-        share += far * step
-        drive *= 1.0 - far
-        if moving > 0:
-            row = remove(inverse, line, heads, index, size, n, TREES, COLUMNS, CAPACITY)
-            sums = without(sums, row, index, size - 1, CAPACITY)
-            drive = without(drive, row, index, size - 1, CAPACITY)
-            share = move_last(share, index, size - 1, CAPACITY)
-            size -= 1
-    return size, share, sums

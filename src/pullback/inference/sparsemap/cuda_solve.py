@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pullback.inference.eisner.cuda_layout import length_of, load_scores
+from pullback.inference.eisner.cuda_layout import fill, length_of, load_scores
 from pullback.inference.sparsemap.cuda_search import ANY, FULL, search
 from pullback.inference.sparsemap.cuda_starts import copy_usable
 from pullback.inference.triton_support import jit, tl
@@ -22,7 +22,7 @@ def solve(
         lengths: `[B]`.
         start_heads: `[B, starts, n]`, int16, trees to start from.
         start_weights: `[B, starts]`, float64.
-        mu: `[B, n, n]`, zeros, to write.
+        mu: `[B, n, n]`, to write.
         heads: `[B, capacity, n]`, int16, to write: the active trees.
         weights: `[B, capacity]`, float64, to write.
         sizes: `[B]`, int32, to write: how many are active.
@@ -62,6 +62,8 @@ def solve(
         if (again == 0) | (tl.load(states + b) == FULL):
             length = length_of(lengths, sentence, n)
             own_heads, own_weights = heads + b * capacity * n, weights + b * capacity
+            fill(mu + b * n * n, n * n, 0.0, 1024)
+            tl.debug_barrier()
             garbled = _shift(scores + b * n * n, length, n, shifted, mu + b * n * n, ROWS, COLUMNS)
             tl.debug_barrier()
             size, count = 0, 0

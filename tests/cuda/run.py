@@ -1,0 +1,56 @@
+"""All that a GPU has to pass, in several processes at once, as most of the time is Triton's compiler's: some minutes.
+
+    python tests/cuda/run.py            this folder, and the suite of every backend on the `cuda` backend
+    python tests/cuda/run.py --quick    this folder only
+
+Compiled kernels are kept in Triton's cache: a second run takes a fraction of the time of the first.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+FOLDER = {  # a process each: its name, and what pytest is told
+    "eisner": ["tests/cuda/test_eisner_cuda.py"],
+    "nonprojective": ["tests/cuda/test_nonprojective_cuda.py"],
+    "sparsemap": ["tests/cuda/test_sparsemap_cuda.py", "-k", "not nonprojective"],
+    "sparsemap nonprojective": ["tests/cuda/test_sparsemap_cuda.py", "-k", "nonprojective"],
+    "gpu": ["tests/cuda/test_gpu.py", "-k", "not nonprojective"],
+    "gpu nonprojective": ["tests/cuda/test_gpu.py", "-k", "nonprojective"],
+    "launches": ["tests/cuda/test_launches.py", "tests/cuda/test_triton_support.py"],
+}
+SUITE = {
+    "suite": ["tests/structures", "tests/inference", "-k", "cuda and not nonprojective"],
+    "suite nonprojective": ["tests/structures", "tests/inference", "-k", "cuda and nonprojective"],
+    "estimators": ["tests/estimators/test_cuda.py"],
+}
+
+
+def main() -> int:
+    began = time.perf_counter()
+    parts = FOLDER if "--quick" in sys.argv[1:] else FOLDER | SUITE
+    environment = os.environ | {"PULLBACK_TEST_BACKENDS": "cuda", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "pytest", "-q", "-rfE", "-p", "no:cacheprovider", "--durations=3"]
+    running = {
+        name: subprocess.Popen(
+            [*command, *arguments], cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        for name, arguments in parts.items()
+    }
+    failed = []
+    for name, process in running.items():
+        output, _ = process.communicate()
+        print(f"=== {name}: {time.perf_counter() - began:.0f} s\n{output[-4000:]}", flush=True)
+        if process.returncode:
+            failed.append(name)
+    print(f"failed: {', '.join(failed)}" if failed else "all passed", f"in {time.perf_counter() - began:.0f} s")
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+"""What can be said of the kernels without running them: they compile, and what they need stays within bounds."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from launches import call_everything, record
+from pullback.inference import triton_support
+from pullback.inference.sparsemap import cuda as sparsemap
+
+pytestmark = pytest.mark.skipif(
+    triton_support.triton is None or triton_support.interpreting(), reason="needs Triton, and not its interpreter"
+)
+POINTERS = {
+    torch.float32: "*fp32",
+    torch.float64: "*fp64",
+    torch.int64: "*i64",
+    torch.int32: "*i32",
+    torch.int16: "*i16",
+}
+
+
+def compile_for_a_gpu(launch):
+    """The kernel in Triton's language of tensors, as its compiler reads it for a GPU that need not be here."""
+    from triton._C.libtriton import ir
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource, make_backend
+
+    constants = {name: value for name, value in launch.options.items() if name not in ("num_warps", "num_stages")}
+    types = {name: POINTERS[x.dtype] if isinstance(x, torch.Tensor) else "i32" for name, x in launch.arguments.items()}
+    signature = {name: types.get(name, "constexpr") for name in launch.kernel.arg_names}
+    source = ASTSource(launch.kernel, signature, constants)
+    target = GPUTarget("cuda", 80, 32)
+    backend = make_backend(target)
+    options = backend.parse_options({"num_warps": launch.options["num_warps"]})
+    context = ir.context()
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    functions = backend.get_codegen_implementation(options)
+    return source.make_ir(target, options, functions, backend.get_module_map(), context)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
+def test_every_kernel_is_what_the_compiler_accepts(monkeypatch, dtype):
+    """The interpreter is Python, and lets pass what the compiler does not: types that change in a loop, for one."""
+    launches = record(monkeypatch)
+    call_everything(8, 2, dtype)
+    monkeypatch.setattr(sparsemap, "_SHORT", 0)
+    call_everything(8, 2, dtype)
+    different = {(x.name, tuple(x.options.items())): x for x in launches}
+    assert len({name for name, _ in different}) == 10
+    for launch in different.values():
+        assert "tt.func" in str(compile_for_a_gpu(launch)), launch.name
+
+
+@pytest.mark.parametrize(("n", "batch"), [(1, 4096), (31, 4096), (50, 1024), (200, 64)])
+def test_scratch_is_two_gibibytes_at_most(monkeypatch, n, batch):
+    """All that a launch reads and writes, SparseMAP's active sets included; nobody touches it here."""
+    launches = record(monkeypatch)
+    call_everything(n, batch, torch.float32)
+    for launch in launches:
+        tensors = [x for x in launch.arguments.values() if isinstance(x, torch.Tensor)]
+        assert launch.programs <= batch
+        assert sum(x.numel() * x.element_size() for x in tensors) <= 2 * 2**30, launch.name

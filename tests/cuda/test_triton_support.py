@@ -1,0 +1,90 @@
+"""Where something is missing that Triton needs, an error says what and what to do."""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+
+import pytest
+import torch
+
+from pullback.inference import operators, triton_support
+
+needs_triton = pytest.mark.skipif(
+    triton_support.triton is None or triton_support.interpreting(), reason="needs Triton, and not its interpreter"
+)
+
+
+@pytest.fixture
+def start(monkeypatch, tmp_path):
+    """Starts a kernel as far as that goes without a device: Triton's own attempt to build its launcher."""
+
+    class Kernel:
+        def __getitem__(self, grid):
+            from triton.runtime.build import _build
+
+            source = tmp_path / "launcher.c"
+            source.write_text("#include <Python.h>")
+            return lambda: _build("launcher", str(source), str(tmp_path), [], [], [], ["-fsyntax-only"])
+
+    monkeypatch.setattr(triton_support, "require", lambda device: None)
+    monkeypatch.delenv("CC", raising=False)
+    return lambda: triton_support.launch(Kernel(), 1, torch.device("cpu"))
+
+
+@needs_triton
+def test_no_compiler(start, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RuntimeError, match="Triton needs a C compiler .* found no gcc or clang: install one .* CC"):
+        start()
+    monkeypatch.setenv("CC", "no-such-compiler")
+    with pytest.raises(RuntimeError, match="found no no-such-compiler"):
+        start()
+
+
+@needs_triton
+def test_no_headers(start, monkeypatch, tmp_path):
+    compiler = tmp_path / "gcc"
+    compiler.write_text("#!/bin/sh\nexit 1\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(sysconfig, "get_paths", lambda scheme=None: {"include": "/no/include/python3"})
+    with pytest.raises(RuntimeError, match=r"Python's headers .* found no /no/include/python3/Python.h: .* python3-dev"):
+        start()
+
+
+@needs_triton
+def test_no_place_for_compiled_kernels(start, monkeypatch, tmp_path):
+    for name in ("gcc", "Python.h"):
+        (tmp_path / name).write_text("#!/bin/sh\nexit 1\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(sysconfig, "get_paths", lambda scheme=None: {"include": str(tmp_path)})
+    monkeypatch.setattr(triton_support.triton.knobs.cache, "dir", "/proc/no/such/folder")
+    with pytest.raises(RuntimeError, match="/proc/no/such/folder, which cannot be written: .* TRITON_CACHE_DIR"):
+        start()
+
+
+def test_what_is_not_missing_is_not_blamed(monkeypatch):
+    class Kernel:
+        def __getitem__(self, grid):
+            return lambda: 1 / 0
+
+    monkeypatch.setattr(triton_support, "require", lambda device: None)
+    monkeypatch.setattr(triton_support, "missing_tools", lambda: None)
+    with pytest.raises(ZeroDivisionError):
+        triton_support.launch(Kernel(), 1, torch.device("cpu"))
+
+
+def test_no_triton(monkeypatch):
+    monkeypatch.setattr(triton_support, "triton", None)
+    triton_support.require.cache_clear()
+    with pytest.raises(RuntimeError, match=r"needs Triton, which is not installed .* or pass scores.cpu\(\)"):
+        triton_support.require(torch.device("cuda", 0))
+
+
+@needs_triton
+def test_a_cpu_tensor_outside_of_the_interpreter():
+    scores, lengths = torch.zeros(1, 2, 2), torch.tensor([2])
+    with operators.backend("cuda"), pytest.raises(RuntimeError, match="tensors on cpu: .* TRITON_INTERPRET=1"):
+        operators.tree_argmax(scores, lengths, True, True, False)

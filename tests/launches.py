@@ -1,0 +1,63 @@
+"""Every launch of a kernel that the `cuda` backend makes, recorded instead of run: for what needs no device."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from pullback.inference import operators
+
+ALGORITHMS = ("eisner", "chu_liu_edmonds", "matrix_tree", "sparsemap")
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel with its arguments by name, tensors without their memory; `options` are its constants, and the number of
+    warps and stages.
+    """
+
+    kernel: Any
+    programs: int
+    arguments: dict[str, Any]
+    options: dict[str, int]
+
+    @property
+    def name(self) -> str:
+        return f"{self.kernel.__module__.removeprefix('pullback.inference.')}.{self.kernel.__name__}"
+
+
+def record(monkeypatch: pytest.MonkeyPatch) -> list[Launch]:
+    """Where the launches of all calls to come are written."""
+    launches: list[Launch] = []
+
+    def launch(kernel: Any, programs: int, device: torch.device, *args: Any, **options: int) -> None:
+        names = [name for name in kernel.arg_names if name not in options]
+        args = tuple(x.to("meta") if isinstance(x, Tensor) else x for x in args)
+        launches.append(Launch(kernel, programs, dict(zip(names, args, strict=True)), options))
+
+    for algorithm in ALGORITHMS:
+        monkeypatch.setattr(importlib.import_module(f"pullback.inference.{algorithm}.cuda"), "launch", launch)
+    return launches
+
+
+def call_everything(n: int, batch: int, dtype: torch.dtype) -> None:
+    """Each operation once for each algorithm, on scores of no particular value."""
+    scores, lengths = torch.zeros(batch, n, n, dtype=dtype), torch.full((batch,), n)
+    seeds = torch.zeros(batch, dtype=torch.long)
+    starts, weights = torch.zeros(batch, 1, n, dtype=torch.int16), torch.ones(batch, 1, dtype=torch.float64)
+    with operators.backend("cuda"):
+        for projective in (True, False):
+            flags = projective, True, False
+            operators.tree_argmax(scores, lengths, *flags)
+            operators.tree_log_partition(scores, lengths, *flags)
+            operators.tree_marginals(scores, lengths, *flags)
+            operators.tree_marginals_vjp(scores, lengths, scores, *flags)
+            operators.tree_entropy(scores, lengths, *flags)
+            operators.tree_sample(scores, lengths, seeds, *flags)
+            found = operators.tree_sparsemap(scores, lengths, starts, weights, 100, *flags)
+            operators.tree_sparsemap_vjp(found[1], found[3], lengths, scores, *flags)
