@@ -151,9 +151,9 @@ def test_values_are_checked_on_request_only(projective, multiroot):
     assert unchecked.log_partition(scores)[2] == -torch.inf
     checked = pb.DependencyTree(projective=projective, multiroot=multiroot, validate=True)
     for name in ("argmax", "sample", *GRADIENTS):
-        with pytest.raises(ValueError, match="sentence 1 .* contains NaN"):
+        with pytest.raises(ValueError, match=r"sentence 1 .* contains NaN"):
             getattr(checked, name)(scores)
-        with pytest.raises(ValueError, match="sentence 1 .* has no feasible tree"):
+        with pytest.raises(ValueError, match=r"sentence 1 .* has no feasible tree"):
             getattr(checked, name)(scores[[0, 2]])
 
 

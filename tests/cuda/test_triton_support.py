@@ -35,7 +35,7 @@ def start(monkeypatch, tmp_path):
 @needs_triton
 def test_no_compiler(start, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(RuntimeError, match="Triton needs a C compiler .* found no gcc or clang: install one .* CC"):
+    with pytest.raises(RuntimeError, match=r"Triton needs a C compiler .* found no gcc or clang: install one .* CC"):
         start()
     monkeypatch.setenv("CC", "no-such-compiler")
     with pytest.raises(RuntimeError, match="found no no-such-compiler"):
@@ -61,7 +61,7 @@ def test_no_place_for_compiled_kernels(start, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(sysconfig, "get_paths", lambda scheme=None: {"include": str(tmp_path)})
     monkeypatch.setattr(triton_support.triton.knobs.cache, "dir", "/proc/no/such/folder")
-    with pytest.raises(RuntimeError, match="/proc/no/such/folder, which cannot be written: .* TRITON_CACHE_DIR"):
+    with pytest.raises(RuntimeError, match=r"/proc/no/such/folder, which cannot be written: .* TRITON_CACHE_DIR"):
         start()
 
 
@@ -86,5 +86,5 @@ def test_no_triton(monkeypatch):
 @needs_triton
 def test_a_cpu_tensor_outside_of_the_interpreter():
     scores, lengths = torch.zeros(1, 2, 2), torch.tensor([2])
-    with operators.backend("cuda"), pytest.raises(RuntimeError, match="tensors on cpu: .* TRITON_INTERPRET=1"):
+    with operators.backend("cuda"), pytest.raises(RuntimeError, match=r"tensors on cpu: .* TRITON_INTERPRET=1"):
         operators.tree_argmax(scores, lengths, True, True, False)
