@@ -84,15 +84,13 @@ def speed_table(task: str, rows: Rows) -> Table:
 
 def steps_table(title: str, rows: Rows, root: Path) -> Table:
     """Test accuracy against the number of inner steps."""
-    table = Table(
-        f"{title}. {_made_with(rows)}", ["Model", *(f"{k} inner steps" for k in INNER_STEPS), "Depth at each"]
-    )
+    table = Table(f"{title}. {_made_with(rows)}", ["Model", *(f"k = {k}" for k in INNER_STEPS), "Depth at each"])
     for name, chosen in rows:
         found = {k: with_steps(chosen, k, root) if chosen else None for k in INNER_STEPS}
         accuracy = [_beside(_done(each, "test_accuracy"), None) for each in found.values()]
         depth = [f"{statistics.fmean(values):.1f}" for each in found.values() if (values := _done(each, "test_depth"))]
         table.rows.append([_name(name), *accuracy, ", ".join(depth)])
-    table.notes.append("Test accuracy in percent, mean ± standard deviation over the seeds.")
+    table.notes.append("k: inner steps. Test accuracy in percent, mean ± standard deviation over the seeds.")
     return table
 
 
