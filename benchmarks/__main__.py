@@ -11,6 +11,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import torch
+
 from benchmarks import report
 from benchmarks.comparison import Row, Run
 from benchmarks.environment import environment
@@ -38,7 +40,7 @@ def main() -> None:
     if options.json:
         report.write_json(options.json, facts, command, [row for _, rows in sections.values() for row in rows])
     if options.markdown:
-        report.update_markdown(options.markdown, report.markdown(facts, command, sections))
+        report.update_markdown(options.markdown, report.markdown(facts, command, sections), options.device)
 
 
 def _run(options: argparse.Namespace) -> Run:
@@ -67,6 +69,7 @@ def _options() -> argparse.Namespace:
         epilog=f"benchmarks:\n{listing}\n\nexamples:\n"
         "  python -m benchmarks --quick\n"
         "  python -m benchmarks --only argmax marginals --threads 1\n"
+        "  python -m benchmarks --device cuda --markdown docs/performance.md\n"
         "  python -m benchmarks --json results.json --markdown docs/performance.md",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -78,6 +81,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables between the file's markers")
     parser.add_argument("--busy", action="store_true", help="count processor time, for a busy machine; one thread only")
     options = parser.parse_args()
+    if torch.device(options.device).type == "cuda" and not torch.cuda.is_available():
+        parser.error(f"--device {options.device}: PyTorch {torch.__version__} sees no GPU")
     if options.busy and (options.threads != [1] or options.device != "cpu"):
         parser.error("--busy adds up the time of all threads; use it with --threads 1 and --device cpu")
     return options

@@ -24,6 +24,7 @@ def environment(device: str) -> dict[str, str]:
     }
     if torch.device(device).type == "cuda":
         found["gpu"] = torch.cuda.get_device_name(device)
+        found["triton"] = metadata.version("triton")
     for library in ("torch", "numba", "numpy"):
         found[library] = metadata.version(library)
     for peer, version in peers.versions().items():

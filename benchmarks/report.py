@@ -11,8 +11,6 @@ from typing import Any
 from benchmarks.comparison import OURS, Row
 from benchmarks.timing import Timing
 
-_BEGIN, _END = "<!-- benchmarks: begin -->", "<!-- benchmarks: end -->"
-
 
 def cells(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     """The headings of the columns that any row fills, and the rows under them."""
@@ -95,14 +93,16 @@ def _line(line: list[str]) -> str:
     return "| " + " | ".join(line) + " |"
 
 
-def update_markdown(path: Path, text: str) -> None:
-    """Put the text between the markers of a file."""
-    page = path.read_text() if path.exists() else f"{_BEGIN}\n{_END}\n"
-    if _BEGIN not in page or _END not in page:
-        raise SystemExit(f"{path} has no lines {_BEGIN!r} and {_END!r} to write between; add them")
-    before, rest = page.split(_BEGIN, 1)
-    after = rest.split(_END, 1)[1]
-    path.write_text(f"{before}{_BEGIN}\n{text}{_END}{after}")
+def update_markdown(path: Path, text: str, device: str) -> None:
+    """Put the text between a file's markers of a kind of device."""
+    what = "benchmarks" if device == "cpu" else f"benchmarks on {device.split(':')[0]}"
+    begin, end = f"<!-- {what}: begin -->", f"<!-- {what}: end -->"
+    page = path.read_text() if path.exists() else f"{begin}\n{end}\n"
+    if begin not in page or end not in page:
+        raise SystemExit(f"{path} has no lines {begin!r} and {end!r} to write between; add them")
+    before, rest = page.split(begin, 1)
+    after = rest.split(end, 1)[1]
+    path.write_text(f"{before}{begin}\n{text}{end}{after}")
 
 
 def write_json(path: Path, environment: dict[str, str], command: str, rows: Sequence[Row]) -> None:

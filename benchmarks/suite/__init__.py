@@ -8,6 +8,7 @@ from benchmarks.comparison import Row, Run
 from benchmarks.suite.accuracy import accuracy
 from benchmarks.suite.argmax import argmax
 from benchmarks.suite.floor import floor
+from benchmarks.suite.graphs import graphs
 from benchmarks.suite.growth_batch import growth_batch
 from benchmarks.suite.growth_n import growth_n
 from benchmarks.suite.marginals import marginals
@@ -34,6 +35,7 @@ SUITE: dict[str, Benchmark] = {
         sparsemax,
         growth_n,
         growth_batch,
+        graphs,
         ragged,
         floor,
     )
