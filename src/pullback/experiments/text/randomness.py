@@ -40,6 +40,10 @@ class RandomNumbers:
             self.state = self._current()
             self._put(before)
 
+    def restore(self, state: list[Tensor]) -> None:
+        """Go on from an earlier `state`; a generator that it does not have, of another device, keeps its own."""
+        self.state = [*state[: len(self.state)], *self.state[len(state) :]]
+
     def _current(self) -> list[Tensor]:
         accelerator = [torch.cuda.get_rng_state(self._device)] if self._device.type == "cuda" else []
         return [torch.get_rng_state(), *accelerator]

@@ -15,15 +15,18 @@ from pullback.structures import DependencyTree, Structure
 
 
 class Stopwatch:
-    """Adds up intervals: by the clock on a CPU, by events on a GPU, which nobody waits for until `seconds` is asked.
+    """Adds up intervals: by the clock on a CPU, by events on a GPU, which nobody waits for before `take`.
 
     Args:
         device: where the work is done.
+
+    Attributes:
+        seconds: so far since the last `take`; on a GPU, 0.
     """
 
     def __init__(self, device: torch.device) -> None:
         self._cuda = device.type == "cuda"
-        self._seconds = 0.0
+        self.seconds = 0.0
         self._began: Any = None
         self._pending: list[tuple[torch.cuda.Event, torch.cuda.Event]] = []
 
@@ -34,7 +37,7 @@ class Stopwatch:
         if self._cuda:
             self._pending.append((self._began, self._now()))
         else:
-            self._seconds += self._now() - self._began
+            self.seconds += self._now() - self._began
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
@@ -48,9 +51,9 @@ class Stopwatch:
         """The seconds since the last `take`. On a GPU it waits for the work that was timed."""
         if self._pending:
             self._pending[-1][1].synchronize()
-            self._seconds += sum(begin.elapsed_time(end) for begin, end in self._pending) / 1000
+            self.seconds += sum(begin.elapsed_time(end) for begin, end in self._pending) / 1000
             self._pending.clear()
-        seconds, self._seconds = self._seconds, 0.0
+        seconds, self.seconds = self.seconds, 0.0
         return seconds
 
     def _now(self) -> Any:

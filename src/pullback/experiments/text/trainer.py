@@ -101,7 +101,7 @@ class TextTrainer(Trainer):
         self.step, self.steps = state["step"], state["steps"]
         self.model.load_state_dict(state["model"])
         self._optimizer.load_state_dict(state["optimizer"])
-        self._random.state = state["random"]
+        self._random.restore(state["random"])
         if self._latent:
             self._latent.estimator.load_state_dict(state["estimator"])
         self._loss.copy_(state["loss"])
@@ -113,7 +113,13 @@ class TextTrainer(Trainer):
         return [list(self._rows)]
 
     def latest(self) -> list[dict[str, Any]]:
-        return self._rows[-1:]
+        """The last evaluation, with the throughput of the epoch that is under way."""
+        row: dict[str, Any] = {"step": self.step, **(self._rows[-1] if self._rows else {})}
+        if (updates := self.step % self._per_epoch) and self._seconds:
+            row["examples_per_second"] = updates * self.config.batch_size / self._seconds
+            if self._latent and self._device.type == "cpu":
+                row["latent_share"] = (self._latent_seconds + self._stopwatch.seconds) / self._seconds
+        return [row] if self.step else []
 
     def results(self) -> list[dict[str, Any]]:
         """The best epoch's numbers, on the validation and the test data."""
