@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass
 
@@ -39,7 +40,7 @@ class FakeTrainer(Trainer):
         while self.step < until and not stop():
             if self.configs[0].trouble:
                 raise RuntimeError(self.configs[0].trouble)
-            time.sleep(self.configs[0].pause)
+            time.sleep(self.configs[0].pause + float(os.environ.get("FAKE_PAUSE", "0")))
             self.x = torch.cos(self.x + push)
             self.step += 1
             if self.step % 10 == 0:

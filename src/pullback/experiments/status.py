@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pullback.experiments import index
 from pullback.experiments.groups import is_claimed, unfinished
-from pullback.experiments.runs import find
 
-STATUSES = ("done", "running", "failed", "killed")
+STATUSES = ("done", "running", "failed", "killed", "unreadable")
 
 
 @dataclass(frozen=True)
@@ -22,8 +21,9 @@ class Listed:
         hash: the name of its directory.
         study: its study.
         config: its config, as plain values: it may come from another version of the study.
-        status: done; running, by a process that lives; failed, with an error; killed, to be resumed.
-        result: its final numbers, or its last evaluation.
+        status: done; running, by a process that lives; failed, with an error; killed, to be resumed; unreadable.
+        result: its final numbers, its last evaluation, or its `error`.
+        version: of the study.
     """
 
     hash: str
@@ -31,28 +31,18 @@ class Listed:
     config: dict[str, Any]
     status: str
     result: dict[str, Any]
+    version: int | None = None
 
 
-def list_runs(root: Path) -> Iterator[Listed]:
-    """Every run under `root`."""
+def list_runs(root: Path, *, rebuild: bool = False) -> Iterator[Listed]:
+    """Every run under `root`, from its index; `rebuild` reads every directory again."""
     claimed = {name for path, members in unfinished(root).items() if is_claimed(path) for name in members}
-    for found in find(root):
-        path: Path = found["path"]
-        if (path / "result.json").exists():
-            status = "done"
-        elif path.name in claimed:
+    for entry in index.entries(root, rebuild=rebuild):
+        status = entry["state"]
+        if entry["hash"] in claimed and status in ("open", "failed"):
             status = "running"
-        else:
-            status = "failed" if (path / "error.json").exists() else "killed"
-        yield Listed(path.name, found["study"], found["config"], status, _numbers(path, status))
-
-
-def _numbers(path: Path, status: str) -> dict[str, Any]:
-    try:
-        if status == "done":
-            return json.loads((path / "result.json").read_text())
-        if status == "failed":
-            return json.loads((path / "error.json").read_text())
-        return json.loads((path / "metrics.jsonl").read_text().splitlines()[-1])
-    except (OSError, ValueError, IndexError):
-        return {}
+        elif status == "open":
+            status = "killed"
+        yield Listed(
+            entry["hash"], str(entry["study"] or "?"), entry["config"], status, entry["numbers"], entry["version"]
+        )

@@ -34,7 +34,7 @@ class Lines:
 
     def of(self, table: str, key: str = "", part: int = 0) -> int:
         """The line of a key of a table, or of its `part`-th where it is repeated; "" is the top of the file."""
-        for place in ((table, part, key), (table, part, ""), ("", 0, table)):
+        for place in ((table, part, key), (table, part, ""), (key, part, ""), ("", 0, table)):
             if place in self._found:
                 return self._found[place]
         return 1
