@@ -12,10 +12,13 @@ from pullback.experiments.report.numbers import UNREADABLE, command, finite
 from pullback.experiments.synthetic.claims import CLAIMS as SYNTHETIC_CLAIMS
 from pullback.experiments.synthetic.evidence import Evidence
 from pullback.experiments.synthetic.plans import Chosen
+from pullback.experiments.text.claims import CLAIMS as TEXT_CLAIMS
+from pullback.experiments.text.evidence import Evidence as TextEvidence
 from pullback.experiments.verdicts import Finding, Verdict, all_of
 
 _TABLE_1, _CURVES, _STEPS = ("table1", "Table 1"), ("curves", "Learning curves"), ("steps", "Multiple updates")
 _TABLE_2, _TREES = ("table2", "Table 2"), ("trees", "Trees")
+_SST = ("table2", "--task", "sst", "--search")
 
 # Where each claim can be looked at, and the commands that make its runs.
 _RESTS_ON: dict[int, tuple[tuple[tuple[str, str], ...], tuple[tuple[str, ...], ...]]] = {
@@ -23,25 +26,20 @@ _RESTS_ON: dict[int, tuple[tuple[tuple[str, str], ...], tuple[tuple[str, ...], .
     4: ((_TABLE_1, _CURVES), (("table1", "--grid"),)),
     5: ((_TABLE_1, _CURVES), (("table1", "--grid"),)),
     6: ((_STEPS,), (("steps",),)),
-    7: ((_TABLE_2,), (("table2", "--task", "sst"),)),
-    8: ((_TABLE_2,), (("steps", "--task", "sst"),)),
-    9: ((_TABLE_2,), (("table2", "--task", "sst"), ("table2", "--task", "snli"))),
-    10: ((_TREES,), (("table2", "--task", "sst"),)),
+    7: ((_TABLE_2,), (_SST,)),
+    8: ((_STEPS,), (_SST, ("steps", "--task", "sst"))),
+    9: ((_TABLE_2, _CURVES), (_SST, ("table2", "--task", "snli"))),
+    10: ((_TREES,), (_SST,)),
 }
-
-_TEXT_CLAIMS = {
-    7: "On SST the relaxations are strong, and SPIGOT is a top performer.",
-    8: "On SST the number of inner steps matters little (SPIGOT, SPIGOT-CE, SPIGOT-EG at 1, 2 and 5 steps).",
-    9: "On SNLI the argmax methods are below the relaxations, which are also the more stable on both text tasks.",
-    10: "On SST most methods' trees are flat; SPIGOT-CE's are not (average depth around 5), and it attaches the "
-    'adjectives of the third example to "drama".',
-}
-
 
 def claims(root: Path) -> list[dict[str, Any]]:
-    """All eleven, in order."""
-    evidence = _Remembered(root)
-    return [_claim(number, evidence, root) for number in range(1, 12)]
+    """All of them, in order."""
+    synthetic, text = _Remembered(root), TextEvidence(root)
+    rules: dict[int, tuple[Callable[[Any], list[Finding]], Any]] = {
+        **{number: (rule, synthetic) for number, rule in SYNTHETIC_CLAIMS.items()},
+        **{number: (rule, text) for number, rule in TEXT_CLAIMS.items()},
+    }
+    return [_claim(number, *rules[number], root) for number in sorted(rules)]
 
 
 class _Remembered(Evidence):
@@ -55,15 +53,12 @@ class _Remembered(Evidence):
         return functools.cache(super().row)
 
 
-def _claim(number: int, evidence: Evidence, root: Path) -> dict[str, Any]:
+def _claim(number: int, rule: Callable[[Any], list[Finding]], evidence: Any, root: Path) -> dict[str, Any]:
     links, commands = _RESTS_ON[number]
     out: dict[str, Any] = {
         "number": number, "links": [{"to": to, "label": label} for to, label in links],
         "commands": [command("reproduce", *words, root=root) for words in commands],
     }  # fmt: skip
-    rule = SYNTHETIC_CLAIMS.get(number)
-    if rule is None:
-        return {**out, "claim": _TEXT_CLAIMS[number], "rule": "", "findings": [], "verdict": Verdict.OPEN.value}
     out["claim"], _, out["rule"] = (inspect.getdoc(rule) or "").partition("\n")
     out["rule"] = " ".join(out["rule"].split())
     try:

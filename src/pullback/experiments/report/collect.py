@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pullback
-from pullback.experiments.report import figures, synthetic, text
+from pullback.experiments.report import figures, synthetic, text, text_figures
 from pullback.experiments.report.claims import claims
 from pullback.experiments.report.forest import forest
 from pullback.experiments.report.overview import overview
@@ -30,8 +30,8 @@ def collect(root: Path, benchmarks: Sequence[Path] = ()) -> dict[str, Any]:
         "runs": {**overview(listed), "made_with": _made_with(listed)},
         "table1": synthetic.tables(root, listed),
         "table2": text.tables(root, listed),
-        "curves": figures.curves(root, listed),
-        "steps": figures.steps(root, listed),
+        "curves": [*figures.curves(root, listed), *text_figures.curves(root, listed)],
+        "steps": [*figures.steps(root, listed), *text_figures.steps(root, listed)],
         "claims": claims(root),
         "trees": forest(root, listed),
         "performance": performance(benchmarks),

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pullback.experiments.report.numbers import UNREADABLE, command, finite, progress, thinned
-from pullback.experiments.report.synthetic import MEASURES, with_runs
+from pullback.experiments.report.numbers import UNREADABLE, band, command, progress, thinned
+from pullback.experiments.report.synthetic import MEASURES
 from pullback.experiments.runs import Run
 from pullback.experiments.status import Listed
 from pullback.experiments.synthetic.figures import CURVES
@@ -89,7 +89,7 @@ def _over_seeds(runs: Sequence[Run]) -> dict[str, Any]:
     lines: dict[str, Any] = {}
     for measure in MEASURES:
         points = [[history[step].get(measure) for history in histories if step in history] for step in x]
-        lines[measure] = _band(points)
+        lines[measure] = band(points, statistics.median)
     return {"x": x, "lines": lines, "seeds": sum(bool(h) for h in histories), "thinned": len(reached) - len(x)}
 
 
@@ -102,9 +102,8 @@ def _stepped(name: str, scope: Scope, root: Path, listed: Mapping[str, Listed]) 
         series["x"] = list(found)
         series["sizes"] = [chosen.config.step_size for chosen in found.values()]
         for measure in MEASURES:
-            band = _band([chosen.values(f"test_{measure}") for chosen in found.values()])
-            band["runs"] = [with_runs(chosen, f"test_{measure}") for chosen in found.values()]
-            series["lines"][measure] = band
+            values = [chosen.values(f"test_{measure}") for chosen in found.values()]
+            series["lines"][measure] = band(values, statistics.median)
     except UNREADABLE as error:
         series["problem"] = f"a run cannot be read: {error!r}"
     return series
@@ -113,12 +112,3 @@ def _stepped(name: str, scope: Scope, root: Path, listed: Mapping[str, Listed]) 
 def _series(name: str, configs: Sequence[Any], root: Path, listed: Mapping[str, Listed]) -> dict[str, Any]:
     runs = progress([Synthetic().run(config, root).hash for config in configs], listed)
     return {"name": name, "label": METHODS[name].row, "runs": runs, "x": [], "lines": {}}
-
-
-def _band(points: Sequence[Sequence[Any]]) -> dict[str, Any]:
-    numbers = [[value for point in values if (value := finite(point, 2)) is not None] for values in points]
-    return {
-        "y": [finite(statistics.median(values), 2) if values else None for values in numbers],
-        "low": [min(values, default=None) for values in numbers],
-        "high": [max(values, default=None) for values in numbers],
-    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,16 @@ def command(*words: str, root: Path) -> str:
     """
     where = [] if root == Path("runs") else ["--runs", str(root)]
     return shlex.join(["pullback", *words, *where])
+
+
+def band(points: Sequence[Sequence[Any]], middle: Callable[[Sequence[float]], float]) -> dict[str, list[float | None]]:
+    """A line through the middle of the values at each point, with the lowest and the highest; None where there are none."""
+    numbers = [[value for point in values if (value := finite(point, 2)) is not None] for values in points]
+    return {
+        "y": [finite(middle(values), 2) if values else None for values in numbers],
+        "low": [min(values, default=None) for values in numbers],
+        "high": [max(values, default=None) for values in numbers],
+    }
 
 
 def thinned(points: Sequence[Any], most: int = 200) -> list[Any]:

@@ -31,5 +31,5 @@ def _open(run: Listed) -> dict[str, Any]:
     return {
         "hash": run.hash, "status": run.status, "what": f"{run.study}: {', '.join(given)}",
         "progress": None if step is None or not steps else round(step / steps, 4),
-        "error": str(result["error"])[:2000] if run.status == "failed" and "error" in result else None,
+        "error": str(result["error"])[:2000] if run.status in ("failed", "unreadable") and "error" in result else None,
     }  # fmt: skip

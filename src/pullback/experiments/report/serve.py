@@ -91,7 +91,8 @@ def fingerprint(root: Path) -> int:
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
                 with contextlib.suppress(OSError):
-                    found.append((entry.name, entry.stat().st_mtime_ns))
+                    if entry.is_dir():
+                        found.append((entry.name, entry.stat().st_mtime_ns))
     return hash(tuple(sorted(found)))
 
 

@@ -100,7 +100,7 @@ def _row(cell: Cell, variant: Variant, root: Path, listed: Mapping[str, Listed])
     try:
         chosen = choose(cell, root)
         if chosen is not None:
-            row["setting"] = setting(chosen)
+            row["setting"] = _setting(chosen)
             row["cells"] = {measure: _number(chosen, f"test_{measure}", paper) for measure, paper in papers.items()}
             return row
     except UNREADABLE as error:
@@ -110,23 +110,18 @@ def _row(cell: Cell, variant: Variant, root: Path, listed: Mapping[str, Listed])
     return row
 
 
-def setting(chosen: Chosen) -> str:
+def _setting(chosen: Chosen) -> str:
     """The learning rate and the step size, in words."""
     config = chosen.config
     size = "" if config.step_size is None else f", step size {config.step_size:g}"
     return f"learning rate {config.learning_rate:g}{size}"
 
 
-def with_runs(chosen: Chosen, measure: str) -> list[list[Any]]:
-    """What is behind a number: hash, seed and value of each run."""
-    values = chosen.values(measure)
-    return [[run.hash, run.config.seed, finite(value)] for run, value in zip(chosen.runs, values, strict=True)]
-
-
 def _number(chosen: Chosen, measure: str, paper: Reported | None) -> dict[str, Any]:
+    """The median, and what is behind it: hash, seed and value of each run."""
     values = chosen.values(measure)
-    number = beside(statistics.median(values), standard_error(values), paper)
-    return {**number, "runs": with_runs(chosen, measure)}
+    runs = [[run.hash, run.config.seed, finite(value)] for run, value in zip(chosen.runs, values, strict=True)]
+    return {**beside(statistics.median(values), standard_error(values), paper), "runs": runs}
 
 
 def _paper(cell: Cell, measure: str) -> Reported | None:

@@ -17,7 +17,7 @@ export function percent(share) {
 
 // "12 of 36 runs done, 3 failed": what there is of something that is not complete.
 export function progressText(runs) {
-  const others = ["running", "failed", "killed"].filter((status) => runs[status]).map((status) => `${runs[status]} ${status}`);
+  const others = ["running", "failed", "killed", "unreadable"].filter((status) => runs[status]).map((status) => `${runs[status]} ${status}`);
   return [`${runs.done ?? 0} of ${runs.total} runs done`, ...others].join(", ");
 }
 

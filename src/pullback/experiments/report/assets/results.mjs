@@ -24,7 +24,11 @@ export function resultsView(tables, state) {
 }
 
 function firstWithNumbers(tables) {
-  return tables.find((table) => table.parts.some((part) => part.rows.some((row) => !row.command))) ?? tables[0];
+  return tables.find((table) => table.parts.some((part) => part.rows.some(hasNumbers))) ?? tables[0];
+}
+
+function hasNumbers(row) {
+  return Object.values(row.cells).some((cell) => cell.runs);
 }
 
 function partTable(table, part, state, redraw) {
@@ -49,7 +53,7 @@ function partTable(table, part, state, redraw) {
     lines.push(line(row, table.measures, ranges));
   });
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `${part.title}, table` },
-    h("table", { class: "results" }, h("caption", {}, part.title),
+    h("table", { class: "results" }, h("caption", {}, part.title, part.note && h("span", { class: "quiet" }, ` ${part.note}`)),
       h("thead", {},
         h("tr", {}, h("td", {}), table.measures.map(({ label }) => h("th", { scope: "colgroup", colspan: 4, class: "first" }, label))),
         h("tr", {}, heading("Model", "label"), columns)),
@@ -80,9 +84,10 @@ function cells(row, cell, measure, range) {
   const ours = h("button", { type: "button", class: "number", "aria-label": `${row.label}, ${measure}: ${fixed(cell.value)}, show runs` },
     number(cell.value, cell.spread));
   withTip(ours, () => behind(row, cell));
+  const partly = row.command && h("span", { class: "quiet", title: progressText(row.runs) }, ` ${cell.runs.length}/${row.runs.total}`);
   const differs = cell.differs && h("b", { class: "differs", title: "exceeds both spreads together" }, " ≠");
   const difference = cell.difference === undefined ? "" : [signed(cell.difference), differs];
-  return [h("td", { class: "first" }, ours), paper, h("td", {}, difference), h("td", { class: "plot" }, dots(cell, range))];
+  return [h("td", { class: "first" }, ours, partly), paper, h("td", {}, difference), h("td", { class: "plot" }, dots(cell, range))];
 }
 
 function number(value, spread) {
@@ -92,7 +97,8 @@ function number(value, spread) {
 function behind(row, cell) {
   const runs = cell.runs.map(([hash, seed, value]) => h("tr", {}, h("td", {}, `seed ${seed}`), h("td", {}, fixed(value)),
     h("td", {}, h("code", {}, hash.slice(0, 8)))));
-  return [h("p", {}, h("b", {}, row.label), row.setting && `: ${row.setting}`), h("table", {}, h("tbody", {}, runs))];
+  const incomplete = row.command && h("p", {}, `so far: ${progressText(row.runs)}`);
+  return [h("p", {}, h("b", {}, row.label), row.setting && `: ${row.setting}`), incomplete, h("table", {}, h("tbody", {}, runs))];
 }
 
 // A range of whole tens that holds all numbers of a column, ours and the paper's.

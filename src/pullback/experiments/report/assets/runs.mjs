@@ -2,7 +2,7 @@
 
 import { h } from "./dom.mjs";
 
-const STATUSES = ["done", "running", "failed", "killed"];
+const STATUSES = ["done", "running", "failed", "killed", "unreadable"];
 
 export function runsView({ counts, open, more, made_with: madeWith }, root) {
   const studies = Object.entries(counts);
@@ -10,11 +10,12 @@ export function runsView({ counts, open, more, made_with: madeWith }, root) {
     return h("p", {}, "There are no runs in ", h("code", {}, root), " yet. The commands in the tables above make them; ",
       h("code", {}, "pullback reproduce table1 --quick"), " takes a few minutes.");
   }
+  const columns = STATUSES.filter((status) => status === "done" || studies.some(([, count]) => count[status]));
   const rows = studies.map(([study, count]) => h("tr", {}, h("th", { scope: "row" }, study),
-    STATUSES.map((status) => h("td", {}, String(count[status] ?? 0)))));
+    columns.map((status) => h("td", {}, String(count[status] ?? 0)))));
   return [
     h("div", { class: "scroll" }, h("table", { class: "plain counts" },
-      h("thead", {}, h("tr", {}, ["Study", ...STATUSES].map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, rows))),
+      h("thead", {}, h("tr", {}, ["Study", ...columns].map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, rows))),
     madeWith.map(([where, count]) => h("p", { class: "quiet" }, `${count} runs: ${where}`)),
     open.length > 0 && h("ul", { class: "open-runs" }, open.map(item)),
     more > 0 && h("p", { class: "quiet" }, `and ${more} more`),

@@ -6,7 +6,7 @@ import { fixed, percent } from "./format.mjs";
 import { sortableTable } from "./sorting.mjs";
 
 const COLUMNS = [
-  ["depth", "depth", fixed], ["flat", "flat trees", percent], ["roots", "roots a sentence", fixed], ["length", "length of an arc", fixed],
+  ["test_depth", "depth, whole test set", fixed], ["depth", "depth, sample", fixed], ["flat", "flat trees", percent], ["roots", "roots a sentence", fixed], ["length", "length of an arc", fixed],
   ["right", "head to the right", percent], ["previous", "head is the word before", percent], ["next", "head is the word after", percent],
   ["sentences", "sentences", String],
 ];
@@ -104,7 +104,7 @@ function strongest(rows, tokens, mu) {
 function statisticsTable(task, state) {
   const cell = (value, show) => [value === null || value === undefined ? "" : show(value), value ?? null];
   const rows = task.estimators.map(({ label, statistics }) => [[label, label], ...COLUMNS.map(([name, , show]) => cell(statistics[name], show))]);
-  const title = `Depth and attachment, ${task.task.toUpperCase()}: means over the sample of test sentences`;
+  const title = `Depth and attachment, ${task.task.toUpperCase()}: means over a sample of test sentences`;
   return [sortableTable(title, ["Estimator", ...COLUMNS.map(([, label]) => label)], rows, `statistics:${task.task}`, state),
     h("p", { class: "quiet" }, "Depth: arcs on the longest path from the artificial root, so that a flat tree has depth 2. ",
       "A relaxation's trees are its best ones.")];
