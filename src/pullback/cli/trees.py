@@ -78,8 +78,9 @@ def trees(
 ) -> None:
     """Write the latent trees of test sentences, or measure trained models on a treebank.
 
-    A sample is also kept in the run's directory, where the report finds it. With --gold: attachment scores, agreement
-    with left-branching, right-branching and random trees, and shape; --out then gets the measures and all trees.
+    A sample is also kept in the run's directory, where the report finds it. The paper's sentences are shown with the
+    paper's own trees. With --gold: attachment scores, agreement with left-branching, right-branching and random trees,
+    and shape; --out then gets the measures and all trees.
 
     For example:
 
@@ -93,6 +94,8 @@ def trees(
     with user_errors():
         paths = [find_run(each) for each in run]
         if gold is not None:
+            if form is not None or paper:
+                raise ValueError("--gold measures trees and draws none: leave --format and --paper out")
             _measure(paths, gold, data, max_length, seed, out, markdown)
             return
         if max_length is not None:
@@ -110,7 +113,7 @@ def _draw(
     """The trees of one run: printed, or written into a folder."""
     from pullback.experiments.corpora.layout import find_data
     from pullback.experiments.report.trees import write_trees
-    from pullback.experiments.trees.drawing import as_text, write_folder
+    from pullback.experiments.trees.drawing import as_text, with_the_papers, write_folder
     from pullback.experiments.trees.paper import SENTENCES
     from pullback.experiments.trees.sample import sample, task_sentences
     from pullback.experiments.trees.shape import shape
@@ -124,7 +127,8 @@ def _draw(
     which = "the paper's sentences" if paper else f"{len(chosen)} of {len(everything)} test sentences"
     if folder is None:
         _say(f"{name}: {which}")
-        typer.echo(as_text(analyses, form, width=_columns(), source=name), nl=False)
+        shown = with_the_papers(analyses, parser.estimator) if paper and form is Format.text else analyses
+        typer.echo(as_text(shown, form, width=_columns(), source=name), nl=False)
     else:
         with _writing(folder):
             written = write_folder(analyses, form, folder, width=_columns(), source=name)

@@ -11,17 +11,17 @@ from pullback.viz.characters import display_width, visible
 SIZE = 16  # of the words, in pixels
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 _STYLE = (
-    f".pullback{{color:#1f2328;font-family:{_FONT}}}"
-    ".pullback text{fill:currentColor;stroke:none}"
-    "@media(prefers-color-scheme:dark){.pullback{color:#e6edf3}}"
+    f".pullback-drawing{{color:#1f2328;font-family:{_FONT}}}"
+    ".pullback-drawing text{fill:currentColor;stroke:none}"
+    "@media(prefers-color-scheme:dark){.pullback-drawing{color:#e6edf3}}"
 )
 _NARROW, _BROAD = set("iljtfrI.,:;'`!|()[]{} -"), set("mwMW@%—…")
 
 
 def document(body: str, width: float, height: float, title: str) -> str:
-    """One self-contained SVG element. Its ink is `currentColor` of the class `pullback`, which a page may set."""
+    """One self-contained SVG element. Its ink is `currentColor` of the class `pullback-drawing`, which a page may set."""
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="pullback" role="img" width="{number(width)}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="pullback-drawing" role="img" width="{number(width)}" '
         f'height="{number(height)}" viewBox="0 0 {number(width)} {number(height)}" font-size="{SIZE}">'
         f"<style>{_STYLE}</style><title>{escaped(title)}</title>{body}</svg>"
     )
@@ -51,8 +51,8 @@ def text_width(content: str) -> float:
 def stacked(drawings: Sequence[str], gap: float = 24) -> str:
     """Several drawings below each other, as one SVG element.
 
-    >>> stacked([document("", 10, 20, "a"), document("", 30, 20, "b")], gap=2)[:100]
-    '<svg xmlns="http://www.w3.org/2000/svg" class="pullback" role="img" width="30" height="42" viewBox="'
+    >>> 'width="30" height="42"' in stacked([document("", 10, 20, "a"), document("", 30, 20, "b")], gap=2)
+    True
     """
     sizes = [[float(value) for value in _SIZE.search(drawing).groups()] for drawing in drawings]  # type: ignore[union-attr]
     body, y = [], 0.0

@@ -29,7 +29,8 @@ def tree_text(tokens: Sequence[str], heads: Sequence[int] | Any, *, width: int =
       │  ▼  ▼   │▼│ ▼
     root A fun film .
     """
-    if all(has_certain_width(token) for token in tokens):
+    narrow = sum(map(display_width, tokens)) + len(tokens) <= width
+    if narrow and all(has_certain_width(token) for token in tokens):
         above = tree_above(tokens, heads)
         if _width_of(above) <= width:
             return above

@@ -121,6 +121,7 @@ def test_stdin(invoke):
         (("trees", "--run", "5c08", "--max-length", "5"), "--max-length goes with --gold"),
         (("trees", "--run", "5c08", "--gold", "data/sst/test.txt"), "test.txt, line 1"),
         (("trees", "--run", "5c08", "--run", "5c09", "--format", "svg"), "need --out DIR"),
+        (("trees", "--run", "5c08", "--gold", "gold.conllu", "--paper"), "leave --format and --paper out"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -149,11 +150,16 @@ def test_drawings_of_several_runs_go_to_folders(invoke):
     assert names == ["5c08aa/tree-1.svg", "5c08aa/tree-2.svg", "5c09bb/tree-1.svg", "5c09bb/tree-2.svg"]
 
 
-def test_the_papers_sentences(invoke):
+def test_the_papers_sentences(invoke, monkeypatch):
     result = invoke("trees", "--run", "5c08", "--paper", "--format", "conllu", "--out", "paper")
     assert result.exit_code == 0, result.output
     assert [parse.tokens for parse in read_conllu(Path("paper/trees.conllu"))] == list(SENTENCES)
     assert not Path("runs/5c08aa/trees.jsonl").exists()
+    assert invoke("trees", "--run", "5c08", "--paper").stdout.count("root") == 3
+    monkeypatch.setattr(Chains, "estimator", "spigot")
+    shown = invoke("trees", "--run", "5c08", "--paper").stdout
+    assert shown.count("root") == 6
+    assert "(the paper's SPIGOT, depth 5)" in shown
 
 
 def test_measures_on_a_treebank(invoke):
@@ -192,4 +198,4 @@ def test_a_trained_run(tmp_path, monkeypatch, task):
     assert "nowhere" in run("parse", "--run", name, f"{sentence} nowhere").stderr
     assert run("parse", "--run", name, "--format", "heatmap", sentence).stdout.count("\n") > len(first[0])
     assert "5 of" in run("trees", "--run", name, "--sample", "5").stderr
-    assert run("trees", "--run", name, "--paper").stdout.count("root") == 3
+    assert run("trees", "--run", name, "--paper").stdout.count("(the paper's") == 3

@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from pullback.experiments.trees.paper import PRINTED, SENTENCES
+from pullback.experiments.text.methods import METHODS, ROWS
+from pullback.experiments.trees.paper import OTHERS, PRINTED, SENTENCES, printed_for
 from pullback.experiments.trees.shape import depth
 
 SOURCE = Path(__file__).parents[4] / "shared" / "paper" / "understanding-spigot.tex"
@@ -12,6 +13,14 @@ SOURCE = Path(__file__).parents[4] / "shared" / "paper" / "understanding-spigot.
 def test_printed_trees_are_trees_of_their_sentences():
     assert all(len(tree.heads) == len(tree.tokens) and depth(tree.heads) for tree in PRINTED)
     assert {tree.sentence for tree in PRINTED} == set(range(len(SENTENCES)))
+
+
+def test_every_model_has_at_most_one_tree_of_a_sentence():
+    assert set(OTHERS) < {METHODS[name].row for name in ROWS}
+    for name in ROWS:
+        sentences = [tree.sentence for tree in printed_for(name)]
+        assert sentences == sorted(set(sentences))
+        assert (2 in sentences) == METHODS[name].latent
 
 
 def test_spigot_ce_attaches_the_adjectives_to_drama():
@@ -26,7 +35,7 @@ def test_printed_trees_are_the_papers():
     blocks = re.findall(figure, SOURCE.read_text(), re.DOTALL)
     assert len(blocks) == len(PRINTED)
     for (models, words, arcs), tree in zip(blocks, PRINTED, strict=True):
-        assert models == ", ".join(tree.models)
+        assert models == ("all others" if tree.models == OTHERS else ", ".join(tree.models))
         assert tuple(words.replace(r"\\", "").replace(r"\&", " ").split()) == tree.tokens
         heads = {int(m): int(h) for h, m in re.findall(r"\\depedge\{(\d+)\}\{(\d+)\}", arcs)}
         heads |= {int(m): 0 for m in re.findall(r"\\deproot\[.*?\]\{(\d+)\}", arcs)}

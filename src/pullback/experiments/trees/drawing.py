@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from pullback.experiments.runs import write_atomically
 from pullback.experiments.trees.formats import SUFFIXES, Format
+from pullback.experiments.trees.paper import printed_for
 from pullback.experiments.trees.shape import depth
 from pullback.viz import heatmap_svg, heatmap_text, stacked, tree_conllu, tree_latex, tree_svg, tree_text
 
@@ -25,6 +26,13 @@ class Analysis(Protocol):
     def mu(self) -> Any: ...
     @property
     def label(self) -> str: ...
+
+
+def with_the_papers(analyses: Sequence[Analysis], estimator: str) -> list[Analysis]:
+    """The analyses of the paper's sentences, each followed by the tree that the paper prints for the estimator."""
+    theirs = {tree.sentence: tree for tree in printed_for(estimator)}
+    pairs = [[each, theirs[i]] if i in theirs else [each] for i, each in enumerate(analyses)]
+    return [each for pair in pairs for each in pair]
 
 
 def as_text(analyses: Sequence[Analysis], form: Format, *, width: int, source: str) -> str:

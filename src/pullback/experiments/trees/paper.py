@@ -29,8 +29,18 @@ class PrintedTree:
     def tokens(self) -> tuple[str, ...]:
         return SENTENCES[self.sentence]
 
+    @property
+    def mu(self) -> None:
+        """The paper prints no average structures."""
+
+    @property
+    def label(self) -> str:
+        return f"the paper's {', '.join(self.models)}"
+
 
 _RELAXED = ("Marginals", "SparseMAP")
+OTHERS = (*_RELAXED, "Perturb-and-MAP", "STE-S", "STE-I", "SPIGOT-EG")
+"""Whom the paper calls "all others" than SPIGOT and SPIGOT-CE."""
 PRINTED: tuple[PrintedTree, ...] = (
     PrintedTree(0, ("SPIGOT-CE",), (8, 7, 2, 7, 7, 7, 1, 0)),
     PrintedTree(0, ("SPIGOT",), (8, 1, 5, 5, 2, 2, 2, 0)),
@@ -43,5 +53,14 @@ PRINTED: tuple[PrintedTree, ...] = (
     PrintedTree(1, ("SparseMAP",), (4, 4, 4, 0, 4, 4)),
     PrintedTree(2, ("SPIGOT-CE",), (7, 6, 6, 6, 6, 1, 0)),
     PrintedTree(2, ("SPIGOT",), (2, 0, 2, 2, 4, 2, 2)),
-    PrintedTree(2, ("all others",), (2, 0, 2, 2, 2, 2, 2)),
+    PrintedTree(2, OTHERS, (2, 0, 2, 2, 2, 2, 2)),
 )
+
+
+def printed_for(estimator: str) -> list[PrintedTree]:
+    """The paper's own trees of an estimator, in the order of the sentences; not all have one for each.
+
+    >>> [tree.sentence for tree in printed_for("spigot-ce")], [tree.sentence for tree in printed_for("ste-s")]
+    ([0, 1, 2], [2])
+    """
+    return [tree for tree in PRINTED if estimator in (model.lower() for model in tree.models)]
