@@ -8,10 +8,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from pullback.experiments.report.trees import EXAMPLES, write_trees
+from pullback.experiments.report.trees import write_trees
 from pullback.experiments.synthetic.config import Config
 from pullback.experiments.synthetic.plans import steps_cell, table_cell
 from pullback.experiments.synthetic.study import Synthetic
+from pullback.experiments.trees.paper import SENTENCES
 
 NASTY = "<script>alert('x')</script> </script> <!-- \" & \u2028 ]]>"
 """What would break a page that does not escape its data."""
@@ -85,7 +86,7 @@ def failed_run(root: Path, name: str, message: str) -> None:
 def whole_folder(root: Path) -> Path:
     """A bit of everything, the hostile included."""
     small_study(root)
-    sentences = [*EXAMPLES, NASTY, "Fun ."]
+    sentences = [*map(" ".join, SENTENCES), NASTY, "Fun ."]
     text_run(root, "a" * 16, "spigot-ce", sentences)
     text_run(root, "b" * 16, "marginals", sentences, mu=halves)
     failed_run(root, "f" * 16, NASTY)

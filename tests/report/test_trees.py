@@ -8,9 +8,12 @@ import torch
 
 import pullback as pb
 from pullback.experiments.report.forest import forest, statistics
-from pullback.experiments.report.trees import EXAMPLES, FILE, depth, read_trees, write_trees
+from pullback.experiments.report.trees import FILE, read_trees, write_trees
 from pullback.experiments.status import list_runs
+from pullback.experiments.trees.paper import SENTENCES
 from report.folders import NASTY, halves, text_run
+
+EXAMPLES = [" ".join(tokens) for tokens in SENTENCES]
 
 
 def forest_of(root):
@@ -65,7 +68,6 @@ def test_what_is_not_a_tree_is_counted_and_left_out(tmp_path, line):
 def test_depth_and_attachment():
     flat = {"heads": [2, 0, 2, 2]}
     chain = {"heads": [0, 1, 2, 3]}
-    assert (depth(flat["heads"]), depth(chain["heads"])) == (2, 4)
     found = statistics([flat, chain, {"heads": [0]}])
     assert found["sentences"] == 2
     assert found["depth"] == 3.0
@@ -91,6 +93,7 @@ def test_sentences_stand_side_by_side_and_the_papers_come_first(tmp_path):
     assert marginals["trees"][2]["mu"]
     assert spigot["trees"][2] == {"heads": [0, 1, 2, 3, 4, 5, 6], "mu": None, "label": "positive"}
     assert spigot["statistics"]["previous"] == 1.0
+    assert spigot["paper"][2] == [7, 6, 6, 6, 6, 1, 0]
 
 
 def test_each_estimator_shows_its_best_run(tmp_path):

@@ -10,8 +10,10 @@ from typing import Any
 
 from pullback.estimators.registry import ENTRIES
 from pullback.experiments.report.numbers import finite
-from pullback.experiments.report.trees import EXAMPLES, FILE, depth, read_trees
+from pullback.experiments.report.trees import FILE, read_trees
 from pullback.experiments.status import Listed
+from pullback.experiments.trees.paper import PRINTED, SENTENCES
+from pullback.experiments.trees.shape import depth, shape
 
 _SENTENCES = 60
 _BYTES = 1_000_000
@@ -20,15 +22,21 @@ _NAMES = {entry.name: entry.structured for entry in ENTRIES}
 
 
 def forest(root: Path, listed: Mapping[str, Listed]) -> list[dict[str, Any]]:
-    """One entry for each task with trees; for each estimator the run with the best validation accuracy."""
+    """One entry for each task with trees; for each estimator the best of the runs that have kept some."""
+    best = best_runs({name: run for name, run in listed.items() if (root / name / FILE).exists()})
+    tasks = sorted({task for task, _ in best}, key=lambda task: (task != "sst", task))
+    return [_of_task(task, [run for (where, _), run in best.items() if where == task], root) for task in tasks]
+
+
+def best_runs(listed: Mapping[str, Listed]) -> dict[tuple[str, str], Listed]:
+    """For each task and estimator the run with the best validation accuracy, the first of equals."""
     best: dict[tuple[str, str], Listed] = {}
     for run in listed.values():
-        if isinstance(run.config, dict) and (root / run.hash / FILE).exists():
+        if isinstance(run.config, dict):
             key = (str(run.config.get("task", run.study)), str(run.config.get("estimator")))
             if key not in best or _accuracy(run) > _accuracy(best[key]):
                 best[key] = run
-    tasks = sorted({task for task, _ in best}, key=lambda task: (task != "sst", task))
-    return [_of_task(task, [run for (where, _), run in best.items() if where == task], root) for task in tasks]
+    return best
 
 
 def _of_task(task: str, runs: list[Listed], root: Path) -> dict[str, Any]:
@@ -40,7 +48,7 @@ def _of_task(task: str, runs: list[Listed], root: Path) -> dict[str, Any]:
         estimators = [_estimator(run, *read[run.hash], shown) for run in runs]
         out = {
             "task": task, "sentences": shown, "estimators": estimators,
-            "examples": sum(" ".join(tokens) in EXAMPLES for tokens in shown), "left_out": len(sentences) - len(shown),
+            "examples": sum(tokens in SENTENCES for tokens in shown), "left_out": len(sentences) - len(shown),
         }  # fmt: skip
         if len(json.dumps(out)) < _BYTES:
             return out
@@ -51,8 +59,8 @@ def _of_task(task: str, runs: list[Listed], root: Path) -> dict[str, Any]:
 def _sentences(samples: Sequence[Sequence[dict[str, Any]]]) -> list[tuple[str, ...]]:
     """The paper's examples, then all others in the order in which they appear."""
     seen = dict.fromkeys(tuple(tree["tokens"]) for trees in samples for tree in trees)
-    rank = {sentence: i for i, sentence in enumerate(EXAMPLES)}
-    return sorted(seen, key=lambda tokens: rank.get(" ".join(tokens), len(rank)))
+    rank = {tokens: i for i, tokens in enumerate(SENTENCES)}
+    return sorted(seen, key=lambda tokens: rank.get(tokens, len(rank)))
 
 
 def _estimator(
@@ -65,6 +73,7 @@ def _estimator(
         "validation": finite(_accuracy(run)), "unreadable": bad,
         "statistics": {**statistics(trees), "test_depth": finite(run.result.get("test_depth"), 3)},
         "trees": [_short(by_sentence.get(tokens)) for tokens in sentences],
+        "paper": [_printed(_NAMES.get(name, name), tokens) for tokens in sentences[: len(SENTENCES)]],
     }  # fmt: skip
 
 
@@ -75,27 +84,29 @@ def _short(tree: dict[str, Any] | None) -> dict[str, Any] | None:
     return {"heads": tree["heads"], "mu": mu, "label": tree["label"]}
 
 
+def _printed(label: str, tokens: tuple[str, ...]) -> list[int] | None:
+    """The heads of the tree that the paper prints for a model and a sentence."""
+    return next((list(tree.heads) for tree in PRINTED if tree.tokens == tokens and label in tree.models), None)
+
+
 def statistics(trees: Sequence[dict[str, Any]]) -> dict[str, float | int | None]:
     """What the trees look like, over sentences of at least two words; a relaxation's are its best trees.
 
-    Mean depth; the share of flat trees (depth 2 at most); words attached to the root; among the others, the mean length of
-    an arc and the shares of heads to the right, of the word before and of the word after.
+    Beside their shape, the share of flat ones (depth 2 at most) and, among words with a word as head, the shares whose head is
+    the word before and the word after.
     """
     heads = [tree["heads"] for tree in trees if len(tree["heads"]) > 1]
     if not heads:
         return {"sentences": 0}
-    depths = [depth(each) or 0 for each in heads]
+    found = shape(heads)
     arcs = [(head, word) for each in heads for word, head in enumerate(each, 1) if head]
     return {
-        "sentences": len(heads),
-        "depth": round(fmean(depths), 3),
-        "flat": round(fmean(d <= 2 for d in depths), 4),
-        "roots": round(fmean(each.count(0) for each in heads), 3),
-        "length": round(fmean(abs(h - m) for h, m in arcs), 3) if arcs else None,
-        "right": round(fmean(h > m for h, m in arcs), 4) if arcs else None,
-        "previous": round(fmean(h == m - 1 for h, m in arcs), 4) if arcs else None,
-        "next": round(fmean(h == m + 1 for h, m in arcs), 4) if arcs else None,
-    }
+        "sentences": found.sentences, "depth": finite(found.depth, 3), "roots": finite(found.roots, 3),
+        "length": finite(found.arc_length, 3), "right": finite(found.left), "projective": finite(found.projective),
+        "flat": finite(fmean(depth(each) <= 2 for each in heads)),
+        "previous": finite(fmean(h == m - 1 for h, m in arcs)) if arcs else None,
+        "next": finite(fmean(h == m + 1 for h, m in arcs)) if arcs else None,
+    }  # fmt: skip
 
 
 def _accuracy(run: Listed) -> float:

@@ -15,13 +15,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pullback.experiments.runs import write_atomically
+from pullback.experiments.trees.shape import depth
 
-EXAMPLES = (
-    "An intelligent , moving and invigorating film .",
-    "A fascinating and fun film .",
-    "A taut , intelligent psychological drama .",
-)
-"""The paper's three examples, which are in SST's test set: a sample should begin with them."""
 FILE = "trees.jsonl"
 _NOTICEABLE = 0.005
 
@@ -69,23 +64,6 @@ def read_trees(run: Path) -> tuple[list[dict[str, Any]], int]:
     return good, len(found) - len(good)
 
 
-def depth(heads: Sequence[int]) -> int | None:
-    """Arcs on the longest path from the artificial root: a flat tree has depth 2. None if some word hangs on nothing.
-
-    >>> depth([2, 0, 2]), depth([0, 1, 2]), depth([2, 1])
-    (2, 3, None)
-    """
-    deepest = 0
-    for word in range(1, len(heads) + 1):
-        steps, at = 0, word
-        while at != 0:
-            if steps > len(heads):
-                return None
-            at, steps = heads[at - 1], steps + 1
-        deepest = max(deepest, steps)
-    return deepest
-
-
 def _tree(line: str) -> dict[str, Any] | None:
     try:
         row = json.loads(line)
@@ -94,8 +72,7 @@ def _tree(line: str) -> dict[str, Any] | None:
         words = isinstance(tokens, list) and all(isinstance(token, str) for token in tokens)
         if not words or not n or len(heads) != n or not all(type(head) is int and 0 <= head <= n for head in heads):
             return None
-        if depth(heads) is None:
-            return None
+        depth(heads)  # an error if these are not the heads of a tree
         arcs = None if mu is None else [[int(h), int(m), round(float(weight), 3)] for h, m, weight in mu]
         if arcs and not all(0 <= h <= n and 1 <= m <= n and 0 <= weight <= 1.001 for h, m, weight in arcs):
             return None

@@ -7,15 +7,15 @@ import { sortableTable } from "./sorting.mjs";
 
 const COLUMNS = [
   ["test_depth", "depth, whole test set", fixed], ["depth", "depth, sample", fixed], ["flat", "flat trees", percent], ["roots", "roots a sentence", fixed], ["length", "length of an arc", fixed],
-  ["right", "head to the right", percent], ["previous", "head is the word before", percent], ["next", "head is the word after", percent],
+  ["right", "head to the right", percent], ["projective", "projective", percent], ["previous", "head is the word before", percent], ["next", "head is the word after", percent],
   ["sentences", "sentences", String],
 ];
 
 // `state`: {task, sentence} and the order of the table of statistics.
 export function treesView(tasks, state) {
   if (!tasks.length) {
-    return [h("p", {}, "No run here has kept trees. Runs on SST and SNLI keep those of a sample of test sentences:"),
-      h("p", {}, command("pullback reproduce table2 --task sst"))];
+    return [h("p", {}, "No run here has kept trees. Once there are trained runs on SST or SNLI, this parses a sample of test sentences with them:"),
+      h("p", {}, command("pullback report --trees --data DATA"))];
   }
   const body = h("div");
   const draw = () => {
@@ -45,18 +45,20 @@ function taskView(task, state, redraw) {
     h("select", { id: "sentence", "data-key": "sentence", change: (event) => go(Number(event.target.value)) }, task.sentences.map(option)),
     h("button", { type: "button", "data-key": "before", "aria-label": "Previous sentence", click: () => go(chosen - 1) }, "←"),
     h("button", { type: "button", "data-key": "after", "aria-label": "Next sentence", click: () => go(chosen + 1) }, "→"));
-  const cards = tokens ? task.estimators.map((estimator) => card(estimator, estimator.trees[chosen], tokens)) : [];
+  const cards = tokens ? task.estimators.map((each) => card(each, each.trees[chosen], each.paper[chosen], tokens)) : [];
   return [picker, h("div", { class: "cards" }, cards),
     task.left_out > 0 && h("p", { class: "quiet" }, `${task.left_out} more sentences of the runs' samples are left out to keep this page small.`),
     statisticsTable(task, state)];
 }
 
-function card(estimator, tree, tokens) {
+function card(estimator, tree, printed, tokens) {
   const facts = tree && [`depth ${depth(tree.heads)}`, tree.label !== null && `predicts ${tree.label}`].filter(Boolean).join(", ");
   return h("article", { class: "card" },
     h("h4", {}, estimator.label, h("span", { class: "quiet" }, tree ? ` ${facts}` : " this sentence is not in its sample")),
     tree && h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Tree of ${estimator.label}` },
       tree.mu ? heatMap(tokens, tree.mu) : treeDrawing(tokens, tree.heads)),
+    printed && h("details", { "data-key": `printed:${estimator.name}` }, h("summary", { class: "quiet" }, `the paper's tree, depth ${depth(printed)}`),
+      h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `The paper's tree of ${estimator.label}` }, treeDrawing(tokens, printed))),
     h("p", { class: "quiet" }, `seed ${estimator.seed ?? "?"}, run `, h("code", {}, estimator.run.slice(0, 8)),
       estimator.validation >= 0 && `, validation accuracy ${fixed(estimator.validation, 1)}`,
       estimator.unreadable > 0 && `; ${estimator.unreadable} lines of its trees cannot be read`));
