@@ -33,7 +33,7 @@ train(TextStudy(Path(sys.argv[1])), [killed_config()], Path(sys.argv[2]), checkp
 
 
 def killed_config():
-    return config("sst", "perturb-and-map", epochs=60, vectors="tiny")
+    return config("sst", "perturb-and-map", epochs=40, vectors="tiny")
 
 
 @pytest.fixture
