@@ -132,13 +132,13 @@ def test_nan_and_infeasible_sentences_do_not_spoil_their_neighbours(device):
 
 
 def test_strides_and_empty_batches(device):
-    scores, lengths, direction, seeds = batch("normal", 5)
-    flipped = scores.transpose(1, 2).contiguous().transpose(1, 2)
-    assert torch.equal(
-        cuda.argmax(flipped.to(device), lengths.to(device), True, False),
-        cuda.argmax(scores.to(device), lengths.to(device), True, False),
-    )
-    none = (x[:0].to(device) for x in (scores, lengths, direction, seeds))
+    tensors = scores, lengths, direction, seeds = [x.to(device) for x in batch("normal", 3)]
+    flipped = [x.transpose(1, 2).contiguous().transpose(1, 2) for x in (scores, direction)]
+    every_other = [x.repeat_interleave(2)[::2] for x in (lengths, seeds)]
+    found = every_operation(cuda, flipped[0], every_other[0], flipped[1], every_other[1], True)
+    for name, result in every_operation(cuda, *tensors, True).items():
+        assert torch.equal(found[name], result), name
+    none = (x[:0] for x in tensors)
     for result in every_operation(cuda, *none, True).values():
         assert len(result) == 0
     no_words = torch.zeros(2, 0, 0, device=device), torch.zeros(2, dtype=torch.long, device=device)

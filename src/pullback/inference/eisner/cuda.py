@@ -41,7 +41,7 @@ def marginals_vjp(scores: Tensor, lengths: Tensor, direction: Tensor, multiroot:
     _check(scores, lengths, multiroot, validate)
     out = torch.empty_like(scores, memory_format=torch.contiguous_format)
     run, parts = _Run(scores, charts=3), _parts(scores)
-    tensors = contiguous(direction), out, run.charts(torch.int64, parts), run.charts(torch.float64)
+    tensors = direction, out, run.charts(torch.int64, parts), run.charts(torch.float64)
     run(cuda_outside.marginals, lengths, *tensors, multiroot, SLOPE=1, PARTS=parts)
     return out
 
@@ -97,10 +97,10 @@ class _Run:
 
     def __init__(self, scores: Tensor, charts: int = 0, squares: int = 0) -> None:
         self.scores = scores
-        self.n = scores.shape[-1]
+        self.batch, self.n, _ = scores.shape
         self.tile, self.warps = _tile(self.n)
         self.size = cuda_layout.scratch_size(self.n, **self.tile)
-        self.programs = program_count(len(scores), 8 * (charts * self.size + squares * (self.n + 1) ** 2))
+        self.programs = program_count(self.batch, 8 * (charts * self.size + squares * (self.n + 1) ** 2))
 
     def charts(self, dtype: torch.dtype, parts: int = 1) -> Tensor:
         return self.scores.new_empty((self.programs, self.size * parts), dtype=dtype)
@@ -110,11 +110,11 @@ class _Run:
 
     def __call__(self, kernel: Any, *args: Any, **flags: Any) -> None:
         *tensors, multiroot = args
-        if len(self.scores) > 0:
-            sizes = len(self.scores), self.n, int(multiroot)
+        if self.batch > 0:
+            tensors = [contiguous(x) for x in (self.scores, *tensors)]
+            sizes = self.batch, self.n, int(multiroot)
             options = {"num_warps": self.warps, "num_stages": 1}
-            scores = contiguous(self.scores)
-            launch(kernel, self.programs, scores.device, scores, *tensors, *sizes, **flags, **self.tile, **options)
+            launch(kernel, self.programs, self.scores.device, *tensors, *sizes, **flags, **self.tile, **options)
 
 
 def _tile(n: int) -> tuple[dict[str, int], int]:
