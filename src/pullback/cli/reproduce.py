@@ -51,6 +51,7 @@ def table1(
     errata: Annotated[bool, typer.Option("--errata", help="Add rows with errors of the released code.")] = False,
     only: Annotated[list[str] | None, typer.Option(help="Only this row; repeat it for several.")] = None,
     dtype: Precision = Precision.float32,
+    workers: reproduce_text.WorkersOption = None,
     runs: RunsOption = Path("runs"),
     device: DeviceOption = Device.auto,
     tensorboard: TensorBoardOption = False,
@@ -78,7 +79,7 @@ def table1(
             cells = [plans.table_cell(name, clusters, grid=grid, gamma_scale=scale, scope=scope) for name in rows]
             parts.append((f"{clusters} clusters, gamma of {_SCALES[scale]}", cells))
     configs = [config for _, cells in parts for cell in cells for config in cell.configs]
-    train(Synthetic(), configs, runs, device=device.value, tensorboard=tensorboard)
+    train(Synthetic(), configs, runs, device=device.value, tensorboard=tensorboard, workers=workers)
     for title, cells in parts:
         _show(tables.results_table(title, cells, runs), markdown)
     if grid or not quick:
@@ -92,6 +93,7 @@ app.command("table2")(reproduce_text.table2)
 @app.command("curves")
 def curves(
     quick: QuickOption = False,
+    workers: reproduce_text.WorkersOption = None,
     runs: RunsOption = Path("runs"),
     figures: FiguresOption = Path("figures"),
     device: DeviceOption = Device.auto,
@@ -103,7 +105,7 @@ def curves(
     """
     from pullback.experiments.synthetic.figures import curves_cells, draw_curves
 
-    _figure(curves_cells, draw_curves, quick, runs, figures, device, tensorboard)
+    _figure(curves_cells, draw_curves, quick, workers, runs, figures, device, tensorboard)
 
 
 @app.command("steps")
@@ -133,7 +135,7 @@ def steps(
         return
     from pullback.experiments.synthetic.figures import draw_steps, steps_cells
 
-    _figure(steps_cells, draw_steps, quick, runs, figures, device, tensorboard)
+    _figure(steps_cells, draw_steps, quick, workers, runs, figures, device, tensorboard)
 
 
 @app.command("claims")
@@ -183,6 +185,7 @@ def _figure(
     cells: Callable[[Scope], list[Cell]],
     draw: Callable[[Scope, Path, Path], list[Path]],
     quick: bool,
+    workers: int | None,
     runs: Path,
     figures: Path,
     device: Device,
@@ -192,7 +195,7 @@ def _figure(
 
     scope = _scope(quick, "float32")
     configs = [config for cell in cells(scope) for config in cell.configs]
-    train(Synthetic(), configs, runs, device=device.value, tensorboard=tensorboard)
+    train(Synthetic(), configs, runs, device=device.value, tensorboard=tensorboard, workers=workers)
     written = draw(scope, runs, figures)
     for path in written:
         console.print(f"wrote {path}", highlight=False, soft_wrap=True)

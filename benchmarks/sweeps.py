@@ -1,0 +1,104 @@
+"""What a run costs beyond its training, how pools scale, and how fast runs are listed: `python -m benchmarks.sweeps`.
+
+    overhead    runs of a single tiny step, each a group of its own: seconds for each after the first
+    scaling     rows of the synthetic table: this process with all threads, against pools that divide them
+    index       10,000 run directories: listing them without an index, and with one
+
+    python -m benchmarks.sweeps --only scaling --steps 400
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import tempfile
+import time
+from pathlib import Path
+
+from pullback.experiments import processes
+from pullback.experiments.runner import train
+from pullback.experiments.status import list_runs
+from pullback.experiments.sweep.pool import Pool
+from pullback.experiments.synthetic.config import Config, configure
+from pullback.experiments.synthetic.methods import ROWS
+from pullback.experiments.synthetic.plans import QUICK, table_cell
+from pullback.experiments.synthetic.study import Synthetic
+from pullback.experiments.workers import ThisProcess, Workers
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=("overhead", "scaling", "index"))
+    parser.add_argument("--steps", type=int, default=200, help="of each run of the scaling benchmark")
+    parser.add_argument("--runs", type=int, default=10_000, help="of the index benchmark")
+    options = parser.parse_args()
+    print(f"{processes.cores()} cores")
+    if options.only in (None, "overhead"):
+        overhead()
+    if options.only in (None, "scaling"):
+        scaling(options.steps)
+    if options.only in (None, "index"):
+        index(options.runs)
+
+
+def overhead(few: int = 5, many: int = 35) -> None:
+    """The slope from a few runs to many: start-up and imports cancel."""
+    for name, make in (("this process", ThisProcess), ("a worker process", lambda: Pool(1))):
+        seconds = []
+        for count in (few, many):
+            configs = [_tiny(i + 1) for i in range(count)]
+            seconds.append(_timed(configs, make()))
+        print(f"overhead in {name}: {(seconds[1] - seconds[0]) / (many - few):.3f} s a run")
+
+
+def scaling(steps: int) -> None:
+    """All rows of the table, 10 clusters, two seeds, the same work for each; in turns, best of two."""
+    scope = dataclasses.replace(QUICK, steps=steps, evaluate_every=50)
+    configs = [config for name in ROWS for config in table_cell(name, 10, grid=False, scope=scope).configs]
+    cores = processes.cores()
+    makers = {
+        f"this process, {cores} threads": ThisProcess,
+        **{f"{n} workers, {max(1, cores // n)} threads each": (lambda n=n: Pool(n)) for n in sorted({2, cores})},
+    }
+    best = {name: float("inf") for name in makers}
+    for _ in range(2):
+        for name, make in makers.items():
+            best[name] = min(best[name], _timed(configs, make()))
+    for name, seconds in best.items():
+        print(f"scaling, {len(configs)} runs of {steps} steps: {seconds:.1f} s in {name}")
+
+
+def index(count: int) -> None:
+    """Directories as a sweep leaves them."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        study, first = Synthetic(), configure("spigot-ce")
+        result = {"validation_accuracy": 90.0, "test_accuracy": 89.5, "test_v_measure": 95.0, "torch": "2", "threads": 2}
+        for seed in range(count):
+            run = study.run(dataclasses.replace(first, seed=seed), root)
+            run.path.mkdir()
+            (run.path / "config.json").write_text(json.dumps(run.identity))
+            (run.path / "result.json").write_text(json.dumps({**result, "loss": seed / 7}))
+        time.sleep(2.5)  # what has just changed is not indexed
+        for name in ("without an index", "with an index", "with an index, again"):
+            began = time.perf_counter()
+            found = sum(run.status == "done" for run in list_runs(root))
+            print(f"listing {found} runs {name}: {time.perf_counter() - began:.2f} s")
+
+
+def _tiny(evaluate_every: int) -> Config:
+    sizes = {"features": 8, "train_examples": 60, "validation_examples": 20, "test_examples": 20}
+    return configure("marginals", steps=1, evaluate_every=evaluate_every, **sizes)
+
+
+def _timed(configs: list[Config], workers: Workers) -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.perf_counter()
+        outcome = train(Synthetic(), configs, Path(folder), workers=workers)
+        assert outcome.complete, outcome
+        return time.perf_counter() - began
+
+
+if __name__ == "__main__":
+    main()
