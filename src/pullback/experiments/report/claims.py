@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from pullback.experiments.report.numbers import UNREADABLE, command, finite
+from pullback.experiments.synthetic import evidence as synthetic
 from pullback.experiments.synthetic.claims import CLAIMS as SYNTHETIC_CLAIMS
-from pullback.experiments.synthetic.evidence import Evidence
 from pullback.experiments.synthetic.plans import Chosen
+from pullback.experiments.text import evidence as text
 from pullback.experiments.text.claims import CLAIMS as TEXT_CLAIMS
-from pullback.experiments.text.evidence import Evidence as TextEvidence
 from pullback.experiments.verdicts import Finding, Verdict, all_of
 
 _TABLE_1, _CURVES, _STEPS = ("table1", "Table 1"), ("curves", "Learning curves"), ("steps", "Multiple updates")
@@ -32,17 +32,18 @@ _RESTS_ON: dict[int, tuple[tuple[tuple[str, str], ...], tuple[tuple[str, ...], .
     10: ((_TREES,), (_SST,)),
 }
 
+
 def claims(root: Path) -> list[dict[str, Any]]:
     """All of them, in order."""
-    synthetic, text = _Remembered(root), TextEvidence(root)
+    on_synthetic, on_text = _Remembered(root), text.Evidence(root)
     rules: dict[int, tuple[Callable[[Any], list[Finding]], Any]] = {
-        **{number: (rule, synthetic) for number, rule in SYNTHETIC_CLAIMS.items()},
-        **{number: (rule, text) for number, rule in TEXT_CLAIMS.items()},
+        **{number: (rule, on_synthetic) for number, rule in SYNTHETIC_CLAIMS.items()},
+        **{number: (rule, on_text) for number, rule in TEXT_CLAIMS.items()},
     }
     return [_claim(number, *rules[number], root) for number in sorted(rules)]
 
 
-class _Remembered(Evidence):
+class _Remembered(synthetic.Evidence):
     """Evidence that reads each row once: several claims rest on the same ones."""
 
     def row(self, estimator: str, clusters: int) -> Chosen | None:
@@ -61,6 +62,7 @@ def _claim(number: int, rule: Callable[[Any], list[Finding]], evidence: Any, roo
     }  # fmt: skip
     out["claim"], _, out["rule"] = (inspect.getdoc(rule) or "").partition("\n")
     out["rule"] = " ".join(out["rule"].split())
+    out["margins"] = [words for name, words in _MARGINS[type(evidence)].items() if name in out["rule"]]
     try:
         found = rule(evidence)
     except UNREADABLE as error:
@@ -68,6 +70,21 @@ def _claim(number: int, rule: Callable[[Any], list[Finding]], evidence: Any, roo
     out["findings"] = [_finding(finding) for finding in found]
     out["verdict"] = all_of([finding.verdict for finding in found]).value
     return out
+
+
+_MARGINS = {
+    _Remembered: {
+        "FAR": f"FAR is {synthetic.FAR:g} points",
+        "NEAR": "NEAR is "
+        + ", ".join(f"{margin:g} points of {synthetic.MEASURES[name]}" for name, margin in synthetic.NEAR.items()),
+        "RECOVERED": f"RECOVERED is a V-measure of {synthetic.RECOVERED:g}",
+    },
+    text.Evidence: {
+        "NEAR": f"NEAR is {text.NEAR:g} points",
+        "FLAT": f"FLAT is a depth of {text.FLAT:g}",
+        "DEEP": f"DEEP is from {text.DEEP[0]:g} to {text.DEEP[1]:g}",
+    },
+}
 
 
 def _finding(finding: Finding) -> dict[str, Any]:

@@ -31,6 +31,7 @@ export function chart({ label, xLabel, series }) {
     if (to === null || !drawn.xs.length) return;
     canvas.append(drawn.cursor(to));
     replace(readout, reading(series, drawn.xs[to], xLabel));
+    readout.classList.toggle("aside", drawn.x(drawn.xs[to]) < canvas.clientWidth / 2);
   };
   canvas.addEventListener("pointermove", (event) => {
     const at = event.clientX - canvas.getBoundingClientRect().left;

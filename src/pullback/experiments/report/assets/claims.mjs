@@ -19,7 +19,7 @@ function one(claim) {
   return h("details", { class: "claim", id: `claim-${claim.number}`, "data-key": `claim:${claim.number}` },
     h("summary", {}, h("span", { class: "ordinal" }, String(claim.number)), h("span", { class: "words" }, claim.claim), badge(claim.verdict)),
     h("div", { class: "inside" },
-      claim.rule && h("p", {}, claim.rule),
+      claim.rule && h("p", {}, claim.rule, claim.margins.length > 0 && ` Margins: ${claim.margins.join("; ")}.`),
       parts.length > 0 && h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Evidence for claim ${claim.number}` },
         h("table", { class: "evidence" }, h("thead", {}, h("tr", {}, ["Part", "95% interval", "Found", "Verdict"].map((name, i) =>
           h("th", { scope: "col", class: i === 1 ? "plot" : null }, name)))), h("tbody", {}, parts))),

@@ -112,7 +112,7 @@ function controlsOf(settings, set) {
   const size = h("input", { type: "range", id: "step-size", min: -2, max: 0.7, step: 0.01, input: () => set({ stepSize: 10 ** Number(size.value) }) });
   const steps = h("input", { type: "range", id: "inner-steps", min: 1, max: 10, step: 1, input: () => set({ steps: Number(steps.value) }) });
   const [sizeText, stepsText] = [h("output", { for: "step-size" }), h("output", { for: "inner-steps" })];
-  const loss = selectOf("loss", "Loss L(μ)", { quadratic: "half the squared distance to a target", linear: "linear" }, (kind) => set({ loss: kind === "linear"
+  const loss = selectOf("loss", "Loss L(μ)", { quadratic: "½ ‖μ − target‖²", linear: "⟨gradient, μ⟩" }, (kind) => set({ loss: kind === "linear"
     ? { kind, gradient: [0.35, -0.6, 0.25] } : { kind, target: [0, 1.2, -0.2] } }));
   const situation = selectOf("situation", "Try", Object.fromEntries(SITUATIONS.map(({ title }, i) => [i, title])), (i) => set(SITUATIONS[i].settings));
   const redraw = h("button", { type: "button", click: () => set({ noise: settings.noise.map(() => -Math.log(-Math.log(Math.random()))) }) }, "New noise");

@@ -113,8 +113,8 @@ function scaleOf([low, high]) {
   return svg("svg", { class: "dots", width: 120, height: 18, viewBox: "0 0 120 18", role: "img",
     "aria-label": `ours filled, the paper's hollow, from ${low} to ${high}` },
     svg("text", { x: 6, y: 13, "text-anchor": "middle" }, String(low)), svg("text", { x: 114, y: 13, "text-anchor": "middle" }, String(high)),
-    svg("circle", { class: "ours", cx: 34, cy: 9, r: 3 }), svg("text", { x: 52, y: 13, "text-anchor": "middle" }, "ours"),
-    svg("circle", { class: "theirs", cx: 71, cy: 9, r: 3 }), svg("text", { x: 90, y: 13, "text-anchor": "middle" }, "paper"));
+    svg("circle", { class: "ours", cx: 24, cy: 9, r: 3 }), svg("text", { x: 30, y: 13 }, "ours"),
+    svg("circle", { class: "theirs", cx: 61, cy: 9, r: 3 }), svg("text", { x: 67, y: 13 }, "paper"));
 }
 
 // Ours (filled) above the paper's (hollow), with their spreads.
