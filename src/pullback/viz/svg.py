@@ -10,16 +10,17 @@ from pullback.viz.characters import display_width, visible
 
 SIZE = 16  # of the words, in pixels
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
-_STYLE = (
-    f".pullback-drawing{{color:#1f2328;font-family:{_FONT}}}"
+_STYLE = (  # a file of its own follows the reader's light or dark setting; inside a page the colours are the page's
+    f".pullback-drawing{{font-family:{_FONT}}}"
     ".pullback-drawing text{fill:currentColor;stroke:none}"
-    "@media(prefers-color-scheme:dark){.pullback-drawing{color:#e6edf3}}"
+    ".pullback-drawing:root{color:#1f2328;background:#fff}"
+    "@media(prefers-color-scheme:dark){.pullback-drawing:root{color:#e6edf3;background:#0d1117}}"
 )
 _NARROW, _BROAD = set("iljtfrI.,:;'`!|()[]{} -"), set("mwMW@%—…")
 
 
 def document(body: str, width: float, height: float, title: str) -> str:
-    """One self-contained SVG element. Its ink is `currentColor` of the class `pullback-drawing`, which a page may set."""
+    """One self-contained SVG element. Its ink is `currentColor`: the page's, where it is inside one."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="pullback-drawing" role="img" width="{number(width)}" '
         f'height="{number(height)}" viewBox="0 0 {number(width)} {number(height)}" font-size="{SIZE}">'

@@ -14,7 +14,7 @@ _ARROW = 6.0
 
 
 def tree_svg(tokens: Sequence[str], heads: Sequence[int] | Any) -> str:
-    """A tree as one self-contained SVG element, with a transparent background, for light and dark pages.
+    """A tree as one self-contained SVG element, for light and dark pages: inside a page it has the page's colours.
 
     Arcs that lie inside another are lower; those of a non-projective tree may cross. A root word has a line from the top.
 

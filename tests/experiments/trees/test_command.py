@@ -83,6 +83,11 @@ root A fun film  .
     assert "no vector, all alike to the model: . fun\n" in result.stderr
 
 
+@pytest.mark.parametrize("command", ["parse", "trees"])
+def test_help_has_examples(invoke, command):
+    assert f"pullback {command} --run runs/5c08" in invoke(command, "--help").output
+
+
 @pytest.mark.parametrize("form", ["text", "svg", "latex", "conllu", "heatmap"])
 def test_sentences_of_a_file_in_every_format(invoke, form):
     Path("reviews.txt").write_text(f"{FILM}\n\n<b> & fun\n")
