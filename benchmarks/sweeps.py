@@ -4,7 +4,7 @@
     scaling     rows of the synthetic table: this process with all threads, against pools that divide them
     index       10,000 run directories: listing them without an index, and with one
 
-    python -m benchmarks.sweeps --only scaling --steps 400
+Times are wall-clock: run it on a machine that does nothing else. `--only scaling --steps 400` asks for a part.
 """
 
 from __future__ import annotations

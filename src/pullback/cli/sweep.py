@@ -93,7 +93,9 @@ def _show_plan(found: Sweep, runs: Path) -> None:
         name = status.get(run.hash, "new")
         counts[name] = counts.get(name, 0) + 1
     groups = plan(study, [run.config for run in wanted if run.problem() is None], runs)
-    table = Table(f"{len(wanted)} runs; to be trained, in {len(groups)} groups:", ["group", "runs"])
-    table.rows = [[study.label([run.config for run in group.runs]), str(len(group.runs))] for group in groups]
-    table.notes.append(", ".join(f"{count} {name}" for name, count in sorted(counts.items())))
-    console.print(table.rich(), markup=False, highlight=False)
+    about = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
+    console.print(f"{len(wanted)} runs: {about}; {len(groups)} groups to train", highlight=False, soft_wrap=True)
+    if groups:
+        table = Table("To train", ["group", "runs"])
+        table.rows = [[study.label([run.config for run in group.runs]), str(len(group.runs))] for group in groups]
+        console.print(table.rich(), markup=False, highlight=False)
