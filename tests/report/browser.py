@@ -72,6 +72,7 @@ class Browser:
 
     def size(self, width: int, height: int, *, touch: bool = False) -> None:
         self._call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=touch)
+        self._call("Emulation.setTouchEmulationEnabled", enabled=touch)
 
     def media(self, **features: str) -> None:
         """Pretend that the reader prefers something: `media(prefers_color_scheme="dark")`, `media(media="print")`."""
@@ -90,6 +91,14 @@ class Browser:
             x, y = (a + part * (b - a) for a, b in zip(start, end, strict=True))
             self._mouse("mouseMoved", x, y, button="left", buttons=1)
         self._mouse("mouseReleased", *end, button="left", buttons=0, clickCount=1)
+
+    def touch_drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
+        """The same with a finger."""
+        self._call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": start[0], "y": start[1]}])
+        for part in (0.25, 0.5, 0.75, 1.0):
+            x, y = (a + part * (b - a) for a, b in zip(start, end, strict=True))
+            self._call("Input.dispatchTouchEvent", type="touchMove", touchPoints=[{"x": x, "y": y}])
+        self._call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
 
     def _mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
         self._call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)

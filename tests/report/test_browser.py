@@ -155,12 +155,12 @@ def test_a_claim_opens_from_a_link_and_shows_what_it_rests_on(page):
 
 def test_a_sentence_is_picked_and_a_hostile_one_is_text(page):
     assert "An intelligent" in texts(page, "#sentence option")[0]
-    assert page.run("document.querySelectorAll('#trees-body svg.tree, #trees-body svg.heat').length") == 2
+    assert page.run("document.querySelectorAll('.card > .scroll > svg.tree, .card > .scroll > svg.heat').length") == 2
     click(page, "[data-key='after']")
-    assert texts(page, "#trees-body svg.tree text") == ["A", "fascinating", "and", "fun", "film", "."]
+    assert texts(page, ".card > .scroll > svg.tree text") == ["A", "fascinating", "and", "fun", "film", "."]
     click(page, "[data-key='after']")
     click(page, "[data-key='after']")
-    assert texts(page, "#trees-body svg.tree text")[0] == NASTY.split(" ")[0]
+    assert texts(page, ".card > .scroll > svg.tree text")[0] == NASTY.split(" ")[0]
     assert page.run("document.querySelectorAll('script').length") == 2
 
 
@@ -191,6 +191,16 @@ def test_the_scores_are_dragged(page):
     assert after[0] == pytest.approx(before[0], abs=0.02)
     moved = centre(page, "[data-handle=scores] .grip")
     assert moved[0] == pytest.approx(x + 60, abs=1.5)
+
+
+def test_a_finger_drags_the_scores_and_not_the_page(page):
+    page.size(360, 800, touch=True)
+    page.wait_for("innerWidth === 360")
+    x, y = centre(page, "[data-handle=scores] .grip")
+    before, place = shown_scores(page), page.run("scrollY")
+    page.touch_drag((x, y), (x, y + 40))
+    assert shown_scores(page)[0] < before[0] - 0.1
+    assert page.run("scrollY") == place
 
 
 def test_the_scores_move_with_the_arrow_keys(page):

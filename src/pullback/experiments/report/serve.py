@@ -55,10 +55,13 @@ class Reporter:
         self.snapshot = self._make()
         self._took = time.monotonic() - self._made_at
 
-    def watch(self) -> None:
-        """Until `stop`."""
+    def watch(self, say: Callable[[str], None]) -> None:
+        """Look at the runs until `stop`; a report that cannot be made is said, and the last one stays."""
         while not self._stop.wait(_LOOK_EVERY):
-            self.refresh()
+            try:
+                self.refresh()
+            except Exception as error:
+                say(f"the report could not be made, and will be tried again: {error!r}")
 
     def refresh(self) -> bool:
         """Make the report anew if something has changed and the last one is not too recent; whether it did."""
@@ -69,8 +72,7 @@ class Reporter:
         if seen == self._seen and age < _AT_LEAST_EVERY:
             return False
         self._seen, self._made_at = seen, time.monotonic()
-        with contextlib.suppress(OSError):  # a folder that vanishes while it is read: the next look sees it
-            self.snapshot = self._make()
+        self.snapshot = self._make()
         self._took = time.monotonic() - self._made_at
         return True
 
@@ -180,7 +182,7 @@ def serve(root: Path, benchmarks: Sequence[Path], *, port: int, say: Callable[[s
         server = ReportServer(reporter, port)
     except OSError as error:
         raise ValueError(f"--port {port} cannot be used: {error.strerror}; --port 0 takes a free one") from error
-    threading.Thread(target=reporter.watch, daemon=True).start()
+    threading.Thread(target=reporter.watch, args=(say,), daemon=True).start()
     say(f"{server.address} (this machine alone; Ctrl-C stops)")
     with server, contextlib.suppress(KeyboardInterrupt):
         server.serve_forever()

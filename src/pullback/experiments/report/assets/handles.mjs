@@ -21,6 +21,7 @@ export function handle({ picture, name, title, read, write, frame, reach }) {
     element.focus({ preventScroll: true });
     event.preventDefault();
   });
+  element.addEventListener("touchstart", (event) => event.preventDefault(), { passive: false }); // a finger here must not scroll
   element.addEventListener("pointermove", (event) => element.hasPointerCapture(event.pointerId) && place(event));
   element.addEventListener("keydown", (event) => {
     const step = event.shiftKey ? 0.2 : 0.05;
