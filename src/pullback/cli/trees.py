@@ -134,8 +134,10 @@ def _draw(
             written = write_folder(analyses, form, folder, width=_columns(), source=name)
         _say(f"{name}: {which}, in {written[0] if len(written) == 1 else f'{len(written)} files in {folder}'}")
     if not paper:
-        with _writing(path):
+        try:
             write_trees(path, analyses)
+        except OSError as error:
+            _say(f"not kept for the report: cannot write to {path}: {error.strerror}")
     errors.print(shape_table([(name, shape([each.heads for each in analyses]))]).rich())
 
 

@@ -1,7 +1,9 @@
 """`pullback parse` and `pullback trees` on a parser that the tests know: every word's head is the next one."""
 
 import dataclasses
+import importlib
 import json
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from xml.etree import ElementTree
@@ -53,10 +55,11 @@ def corner(n):
 @pytest.fixture
 def invoke(tmp_path, monkeypatch):
     """The command line in a folder with two runs and some data, with the parser of the tests."""
-    from pullback.cli import app, trees
+    from pullback.cli import app
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(trees, "_load", lambda path, data: Chains())
+    command = next(each.callback for each in app.registered_commands if each.name == "parse")
+    monkeypatch.setitem(command.__globals__, "_load", lambda path, data: Chains())
     for name in ("5c08aa", "5c09bb"):
         (tmp_path / "runs" / name).mkdir(parents=True)
         (tmp_path / "runs" / name / "config.json").write_text("{}")
@@ -125,6 +128,7 @@ def test_stdin(invoke):
         (("trees", "--run", "5c08", "--sample", "0"), "needs at least 1"),
         (("trees", "--run", "5c08", "--max-length", "5"), "--max-length goes with --gold"),
         (("trees", "--run", "5c08", "--gold", "data/sst/test.txt"), "test.txt, line 1"),
+        (("trees", "--run", "5c08", "--gold", os.devnull), "the treebank has no sentences"),
         (("trees", "--run", "5c08", "--run", "5c09", "--format", "svg"), "need --out DIR"),
         (("trees", "--run", "5c08", "--gold", "gold.conllu", "--paper"), "leave --format and --paper out"),
     ],
@@ -146,6 +150,17 @@ def test_a_sample_is_printed_and_kept_for_the_report(invoke):
     assert [tree["heads"] for tree in kept] == [left_branching(len(tree["tokens"])) for tree in kept]
     assert invoke("trees", "--run", "5c08", "--sample", "3").stdout == result.stdout
     assert invoke("trees", "--run", "5c08", "--sample", "9").stdout.count("root") == 4
+
+
+def test_a_run_that_cannot_be_written_to_is_still_shown(invoke, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(importlib.import_module("pullback.experiments.report.trees"), "write_trees", refuse)
+    result = invoke("trees", "--run", "5c08", "--sample", "3")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.count("root") == 3
+    assert "not kept for the report: cannot write to runs/5c08aa: Permission denied" in result.stderr
 
 
 def test_drawings_of_several_runs_go_to_folders(invoke):

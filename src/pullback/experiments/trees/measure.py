@@ -23,6 +23,8 @@ Tokens = tuple[str, ...]
 def up_to(parses: Sequence[Parse], max_length: int | None) -> list[Parse]:
     """The sentences of at most so many words; an error if none is left."""
     kept = [parse for parse in parses if max_length is None or len(parse.tokens) <= max_length]
+    if not parses:
+        raise ValueError("the treebank has no sentences")
     if not kept:
         raise ValueError(f"none of the {len(parses)} sentences has at most {max_length} words; use a larger --max-length")
     return kept
