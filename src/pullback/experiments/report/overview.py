@@ -27,9 +27,10 @@ def _open(run: Listed) -> dict[str, Any]:
     config = run.config if isinstance(run.config, dict) else {}
     given = [f"{name} {config[name]}" for name in config if name not in _LEFT_OUT and config[name] is not None]
     result = run.result if isinstance(run.result, dict) else {}
-    step, steps = finite(result.get("step")), finite(config.get("steps"))
+    unit = "epoch" if "epochs" in config else "step"
+    at, end = finite(result.get(unit)), finite(config.get(f"{unit}s"))
     return {
         "hash": run.hash, "status": run.status, "what": f"{run.study}: {', '.join(given)}",
-        "progress": None if step is None or not steps else round(step / steps, 4),
+        "progress": None if at is None or not end else round(at / end, 4),
         "error": str(result["error"])[:2000] if run.status in ("failed", "unreadable") and "error" in result else None,
     }  # fmt: skip
