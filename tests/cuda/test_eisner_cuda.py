@@ -1,4 +1,6 @@
-"""Projective trees on a GPU: the CPU's results, whatever the size of the batch, of the sentences and of the scores."""
+"""Projective trees on a GPU: the results of the CPU, or of the reference in the interpreter, whatever the size of the
+batch, of the sentences and of the scores.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,14 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from pullback.inference.eisner import cpu, cuda, cuda_inside, cuda_outside
+from pullback.inference.eisner import cpu, cuda, cuda_inside, cuda_outside, reference
 from pullback.inference.triton_support import interpreting
 
 SIZES = [1, 2, 3, 15, 16, 30, 31, 32, 63, 64, 101, 200]
 KINDS = ["integers", "normal", "peaked", "million"]
 SMALL = [("normal", 1), ("normal", 2), ("integers", 5), ("million", 4)]
 SCORES = pytest.mark.parametrize(("kind", "n"), SMALL if interpreting() else itertools.product(KINDS, SIZES))
+RIGHT = reference if interpreting() else cpu
 ROOTS = pytest.mark.parametrize("multiroot", [True, False], ids=["multiroot", "singleroot"])
 TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-7}
 
@@ -50,12 +53,12 @@ def every_operation(module, scores, lengths, direction, seeds, multiroot):
     }
 
 
-def assert_as_on_the_cpu(tensors, multiroot, device):
+def assert_right(tensors, multiroot, device):
     """Trees are equal, numbers close to those of float64."""
     scores, lengths, direction, seeds = tensors
     found = every_operation(cuda, *(x.to(device) for x in tensors), multiroot)
-    expected = every_operation(cpu, scores.double(), lengths, direction.double(), seeds, multiroot)
-    expected["argmax"] = cpu.argmax(scores, lengths, multiroot, False)
+    expected = every_operation(RIGHT, scores.double(), lengths, direction.double(), seeds, multiroot)
+    expected["argmax"] = RIGHT.argmax(scores, lengths, multiroot, False)
     for name, result in found.items():
         tolerance = 0.0 if name in ("argmax", "sample") else TOLERANCE[scores.dtype]
         relative = tolerance if name in ("log_partition", "entropy") else 0.0
@@ -64,21 +67,21 @@ def assert_as_on_the_cpu(tensors, multiroot, device):
 
 @SCORES
 @ROOTS
-def test_as_on_the_cpu(device, n, multiroot, kind):
-    assert_as_on_the_cpu(batch(kind, n), multiroot, device)
+def test_every_operation(device, n, multiroot, kind):
+    assert_right(batch(kind, n), multiroot, device)
 
 
 @pytest.mark.parametrize("n", [3] if interpreting() else [4, 30, 70])
 @ROOTS
-def test_in_float64_as_on_the_cpu(device, n, multiroot):
-    assert_as_on_the_cpu(batch("normal", n, torch.float64), multiroot, device)
+def test_every_operation_in_float64(device, n, multiroot):
+    assert_right(batch("normal", n, torch.float64), multiroot, device)
 
 
 def test_loops_over_sentences_spans_and_splits(device, monkeypatch):
     """Those of sentences of more than 127 words; and what is left of one sentence in the scratch is not in the next."""
     monkeypatch.setattr(cuda, "_tile", lambda n: ({"ROWS": 2, "LANES": 8}, 1))
     monkeypatch.setattr(cuda, "program_count", lambda sentences, scratch: 1)
-    assert_as_on_the_cpu(batch("normal", 6), True, device)
+    assert_right(batch("normal", 6), True, device)
 
 
 @pytest.mark.skipif(not interpreting(), reason="on a GPU the order is not ours to choose")
@@ -149,6 +152,6 @@ def test_strides_and_empty_batches(device):
 @pytest.mark.parametrize("size", [1, 4096])
 @pytest.mark.parametrize("n", [10, 31])
 def test_batches_of_one_and_of_thousands(gpu, size, n):
-    assert_as_on_the_cpu(batch("normal", n, size=max(size, 2)), True, gpu)
+    assert_right(batch("normal", n, size=max(size, 2)), True, gpu)
     scores, lengths, direction, seeds = (x[:1] for x in batch("normal", n, size=2))
-    assert_as_on_the_cpu((scores, lengths, direction, seeds), False, gpu)
+    assert_right((scores, lengths, direction, seeds), False, gpu)

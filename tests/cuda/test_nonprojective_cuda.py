@@ -1,7 +1,10 @@
-"""All trees on a GPU: the CPU's results, whatever the size of the batch, of the sentences and of the scores."""
+"""All trees on a GPU: the results of the CPU, or of the reference in the interpreter, whatever the size of the batch, of
+the sentences and of the scores.
+"""
 
 from __future__ import annotations
 
+import importlib
 import itertools
 
 import pytest
@@ -10,15 +13,16 @@ from torch.testing import assert_close
 
 import pullback as pb
 from oracles import chi_square_tail, is_tree
-from pullback.inference.chu_liu_edmonds import cpu as best_on_cpu
+from pullback.inference import chu_liu_edmonds, matrix_tree
 from pullback.inference.chu_liu_edmonds import cuda as best
-from pullback.inference.matrix_tree import cpu, cuda
+from pullback.inference.matrix_tree import cuda
 from pullback.inference.triton_support import interpreting
 
 SIZES = [1, 2, 3, 15, 16, 30, 33, 64, 101, 200]
 KINDS = ["integers", "normal", "cycles", "million", "sparse"]
 SMALL = [("normal", 1), ("normal", 2), ("integers", 4), ("cycles", 4), ("million", 3), ("sparse", 4)]
 SCORES = pytest.mark.parametrize(("kind", "n"), SMALL if interpreting() else itertools.product(KINDS, SIZES))
+RIGHT = "reference" if interpreting() else "cpu"
 ROOTS = pytest.mark.parametrize("multiroot", [True, False], ids=["multiroot", "singleroot"])
 TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-7}
 
@@ -68,20 +72,24 @@ def every_operation(scores, lengths, direction, seeds, multiroot):
     }
 
 
+def right_for(algorithm):
+    return importlib.import_module(f"{algorithm.__name__}.{RIGHT}")
+
+
 def totals(scores, z):
     return torch.where(z > 0, scores.double(), 0.0).sum((1, 2))
 
 
-def assert_as_on_the_cpu(tensors, multiroot, device):
+def assert_right(tensors, multiroot, device):
     """Numbers are close to those of float64; the best trees are trees, as good as the CPU's; samples are allowed trees."""
     scores, lengths, direction, _ = tensors
     found = {name: result.cpu() for name, result in every_operation(*(x.to(device) for x in tensors), multiroot).items()}
-    expected = expectations(cpu, scores.double(), lengths, direction.double(), multiroot)
+    expected = expectations(right_for(matrix_tree), scores.double(), lengths, direction.double(), multiroot)
     for name, result in expected.items():
         tolerance = TOLERANCE[scores.dtype]
         relative = tolerance if name in ("log_partition", "entropy") else 0.0
         assert_close(found[name].double(), result, atol=tolerance, rtol=relative, msg=name)
-    best_totals = totals(scores, best_on_cpu.argmax(scores, lengths, multiroot, False))
+    best_totals = totals(scores, right_for(chu_liu_edmonds).argmax(scores, lengths, multiroot, False))
     assert_close(totals(scores, found["argmax"]), best_totals, atol=1e-9, rtol=1e-12)
     for z in (found["argmax"], found["sample"]):
         assert totals(scores, z).isfinite().all()
@@ -94,14 +102,14 @@ def assert_as_on_the_cpu(tensors, multiroot, device):
 
 @SCORES
 @ROOTS
-def test_as_on_the_cpu(device, n, multiroot, kind):
-    assert_as_on_the_cpu(batch(kind, n), multiroot, device)
+def test_every_operation(device, n, multiroot, kind):
+    assert_right(batch(kind, n), multiroot, device)
 
 
 @pytest.mark.parametrize("n", [3] if interpreting() else [4, 30, 70])
 @ROOTS
-def test_in_float64_as_on_the_cpu(device, n, multiroot):
-    assert_as_on_the_cpu(batch("normal", n, torch.float64), multiroot, device)
+def test_every_operation_in_float64(device, n, multiroot):
+    assert_right(batch("normal", n, torch.float64), multiroot, device)
 
 
 @ROOTS
@@ -111,7 +119,7 @@ def test_in_small_tiles_and_one_program_for_several_sentences(device, multiroot,
     monkeypatch.setattr(best, "tile", lambda n: {"ROWS": 2, "COLUMNS": 16, "LEVELS": 4, "num_warps": 4, "num_stages": 1})
     for module in (cuda, best):
         monkeypatch.setattr(module, "program_count", lambda sentences, scratch: 1)
-    assert_as_on_the_cpu(batch("normal", 5), multiroot, device)
+    assert_right(batch("normal", 5), multiroot, device)
 
 
 @ROOTS
@@ -165,4 +173,4 @@ def test_strides_and_empty_batches(device):
 @pytest.mark.parametrize("size", [1, 4096])
 @ROOTS
 def test_batches_of_one_and_of_thousands(gpu, size, multiroot):
-    assert_as_on_the_cpu(tuple(x[:size] for x in batch("normal", 10, size=max(size, 2))), multiroot, gpu)
+    assert_right(tuple(x[:size] for x in batch("normal", 10, size=max(size, 2))), multiroot, gpu)
