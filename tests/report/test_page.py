@@ -9,10 +9,10 @@ import subprocess
 
 import pytest
 
-from pullback.experiments.report.page import bundle, embedded, render
+from pullback.experiments.report.page import _SCRIPTS, bundle, embedded, render
 from pullback.experiments.report.write import find_benchmarks, write
 from report.folders import NASTY
-from report.nodes import NODE, needs_node
+from report.nodes import ASSETS, NODE, needs_node
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
@@ -109,6 +109,13 @@ def test_any_text_survives_the_embedding(text):
 
 def test_the_scripts_never_write_markup():
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function|DOMParser", bundle())
+
+
+def test_each_module_comes_after_those_it_imports():
+    assert sorted(_SCRIPTS) == sorted(path.stem for path in ASSETS.glob("*.mjs"))
+    for i, name in enumerate(_SCRIPTS):
+        imported = re.findall(r'from "\./(\w+)\.mjs"', (ASSETS / f"{name}.mjs").read_text())
+        assert set(imported) <= set(_SCRIPTS[:i]), name
 
 
 @needs_node

@@ -10,8 +10,8 @@ from importlib import resources
 from typing import Any
 
 _SCRIPTS = (
-    "dom", "format", "mechanics", "plane", "axes", "tips", "sorting", "chart", "figure", "results", "claims", "arcs", "trees",
-    "drawing", "handles", "notes", "explorer", "performance", "runs", "live", "main",
+    "dom", "format", "mechanics", "plane", "axes", "tips", "sorting", "chart", "figure", "results", "claims", "arcs",
+    "treedrawing", "trees", "drawing", "handles", "notes", "controls", "explorer", "performance", "runs", "live", "main",
 )  # fmt: skip
 """The modules in the order in which they need each other."""
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:const|function|class) (\w+))", re.MULTILINE)

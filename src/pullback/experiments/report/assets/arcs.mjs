@@ -17,7 +17,15 @@ export function layout(tokens, heads) {
   const arcs = heads.flatMap((head, i) => {
     if (!head) return [];
     const side = head < i + 1 ? 1 : -1;
-    return [{ head, word: i + 1, from: words[head - 1].x + side * 4, to: words[i].x - side * 2.5, height: 10 + LEVEL * levels[i] }];
+    return [
+      {
+        head,
+        word: i + 1,
+        from: words[head - 1].x + side * 4,
+        to: words[i].x - side * 2.5,
+        height: 10 + LEVEL * levels[i],
+      },
+    ];
   });
   const top = Math.max(0, ...arcs.map((arc) => arc.height)) + 14;
   const roots = heads.flatMap((head, i) => (head ? [] : [{ word: i + 1, x: words[i].x }]));

@@ -9,7 +9,9 @@ export function scale([low, high], [from, to]) {
 export function ticks(low, high, count = 5) {
   const span = high - low || 1;
   const power = 10 ** Math.floor(Math.log10(span / count));
-  const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((candidate) => span / candidate <= count * 1.001);
+  const step = [1, 2, 2.5, 5, 10]
+    .map((factor) => factor * power)
+    .find((candidate) => span / candidate <= count * 1.001);
   const first = Math.ceil(low / step - 1e-9);
   const last = Math.floor(high / step + 1e-9);
   return Array.from({ length: last - first + 1 }, (_, i) => Number(((first + i) * step).toPrecision(12)));

@@ -10,8 +10,12 @@ const HEIGHT = 300;
 // `series`: [{name, label, x, y, low, high, note(i)}], those that are visible.
 export function chart({ label, xLabel, series }) {
   const readout = h("div", { class: "readout", role: "status", "aria-live": "polite" });
-  const canvas = svg("svg", { role: "img", tabindex: "0", "aria-label": `${label} against ${xLabel.toLowerCase()}. ` +
-    "Use the left and right arrow keys to read values.", height: HEIGHT });
+  const canvas = svg("svg", {
+    role: "img",
+    tabindex: "0",
+    "aria-label": `${label} against ${xLabel.toLowerCase()}. ` + "Use the left and right arrow keys to read values.",
+    height: HEIGHT,
+  });
   const element = h("figure", { class: "chart" }, h("figcaption", {}, label), canvas, readout);
   let cursor = null;
   let drawn = null;
@@ -41,7 +45,9 @@ export function chart({ label, xLabel, series }) {
   canvas.addEventListener("blur", () => move(null));
   canvas.addEventListener("keydown", (event) => {
     const last = drawn.xs.length - 1;
-    const to = { ArrowLeft: (cursor ?? 1) - 1, ArrowRight: (cursor ?? -1) + 1, Home: 0, End: last, Escape: null }[event.key];
+    const to = { ArrowLeft: (cursor ?? 1) - 1, ArrowRight: (cursor ?? -1) + 1, Home: 0, End: last, Escape: null }[
+      event.key
+    ];
     if (to === undefined || last < 0) return;
     event.preventDefault();
     move(to === null ? null : Math.min(Math.max(to, 0), last));
@@ -62,8 +68,13 @@ function panel(series, xLabel, width) {
     svg("text", { x: MARGIN.left - 8, y: y(value) + 4, "text-anchor": "end" }, String(value)),
   ]);
   const marks = (xs.length <= 12 ? xs : ticks(...xRange, width < 400 ? 4 : 6)).map((value) =>
-    svg("text", { x: x(value), y: bottom + 18, "text-anchor": "middle" }, value.toLocaleString("en")));
-  const name = svg("text", { x: (MARGIN.left + width - MARGIN.right) / 2, y: HEIGHT - 4, "text-anchor": "middle" }, xLabel);
+    svg("text", { x: x(value), y: bottom + 18, "text-anchor": "middle" }, value.toLocaleString("en")),
+  );
+  const name = svg(
+    "text",
+    { x: (MARGIN.left + width - MARGIN.right) / 2, y: HEIGHT - 4, "text-anchor": "middle" },
+    xLabel,
+  );
   const lines = series.map((line) => drawLine(line, x, y));
   const cursor = (i) => {
     const at = xs[i];
@@ -79,17 +90,26 @@ function panel(series, xLabel, width) {
 function drawLine(line, x, y) {
   const { colour, dash } = look(line.name);
   const every = line.x.length <= 12 ? 1 : Math.ceil(line.x.length / 8);
-  const markers = line.x.flatMap((at, i) => (i % every || line.y[i] === null ? [] : [marked(line, x(at), y(line.y[i]), 3.5)]));
-  return svg("g", { "data-method": line.name },
+  const markers = line.x.flatMap((at, i) =>
+    i % every || line.y[i] === null ? [] : [marked(line, x(at), y(line.y[i]), 3.5)],
+  );
+  return svg(
+    "g",
+    { "data-method": line.name },
     svg("path", { class: "band", d: bandPath(line.x, line.low, line.high, x, y), fill: colour }),
     svg("path", { class: "line", d: linePath(line.x, line.y, x, y), stroke: colour, "stroke-dasharray": dash || null }),
-    markers);
+    markers,
+  );
 }
 
-export function marked(line, x, y, radius) {
+function marked(line, x, y, radius) {
   const { colour, marker } = look(line.name);
-  return svg("path", { class: isHollow(marker) ? "marker hollow" : "marker", d: markerPath(marker, x, y, radius), fill: colour,
-    stroke: colour });
+  return svg("path", {
+    class: isHollow(marker) ? "marker hollow" : "marker",
+    d: markerPath(marker, x, y, radius),
+    fill: colour,
+    stroke: colour,
+  });
 }
 
 function reading(series, at, xLabel) {
@@ -98,14 +118,30 @@ function reading(series, at, xLabel) {
     return i < 0 || line.y[i] === null ? [] : [{ line, i }];
   });
   rows.sort((a, b) => b.line.y[b.i] - a.line.y[a.i]);
-  const items = rows.map(({ line, i }) => h("li", {}, sample(line.name), ` ${line.label} `, h("b", {}, fixed(line.y[i], 1)),
-    h("span", { class: "quiet" }, ` ${fixed(line.low[i], 1)} to ${fixed(line.high[i], 1)}${line.note ? line.note(i) : ""}`)));
+  const items = rows.map(({ line, i }) =>
+    h(
+      "li",
+      {},
+      sample(line.name),
+      ` ${line.label} `,
+      h("b", {}, fixed(line.y[i], 1)),
+      h(
+        "span",
+        { class: "quiet" },
+        ` ${fixed(line.low[i], 1)} to ${fixed(line.high[i], 1)}${line.note ? line.note(i) : ""}`,
+      ),
+    ),
+  );
   return [h("p", {}, `${xLabel} ${at.toLocaleString("en")}`), h("ul", {}, items)];
 }
 
 // A short piece of a method's line with its marker, for legends.
 export function sample(name) {
   const { colour, dash } = look(name);
-  return svg("svg", { class: "sample", width: 30, height: 12, viewBox: "0 0 30 12", "aria-hidden": "true" },
-    svg("path", { class: "line", d: "M1 6H29", stroke: colour, "stroke-dasharray": dash || null }), marked({ name }, 15, 6, 3.5));
+  return svg(
+    "svg",
+    { class: "sample", width: 30, height: 12, viewBox: "0 0 30 12", "aria-hidden": "true" },
+    svg("path", { class: "line", d: "M1 6H29", stroke: colour, "stroke-dasharray": dash || null }),
+    marked({ name }, 15, 6, 3.5),
+  );
 }

@@ -53,7 +53,16 @@ export function command(text) {
 // A row of buttons of which one is pressed.
 export function choices(label, options, chosen, choose) {
   const buttons = options.map(({ name, title }) =>
-    h("button", { type: "button", "data-key": `${label}:${name}`, "aria-pressed": String(name === chosen),
-      click: () => choose(name) }, title));
+    h(
+      "button",
+      {
+        type: "button",
+        "data-key": `${label}:${name}`,
+        "aria-pressed": String(name === chosen),
+        click: () => choose(name),
+      },
+      title,
+    ),
+  );
   return h("div", { class: "choices", role: "group", "aria-label": label }, buttons);
 }

@@ -5,7 +5,11 @@ import { short } from "./format.mjs";
 import { minus, sparsemax, times } from "./mechanics.mjs";
 import { fromPlane, toPlane, view } from "./plane.mjs";
 
-const CORNERS = [[1, 0, 0], [0, 1, 0], [0, 0, 1]];
+const CORNERS = [
+  [1, 0, 0],
+  [0, 1, 0],
+  [0, 0, 1],
+];
 const CENTRE = [1 / 3, 1 / 3, 1 / 3];
 export const REACH = 1.55;
 const NEAR = 1.3;
@@ -26,9 +30,12 @@ export function picture(settings, result, size, details) {
     svg("polygon", { class: "simplex", points: corners.map((corner) => corner.join(",")).join(" ") }),
     details && corners.map(([x, y], i) => label(x + [0, -14, 14][i], y + [-16, 18, 18][i], `z${"₁₂₃"[i]}`, "corner")),
   ];
-  if (details) parts.push(svg("line", { class: "projection", ...ends(at(settings.scores), at(sparsemax(settings.scores))) }));
+  if (details)
+    parts.push(svg("line", { class: "projection", ...ends(at(settings.scores), at(sparsemax(settings.scores))) }));
   parts.push(steps(result, at, details));
-  parts.push(svg("circle", { class: "forward", cx: at(result.forward)[0], cy: at(result.forward)[1], r: details ? 9 : 5 }));
+  parts.push(
+    svg("circle", { class: "forward", cx: at(result.forward)[0], cy: at(result.forward)[1], r: details ? 9 : 5 }),
+  );
   parts.push(arrow(at(settings.scores), at(minus(settings.scores, result.gradient)), "gradient", details ? 9 : 6));
   if (!details) parts.push(dot(at(settings.scores), 3, "scores"));
   return parts;
@@ -38,16 +45,29 @@ export function picture(settings, result, size, details) {
 function steps(result, at, details) {
   if (!result.label) return null;
   const points = result.path.map(at);
-  const trials = details ? result.trials.flatMap((trial, t) => (trial ? [
-    svg("line", { class: "trial", ...ends(points[t], at(trial)) }), svg("line", { class: "projection", ...ends(at(trial), points[t + 1]) }),
-  ] : [])) : [];
+  const trials = details
+    ? result.trials.flatMap((trial, t) =>
+        trial
+          ? [
+              svg("line", { class: "trial", ...ends(points[t], at(trial)) }),
+              svg("line", { class: "projection", ...ends(at(trial), points[t + 1]) }),
+            ]
+          : [],
+      )
+    : [];
   const [x, y] = points[points.length - 1];
   const r = details ? 7 : 4.5;
   return [
     trials,
     svg("polyline", { class: "path", points: points.map((point) => point.join(",")).join(" ") }),
     points.slice(1, -1).map((point) => dot(point, details ? 3 : 1.5, "visited")),
-    svg("rect", { class: "start", x: points[0][0] - r * 0.8, y: points[0][1] - r * 0.8, width: r * 1.6, height: r * 1.6 }),
+    svg("rect", {
+      class: "start",
+      x: points[0][0] - r * 0.8,
+      y: points[0][1] - r * 0.8,
+      width: r * 1.6,
+      height: r * 1.6,
+    }),
     svg("path", { class: "label", d: `M${x} ${y - r}L${x + r} ${y}L${x} ${y + r}L${x - r} ${y}Z` }),
   ];
 }
@@ -57,7 +77,10 @@ function ties(pixel) {
   const far = 4;
   return CORNERS.map((corner) => {
     const away = minus(CENTRE, corner);
-    return svg("line", { class: "tie", ...ends(pixel([0, 0]).map(short), pixel(toPlane(times(far, away))).map(short)) });
+    return svg("line", {
+      class: "tie",
+      ...ends(pixel([0, 0]).map(short), pixel(toPlane(times(far, away))).map(short)),
+    });
   });
 }
 
@@ -65,7 +88,9 @@ function ties(pixel) {
 function levels(loss, pixel, unit) {
   if (loss.kind === "quadratic") {
     const [cx, cy] = pixel(toPlane(loss.target)).map(short);
-    return Array.from({ length: 9 }, (_, i) => svg("circle", { class: "level", cx, cy, r: short(unit * 0.35 * (i + 1)) }));
+    return Array.from({ length: 9 }, (_, i) =>
+      svg("circle", { class: "level", cx, cy, r: short(unit * 0.35 * (i + 1)) }),
+    );
   }
   const [gx, gy] = toPlane(loss.gradient);
   const norm = Math.hypot(gx, gy);
@@ -87,7 +112,12 @@ export function arrow(from, to, kind, head) {
   const size = Math.min(head, length);
   const base = [to[0] - ux * size, to[1] - uy * size];
   const side = (sign) => `${short(base[0] - sign * uy * size * 0.5)} ${short(base[1] + sign * ux * size * 0.5)}`;
-  return svg("g", { class: kind }, svg("line", ends(from, base)), svg("path", { d: `M${to[0]} ${to[1]}L${side(1)}L${side(-1)}Z` }));
+  return svg(
+    "g",
+    { class: kind },
+    svg("line", ends(from, base)),
+    svg("path", { d: `M${to[0]} ${to[1]}L${side(1)}L${side(-1)}Z` }),
+  );
 }
 
 export function label(x, y, text, kind) {

@@ -1,5 +1,6 @@
 // The explorer of the pulled-back label: settings in, one large picture and a small one for each estimator out.
 
+import { controlsOf } from "./controls.mjs";
 import { h, replace, svg } from "./dom.mjs";
 import { arrow, lossAt, lossHandle, picture, pictureView, REACH } from "./drawing.mjs";
 import { fixed, signed } from "./format.mjs";
@@ -14,16 +15,37 @@ const NAMES = [...ESTIMATORS, "own"];
 
 export function explorerView() {
   const settings = {
-    ...SITUATIONS[0].settings, noise: [0.3, 0.6, -0.2], recipe: { loss: "perceptron", start: "marginals", update: "projected" },
+    ...SITUATIONS[0].settings,
+    noise: [0.3, 0.6, -0.2],
+    recipe: { loss: "perceptron", start: "marginals", update: "projected" },
   };
   const layers = svg("g");
-  const large = svg("svg", { class: "explorer", viewBox: `0 0 ${SIZE} ${HEIGHT}`, role: "group", "aria-label": "The simplex, with handles to drag" }, layers);
+  const large = svg(
+    "svg",
+    {
+      class: "explorer",
+      viewBox: `0 0 ${SIZE} ${HEIGHT}`,
+      role: "group",
+      "aria-label": "The simplex, with handles to drag",
+    },
+    layers,
+  );
   const frame = () => pictureView(SIZE);
   const common = { picture: large, frame, reach: REACH - 0.08 };
-  const scoresHandle = handle({ ...common, name: "scores", title: "s", read: () => toPlane(settings.scores),
-    write: (point) => set({ scores: fromPlane(point, 0) }) });
-  const downstreamHandle = handle({ ...common, name: "loss", title: "target", read: () => lossHandle(settings.loss),
-    write: (point) => set({ loss: lossAt(settings.loss, point) }) });
+  const scoresHandle = handle({
+    ...common,
+    name: "scores",
+    title: "s",
+    read: () => toPlane(settings.scores),
+    write: (point) => set({ scores: fromPlane(point, 0) }),
+  });
+  const downstreamHandle = handle({
+    ...common,
+    name: "loss",
+    title: "target",
+    read: () => lossHandle(settings.loss),
+    write: (point) => set({ loss: lossAt(settings.loss, point) }),
+  });
   large.append(downstreamHandle.element, scoresHandle.element);
   const side = h("div", { class: "side" });
   const small = h("div", { class: "minis" });
@@ -41,7 +63,11 @@ export function explorerView() {
     const results = new Map(NAMES.map((name) => [name, evaluate(name, all)]));
     const result = results.get(settings.chosen);
     const tip = frame().pixel(lossHandle(settings.loss));
-    replace(layers, picture(all, result, SIZE, true), settings.loss.kind === "linear" && arrow(frame().pixel([0, 0]), tip, "downstream", 9));
+    replace(
+      layers,
+      picture(all, result, SIZE, true),
+      settings.loss.kind === "linear" && arrow(frame().pixel([0, 0]), tip, "downstream", 9),
+    );
     downstreamHandle.rename(settings.loss.kind === "linear" ? "gradient of L" : "target");
     scoresHandle.update(settings.scores.map((value) => fixed(value)).join(", "));
     downstreamHandle.update(vector(settings.loss.kind === "linear" ? settings.loss.gradient : settings.loss.target));
@@ -51,13 +77,20 @@ export function explorerView() {
     replace(numbers, numbersOf(all, result));
   }
 
-  replace(small, [...minis.values()].map((each) => each.element));
+  replace(
+    small,
+    [...minis.values()].map((each) => each.element),
+  );
   update();
   return [
     controls.element,
     h("div", { class: "stage" }, h("div", {}, large, key()), h("div", {}, side, numbers)),
     h("h3", {}, "All estimators at these settings"),
-    h("p", {}, "Each small picture is the same situation seen by another estimator; choose one to see it in the large picture."),
+    h(
+      "p",
+      {},
+      "Each small picture is the same situation seen by another estimator; choose one to see it in the large picture.",
+    ),
     small,
   ];
 }
@@ -74,23 +107,46 @@ function explanation({ chosen, recipe }) {
 
 function numbersOf(settings, result) {
   const { value, gamma } = downstream(settings.loss);
-  const row = (name, values, show) => h("tr", {}, h("th", { scope: "row" }, name), values.map((each) => h("td", {}, show(each))));
+  const row = (name, values, show) =>
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, name),
+      values.map((each) => h("td", {}, show(each))),
+    );
   return [
-    h("table", { class: "vectors" }, h("tbody", {},
-      row("scores s", settings.scores, signed),
-      row("decoder sees", result.forward, fixed),
-      result.label && row("start μ⁽⁰⁾", result.start, fixed),
-      row("γ there", gamma(result.start ?? result.forward), signed),
-      result.label && row("label μ⁽ᵏ⁾", result.label, fixed),
-      row("surrogate gradient", result.gradient, signed))),
-    h("p", { class: "quiet" }, `Loss: ${fixed(value(result.forward))} at what the decoder sees`,
-      result.label && `, ${fixed(value(result.label))} at the label`, `. Decoder calls: ${result.calls}.`),
+    h(
+      "table",
+      { class: "vectors" },
+      h(
+        "tbody",
+        {},
+        row("scores s", settings.scores, signed),
+        row("decoder sees", result.forward, fixed),
+        result.label && row("start μ⁽⁰⁾", result.start, fixed),
+        row("γ there", gamma(result.start ?? result.forward), signed),
+        result.label && row("label μ⁽ᵏ⁾", result.label, fixed),
+        row("surrogate gradient", result.gradient, signed),
+      ),
+    ),
+    h(
+      "p",
+      { class: "quiet" },
+      `Loss: ${fixed(value(result.forward))} at what the decoder sees`,
+      result.label && `, ${fixed(value(result.label))} at the label`,
+      `. Decoder calls: ${result.calls}.`,
+    ),
   ];
 }
 
 function mini(name, choose) {
   const canvas = svg("svg", { viewBox: "0 0 180 154.8", "aria-hidden": "true" });
-  const element = h("button", { type: "button", class: "mini", "data-estimator": name, click: choose }, canvas, h("span", {}, ABOUT[name].title));
+  const element = h(
+    "button",
+    { type: "button", class: "mini", "data-estimator": name, click: choose },
+    canvas,
+    h("span", {}, ABOUT[name].title),
+  );
   const update = (settings, result, pressed) => {
     element.setAttribute("aria-pressed", String(pressed));
     replace(canvas, picture(settings, result, 180, false));
@@ -99,53 +155,15 @@ function mini(name, choose) {
 }
 
 function key() {
-  const entry = (mark, text) => h("span", {}, svg("svg", { width: 26, height: 16, viewBox: "0 0 26 16", "aria-hidden": "true" }, mark), text);
-  return h("p", { class: "key" },
+  const entry = (mark, text) =>
+    h("span", {}, svg("svg", { width: 26, height: 16, viewBox: "0 0 26 16", "aria-hidden": "true" }, mark), text);
+  return h(
+    "p",
+    { class: "key" },
     entry(svg("circle", { class: "forward", cx: 13, cy: 8, r: 6 }), "what the decoder sees"),
     entry(svg("rect", { class: "start", x: 8, y: 3, width: 10, height: 10 }), "start μ⁽⁰⁾"),
     entry(svg("path", { class: "label", d: "M13 1L20 8L13 15L6 8Z" }), "pulled-back label μ⁽ᵏ⁾"),
     entry(arrow([1, 8], [25, 8], "gradient", 8), "where the surrogate gradient moves s"),
-    entry(svg("line", { class: "projection", x1: 1, y1: 8, x2: 25, y2: 8 }), "projection"));
-}
-
-function controlsOf(settings, set) {
-  const size = h("input", { type: "range", id: "step-size", min: -2, max: 0.7, step: 0.01, input: () => set({ stepSize: 10 ** Number(size.value) }) });
-  const steps = h("input", { type: "range", id: "inner-steps", min: 1, max: 10, step: 1, input: () => set({ steps: Number(steps.value) }) });
-  const [sizeText, stepsText] = [h("output", { for: "step-size" }), h("output", { for: "inner-steps" })];
-  const loss = selectOf("loss", "Loss L(μ)", { quadratic: "½ ‖μ − target‖²", linear: "⟨gradient, μ⟩" }, (kind) => set({ loss: kind === "linear"
-    ? { kind, gradient: [0.35, -0.6, 0.25] } : { kind, target: [0, 1.2, -0.2] } }));
-  const situation = selectOf("situation", "Try", Object.fromEntries(SITUATIONS.map(({ title }, i) => [i, title])), (i) => set(SITUATIONS[i].settings));
-  const redraw = h("button", { type: "button", click: () => set({ noise: settings.noise.map(() => -Math.log(-Math.log(Math.random()))) }) }, "New noise");
-  const recipe = ["loss", "start", "update"].map((part) => selectOf(`recipe-${part}`, part, CHOICES[part], (value) => {
-    const next = { ...settings.recipe, [part]: value };
-    if (next.update === "mirror") next.start = "marginals";
-    set({ recipe: next });
-  }));
-  const own = h("fieldset", {}, h("legend", {}, "Your own recipe"), recipe.map((each) => each.element));
-  const element = h("div", { class: "controls" }, situation.element, loss.element,
-    h("div", {}, h("label", { for: "step-size" }, "Step size η ", sizeText), size), h("div", {}, h("label", { for: "inner-steps" }, "Inner steps k ", stepsText), steps),
-    redraw, own);
-  const update = () => {
-    size.value = Math.log10(settings.stepSize);
-    steps.value = settings.steps;
-    sizeText.textContent = settings.stepSize.toPrecision(2);
-    stepsText.textContent = String(settings.steps);
-    loss.element.querySelector("select").value = settings.loss.kind;
-    redraw.hidden = !ABOUT[settings.chosen].noisy;
-    own.hidden = settings.chosen !== "own";
-    recipe.forEach((each, i) => (each.element.querySelector("select").value = settings.recipe[["loss", "start", "update"][i]]));
-  };
-  return { element, update };
-}
-
-const CHOICES = {
-  loss: { perceptron: "perceptron", "cross-entropy": "cross-entropy", sparsemap: "SparseMAP" },
-  start: { argmax: "argmax", marginals: "marginals", zero: "zero" },
-  update: { unconstrained: "unconstrained", projected: "projected", mirror: "mirror" },
-};
-
-function selectOf(id, label, options, choose) {
-  const entries = Object.entries(options).map(([value, text]) => h("option", { value }, text));
-  const select = h("select", { id, change: () => choose(select.value) }, entries);
-  return { element: h("div", {}, h("label", { for: id }, label), select) };
+    entry(svg("line", { class: "projection", x1: 1, y1: 8, x2: 25, y2: 8 }), "projection"),
+  );
 }

@@ -14,7 +14,11 @@ export function figureView(figures, state) {
       state.variant = name;
       draw();
     };
-    replace(body, figures.length > 1 && choices("Setting", options, figure.name, choose), drawnFigure(figure, state, draw));
+    replace(
+      body,
+      figures.length > 1 && choices("Setting", options, figure.name, choose),
+      drawnFigure(figure, state, draw),
+    );
   };
   draw();
   return body;
@@ -30,7 +34,10 @@ function drawnFigure(figure, state, redraw) {
   const isShown = (line) => state.shown[line.name] ?? line.shown;
   const panels = figure.panels.map(({ name, label }) => {
     const series = drawable.filter(isShown).map((line) => ({
-      name: line.name, label: line.label, x: line.x, ...line.lines[name],
+      name: line.name,
+      label: line.label,
+      x: line.x,
+      ...line.lines[name],
       note: line.sizes && ((i) => `, step size ${line.sizes[i]}`),
     }));
     return chart({ label, xLabel: figure.x, series });
@@ -40,25 +47,45 @@ function drawnFigure(figure, state, redraw) {
       state.shown[line.name] = !isShown(line);
       redraw();
     };
-    return h("button", { type: "button", "data-key": `${figure.name}:${line.name}`, "aria-pressed": String(isShown(line)),
-      click: toggle }, sample(line.name), line.label);
+    return h(
+      "button",
+      {
+        type: "button",
+        "data-key": `${figure.name}:${line.name}`,
+        "aria-pressed": String(isShown(line)),
+        click: toggle,
+      },
+      sample(line.name),
+      line.label,
+    );
   });
   return [
     drawable.length > 0 && h("div", { class: "panels" }, panels),
     drawable.length > 0 && h("div", { class: "legend", role: "group", "aria-label": "Methods that are drawn" }, legend),
     thinnedNote(drawable),
     missing.length > 0 && missingNote(missing, figure.command),
-    figure.series.filter((line) => line.problem).map((line) => h("p", { class: "problem" }, `${line.label}: ${line.problem}`)),
+    figure.series
+      .filter((line) => line.problem)
+      .map((line) => h("p", { class: "problem" }, `${line.label}: ${line.problem}`)),
   ];
 }
 
 function thinnedNote(drawable) {
   const most = Math.max(0, ...drawable.map((line) => line.thinned ?? 0));
   if (!most) return null;
-  return h("p", { class: "quiet" }, "Long curves are drawn with about 200 of their points, evenly spaced; no point is an average.");
+  return h(
+    "p",
+    { class: "quiet" },
+    "Long curves are drawn with about 200 of their points, evenly spaced; no point is an average.",
+  );
 }
 
-export function missingNote(series, text) {
+function missingNote(series, text) {
   const names = series.map((line) => `${line.label}: ${progressText(line.runs)}`).join("; ");
-  return h("div", { class: "missing" }, h("p", {}, h("b", {}, "Missing. "), names, "."), h("p", {}, "To make them: ", command(text)));
+  return h(
+    "div",
+    { class: "missing" },
+    h("p", {}, h("b", {}, "Missing. "), names, "."),
+    h("p", {}, "To make them: ", command(text)),
+  );
 }

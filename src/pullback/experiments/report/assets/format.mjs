@@ -17,7 +17,9 @@ export function percent(share) {
 
 // "12 of 36 runs done, 3 failed": what there is of something that is not complete.
 export function progressText(runs) {
-  const others = ["running", "failed", "killed", "unreadable"].filter((status) => runs[status]).map((status) => `${runs[status]} ${status}`);
+  const others = ["running", "failed", "killed", "unreadable"]
+    .filter((status) => runs[status])
+    .map((status) => `${runs[status]} ${status}`);
   return [`${runs.done ?? 0} of ${runs.total} runs done`, ...others].join(", ");
 }
 
@@ -47,10 +49,32 @@ export function look(name) {
 // The outline of a marker of radius r around (x, y), as a path; "ring", "cross" and "plus" are not filled.
 export function markerPath(marker, x, y, r) {
   const polygon = (points) => "M" + points.map(([a, b]) => `${short(x + a * r)} ${short(y + b * r)}`).join("L") + "Z";
-  if (marker === "square") return polygon([[-0.9, -0.9], [0.9, -0.9], [0.9, 0.9], [-0.9, 0.9]]);
-  if (marker === "diamond") return polygon([[0, -1.25], [1.25, 0], [0, 1.25], [-1.25, 0]]);
-  if (marker === "triangle") return polygon([[0, -1.2], [1.1, 0.8], [-1.1, 0.8]]);
-  if (marker === "down") return polygon([[0, 1.2], [1.1, -0.8], [-1.1, -0.8]]);
+  if (marker === "square")
+    return polygon([
+      [-0.9, -0.9],
+      [0.9, -0.9],
+      [0.9, 0.9],
+      [-0.9, 0.9],
+    ]);
+  if (marker === "diamond")
+    return polygon([
+      [0, -1.25],
+      [1.25, 0],
+      [0, 1.25],
+      [-1.25, 0],
+    ]);
+  if (marker === "triangle")
+    return polygon([
+      [0, -1.2],
+      [1.1, 0.8],
+      [-1.1, 0.8],
+    ]);
+  if (marker === "down")
+    return polygon([
+      [0, 1.2],
+      [1.1, -0.8],
+      [-1.1, -0.8],
+    ]);
   if (marker === "cross" || marker === "plus") {
     const [a, b] = marker === "plus" ? [1.2, 0] : [0.9, 0.9];
     const line = (u, v) => `M${short(x - u * r)} ${short(y - v * r)}L${short(x + u * r)} ${short(y + v * r)}`;

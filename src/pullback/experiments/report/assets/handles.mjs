@@ -7,8 +7,20 @@ export function handle({ picture, name, title, read, write, frame, reach }) {
   const circle = svg("circle", { class: "grip", r: 8 });
   const area = svg("circle", { class: "area", r: 22 });
   const text = svg("text", { class: "grip-name", x: 0, y: -14, "text-anchor": "middle" }, title);
-  const element = svg("g", { class: "handle", "data-handle": name, tabindex: "0", role: "slider", "aria-label": `${title}, two-dimensional: arrow keys move it`,
-    "aria-valuenow": 0 }, area, circle, text);
+  const element = svg(
+    "g",
+    {
+      class: "handle",
+      "data-handle": name,
+      tabindex: "0",
+      role: "slider",
+      "aria-label": `${title}, two-dimensional: arrow keys move it`,
+      "aria-valuenow": 0,
+    },
+    area,
+    circle,
+    text,
+  );
   const limited = (value) => Math.min(Math.max(value, -reach), reach);
   const move = ([x, y]) => write([limited(x), limited(y)]);
   const place = (event) => {
@@ -21,7 +33,8 @@ export function handle({ picture, name, title, read, write, frame, reach }) {
     element.focus({ preventScroll: true });
     event.preventDefault();
   });
-  element.addEventListener("touchstart", (event) => event.preventDefault(), { passive: false }); // a finger here must not scroll
+  // A finger on the handle must not scroll the page.
+  element.addEventListener("touchstart", (event) => event.preventDefault(), { passive: false });
   element.addEventListener("pointermove", (event) => element.hasPointerCapture(event.pointerId) && place(event));
   element.addEventListener("keydown", (event) => {
     const step = event.shiftKey ? 0.2 : 0.05;

@@ -1,4 +1,5 @@
-// A page that was served asks its server for newer data every few seconds: `live` is {tag: of the data at hand, every: seconds}.
+// A page that was served asks its server for newer data every few seconds.
+// `live` is {tag: of the data at hand, every: seconds}.
 
 export function watch(live, update, say) {
   let failed = false;

@@ -14,7 +14,12 @@ import { treesView } from "./trees.mjs";
 
 const at = (id) => document.getElementById(id);
 const state = {
-  table1: { sort: {} }, table2: { sort: {} }, curves: { shown: {} }, steps: { shown: {} }, trees: {}, performance: {},
+  table1: { sort: {} },
+  table2: { sort: {} },
+  curves: { shown: {} },
+  steps: { shown: {} },
+  trees: {},
+  performance: {},
 };
 
 function show(data) {

@@ -30,13 +30,13 @@ export function sparsemax(s) {
 }
 
 // J' v, with J the Jacobian of softmax at the point where it is p: (diag(p) - p p') v.
-export function throughSoftmax(p, v) {
+function throughSoftmax(p, v) {
   const mean = dot(p, v);
   return p.map((value, i) => value * (v[i] - mean));
 }
 
 // The same for sparsemax at mu: on the support, v less its mean there.
-export function throughSparsemax(mu, v) {
+function throughSparsemax(mu, v) {
   const support = mu.map((value) => value > 0);
   const mean = v.reduce((sum, value, i) => sum + (support[i] ? value : 0), 0) / support.filter(Boolean).length;
   return v.map((value, i) => (support[i] ? value - mean : 0));
@@ -51,19 +51,20 @@ export function downstream(loss) {
 }
 
 // What the intermediate loss compares with the label: its gradient is prediction - label.
-export const PREDICTIONS = { perceptron: argmax, "cross-entropy": softmax, sparsemap: sparsemax };
-export const STARTS = { argmax, marginals: softmax, zero: (s) => s.map(() => 0) };
+const PREDICTIONS = { perceptron: argmax, "cross-entropy": softmax, sparsemap: sparsemax };
+const STARTS = { argmax, marginals: softmax, zero: (s) => s.map(() => 0) };
 
 // From the state {mu, scores} to the next; `trial` is the point before it is brought back to the simplex.
-export const UPDATES = {
+const UPDATES = {
   unconstrained: ({ mu, scores }, step) => ({ mu: minus(mu, step), scores, trial: null }),
   projected: ({ mu, scores }, step) => ({ mu: sparsemax(minus(mu, step)), scores, trial: minus(mu, step) }),
   mirror: ({ scores }, step) => ({ mu: softmax(minus(scores, step)), scores: minus(scores, step), trial: null }),
 };
 
 // The pulled-back family: {loss, start, update}. `path` is mu^(0), ..., mu^(k).
-export function pulledBack(recipe, { scores, stepSize, steps, loss }) {
-  if (recipe.update === "mirror" && recipe.start !== "marginals") throw new Error("a mirror step can only start from the marginals");
+function pulledBack(recipe, { scores, stepSize, steps, loss }) {
+  if (recipe.update === "mirror" && recipe.start !== "marginals")
+    throw new Error("a mirror step can only start from the marginals");
   const { gamma } = downstream(loss);
   let state = { mu: STARTS[recipe.start](scores), scores, trial: null };
   const path = [state.mu];
@@ -75,7 +76,13 @@ export function pulledBack(recipe, { scores, stepSize, steps, loss }) {
   }
   const prediction = PREDICTIONS[recipe.loss](scores);
   return {
-    forward: argmax(scores), start: path[0], path, trials, label: state.mu, prediction, gradient: minus(prediction, state.mu),
+    forward: argmax(scores),
+    start: path[0],
+    path,
+    trials,
+    label: state.mu,
+    prediction,
+    gradient: minus(prediction, state.mu),
     calls: recipe.start === "argmax" ? steps : steps + 1,
   };
 }
@@ -90,7 +97,7 @@ function scoreFunction({ scores, noise, loss }, baseline) {
   return relaxed(z, times(downstream(loss).value(z) - baseline, minus(z, softmax(scores))));
 }
 
-export const RECIPES = {
+const RECIPES = {
   "ste-i": { loss: "perceptron", start: "argmax", update: "unconstrained" },
   spigot: { loss: "perceptron", start: "argmax", update: "projected" },
   "spigot-ce": { loss: "cross-entropy", start: "marginals", update: "projected" },

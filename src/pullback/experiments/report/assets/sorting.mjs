@@ -28,8 +28,12 @@ export function sortHeading(label, column, state, change, attributes = {}) {
   const direction = state.column === column ? state.direction : "none";
   const arrow = { none: "", descending: " ↓", ascending: " ↑" }[direction];
   const sort = () => change(nextDirection(state, column));
-  const button = h("button", { type: "button", "data-key": `sort:${attributes.key ?? ""}:${column}`, click: sort }, label,
-    h("span", { "aria-hidden": "true" }, arrow));
+  const button = h(
+    "button",
+    { type: "button", "data-key": `sort:${attributes.key ?? ""}:${column}`, click: sort },
+    label,
+    h("span", { "aria-hidden": "true" }, arrow),
+  );
   return h("th", { scope: "col", "aria-sort": direction, class: attributes.class }, button);
 }
 
@@ -45,8 +49,22 @@ export function sortableTable(title, columns, rows, key, state) {
     const headings = columns.map((name, i) => sortHeading(name, String(i), sort, change, { key }));
     const value = (row) => row[sort.column]?.[1] ?? row[sort.column]?.[0];
     const lines = sorted(rows, value, sort.direction).map((row) =>
-      h("tr", {}, row.map((cell, i) => (i ? h("td", {}, cell?.[0]) : h("th", { scope: "row" }, cell?.[0])))));
-    replace(body, h("table", { class: "plain" }, h("caption", {}, title), h("thead", {}, h("tr", {}, headings)), h("tbody", {}, lines)));
+      h(
+        "tr",
+        {},
+        row.map((cell, i) => (i ? h("td", {}, cell?.[0]) : h("th", { scope: "row" }, cell?.[0]))),
+      ),
+    );
+    replace(
+      body,
+      h(
+        "table",
+        { class: "plain" },
+        h("caption", {}, title),
+        h("thead", {}, h("tr", {}, headings)),
+        h("tbody", {}, lines),
+      ),
+    );
   };
   draw();
   return body;

@@ -31,7 +31,10 @@ function show(element, children) {
   element.setAttribute("aria-describedby", "tip");
   const box = element.getBoundingClientRect();
   const { width, height } = tip.getBoundingClientRect();
-  const left = Math.min(Math.max(8, box.left + box.width / 2 - width / 2), document.documentElement.clientWidth - width - 8);
+  const left = Math.min(
+    Math.max(8, box.left + box.width / 2 - width / 2),
+    document.documentElement.clientWidth - width - 8,
+  );
   const above = box.top - height - 8;
   tip.style.left = `${left}px`;
   tip.style.top = `${above > 8 ? above : box.bottom + 8}px`;

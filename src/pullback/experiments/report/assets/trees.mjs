@@ -1,21 +1,35 @@
 // Trees of one sentence for every estimator, and what the trees of each look like.
 
-import { depth, layout } from "./arcs.mjs";
-import { choices, command, h, replace, svg } from "./dom.mjs";
+import { depth } from "./arcs.mjs";
+import { choices, command, h, replace } from "./dom.mjs";
 import { fixed, percent } from "./format.mjs";
 import { sortableTable } from "./sorting.mjs";
+import { heatMap, treeDrawing } from "./treedrawing.mjs";
 
 const COLUMNS = [
-  ["test_depth", "depth, whole test set", fixed], ["depth", "depth, sample", fixed], ["flat", "flat trees", percent], ["roots", "roots a sentence", fixed], ["length", "length of an arc", fixed],
-  ["right", "head to the right", percent], ["projective", "projective", percent], ["previous", "head is the word before", percent], ["next", "head is the word after", percent],
+  ["test_depth", "depth, whole test set", fixed],
+  ["depth", "depth, sample", fixed],
+  ["flat", "flat trees", percent],
+  ["roots", "roots a sentence", fixed],
+  ["length", "length of an arc", fixed],
+  ["right", "head to the right", percent],
+  ["projective", "projective", percent],
+  ["previous", "head is the word before", percent],
+  ["next", "head is the word after", percent],
   ["sentences", "sentences", String],
 ];
 
 // `state`: {task, sentence} and the order of the table of statistics.
 export function treesView(tasks, state) {
   if (!tasks.length) {
-    return [h("p", {}, "No run here has kept trees. Once there are trained runs on SST or SNLI, this parses a sample of test sentences with them:"),
-      h("p", {}, command("pullback report --trees --data DATA"))];
+    return [
+      h(
+        "p",
+        {},
+        "No run here has kept trees. Once there are trained runs on SST or SNLI, this parses a sample of test sentences with them:",
+      ),
+      h("p", {}, command("pullback report --trees --data DATA")),
+    ];
   }
   const body = h("div");
   const draw = () => {
@@ -39,75 +53,96 @@ function taskView(task, state, redraw) {
     state.sentence = task.sentences[(to + task.sentences.length) % task.sentences.length].join(" ");
     redraw();
   };
-  const option = (words, i) => h("option", { value: i, selected: i === chosen }, `${i < task.examples ? "paper: " : ""}${words.join(" ")}`);
-  const picker = h("div", { class: "picker" },
+  const option = (words, i) =>
+    h("option", { value: i, selected: i === chosen }, `${i < task.examples ? "paper: " : ""}${words.join(" ")}`);
+  const picker = h(
+    "div",
+    { class: "picker" },
     h("label", { for: "sentence" }, "Sentence"),
-    h("select", { id: "sentence", "data-key": "sentence", change: (event) => go(Number(event.target.value)) }, task.sentences.map(option)),
-    h("button", { type: "button", "data-key": "before", "aria-label": "Previous sentence", click: () => go(chosen - 1) }, "←"),
-    h("button", { type: "button", "data-key": "after", "aria-label": "Next sentence", click: () => go(chosen + 1) }, "→"));
+    h(
+      "select",
+      { id: "sentence", "data-key": "sentence", change: (event) => go(Number(event.target.value)) },
+      task.sentences.map(option),
+    ),
+    h(
+      "button",
+      { type: "button", "data-key": "before", "aria-label": "Previous sentence", click: () => go(chosen - 1) },
+      "←",
+    ),
+    h(
+      "button",
+      { type: "button", "data-key": "after", "aria-label": "Next sentence", click: () => go(chosen + 1) },
+      "→",
+    ),
+  );
   const cards = tokens ? task.estimators.map((each) => card(each, each.trees[chosen], each.paper[chosen], tokens)) : [];
-  return [picker, h("div", { class: "cards" }, cards),
-    task.left_out > 0 && h("p", { class: "quiet" }, `${task.left_out} more sentences of the runs' samples are left out to keep this page small.`),
-    statisticsTable(task, state)];
+  return [
+    picker,
+    h("div", { class: "cards" }, cards),
+    task.left_out > 0 &&
+      h(
+        "p",
+        { class: "quiet" },
+        `${task.left_out} more sentences of the runs' samples are left out to keep this page small.`,
+      ),
+    statisticsTable(task, state),
+  ];
 }
 
 function card(estimator, tree, printed, tokens) {
-  const facts = tree && [`depth ${depth(tree.heads)}`, tree.label !== null && `predicts ${tree.label}`].filter(Boolean).join(", ");
-  return h("article", { class: "card" },
-    h("h4", {}, estimator.label, h("span", { class: "quiet" }, tree ? ` ${facts}` : " this sentence is not in its sample")),
-    tree && h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Tree of ${estimator.label}` },
-      tree.mu ? heatMap(tokens, tree.mu) : treeDrawing(tokens, tree.heads)),
-    printed && h("details", { "data-key": `printed:${estimator.name}` }, h("summary", { class: "quiet" }, `the paper's tree, depth ${depth(printed)}`),
-      h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `The paper's tree of ${estimator.label}` }, treeDrawing(tokens, printed))),
-    h("p", { class: "quiet" }, `seed ${estimator.seed ?? "?"}, run `, h("code", {}, estimator.run.slice(0, 8)),
+  const facts =
+    tree && [`depth ${depth(tree.heads)}`, tree.label !== null && `predicts ${tree.label}`].filter(Boolean).join(", ");
+  return h(
+    "article",
+    { class: "card" },
+    h(
+      "h4",
+      {},
+      estimator.label,
+      h("span", { class: "quiet" }, tree ? ` ${facts}` : " this sentence is not in its sample"),
+    ),
+    tree &&
+      h(
+        "div",
+        { class: "scroll", tabindex: "0", role: "region", "aria-label": `Tree of ${estimator.label}` },
+        tree.mu ? heatMap(tokens, tree.mu) : treeDrawing(tokens, tree.heads),
+      ),
+    printed &&
+      h(
+        "details",
+        { "data-key": `printed:${estimator.name}` },
+        h("summary", { class: "quiet" }, `the paper's tree, depth ${depth(printed)}`),
+        h(
+          "div",
+          { class: "scroll", tabindex: "0", role: "region", "aria-label": `The paper's tree of ${estimator.label}` },
+          treeDrawing(tokens, printed),
+        ),
+      ),
+    h(
+      "p",
+      { class: "quiet" },
+      `seed ${estimator.seed ?? "?"}, run `,
+      h("code", {}, estimator.run.slice(0, 8)),
       estimator.validation >= 0 && `, validation accuracy ${fixed(estimator.validation, 1)}`,
-      estimator.unreadable > 0 && `; ${estimator.unreadable} lines of its trees cannot be read`));
-}
-
-function treeDrawing(tokens, heads) {
-  const { words, arcs, roots, width, height } = layout(tokens, heads);
-  const base = height + 4;
-  const arrow = (x, y) => svg("path", { class: "head", d: `M${x} ${y}l-3 -6h6z` });
-  const arc = ({ head, word, from, to, height: rise }) => {
-    const bend = Math.min(9, Math.abs(to - from) / 2, rise) * Math.sign(to - from);
-    const drop = Math.abs(bend);
-    const path = `M${from} ${base - 2}V${base - rise + drop}q0 ${-drop} ${bend} ${-drop}H${to - bend}q${bend} 0 ${bend} ${drop}V${base - 5}`;
-    return svg("g", { class: "arc" }, svg("title", {}, `${tokens[head - 1]} → ${tokens[word - 1]}`), svg("path", { d: path }), arrow(to, base - 1));
-  };
-  const root = ({ word, x }) => svg("g", { class: "arc root" }, svg("title", {}, `root → ${tokens[word - 1]}`),
-    svg("path", { d: `M${x} 4V${base - 5}` }), arrow(x, base - 1));
-  const said = heads.map((head, i) => `${tokens[i]} under ${head ? tokens[head - 1] : "the root"}`).join(", ");
-  return svg("svg", { class: "tree", role: "img", "aria-label": said, width, height: base + 22, viewBox: `0 0 ${width} ${base + 22}` },
-    roots.map(root), arcs.map(arc), words.map(({ text, x }) => svg("text", { x, y: base + 14, "text-anchor": "middle" }, text)));
-}
-
-// Heads down, words across; the darker, the more weight.
-function heatMap(tokens, mu) {
-  const size = tokens.length > 25 ? 13 : 18;
-  const left = 12 + 7 * Math.max(4, ...tokens.map((token) => Math.min(token.length, 14)));
-  const cut = (token) => (token.length > 14 ? `${token.slice(0, 13)}…` : token);
-  const side = size * tokens.length;
-  const rows = ["root", ...tokens];
-  const cells = mu.map(([head, word, weight]) => svg("rect", { x: left + size * (word - 1), y: size * head, width: size - 1, height: size - 1,
-    "fill-opacity": Math.min(1, weight) }, svg("title", {}, `${rows[head]} → ${tokens[word - 1]}: ${fixed(weight)}`)));
-  const names = rows.map((token, i) => svg("text", { x: left - 6, y: size * i + size * 0.72, "text-anchor": "end" }, cut(token)));
-  const columns = tokens.map((token, i) => svg("text", { transform: `translate(${left + size * i + size * 0.7} ${side + size + 8}) rotate(-60)`,
-    "text-anchor": "end" }, cut(token)));
-  const height = side + size + (left - 12) * 0.85 + 16;
-  return svg("svg", { class: "heat", role: "img", width: left + side + 8, height, viewBox: `0 0 ${left + side + 8} ${height}`,
-    "aria-label": `Arc weights: ${strongest(rows, tokens, mu)}` },
-    svg("rect", { class: "back", x: left, y: 0, width: side, height: side + size }), cells, names, columns);
-}
-
-function strongest(rows, tokens, mu) {
-  return [...mu].sort((a, b) => b[2] - a[2]).slice(0, 5).map(([head, word, weight]) => `${rows[head]} → ${tokens[word - 1]} ${fixed(weight)}`).join(", ");
+      estimator.unreadable > 0 && `; ${estimator.unreadable} lines of its trees cannot be read`,
+    ),
+  );
 }
 
 function statisticsTable(task, state) {
   const cell = (value, show) => [value === null || value === undefined ? "" : show(value), value ?? null];
-  const rows = task.estimators.map(({ label, statistics }) => [[label, label], ...COLUMNS.map(([name, , show]) => cell(statistics[name], show))]);
+  const rows = task.estimators.map(({ label, statistics }) => [
+    [label, label],
+    ...COLUMNS.map(([name, , show]) => cell(statistics[name], show)),
+  ]);
   const title = `Depth and attachment, ${task.task.toUpperCase()}: means over a sample of test sentences`;
-  return [sortableTable(title, ["Estimator", ...COLUMNS.map(([, label]) => label)], rows, `statistics:${task.task}`, state),
-    h("p", { class: "quiet" }, "Depth: arcs on the longest path from the artificial root, so that a flat tree has depth 2. ",
-      "A relaxation's trees are its best ones.")];
+  return [
+    sortableTable(title, ["Estimator", ...COLUMNS.map(([, label]) => label)], rows, `statistics:${task.task}`, state),
+    h(
+      "p",
+      { class: "quiet" },
+      "Depth: arcs on the longest path from the artificial root, so that a flat tree has depth 2. ",
+      "A relaxation's trees are its best ones.",
+    ),
+  ];
 }
