@@ -193,6 +193,17 @@ def test_the_scores_are_dragged(page):
     assert moved[0] == pytest.approx(x + 60, abs=1.5)
 
 
+def test_a_handle_stays_in_the_picture(page):
+    for handle in ("scores", "loss"):
+        for corner in ((0, 0), (1199, 899)):
+            x, y = centre(page, f"[data-handle={handle}] .grip")
+            page.drag((x, y), corner)
+            inside = """((grip, picture) => grip.left >= picture.left && grip.right <= picture.right
+                && grip.top >= picture.top && grip.bottom <= picture.bottom)"""
+            boxes = f"document.querySelector('[data-handle={handle}] .grip'), document.querySelector('svg.explorer')"
+            assert page.run(f"{inside}(...[{boxes}].map((element) => element.getBoundingClientRect()))")
+
+
 def test_a_finger_drags_the_scores_and_not_the_page(page):
     page.size(360, 800, touch=True)
     page.wait_for("innerWidth === 360")

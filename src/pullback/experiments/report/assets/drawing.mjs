@@ -11,7 +11,7 @@ const CORNERS = [
   [0, 0, 1],
 ];
 const CENTRE = [1 / 3, 1 / 3, 1 / 3];
-export const REACH = 1.55;
+const REACH = 1.55;
 const NEAR = 1.3;
 const LIFT = 0.14;
 

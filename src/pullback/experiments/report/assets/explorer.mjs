@@ -2,7 +2,7 @@
 
 import { controlsOf } from "./controls.mjs";
 import { h, replace, svg } from "./dom.mjs";
-import { arrow, lossAt, lossHandle, picture, pictureView, REACH } from "./drawing.mjs";
+import { arrow, lossAt, lossHandle, picture, pictureView } from "./drawing.mjs";
 import { fixed, signed } from "./format.mjs";
 import { handle } from "./handles.mjs";
 import { downstream, ESTIMATORS, evaluate, expectedLoss } from "./mechanics.mjs";
@@ -31,7 +31,7 @@ export function explorerView() {
     layers,
   );
   const frame = () => pictureView(SIZE);
-  const common = { picture: large, frame, reach: REACH - 0.08 };
+  const common = { picture: large, frame };
   const scoresHandle = handle({
     ...common,
     name: "scores",

@@ -2,11 +2,13 @@
 
 import { svg } from "./dom.mjs";
 
+const EDGE = 14; // how near a handle may come to the edge of the picture
+
 // `read()` gives its place in the plane, `write(point)` moves it; `frame()` the view of the picture it lives in.
-export function handle({ picture, name, title, read, write, frame, reach }) {
+export function handle({ picture, name, title, read, write, frame }) {
   const circle = svg("circle", { class: "grip", r: 8 });
   const area = svg("circle", { class: "area", r: 22 });
-  const text = svg("text", { class: "grip-name", x: 0, y: -14, "text-anchor": "middle" }, title);
+  const text = svg("text", { class: "grip-name", x: 0, y: -14, "text-anchor": "middle" });
   const element = svg(
     "g",
     {
@@ -14,19 +16,21 @@ export function handle({ picture, name, title, read, write, frame, reach }) {
       "data-handle": name,
       tabindex: "0",
       role: "slider",
-      "aria-label": `${title}, two-dimensional: arrow keys move it`,
       "aria-valuenow": 0,
     },
     area,
     circle,
     text,
   );
-  const limited = (value) => Math.min(Math.max(value, -reach), reach);
-  const move = ([x, y]) => write([limited(x), limited(y)]);
+  const inside = (value, size) => Math.min(Math.max(value, EDGE), size - EDGE);
+  const move = ([x, y]) => {
+    const { width, height } = picture.viewBox.baseVal;
+    write(frame().point([inside(x, width), inside(y, height)]));
+  };
   const place = (event) => {
     const box = picture.getBoundingClientRect();
     const zoom = box.width / picture.viewBox.baseVal.width;
-    move(frame().point([(event.clientX - box.left) / zoom, (event.clientY - box.top) / zoom]));
+    move([(event.clientX - box.left) / zoom, (event.clientY - box.top) / zoom]);
   };
   element.addEventListener("pointerdown", (event) => {
     element.setPointerCapture(event.pointerId);
@@ -42,12 +46,17 @@ export function handle({ picture, name, title, read, write, frame, reach }) {
     if (!by) return;
     event.preventDefault();
     const [x, y] = read();
-    move([x + by[0], y + by[1]]);
+    move(frame().pixel([x + by[0], y + by[1]]));
   });
   const update = (words) => {
     const [x, y] = frame().pixel(read());
     element.setAttribute("transform", `translate(${x.toFixed(2)} ${y.toFixed(2)})`);
     element.setAttribute("aria-valuetext", words);
   };
-  return { element, update, rename: (to) => (text.textContent = to) };
+  const rename = (to) => {
+    text.textContent = to;
+    element.setAttribute("aria-label", `${to}: the arrow keys move it`);
+  };
+  rename(title);
+  return { element, update, rename };
 }
