@@ -12,7 +12,7 @@ import pytest
 
 from experiments.fake import Config, Fake
 from pullback.experiments import leases, processes
-from pullback.experiments.groups import Group
+from pullback.experiments.groups import Group, plan
 from pullback.experiments.leases import BusyError, State, SupersededError, Terms, Watch
 from pullback.experiments.study import Study
 
@@ -95,7 +95,7 @@ def test_a_superseded_holder_publishes_nothing(folder, tmp_path):
     new.create(result, "new")
     assert result.read_text() == "new"
     new.release()
-    assert sorted(os.listdir(tmp_path)) == ["group", "metrics.jsonl", "no folder", "result.json"]
+    assert sorted(os.listdir(tmp_path)) == ["group", "metrics.jsonl", "result.json"]
 
 
 def test_refused_at_any_point_of_publishing(folder, tmp_path, monkeypatch):
@@ -219,3 +219,12 @@ def test_a_dead_group_that_shares_a_run_is_superseded_too(tmp_path):
         with other.claim(watch), pytest.raises(SupersededError):
             runs[1].publish({}, old)
     assert not runs[1].done
+
+
+def test_what_killed_processes_leave_is_swept_up(tmp_path):
+    folder = tmp_path / "groups"
+    for name in (".removed-1", ".new-1", ".new-2"):
+        (folder / name).mkdir(parents=True)
+    os.utime(folder / ".new-1", (0, 0))
+    plan(STUDY, [Config("a")], tmp_path)
+    assert os.listdir(folder) == [".new-2"], "one that is being made right now stays"

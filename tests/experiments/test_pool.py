@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import torch
 
 from experiments.fake import Config, Fake
 from pullback.experiments import processes
+from pullback.experiments.groups import Group
 from pullback.experiments.outcome import Report
 from pullback.experiments.runner import train
 from pullback.experiments.status import list_runs
@@ -138,3 +140,36 @@ def test_a_group_whose_workers_always_die_is_given_up(tmp_path, monkeypatch):
     assert outcome.trained == 1
     assert outcome.failed == ["doomed 0: its worker died 3 times (the ceiling); is there enough memory?"]
     assert {run.status for run in list_runs(tmp_path)} == {"failed", "done"}
+
+
+def test_a_sweep_waits_for_another_and_trains_the_rest(tmp_path):
+    """Another process trains two of four runs, in a group of its own: it is waited for, and nothing is trained twice."""
+    *configs, foreign = (Config("shared", seed=seed, steps=60, members=4) for seed in range(5))
+    others = Group(tuple(Fake().run(config, tmp_path) for config in (*configs[:2], foreign)))
+    claimed, trained = threading.Event(), []
+
+    def other():
+        with others.claim() as lease:
+            claimed.set()
+            time.sleep(2.0)
+            for run in others.runs:
+                run.start()
+                run.publish({"by": "another"}, lease)
+            others.remove()
+
+    class Watching(Recorder):
+        def plan(self, groups):
+            trained.extend(groups[len(trained) :])
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    claimed.wait()
+    assert train(Fake(), configs, tmp_path).busy == 4
+    report = Watching()
+    outcome = train(Fake(), configs, tmp_path, report=report, wait=True)
+    thread.join()
+    assert outcome.complete
+    assert outcome.trained == 2
+    assert trained == [("shared 0, 1, 2, 3", 4), ("shared 2, 3", 2)]
+    assert report.said == ["another process trains it; waiting"]
+    assert [Fake().run(config, tmp_path).result.get("by") for config in configs] == ["another"] * 2 + [None] * 2

@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 
 from experiments.fake import Config, Fake
+from pullback.experiments import leases
 from pullback.experiments.leases import Terms
 from pullback.experiments.runner import train
 from pullback.experiments.runs import Run
@@ -53,7 +54,7 @@ class Auditor(threading.Thread):
     def run(self):
         while not self.ended.wait(0.01):
             for folder, _, names in os.walk(self.root):
-                if not Path(folder).name.startswith(("held.", "free.")):
+                if not Path(folder).name.startswith(("held.", "free.", ".new-")):  # what is in the making is nobody's
                     for name in names:
                         self.check(Path(folder, name))
             self.rounds += 1
@@ -131,5 +132,5 @@ def test_every_run_is_published_once(tmp_path):
         files = {path.name for path in found.path.iterdir()}
         assert files == {"config.json", "metrics.jsonl", "result.json", "checkpoint.pt"}
     assert train(Fake(), CONFIGS, root).skipped == len(CONFIGS)
-    assert list((root / "groups").iterdir()) == []
+    assert [path for path in (root / "groups").iterdir() if not path.name.startswith(leases.STAGED)] == []
     print(f"{len(CONFIGS)} runs, {killed} processes killed, {napped} put to sleep, 0 runs lost")

@@ -55,7 +55,7 @@ def test_a_sweep_from_plan_to_summary(invoke):
     assert all(f"estimator={name}" in done.output for name in ("spigot", "spigot-ce", "marginals"))
     again = invoke(*sweep("--markdown"))
     assert "10 done before, 0 trained now" in again.output
-    assert "| configuration | seeds | validation accuracy | test accuracy | test v measure |" in again.output
+    assert "| configuration | seeds | valid. accuracy | test accuracy | test V-measure |" in again.output
     assert "10 runs: 10 done; 0 groups to train" in invoke(*sweep("--dry-run")).output
 
     listed = invoke("runs", "--where", "estimator=spigot", "--where", "step_size>0.5", "--sort", "-test_accuracy").output

@@ -17,6 +17,7 @@ import os
 import pickle
 import secrets
 import shutil
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,7 @@ from pullback.experiments.study import Study
 __all__ = ["BusyError", "Group", "is_claimed", "plan", "unfinished"]
 
 _REMOVED = ".removed-"
+_OLD_SECONDS = 3600.0
 
 
 @dataclass(frozen=True)
@@ -105,8 +107,7 @@ def plan(study: Study, configs: Sequence[Any], root: Path) -> list[Group]:
 
     A group that was interrupted goes on with the members it had, so that it ends with the numbers it would have had.
     """
-    for leftover in (root / "groups").glob(f"{_REMOVED}*"):  # its process was killed before it could
-        shutil.rmtree(leftover, ignore_errors=True)
+    _sweep_up(root / "groups")
     wanted = {run.hash: run for run in (study.run(config, root) for config in configs)}
     pending = {name: run for name, run in wanted.items() if not run.done}
     groups = []
@@ -138,6 +139,14 @@ def _remove(path: Path) -> None:
     with contextlib.suppress(FileNotFoundError):
         os.rename(path, removed)
     shutil.rmtree(removed, ignore_errors=True)
+
+
+def _sweep_up(folder: Path) -> None:
+    """What processes left that were killed while they made a group's folder, or removed it."""
+    for leftover in [*folder.glob(f"{_REMOVED}*"), *folder.glob(f"{leases.STAGED}*")]:
+        with contextlib.suppress(OSError):
+            if leftover.name.startswith(_REMOVED) or time.time() - leftover.stat().st_mtime > _OLD_SECONDS:
+                shutil.rmtree(leftover, ignore_errors=True)
 
 
 def is_claimed(path: Path) -> bool:

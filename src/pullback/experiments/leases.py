@@ -43,6 +43,7 @@ from pullback.experiments import processes
 from pullback.experiments.runs import sync_folder, write_file
 
 _NAME = re.compile(r"free\.(?P<free>\d+)|held\.(?P<held>\d+)\.(?P<machine>\w+)\.(?P<pid>\d+)\.(?P<start>\d+)\.\w+")
+STAGED = ".new-"
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 
 
@@ -177,7 +178,7 @@ def prepare(folder: Path, files: Mapping[str, str]) -> None:
     """Make a folder with these files and a free lease, all at once; does nothing if it is there."""
     if folder.is_dir():
         return
-    staged = folder.with_name(f".new-{secrets.token_hex(8)}")
+    staged = folder.with_name(STAGED + secrets.token_hex(8))
     try:
         (staged / "free.0").mkdir(parents=True)
         for name, content in files.items():

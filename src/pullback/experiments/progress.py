@@ -49,8 +49,9 @@ class Tally:
         self.running[group] = (step, step, steps)
 
     def at(self, group: int, step: int) -> None:
-        first, _, steps = self.running[group]
-        self.running[group] = (first, step, steps)
+        if group in self.running:  # else it is old news, of a worker that has died since
+            first, _, steps = self.running[group]
+            self.running[group] = (first, step, steps)
 
     def end(self, group: int, status: str) -> None:
         first, _, steps = self.running.pop(group, (0, 0, 0))
@@ -98,7 +99,8 @@ class LiveReport(Report):
 
     def at(self, group: int, step: int, latest: Sequence[dict[str, Any]]) -> None:
         self._tally.at(group, step)
-        self._progress.update(self._bars[group], completed=step, note=summary(latest))
+        if group in self._bars:
+            self._progress.update(self._bars[group], completed=step, note=summary(latest))
         self._show()
 
     def end(self, group: int, status: str, message: str) -> None:
@@ -146,7 +148,7 @@ class PlainReport(Report):
 
     def at(self, group: int, step: int, latest: Sequence[dict[str, Any]]) -> None:
         self._tally.at(group, step)
-        if time.monotonic() - self._said > _QUIET_SECONDS:
+        if group in self._tally.running and time.monotonic() - self._said > _QUIET_SECONDS:
             self._said = time.monotonic()
             steps = self._tally.running[group][2]
             self._print(f"{self._tally.labels[group]}: step {step} of {steps}, {summary(latest)}; {self._tally}")

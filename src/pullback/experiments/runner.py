@@ -135,7 +135,7 @@ class _Schedule:
             self._later[group] = time.monotonic() + _RETRY_SECONDS
             return
         if ending.status == "busy":
-            self._outcome.busy += len(self._groups[group].runs)
+            self._outcome.busy += sum(not run.done for run in self._groups[group].runs)
         elif ending.status == "failed":
             self._outcome.failed.append(f"{self._label(group)}: {ending.message}")
         elif ending.status == "stopped":

@@ -92,6 +92,8 @@ def train_group(task: Task, listener: Listener, stopped: Callable[[], bool], wat
                 _fail(group, lease, message, traceback.format_exc())
                 return Ending("failed", message)
     except BusyError as error:
+        if group.done:
+            return Ending("done", "done by another process")
         return Ending("busy" if error.certain else "waiting", "another process trains it")
     except SupersededError:
         return Ending("busy", "another process has taken it over")

@@ -80,17 +80,13 @@ class RayCluster(Workers):
     def _ending(self, reference: Any) -> Ending | Died:
         try:
             return self._ray.get(reference)
-        except self._ray.exceptions.TaskCancelledError:
-            return Ending("stopped", "stopped before it began")
         except self._ray.exceptions.RayTaskError as error:  # not of the training: `train_group` catches those
             return Ending("failed", f"{type(error.cause).__name__}: {error.cause}")
         except self._ray.exceptions.RayError as error:
             return Died(type(error).__name__)
 
     def stop(self) -> None:
-        self._mailbox.stop.remote()
-        for reference in self._tasks:
-            self._ray.cancel(reference)  # only those that still wait for a place; the others save first
+        self._mailbox.stop.remote()  # those that still wait for a place find it when they get one
 
     def close(self) -> None:
         self._ray.shutdown()
@@ -136,16 +132,20 @@ def _train(group: int, task: Task, threads: int, mailbox: Any) -> Ending:
         return Ending("failed", f"{task.root} is not there on node {os.uname().nodename}: all nodes must share it")
     stop, ended = threading.Event(), threading.Event()
 
-    def listen() -> None:
-        while not ended.wait(_ASK_SECONDS):
-            try:
-                if ray.get(mailbox.stopping.remote(), timeout=30):
-                    stop.set()
-            except Exception:  # the driver is gone, or cannot be reached
+    def ask() -> None:
+        try:
+            if ray.get(mailbox.stopping.remote(), timeout=30):
                 stop.set()
-            if stop.is_set():
-                return
+        except Exception:  # the driver is gone, or cannot be reached
+            stop.set()
 
+    def listen() -> None:
+        while not stop.is_set() and not ended.wait(_ASK_SECONDS):
+            ask()
+
+    ask()
+    if stop.is_set():
+        return Ending("stopped", "stopped before it began")
     threading.Thread(target=listen, daemon=True).start()
     try:
         return train_group(task, Teller(lambda event: mailbox.put.remote(group, event)), stop.is_set, _watch)

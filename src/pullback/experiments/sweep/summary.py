@@ -83,7 +83,7 @@ def table(study: Study, configs: Sequence[Any], root: Path, by: Sequence[str] = 
     shown = [name for name in names if name in by or _varies(name, found)] or names[:1]
     metrics = [study.validation_metric, *study.test_metrics]
     title = "Best configuration for each " + " and ".join(by) if by else "Best configurations"
-    out = Table(f"{title}, by {_words(study.validation_metric)}", ["configuration", "seeds", *map(_words, metrics)])
+    out = Table(f"{title}, by {_words(study.validation_metric)}", ["configuration", "seeds", *map(_heading, metrics)])
     for candidate in found[: None if by else _SHOWN]:
         given = {name: candidate.setting.get(name) for name in shown}
         what = " ".join(f"{name}={_show(value)}" for name, value in given.items() if value is not None)
@@ -111,6 +111,11 @@ def _words(name: str) -> str:
     return name.replace("_", " ")
 
 
+def _heading(name: str) -> str:
+    """Short, so that a table fits on a terminal."""
+    return _words(name).replace("validation", "valid.").replace("v measure", "V-measure")
+
+
 def _show(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
@@ -119,4 +124,4 @@ def _spread(values: Sequence[float]) -> str:
     if any(math.isnan(value) for value in values):
         return "diverged"
     error = standard_error(values)
-    return f"{statistics.fmean(values):.2f}" + ("" if math.isnan(error) else f" ± {error:.2f}")
+    return f"{statistics.fmean(values):.2f}" + ("" if math.isnan(error) else f"±{error:.2f}")
