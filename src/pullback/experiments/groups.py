@@ -5,7 +5,7 @@
         checkpoint.pt    all that is needed to go on, until the group is done
         held.* or free.* the lease of the process that trains it (`leases.py`)
 
-The folder goes when, and only when, all runs of the group are done.
+The folder goes when all runs of the group are done.
 """
 
 from __future__ import annotations
@@ -64,14 +64,22 @@ class Group:
         leases.prepare(self.path, {"members.json": json.dumps([run.hash for run in self.runs])})
         lease = leases.claim(self.path, watch)
         try:
-            for path, others in unfinished(self.runs[0].root).items():
-                if path != self.path and not members.isdisjoint(others):
-                    held = leases.current(path)
-                    if held is not None and watch.state(held) is not State.FREE:
-                        leases.claim(path, watch).release()
+            try:
+                self._exclude_others(members, watch)
+            except BusyError:
+                if not (self.path / "checkpoint.pt").exists():
+                    _remove(self.path)  # claimed in vain: its runs may go into other groups
+                raise
             yield lease
         finally:
             lease.release()
+
+    def _exclude_others(self, members: set[str], watch: Watch) -> None:
+        for path, others in unfinished(self.runs[0].root).items():
+            if path != self.path and not members.isdisjoint(others):
+                held = leases.current(path)
+                if held is not None and watch.state(held) is not State.FREE:
+                    leases.claim(path, watch).release()
 
     def save(self, state: dict[str, Any], lease: Lease) -> None:
         import torch
