@@ -1,7 +1,6 @@
 """What the report says is what the runs say."""
 
 import itertools
-import json
 import shutil
 
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from pullback.experiments.paper import reported
 from pullback.experiments.report.collect import collect
 from pullback.experiments.report.numbers import beside, finite, thinned
+from pullback.experiments.report.page import render
 from pullback.experiments.statistics import standard_error
 from pullback.experiments.synthetic.claims import CLAIMS, verdict
 from pullback.experiments.synthetic.evidence import Evidence
@@ -144,6 +144,8 @@ BROKEN = [
     ("result.json", "{"), ("result.json", "[]"), ("result.json", "{}"), ("result.json", '{"test_accuracy": "high"}'),
     ("metrics.jsonl", "{"), ("metrics.jsonl", "7\n"), ("metrics.jsonl", ""), ("config.json", "{"), ("config.json", "[1]"),
     ("config.json", "{}"), ("config.json", '{"study": 3, "config": null}'), ("error.json", "[]"),
+    ("metrics.jsonl", '{"step": "100", "accuracy": 1}'), ("metrics.jsonl", '{"step": NaN}'),
+    ("config.json", '{"study": "\\ud800", "version": NaN, "config": {"seed": NaN, "steps": Infinity, "estimator": []}}'),
 ]  # fmt: skip
 
 
@@ -157,7 +159,7 @@ def test_broken_directories_do_not_spoil_the_report(folder, tmp_path):
         if name == "error.json":
             (victim / "result.json").unlink()
     found = collect(root)
-    json.dumps(found, allow_nan=False)
+    render({**found, "made": ""}).encode()
     small, large = (rows_of(found, part=part) for part in ("3 clusters", "10 clusters"))
     assert "cannot be read" in small["gold"]["problem"]
     assert {name for name, row in small.items() if "setting" in row} == {"linear", "marginals", "spigot"}

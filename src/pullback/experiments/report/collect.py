@@ -11,6 +11,7 @@ import pullback
 from pullback.experiments.report import figures, synthetic, text, text_figures
 from pullback.experiments.report.claims import claims
 from pullback.experiments.report.forest import forest
+from pullback.experiments.report.numbers import plain
 from pullback.experiments.report.overview import overview
 from pullback.experiments.report.performance import performance
 from pullback.experiments.status import Listed, list_runs
@@ -24,7 +25,7 @@ def collect(root: Path, benchmarks: Sequence[Path] = ()) -> dict[str, Any]:
         benchmarks: files of `python -m benchmarks --json`.
     """
     listed = {run.hash: run for run in list_runs(root)}
-    return {
+    return plain({
         "pullback": pullback.__version__,
         "root": str(root),
         "runs": {**overview(listed), "made_with": _made_with(listed)},
@@ -35,7 +36,7 @@ def collect(root: Path, benchmarks: Sequence[Path] = ()) -> dict[str, Any]:
         "claims": claims(root),
         "trees": forest(root, listed),
         "performance": performance(benchmarks),
-    }
+    })  # fmt: skip
 
 
 def _made_with(listed: Mapping[str, Listed]) -> list[list[Any]]:

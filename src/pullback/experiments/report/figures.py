@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pullback.experiments.report.numbers import UNREADABLE, band, command, progress, thinned
+from pullback.experiments.report.numbers import UNREADABLE, band, command, number, progress, thinned
 from pullback.experiments.report.synthetic import MEASURES
 from pullback.experiments.runs import Run
 from pullback.experiments.status import Listed
@@ -45,8 +45,9 @@ def curves(root: Path, listed: Mapping[str, Listed]) -> list[dict[str, Any]]:
             for name in ROWS:
                 cell = table_cell(name, clusters, grid=False, scope=scope)
                 figure["series"].append(_learning(cell, root, listed))
-            found.append(figure)
-    return [figure for figure in found if not figure["title"].endswith("quick runs") or _drawn(figure)]
+            if scope is FULL or _drawn(figure):
+                found.append(figure)
+    return found
 
 
 def steps(root: Path, listed: Mapping[str, Listed]) -> list[dict[str, Any]]:
@@ -59,8 +60,9 @@ def steps(root: Path, listed: Mapping[str, Listed]) -> list[dict[str, Any]]:
             "panels": [{"name": name, "label": f"Test: {label} (%)"} for name, label in MEASURES.items()],
             "series": [_stepped(name, scope, root, listed) for name in STEPPED],
         }  # fmt: skip
-        found.append(figure)
-    return [figure for figure in found if not figure["title"].endswith("quick runs") or _drawn(figure)]
+        if scope is FULL or _drawn(figure):
+            found.append(figure)
+    return found
 
 
 def _drawn(figure: dict[str, Any]) -> bool:
@@ -83,14 +85,14 @@ def _learning(cell: Cell, root: Path, listed: Mapping[str, Listed]) -> dict[str,
 
 def _over_seeds(runs: Sequence[Run]) -> dict[str, Any]:
     """Median, lowest and highest over the seeds that have got as far as each evaluation."""
-    histories = [{row["step"]: row for row in run.metrics} for run in runs]
+    histories = [{number(row["step"]): row for row in run.metrics} for run in runs]
     reached = sorted({step for history in histories for step in history})
     x = thinned(reached)
     lines: dict[str, Any] = {}
     for measure in MEASURES:
         points = [[history[step].get(measure) for history in histories if step in history] for step in x]
         lines[measure] = band(points, statistics.median)
-    return {"x": x, "lines": lines, "seeds": sum(bool(h) for h in histories), "thinned": len(reached) - len(x)}
+    return {"x": x, "lines": lines, "thinned": len(reached) - len(x)}
 
 
 def _stepped(name: str, scope: Scope, root: Path, listed: Mapping[str, Listed]) -> dict[str, Any]:

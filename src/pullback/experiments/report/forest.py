@@ -69,7 +69,7 @@ def _estimator(
     name = str(run.config.get("estimator"))
     by_sentence = {tuple(tree["tokens"]): tree for tree in trees}
     return {
-        "name": name, "label": _NAMES.get(name, name), "run": run.hash, "seed": run.config.get("seed"),
+        "name": name, "label": _NAMES.get(name, name), "run": run.hash, "seed": str(run.config.get("seed")),
         "validation": finite(_accuracy(run)), "unreadable": bad,
         "statistics": {**statistics(trees), "test_depth": finite(run.result.get("test_depth"), 3)},
         "trees": [_short(by_sentence.get(tokens)) for tokens in sentences],

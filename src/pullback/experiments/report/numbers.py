@@ -22,6 +22,22 @@ def finite(value: Any, digits: int = 4) -> float | None:
     return round(value, digits)
 
 
+def number(value: Any) -> float:
+    """A number that was read from a file, or an error that says what is there instead."""
+    if (found := finite(value)) is None:
+        raise ValueError(f"{value!r} is not a number")
+    return found
+
+
+def plain(value: Any) -> Any:
+    """The same without NaN and infinities, which a file of others may hold and JSON cannot: they become None."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def beside(value: float, spread: float, paper: Reported | None) -> dict[str, Any]:
     """Our number, the paper's, and their difference; `differs` where that exceeds both spreads together."""
     out: dict[str, Any] = {"value": finite(value), "spread": finite(spread), "paper": shown(paper)}

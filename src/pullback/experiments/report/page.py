@@ -17,7 +17,7 @@ _SCRIPTS = (
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:const|function|class) (\w+))", re.MULTILINE)
 _IMPORT = re.compile(r"^import (\{[^}]*\}) from \"\./(\w+)\.mjs\";$", re.MULTILINE)
 # In JSON these characters occur inside of strings alone, where an escape means the same; in HTML they could end the script.
-_UNSAFE = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
+_UNSAFE = {ord(character): f"\\u{ord(character):04x}" for character in "<>&"}
 
 
 def render(data: dict[str, Any], *, live: bool = False) -> str:
@@ -44,7 +44,7 @@ def embedded(data: Any) -> str:
     >>> print(embedded({"name": "</script>"}).count("<"))
     0
     """
-    return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":")).translate(_UNSAFE)
+    return json.dumps(data, allow_nan=False, separators=(",", ":")).translate(_UNSAFE)
 
 
 def bundle() -> str:

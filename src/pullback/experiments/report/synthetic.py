@@ -25,7 +25,7 @@ class Variant:
     """One way to run the table.
 
     Args:
-        name: in the page's addresses.
+        name: in the page's state.
         title: for people.
         rows: the methods.
         words: of the command that makes its runs.

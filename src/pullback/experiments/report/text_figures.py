@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pullback.experiments.report.numbers import UNREADABLE, band, command, progress
+from pullback.experiments.report.numbers import UNREADABLE, band, command, number, progress
 from pullback.experiments.runs import Run
 from pullback.experiments.status import Listed
 from pullback.experiments.text.methods import METHODS, ROWS
@@ -53,7 +53,7 @@ def _learning(cell: Cell, root: Path, listed: Mapping[str, Listed]) -> dict[str,
     try:
         if (chosen := choose(cell, root)) is not None:
             runs = chosen.runs
-            histories = [{row["epoch"]: row for row in run.metrics} for run in runs]
+            histories = [{number(row["epoch"]): row for row in run.metrics} for run in runs]
             x = sorted({epoch for history in histories for epoch in history})
             for measure in _PANELS:
                 points = [[history[epoch].get(measure) for history in histories if epoch in history] for epoch in x]

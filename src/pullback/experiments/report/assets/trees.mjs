@@ -121,7 +121,7 @@ function card(estimator, tree, printed, tokens) {
     h(
       "p",
       { class: "quiet" },
-      `seed ${estimator.seed ?? "?"}, run `,
+      `seed ${estimator.seed}, run `,
       h("code", {}, estimator.run.slice(0, 8)),
       estimator.validation >= 0 && `, validation accuracy ${fixed(estimator.validation, 1)}`,
       estimator.unreadable > 0 && `; ${estimator.unreadable} lines of its trees cannot be read`,
