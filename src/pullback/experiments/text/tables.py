@@ -41,10 +41,11 @@ def results_table(title: str, task: str, rows: Rows) -> Table:
         depth = _show(*_mean(depths)) if depths and METHODS[name].latent else ""
         done = len(_done(chosen, "test_accuracy"))
         table.rows.append([_name(name), *cells, depth, f"{done} of {len(chosen.runs)}" if chosen else "0"])
-    table.notes += [
+    table.notes.append(
         "Accuracy in percent; mean ± standard deviation over the seeds. *: stochastic. ≠: the means differ by more than both "
-        "standard deviations together. Depth: of the best trees on the test set; a flat tree has 2.",
-    ]
+        "standard deviations together. Depth: of the best trees on the test set; one word at the root and all others below "
+        "it make 2, all words at the root 1."
+    )
     return table
 
 
@@ -68,16 +69,18 @@ def speed_table(task: str, rows: Rows) -> Table:
         ["Model", "seconds", "paper, minutes", "latent part", "device"],
     )
     for name, chosen in rows:
-        seconds = _done(chosen, "seconds_of_epoch")
-        if chosen is None or not seconds:
+        epochs = [row for run in (chosen.runs if chosen else ()) if run.done for row in run.metrics]
+        if chosen is None or not epochs:
             continue
-        share = f"{statistics.median(_done(chosen, 'latent_share')):.0%}" if METHODS[name].latent else ""
+        seconds = f"{statistics.median(row['seconds'] for row in epochs):.1f}"
+        share = f"{statistics.median(row['latent_share'] for row in epochs):.0%}" if METHODS[name].latent else ""
         minutes = MINUTES.get(name)
         where = {f"{run.result['device']}, {run.result['threads']} threads" for run in chosen.runs if run.done}
         theirs = "" if minutes is None else str(minutes[column])
-        table.rows.append([_name(name), f"{statistics.median(seconds):.1f}", theirs, share, "; ".join(sorted(where))])
+        table.rows.append([_name(name), seconds, theirs, share, "; ".join(sorted(where))])
     table.notes.append(
-        "Median over the seeds, evaluation not counted. Runs that shared a device with others are slower than by themselves."
+        "Median over all epochs and seeds, evaluation not counted. Runs that shared a device with others are slower than "
+        "by themselves."
     )
     return table
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -141,8 +142,8 @@ class TextTrainer(Trainer):
                 "final_validation_accuracy": self._rows[-1]["accuracy"],
                 "final_test_accuracy": final["accuracy"],
                 "final_test_depth": final.get("depth"),
-                "seconds_of_epoch": sum(row["seconds"] for row in self._rows) / len(self._rows),
-                "latent_share": sum(row.get("latent_share", 0.0) for row in self._rows) / len(self._rows),
+                "seconds_of_epoch": statistics.median(row["seconds"] for row in self._rows),
+                "latent_share": statistics.median(row.get("latent_share", 0.0) for row in self._rows),
                 "example_heads": example,
                 "parameters": count_parameters(self.model),
                 "data": self._description,
