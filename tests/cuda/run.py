@@ -14,6 +14,8 @@ import sys
 import time
 from pathlib import Path
 
+import torch
+
 ROOT = Path(__file__).parents[2]
 FOLDER = {  # a process each: its name, and what pytest is told
     "eisner": ["tests/cuda/test_eisner_cuda.py"],
@@ -32,6 +34,8 @@ SUITE = {
 
 
 def main() -> int:
+    if not torch.cuda.is_available():
+        sys.exit(f"PyTorch {torch.__version__} sees no GPU; without one, run python -m pytest tests/cuda")
     began = time.perf_counter()
     parts = FOLDER if "--quick" in sys.argv[1:] else FOLDER | SUITE
     environment = os.environ | {"PULLBACK_TEST_BACKENDS": "cuda", "OMP_NUM_THREADS": "1"}
