@@ -18,7 +18,11 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not instal
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    with Browser(tmp_path_factory.mktemp("profile")) as browser:
+    try:
+        browser = Browser(tmp_path_factory.mktemp("profile"))
+    except (AssertionError, OSError) as error:
+        pytest.skip(f"{CHROMIUM} is installed and does not start: {error}")
+    with browser:
         yield browser
 
 

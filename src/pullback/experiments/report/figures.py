@@ -39,6 +39,7 @@ def curves(root: Path, listed: Mapping[str, Listed]) -> list[dict[str, Any]]:
             figure: dict[str, Any] = {
                 "name": f"curves-{clusters}{'-quick' if words else ''}", "title": f"{clusters} clusters{suffix}",
                 "x": "Steps", "command": command("reproduce", *making, root=root),
+                "note": "The paper's best settings; the lines are medians.",
                 "panels": [{"name": name, "label": f"Validation: {label} (%)"} for name, label in MEASURES.items()],
                 "series": [],
             }  # fmt: skip
@@ -57,6 +58,7 @@ def steps(root: Path, listed: Mapping[str, Listed]) -> list[dict[str, Any]]:
         figure: dict[str, Any] = {
             "name": f"steps{'-quick' if words else ''}", "title": f"10 clusters{suffix}", "x": "Inner steps",
             "command": command("reproduce", "steps", *words, root=root),
+            "note": "The paper's learning rates, and the best step size at each point; the lines are medians.",
             "panels": [{"name": name, "label": f"Test: {label} (%)"} for name, label in MEASURES.items()],
             "series": [_stepped(name, scope, root, listed) for name in STEPPED],
         }  # fmt: skip

@@ -15,6 +15,7 @@ from pullback.experiments.text.plans import FULL, INNER_STEPS, STEPPED, Cell, ch
 from pullback.experiments.text.tasks import find_task
 
 _PANELS = {"accuracy": "Accuracy (%)", "depth": "Depth of the trees"}
+_BEST = "The paper's best settings"
 
 
 def curves(root: Path, listed: Mapping[str, Listed]) -> list[dict[str, Any]]:
@@ -24,6 +25,7 @@ def curves(root: Path, listed: Mapping[str, Listed]) -> list[dict[str, Any]]:
         search = task == "sst"
         words = ("table2", "--task", task, *(["--search"] * search))
         figure = _figure(f"curves-{task}", find_task(task).title, "Epochs", "Validation", words, root)
+        figure["note"] = f"{'Learning rates of the search' if search else _BEST}; the lines are means."
         cells = [table_cell(name, scope, search=search) for name in ROWS]
         figure["series"] = [_learning(cell, root, listed) for cell in cells]
         found.append(figure)
@@ -33,6 +35,7 @@ def curves(root: Path, listed: Mapping[str, Listed]) -> list[dict[str, Any]]:
 def steps(root: Path, listed: Mapping[str, Listed]) -> list[dict[str, Any]]:
     """Test accuracy and depth on SST with 1, 2 and 5 inner steps, at the setting that the search chose."""
     figure = _figure("steps-sst", "SST", "Inner steps", "Test", ("steps", "--task", "sst"), root)
+    figure["note"] = "Learning rates of the search with one step; the lines are means."
     figure["series"] = [_stepped(table_cell(name, FULL["sst"], search=True), root, listed) for name in STEPPED]
     return [figure] if _drawn(figure) else []
 

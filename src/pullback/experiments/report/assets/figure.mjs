@@ -60,6 +60,7 @@ function drawnFigure(figure, state, redraw) {
     );
   });
   return [
+    h("p", { class: "quiet" }, figure.note),
     drawable.length > 0 && h("div", { class: "panels" }, panels),
     drawable.length > 0 && h("div", { class: "legend", role: "group", "aria-label": "Methods that are drawn" }, legend),
     thinnedNote(drawable),
