@@ -35,4 +35,6 @@ def find_benchmarks(root: Path, given: Sequence[Path] | None) -> list[Path]:
 
 
 def now() -> str:
-    return datetime.now(UTC).strftime("on %-d %B %Y at %H:%M UTC")
+    """The time, in the page's words."""
+    time = datetime.now(UTC)
+    return f"on {time.day} {time:%B %Y at %H:%M} UTC"
