@@ -152,7 +152,7 @@ class _Schedule:
         with contextlib.suppress(BusyError, OSError), self._groups[group].claim() as lease:
             for run in self._groups[group].runs:
                 if not run.done:
-                    run.start()
+                    run.start(lease)
                     run.fail(message, lease)
         self._finish(group, Ending("failed", message))
 

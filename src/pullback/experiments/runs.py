@@ -131,10 +131,10 @@ class Run:
         path = self.path / "error.json"
         return json.loads(path.read_text()) if path.exists() else None
 
-    def start(self) -> None:
+    def start(self, files: Files | None = None) -> None:
         """Create the directory with its config, and forget an earlier failure."""
         if not (self.path / "config.json").exists():
-            write_atomically(self.path / "config.json", _as_json(self.identity, indent=1))
+            (files or Plain()).replace(self.path / "config.json", _as_json(self.identity, indent=1))
         (self.path / "error.json").unlink(missing_ok=True)
 
     def write_metrics(self, rows: Iterable[dict[str, Any]], files: Files | None = None) -> None:

@@ -103,7 +103,7 @@ def train_group(task: Task, listener: Listener, stopped: Callable[[], bool], wat
 
 def _train(task: Task, group: Group, lease: Lease, listener: Listener, stopped: Callable[[], bool]) -> Ending:
     for run in group.runs:
-        run.start()
+        run.start(lease)
     trainer = task.study.trainer([run.config for run in group.runs], task.device)
     seconds = 0.0
     if (checkpoint := group.load()) is not None:
