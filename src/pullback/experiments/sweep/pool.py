@@ -144,9 +144,17 @@ def _work(pipe: Connection[Any, Any], threads: int, gpu: int | None) -> None:
 
 
 def _listen(pipe: Connection[Any, Any], tasks: queue.SimpleQueue[Task | None], stop: threading.Event) -> None:
-    with contextlib.suppress(EOFError, OSError):
-        while (message := pipe.recv()) != _STOP:
-            tasks.put(message)
+    while True:
+        try:
+            message = pipe.recv()
+        except (EOFError, OSError):
+            break
+        except Exception as error:  # what was sent cannot be made here: its module is not found, say
+            _say(pipe, Ending("failed", f"a worker cannot read its task: {type(error).__name__}: {error}"))
+            continue
+        if message == _STOP:
+            break
+        tasks.put(message)
     stop.set()
     tasks.put(None)
 
