@@ -111,7 +111,6 @@ def test_a_node_dies_and_every_run_finishes_with_the_same_numbers(cluster, tmp_p
     address, (_, second) = cluster
     configs = [Config("ray", seed=seed, steps=200, pause=0.01) for seed in range(8)]
     root, alone = tmp_path / "cluster", tmp_path / "alone"
-    root.mkdir()
     quick = [Config("ray", seed=seed, steps=200) for seed in range(8)]
     train(Fake(), quick, alone)
     workers = RayCluster(address)

@@ -8,10 +8,12 @@ Ray leaves alive save and stop.
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import os
 import socket
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,7 @@ class RayCluster(Workers):
     """Trains on the cluster at `address`.
 
     Args:
-        address: `host:port` of the cluster, `ray://...`, or `auto` for the one this machine belongs to.
+        address: `host:port` of the cluster, or `auto` for the one this machine belongs to.
         cpus: cores, and threads, of each worker.
         gpus: the share of a GPU of each worker: 0.25 lets four share one.
     """
@@ -66,11 +68,15 @@ class RayCluster(Workers):
         return len(self._tasks) < 2 * places + 2
 
     def start(self, group: int, task: Task) -> None:
-        absolute = Task(**{**vars(task), "root": task.root.resolve()})
+        absolute = dataclasses.replace(task, root=task.root.resolve())
+        absolute.root.mkdir(parents=True, exist_ok=True)
         self._tasks[self._train.remote(group, absolute, self._cpus, self._mailbox)] = group
 
     def wait(self, seconds: float) -> None:
-        ready, _ = self._ray.wait(list(self._tasks), timeout=seconds) if self._tasks else ([], [])
+        if not self._tasks:
+            time.sleep(seconds)
+            return
+        ready, _ = self._ray.wait(list(self._tasks), timeout=seconds)
         for group, event in self._ray.get(self._mailbox.collect.remote()):
             if group in self._tasks.values():
                 self.tell(group, event)
