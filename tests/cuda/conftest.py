@@ -18,9 +18,7 @@ from pullback.inference import operators, triton_support
 
 @pytest.fixture
 def device() -> Iterator[torch.device]:
-    """Where the kernels run: a GPU, or the CPU in the interpreter; a test that needs neither is not for this folder."""
-    if not torch.cuda.is_available() and not triton_support.interpreting():
-        pytest.skip("needs a GPU, or Triton's interpreter: test_interpreter.py runs it there")
+    """Where the kernels run: a GPU, or the CPU in the interpreter."""
     with operators.backend("cuda"):
         yield torch.device("cuda" if torch.cuda.is_available() else "cpu")
 

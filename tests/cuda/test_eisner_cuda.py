@@ -13,10 +13,13 @@ from torch.testing import assert_close
 from pullback.inference.eisner import cpu, cuda, cuda_inside, cuda_outside, reference
 from pullback.inference.triton_support import interpreting
 
+if not torch.cuda.is_available() and not interpreting():
+    pytest.skip("needs a GPU, or Triton's interpreter: test_interpreter.py runs it there", allow_module_level=True)
+
 SIZES = [1, 2, 3, 15, 16, 30, 31, 32, 63, 64, 101, 200]
 KINDS = ["integers", "normal", "peaked", "million"]
 SMALL = [("normal", 1), ("normal", 2), ("integers", 5), ("million", 4)]
-SCORES = pytest.mark.parametrize(("kind", "n"), SMALL if interpreting() else itertools.product(KINDS, SIZES))
+SCORES = pytest.mark.parametrize(("kind", "n"), SMALL if interpreting() else list(itertools.product(KINDS, SIZES)))
 RIGHT = reference if interpreting() else cpu
 ROOTS = pytest.mark.parametrize("multiroot", [True, False], ids=["multiroot", "singleroot"])
 TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-7}

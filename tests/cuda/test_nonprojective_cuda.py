@@ -18,10 +18,13 @@ from pullback.inference.chu_liu_edmonds import cuda as best
 from pullback.inference.matrix_tree import cuda
 from pullback.inference.triton_support import interpreting
 
+if not torch.cuda.is_available() and not interpreting():
+    pytest.skip("needs a GPU, or Triton's interpreter: test_interpreter.py runs it there", allow_module_level=True)
+
 SIZES = [1, 2, 3, 15, 16, 30, 33, 64, 101, 200]
 KINDS = ["integers", "normal", "cycles", "million", "sparse"]
 SMALL = [("normal", 1), ("normal", 2), ("integers", 4), ("cycles", 4), ("million", 3), ("sparse", 4)]
-SCORES = pytest.mark.parametrize(("kind", "n"), SMALL if interpreting() else itertools.product(KINDS, SIZES))
+SCORES = pytest.mark.parametrize(("kind", "n"), SMALL if interpreting() else list(itertools.product(KINDS, SIZES)))
 RIGHT = "reference" if interpreting() else "cpu"
 ROOTS = pytest.mark.parametrize("multiroot", [True, False], ids=["multiroot", "singleroot"])
 TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-7}

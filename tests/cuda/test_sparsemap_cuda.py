@@ -14,6 +14,9 @@ from pullback.inference.sparsemap import cuda
 from pullback.inference.sparsemap.solution import NotConverged
 from pullback.inference.triton_support import interpreting
 
+if not torch.cuda.is_available() and not interpreting():
+    pytest.skip("needs a GPU, or Triton's interpreter: test_interpreter.py runs it there", allow_module_level=True)
+
 RIGHT = "reference" if interpreting() else "cpu"
 KINDS = pytest.mark.parametrize(
     ("projective", "multiroot"),
