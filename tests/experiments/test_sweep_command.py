@@ -52,7 +52,7 @@ def test_a_sweep_from_plan_to_summary(invoke):
     assert done.exit_code == 0, done.output
     assert "0 done before, 10 trained now" in done.output
     assert "Best configuration for each estimator, by validation accuracy" in done.output
-    assert all(f"estimator={name}" in done.output for name in ("spigot", "spigot-ce", "marginals"))
+    assert all(f"  {name}" in done.output for name in ("spigot,", "spigot-ce,", "marginals"))
     again = invoke(*sweep("--markdown"))
     assert "10 done before, 0 trained now" in again.output
     assert "| configuration | seeds | valid. accuracy | test accuracy | test V-measure |" in again.output

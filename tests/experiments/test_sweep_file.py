@@ -118,7 +118,7 @@ def test_the_best_configuration_is_that_of_the_best_mean_validation_metric(tmp_p
     for config in configs:
         publish(study, config, tmp_path, *numbers[config.step_size][config.seed])
     table = summary.table(study, configs, tmp_path)
-    assert [row[0] for row in table.rows] == ["step_size=0.1", "step_size=1", "step_size=2"]
+    assert [row[0] for row in table.rows] == ["step size 0.1", "step size 1", "step size 2"]
     assert table.rows[0][1:4] == ["2", "65.00±5.00", "2.00±1.00"]
     assert table.rows[2][2] == "diverged"
 

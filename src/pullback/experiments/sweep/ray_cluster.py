@@ -138,20 +138,16 @@ def _train(group: int, task: Task, threads: int, mailbox: Any) -> Ending:
         return Ending("failed", f"{task.root} is not there on node {os.uname().nodename}: all nodes must share it")
     stop, ended = threading.Event(), threading.Event()
 
-    def ask() -> None:
-        try:
-            if ray.get(mailbox.stopping.remote(), timeout=30):
+    def listen() -> None:  # not in the main thread: Ray would lend the cores of a task that waits to another one
+        while not stop.is_set():
+            try:
+                if ray.get(mailbox.stopping.remote(), timeout=30):
+                    stop.set()
+            except Exception:  # the driver is gone, or cannot be reached
                 stop.set()
-        except Exception:  # the driver is gone, or cannot be reached
-            stop.set()
+            if ended.wait(_ASK_SECONDS):
+                return
 
-    def listen() -> None:
-        while not stop.is_set() and not ended.wait(_ASK_SECONDS):
-            ask()
-
-    ask()
-    if stop.is_set():
-        return Ending("stopped", "stopped before it began")
     threading.Thread(target=listen, daemon=True).start()
     try:
         return train_group(task, Teller(lambda event: mailbox.put.remote(group, event)), stop.is_set, _watch)

@@ -86,7 +86,7 @@ def table(study: Study, configs: Sequence[Any], root: Path, by: Sequence[str] = 
     out = Table(f"{title}, by {_words(study.validation_metric)}", ["configuration", "seeds", *map(_heading, metrics)])
     for candidate in found[: None if by else _SHOWN]:
         given = {name: candidate.setting.get(name) for name in shown}
-        what = " ".join(f"{name}={_show(value)}" for name, value in given.items() if value is not None)
+        what = ", ".join(_show(name, value) for name, value in given.items() if value is not None)
         out.rows.append([what, str(len(candidate.results)), *(_spread(candidate.values(name)) for name in metrics)])
     if not by and total > _SHOWN:
         out.notes.append(f"{total - _SHOWN} more; `pullback runs --sort -{study.validation_metric}` lists all runs")
@@ -116,8 +116,11 @@ def _heading(name: str) -> str:
     return _words(name).replace("validation", "valid.").replace("v measure", "V-measure")
 
 
-def _show(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def _show(name: str, value: Any) -> str:
+    """A word speaks for itself; a number needs its name."""
+    if isinstance(value, str):
+        return value
+    return f"{_words(name)} {value:g}" if isinstance(value, float) else f"{_words(name)} {value}"
 
 
 def _spread(values: Sequence[float]) -> str:
