@@ -12,12 +12,13 @@ from pullback.inference import operators, threads
 
 PLENTY = 1e9  # so much work that it is worth spreading
 COMPILED = [case for case in TREE_CASES if case.backend == "cpu"]
-N, BATCH = 24, 96  # enough work for the pool
-FORKED = 48  # still enough, and too little for the threads of torch's own operators, which do not survive a fork
+N, BATCH = 24, 96
+FORKED = 48  # too little for the threads of torch's own operators, which do not survive a fork
 
 
 @pytest.fixture(params=COMPILED, ids=str)
-def compiled(request):
+def compiled(request, monkeypatch):
+    monkeypatch.setattr(threads, "LITTLE", 0)  # any work is spread
     with operators.backend("cpu"):
         yield request.param
 

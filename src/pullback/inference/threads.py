@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+LITTLE = 2e5  # so many operations are done before another thread has woken up
+
 _pool: ThreadPoolExecutor | None = None
 _size = 0
 _lock = threading.Lock()
@@ -24,11 +26,12 @@ def spread(kernel: Callable[..., Any], units: int, work: float, *args: Any) -> N
     Args:
         kernel: compiled code that releases the GIL and does the units worker, worker + workers, ...
         units: how many independent units of work there are; no more workers than that.
-        work: about how many inner-loop operations there are in all; little work stays on this thread.
+        work: about how many inner-loop operations there are in all, of about half a nanosecond each; little work
+            stays on this thread.
         args: passed on.
     """
     workers = min(torch.get_num_threads(), units)
-    if workers <= 1 or work < 2e5:
+    if workers <= 1 or work < LITTLE:
         kernel(0, 1, *args)
         return
     others = [_submit(kernel, worker, workers, *args) for worker in range(1, workers)]
