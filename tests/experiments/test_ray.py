@@ -109,9 +109,9 @@ class Assassin(Report):
 
 def test_a_node_dies_and_every_run_finishes_with_the_same_numbers(cluster, tmp_path):
     address, (_, second) = cluster
-    configs = [Config("ray", seed=seed, steps=200, pause=0.01) for seed in range(8)]
+    configs = [Config("ray", seed=seed, steps=150, pause=0.01) for seed in range(6)]
     root, alone = tmp_path / "cluster", tmp_path / "alone"
-    quick = [Config("ray", seed=seed, steps=200) for seed in range(8)]
+    quick = [Config("ray", seed=seed, steps=150) for seed in range(6)]
     train(Fake(), quick, alone)
     workers = RayCluster(address)
     wait_for(lambda: workers.nodes == 2, "the second node")
