@@ -20,7 +20,7 @@ import json
 import math
 import os
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -164,17 +164,6 @@ class Run:
         except (OSError, ValueError) as error:
             return f"{self.path} cannot be read ({error}); {remedy}"
         return None
-
-
-def find(root: Path) -> Iterator[dict[str, Any]]:
-    """The identity of every run under `root`, with its `path`; what cannot be read is skipped."""
-    for path in sorted(root.glob("*/config.json")):
-        try:
-            identity = json.loads(path.read_text())
-        except (OSError, ValueError):
-            continue
-        if isinstance(identity, dict) and "study" in identity and isinstance(identity.get("config"), dict):
-            yield {**identity, "path": path.parent}
 
 
 def _as_json(value: Any, indent: int | None = None) -> str:
