@@ -54,7 +54,8 @@ def _patch_interpreter() -> None:
     """Without what makes it four times slower: checks of every integer operation for overflow, and patching all of
     `triton.language` anew at every call of one kernel by another (only Triton's own need it, once).
 
-    Before Triton 3.7 it made numbers of arrays of one element by `int`, which NumPy 2.4 refuses.
+    Before Triton 3.7 it made numbers of arrays of one element by `int`, which NumPy 2.4 refuses. From 3.9 on it wants masks
+    of bool, which it does not always make itself.
     """
     from triton.runtime import interpreter
 
@@ -74,6 +75,16 @@ def _patch_interpreter() -> None:
             patched.add(module)
         return self.rewrite()(*args, **kwargs)
 
+    def with_mask_of_bool(access, place):
+        def masked(self, *args):
+            mask = interpreter.TensorHandle(args[place].data.astype(bool), args[place].dtype)
+            return access(self, *args[:place], mask, *args[place + 1 :])
+
+        return masked
+
+    kind = type(builder)
+    kind.create_masked_load = with_mask_of_bool(kind.create_masked_load, 1)
+    kind.create_masked_store = with_mask_of_bool(kind.create_masked_store, 2)
     interpreter._patch_lang_tensor = patch_tensor_for_numpy
     interpreter.InterpretedFunction.__call__ = call
 
