@@ -3,14 +3,14 @@ from dataclasses import dataclass
 import pytest
 
 from pullback.experiments.statistics import interval
-from pullback.experiments.synthetic.claims import CLAIMS, verdict
+from pullback.experiments.synthetic.claims import CLAIMS
 from pullback.experiments.synthetic.config import Config
 from pullback.experiments.synthetic.evidence import Evidence
 from pullback.experiments.synthetic.methods import METHODS
 from pullback.experiments.synthetic.plans import INNER_STEPS, Chosen, choose, steps_cell, table_cell
 from pullback.experiments.synthetic.study import Synthetic
-from pullback.experiments.synthetic.tables import claims_tables, results_table
-from pullback.experiments.verdicts import Verdict, above, within
+from pullback.experiments.synthetic.tables import results_table
+from pullback.experiments.verdicts import Verdict, above, claims_tables, verdict, within
 
 # A world in which every claim holds: accuracy and V-measure.
 WORLD = {
@@ -66,7 +66,7 @@ def test_without_runs_nothing_is_decided(tmp_path):
 
 def test_a_world_in_which_all_claims_hold():
     assert verdicts(World(WORLD)) == dict.fromkeys(CLAIMS, Verdict.HOLDS)
-    assert len(claims_tables(World(WORLD))) == len(CLAIMS)
+    assert len(claims_tables(CLAIMS, World(WORLD))) == len(CLAIMS)
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,12 @@ from pullback.experiments.report.collect import collect
 from pullback.experiments.report.numbers import beside, finite, thinned
 from pullback.experiments.report.page import render
 from pullback.experiments.statistics import standard_error
-from pullback.experiments.synthetic.claims import CLAIMS, verdict
+from pullback.experiments.synthetic.claims import CLAIMS
 from pullback.experiments.synthetic.evidence import Evidence
 from pullback.experiments.synthetic.methods import ROWS
 from pullback.experiments.synthetic.plans import steps_cell, table_cell
 from pullback.experiments.synthetic.study import Synthetic
+from pullback.experiments.verdicts import verdict
 from report.folders import NASTY, publish
 
 

@@ -6,10 +6,11 @@ import pytest
 
 from pullback.experiments.paper import reported
 from pullback.experiments.report.collect import collect
-from pullback.experiments.text.claims import CLAIMS, verdict
+from pullback.experiments.text.claims import CLAIMS
 from pullback.experiments.text.evidence import Evidence
 from pullback.experiments.text.plans import FULL, table_cell
 from pullback.experiments.text.study import TextStudy
+from pullback.experiments.verdicts import verdict
 
 DATA = {
     "vectors": "tiny <b>", "coverage": 0.5, "share": {"train": 0.25}, "checksums": {"train": "a", "vectors": "b"},

@@ -147,13 +147,14 @@ def claims(
     They need `pullback reproduce table1 --grid` and `steps`; those on text need `table2 --search`, `steps --task sst` and
     `table2 --task snli`.
     """
+    from pullback.experiments.synthetic import claims as on_clusters
     from pullback.experiments.synthetic.evidence import Evidence
-    from pullback.experiments.synthetic.tables import claims_tables
-    from pullback.experiments.text import evidence as text_evidence
-    from pullback.experiments.text import tables as text_tables
+    from pullback.experiments.text import claims as on_text
+    from pullback.experiments.text.evidence import Evidence as TextEvidence
+    from pullback.experiments.verdicts import claims_tables
 
-    on_clusters = claims_tables(Evidence(runs, _scope(False, dtype.value)))
-    for table in [*on_clusters, *text_tables.claims_tables(text_evidence.Evidence(runs))]:
+    tables = claims_tables(on_clusters.CLAIMS, Evidence(runs, _scope(False, dtype.value)))
+    for table in [*tables, *claims_tables(on_text.CLAIMS, TextEvidence(runs))]:
         _show(table, markdown)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pullback.experiments.statistics import Interval
+from pullback.viz.tables import Table
 
 
 class Verdict(enum.Enum):
@@ -73,3 +75,25 @@ def all_of(verdicts: Sequence[Verdict]) -> Verdict:
     if Verdict.FAILS in verdicts:
         return Verdict.FAILS
     return Verdict.HOLDS if verdicts and set(verdicts) == {Verdict.HOLDS} else Verdict.OPEN
+
+
+def verdict(findings: Sequence[Finding]) -> Verdict:
+    """On a claim, from all its parts."""
+    return all_of([finding.verdict for finding in findings])
+
+
+def claims_tables(claims: Mapping[int, Callable[[Any], Sequence[Finding]]], evidence: Any) -> list[Table]:
+    """For each claim the verdict, and what it rests on.
+
+    Args:
+        claims: by number, the rule that decides it; the first line of its docstring is the claim.
+        evidence: what the rules look at.
+    """
+    tables = []
+    for number, rule in claims.items():
+        findings = rule(evidence)
+        claim = (rule.__doc__ or "").splitlines()[0]
+        table = Table(f"Claim {number}: {verdict(findings).value}. {claim}", ["Part", "Found", "Verdict"])
+        table.rows = [[finding.statement, finding.evidence, finding.verdict.value] for finding in findings]
+        tables.append(table)
+    return tables

@@ -4,14 +4,14 @@ import dataclasses
 
 import pytest
 
-from pullback.experiments.text.claims import CLAIMS, claim_7, claim_8, claim_9, claim_10, verdict
+from pullback.experiments.text.claims import CLAIMS, claim_7, claim_8, claim_9, claim_10
 from pullback.experiments.text.config import Config, configure
 from pullback.experiments.text.evidence import Evidence
 from pullback.experiments.text.methods import METHODS, ROWS
 from pullback.experiments.text.plans import FULL, STEPPED, choose, configs_of, deciding, table_cell, with_steps
 from pullback.experiments.text.study import TextStudy
-from pullback.experiments.text.tables import claims_tables, results_table, steps_table
-from pullback.experiments.verdicts import Verdict
+from pullback.experiments.text.tables import results_table, steps_table
+from pullback.experiments.verdicts import Verdict, claims_tables, verdict
 
 SST, SNLI = FULL["sst"], FULL["snli"]
 ATTACHED, FLAT = [7, 6, 6, 6, 6, 1, 0], [2, 0, 2, 2, 2, 2, 2]
@@ -150,7 +150,7 @@ def test_tables_name_vectors_and_share_and_say_where_data_differ(tmp_path):
     (run.path / "result.json").unlink()
     run.publish({**result, "data": {**result["data"], "checksums": {"train": "other", "vectors": "b"}}})
     assert "NOT THE SAME DATA" in results_table("SST", "sst", rows).title
-    assert len(claims_tables(Evidence(tmp_path))) == 4
+    assert len(claims_tables(CLAIMS, Evidence(tmp_path))) == 4
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from pullback.experiments.synthetic.evidence import (
 )
 from pullback.experiments.synthetic.methods import METHODS
 from pullback.experiments.synthetic.plans import INNER_STEPS, SETTINGS
-from pullback.experiments.verdicts import Finding, Verdict, all_of
+from pullback.experiments.verdicts import Finding
 
 
 def claim_1(evidence: Evidence) -> list[Finding]:
@@ -169,7 +169,3 @@ def claim_11(evidence: Evidence) -> list[Finding]:
 CLAIMS: dict[int, Callable[[Evidence], list[Finding]]] = {
     1: claim_1, 2: claim_2, 3: claim_3, 4: claim_4, 5: claim_5, 6: claim_6, 11: claim_11,
 }  # fmt: skip
-
-
-def verdict(findings: list[Finding]) -> Verdict:
-    return all_of([finding.verdict for finding in findings])

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pullback.estimators.config import nearest
+from pullback.experiments.settings import check_at_least, check_estimator, check_one_of, check_positive
 from pullback.experiments.synthetic.methods import find_method
 
-GAMMA_SCALES = ("paper", "example")
 LEARNING_RATES = (0.0001, 0.001, 0.002)
 STEP_SIZES = (0.1, 1.0, 2.0)
 
@@ -53,26 +52,12 @@ class Config:
 
     def __post_init__(self) -> None:
         method = find_method(self.estimator)
-        if self.estimator != method.name:
-            raise ValueError(f"estimator is {self.estimator!r}, another name of {method.name!r}; use `configure`")
-        pulled = (self.step_size, self.inner_steps, self.gamma_scale)
-        if method.pulled_back and None in pulled:
-            raise ValueError(f"{self.estimator} needs a step size, inner steps and a scale of gamma; got {pulled}")
-        if not method.pulled_back and pulled != (None, None, None):
-            raise ValueError(
-                f"{self.estimator} makes no inner steps: it has no step size, number of inner steps or scale of gamma; "
-                f"got {pulled}"
-            )
-        if self.gamma_scale is not None:
-            _one_of("gamma_scale", self.gamma_scale, GAMMA_SCALES)
-        _one_of("dtype", self.dtype, ("float32", "float64"))
-        for name in ("learning_rate", "step_size"):
-            if (value := getattr(self, name)) is not None and not value > 0:
-                raise ValueError(f"{name} is {value}; it must be positive")
-        counts = ("inner_steps", "steps", "evaluate_every", "features")
-        for name in (*counts, "train_examples", "validation_examples", "test_examples"):
-            _at_least(name, getattr(self, name), 1)
-        _at_least("clusters", self.clusters, 2)
+        check_estimator(self, method)
+        check_one_of("dtype", self.dtype, ("float32", "float64"))
+        check_positive(self, "learning_rate", "step_size")
+        check_at_least(self, 1, "inner_steps", "steps", "evaluate_every", "features")
+        check_at_least(self, 1, "train_examples", "validation_examples", "test_examples")
+        check_at_least(self, 2, "clusters")
 
 
 def configure(estimator: str, *, clusters: int = 10, seed: int = 0, **options: Any) -> Config:
@@ -91,13 +76,3 @@ def configure(estimator: str, *, clusters: int = 10, seed: int = 0, **options: A
     else:
         defaults |= {"step_size": None, "inner_steps": None, "gamma_scale": None}
     return Config(**{"estimator": method.name, "clusters": clusters, "seed": seed, **defaults, **given})
-
-
-def _one_of(field: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{field} is {value!r}; {nearest(value, list(choices))}")
-
-
-def _at_least(field: str, value: int | None, least: int) -> None:
-    if value is not None and value < least:
-        raise ValueError(f"{field} is {value}; it must be at least {least}")

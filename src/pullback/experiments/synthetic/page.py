@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pullback.experiments import pages
+from pullback.experiments.synthetic.claims import CLAIMS
 from pullback.experiments.synthetic.evidence import Evidence
 from pullback.experiments.synthetic.figures import draw_curves, draw_steps
 from pullback.experiments.synthetic.methods import ERRATA, METHODS, ROWS
 from pullback.experiments.synthetic.plans import FULL, SETTINGS, Cell, Scope, table_cell
-from pullback.experiments.synthetic.tables import claims_tables, results_table, settings_table
+from pullback.experiments.synthetic.tables import results_table, settings_table
+from pullback.experiments.verdicts import claims_tables
 
 
 def update(page: Path, root: Path) -> None:
@@ -32,7 +34,7 @@ def results(root: Path, folder: Path) -> str:
     parts += ["## float64 instead of float32", *_tables(root, pulled_back, grid=True, scope=double)]
     parts += ["## Errors of the released code, on purpose", *_tables(root, ERRATA, grid=True)]
     parts += ["## Figures", *_figures(root, folder)]
-    parts += ["## Verdicts", *(table.markdown() for table in claims_tables(Evidence(root)))]
+    parts += ["## Verdicts", *(table.markdown() for table in claims_tables(CLAIMS, Evidence(root)))]
     return "\n\n".join(parts)
 
 

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from pullback.experiments.paper import reported
 from pullback.experiments.statistics import standard_error
-from pullback.experiments.synthetic.claims import CLAIMS, verdict
-from pullback.experiments.synthetic.evidence import Evidence
 from pullback.experiments.synthetic.methods import METHODS
 from pullback.experiments.synthetic.plans import Cell, Chosen, choose
 from pullback.viz.tables import Table
@@ -48,17 +46,6 @@ def settings_table(cells: Sequence[Cell], root: Path) -> Table:
             table.rows.append(row)
     return table
 
-
-def claims_tables(evidence: Evidence) -> list[Table]:
-    """For each claim the verdict, and what it rests on."""
-    tables = []
-    for number, rule in CLAIMS.items():
-        findings = rule(evidence)
-        claim = (rule.__doc__ or "").splitlines()[0]
-        table = Table(f"Claim {number}: {verdict(findings).value}. {claim}", ["Part", "Found", "Verdict"])
-        table.rows = [[finding.statement, finding.evidence, finding.verdict.value] for finding in findings]
-        tables.append(table)
-    return tables
 
 
 def _cells(cell: Cell, chosen: Chosen | None) -> list[str]:

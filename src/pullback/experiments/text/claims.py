@@ -31,7 +31,7 @@ from pullback.experiments.text.evidence import (
 )
 from pullback.experiments.text.methods import METHODS
 from pullback.experiments.text.plans import INNER_STEPS, STEPPED
-from pullback.experiments.verdicts import Finding, Verdict, above, all_of
+from pullback.experiments.verdicts import Finding, Verdict, above
 
 ADJECTIVES, DRAMA = (2, 4, 5), 6  # words of "A taut , intelligent psychological drama .", counted from 1
 
@@ -146,7 +146,3 @@ def _example(evidence: Evidence) -> Finding:
 
 
 CLAIMS: dict[int, Callable[[Evidence], list[Finding]]] = {7: claim_7, 8: claim_8, 9: claim_9, 10: claim_10}
-
-
-def verdict(findings: list[Finding]) -> Verdict:
-    return all_of([finding.verdict for finding in findings])

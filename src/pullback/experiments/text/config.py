@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pullback.estimators.config import nearest
+from pullback.experiments.settings import check_at_least, check_estimator, check_one_of, check_positive
 from pullback.experiments.text.methods import find_method
 from pullback.experiments.text.tasks import find_task
 
-GAMMA_SCALES = ("paper", "example")
 VECTORS = "googlenews_mapped.300d"
 
 
@@ -58,29 +58,14 @@ class Config:
     def __post_init__(self) -> None:
         find_task(self.task)
         method = find_method(self.estimator)
-        if self.estimator != method.name:
-            raise ValueError(f"estimator is {self.estimator!r}, another name of {method.name!r}; use `configure`")
-        pulled = (self.step_size, self.inner_steps, self.gamma_scale)
-        if method.pulled_back and None in pulled:
-            raise ValueError(f"{self.estimator} needs a step size, inner steps and a scale of gamma; got {pulled}")
-        if not method.pulled_back and pulled != (None, None, None):
-            raise ValueError(
-                f"{self.estimator} makes no inner steps: it has no step size, number of inner steps or scale of gamma; "
-                f"got {pulled}"
-            )
+        check_estimator(self, method)
         if method.latent == (self.projective is None):
             raise ValueError(f"projective is {self.projective}; {self.estimator} {_about_trees(method.latent)}")
-        if self.gamma_scale is not None:
-            _one_of("gamma_scale", self.gamma_scale, GAMMA_SCALES)
-        _one_of("dtype", self.dtype, ("float32", "float64"))
-        for name in ("learning_rate", "step_size"):
-            if (value := getattr(self, name)) is not None and not value > 0:
-                raise ValueError(f"{name} is {value}; it must be positive")
+        check_one_of("dtype", self.dtype, ("float32", "float64"))
+        check_positive(self, "learning_rate", "step_size")
         if self.weight_decay < 0:
             raise ValueError(f"weight_decay is {self.weight_decay}; it must not be negative")
-        for name in ("inner_steps", "epochs", "patience", "train_examples", "batch_size"):
-            if (value := getattr(self, name)) is not None and value < 1:
-                raise ValueError(f"{name} is {value}; it must be at least 1")
+        check_at_least(self, 1, "inner_steps", "epochs", "patience", "train_examples", "batch_size")
 
     @property
     def gamma_divisor(self) -> int:
@@ -123,8 +108,3 @@ def configure(task: str, estimator: str, *, seed: int = 0, **options: Any) -> Co
 
 def _about_trees(latent: bool) -> str:
     return "has trees: say whether they are projective" if latent else "has no trees: leave it out"
-
-
-def _one_of(field: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{field} is {value!r}; {nearest(value, list(choices))}")

@@ -5,18 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 from pullback.experiments import pages
+from pullback.experiments.text.claims import CLAIMS
 from pullback.experiments.text.evidence import Evidence
 from pullback.experiments.text.methods import ROWS
 from pullback.experiments.text.plans import FULL, STEPPED, Scope, choose, table_cell
 from pullback.experiments.text.tables import (
     Rows,
-    claims_tables,
     results_table,
     settings_table,
     speed_table,
     steps_table,
 )
 from pullback.experiments.text.tasks import find_task
+from pullback.experiments.verdicts import claims_tables
 
 
 def update(page: Path, root: Path) -> None:
@@ -42,7 +43,7 @@ def results(root: Path) -> str:
         speed_table("sst", paper).markdown(),
         speed_table("snli", pairs).markdown(),
         "## Verdicts",
-        *(table.markdown() for table in claims_tables(Evidence(root))),
+        *(table.markdown() for table in claims_tables(CLAIMS, Evidence(root))),
     ]
     return "\n\n".join(parts)
 

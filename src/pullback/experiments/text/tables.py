@@ -8,8 +8,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pullback.experiments.paper import Reported, reported
-from pullback.experiments.text.claims import CLAIMS, verdict
-from pullback.experiments.text.evidence import Evidence
 from pullback.experiments.text.methods import METHODS
 from pullback.experiments.text.plans import INNER_STEPS, Chosen, with_steps
 from pullback.experiments.text.tasks import find_task
@@ -96,17 +94,6 @@ def steps_table(title: str, rows: Rows, root: Path) -> Table:
     table.notes.append("k: inner steps. Test accuracy in percent, mean ± standard deviation over the seeds.")
     return table
 
-
-def claims_tables(evidence: Evidence) -> list[Table]:
-    """For each claim the verdict, and what it rests on."""
-    tables = []
-    for number, rule in CLAIMS.items():
-        findings = rule(evidence)
-        claim = (rule.__doc__ or "").splitlines()[0]
-        table = Table(f"Claim {number}: {verdict(findings).value}. {claim}", ["Part", "Found", "Verdict"])
-        table.rows = [[finding.statement, finding.evidence, finding.verdict.value] for finding in findings]
-        tables.append(table)
-    return tables
 
 
 def _under_headings(table: Table, rows: Rows) -> Iterator[tuple[str, Chosen | None]]:
