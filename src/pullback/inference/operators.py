@@ -156,14 +156,18 @@ def _entropy_backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     """The gradient of H = log Z - <s, mu> is -J s: minus the derivative of the marginals along the scores.
 
     J does not see a constant added to a word's column: its largest score is taken off, or large scores would be noise.
+    What is left may still be large where a word's best heads make no tree, and cancels in float64 only; the CPU's sums are
+    in float64 anyway, a GPU's in the precision of the scores.
     """
     scores, lengths = ctx.saved_tensors
+    dtype = scores.dtype
+    scores = scores.double() if (_forced or scores.device.type) == "cuda" else scores
     words = torch.arange(scores.shape[-1], device=scores.device) < lengths[:, None]
     used = words[:, :, None] & words[:, None, :] & (scores != -torch.inf)
     top = torch.where(used, scores, -torch.inf).amax(1, keepdim=True) if scores.numel() > 0 else scores
     along = torch.where(used, scores - top, 0.0)
-    slope = tree_marginals_vjp(scores, lengths, along, *ctx.flags)
-    return -grad.to(scores.dtype)[:, None, None] * slope, None, None, None, None
+    slope = tree_marginals_vjp(scores, lengths, along, *ctx.flags).to(dtype)
+    return -grad.to(dtype)[:, None, None] * slope, None, None, None, None
 
 
 def _sparsemap_setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
