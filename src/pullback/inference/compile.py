@@ -133,7 +133,8 @@ def inner(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def lean(function: Callable[..., Any]) -> Callable[..., Any]:
     """An inner function that makes no arrays: inlined, without reference counting, both of which short loops feel."""
-    return numba.njit(error_model="numpy", boundscheck=False, forceinline=True, _nrt=False)(function)
+    njit: Any = numba.njit  # its types do not know _nrt
+    return njit(error_model="numpy", boundscheck=False, forceinline=True, _nrt=False)(function)
 
 
 def inline(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -6,14 +6,17 @@ Each lane has an active set of its own. M stands for the inverse of the lane's G
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 
 from pullback.inference.compile import lean
 
 DEPENDENT = 1e-6  # squared distances to the span of the others are rounding below this, and about 0.1 above it
 
+_njit: Any = numba.njit  # its types do not know _nrt
 # For loops that may sum in any order, which vectors need.
-reordered = numba.njit(error_model="numpy", boundscheck=False, _nrt=False, fastmath={"reassoc", "nsz", "contract"})
+reordered = _njit(error_model="numpy", boundscheck=False, _nrt=False, fastmath={"reassoc", "nsz", "contract"})
 
 
 @reordered
