@@ -59,7 +59,8 @@ class Case:
     @property
     def is_slow(self) -> bool:
         """Whether only small sizes are to be had: plain PyTorch, or a GPU's kernels in an interpreter."""
-        return self.backend == "reference" or (self.backend == "cuda" and not torch.cuda.is_available())
+        interpreted = self.backend == "cuda" and not torch.cuda.is_available()
+        return self.is_tree and (self.backend == "reference" or interpreted)
 
     @property
     def device(self) -> str:
@@ -99,8 +100,9 @@ TREE_CASES = [
     for backend in backends
     for name, projective, multiroot in _TREES
 ]
-CATEGORICAL = Case("categorical", "torch", event_dims=1)  # plain PyTorch: one implementation for every device
-CASES = [CATEGORICAL, *TREE_CASES]
+CATEGORICAL_CASES = [Case("categorical", backend, event_dims=1) for backend in backends]
+CATEGORICAL = CATEGORICAL_CASES[-1]
+CASES = [*CATEGORICAL_CASES, *TREE_CASES]
 
 
 def _sample(structure: pb.Structure, scores: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from cases import CATEGORICAL, DIFFERENTIABLE, OPERATIONS, TREE_CASES, backends
+from cases import CATEGORICAL_CASES, DIFFERENTIABLE, OPERATIONS, TREE_CASES, backends
 from pullback.inference import operators
 
 FAST = [case for case in TREE_CASES if not case.is_slow]
@@ -20,7 +20,7 @@ def tree(request):
         yield request.param
 
 
-@pytest.fixture(params=[CATEGORICAL, *FAST], ids=str)
+@pytest.fixture(params=[*CATEGORICAL_CASES, *FAST], ids=str)
 def case(request):
     with operators.backend(request.param.backend):
         yield request.param
