@@ -14,13 +14,14 @@ from pullback.inference.threads import spread
 
 
 def argmax(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
-    batch, n, _ = scores.shape
+    batch = scores.shape[0]
     z = torch.zeros(scores.shape, dtype=scores.dtype)
     status = torch.zeros(batch, dtype=torch.int64)
-    arrays = (t.numpy() for t in (scores.detach().contiguous(), lengths.contiguous(), z, status))
-    spread(_argmax, batch, 5.0 * batch * n * n, *arrays, multiroot)
+    length = lengths.contiguous().numpy()
+    work = 1.5 * float(np.dot(length, length))
+    spread(_argmax, batch, work, scores.detach().contiguous().numpy(), length, z.numpy(), status.numpy(), multiroot)
     if validate:
-        checks.raise_for(status, lengths, n)
+        checks.raise_for(status, lengths, scores.shape[-1])
     return z
 
 
