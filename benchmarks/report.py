@@ -40,7 +40,7 @@ def _cells(row: Row) -> dict[str, str]:
 
 
 def times(ratio: float) -> str:
-    return f"{ratio:.0f}x" if ratio >= 100 else f"{ratio:.2g}x"
+    return f"{ratio:.0f}x" if ratio >= 9.95 else f"{ratio:.2g}x"
 
 
 def _figure(figure: Timing | float | str) -> str:
