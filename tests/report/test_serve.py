@@ -136,7 +136,8 @@ def test_every_write_into_a_run_directory_is_seen(tmp_path):
     assert fingerprint(tmp_path) == seen[-1]
 
 
-def test_the_command_serves_until_ctrl_c(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "kill"])
+def test_the_command_serves_until_it_is_stopped(tmp_path, number):
     command = [sys.executable, "-m", "pullback", "report", "--serve", "--port", "0"]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     lines = [process.stdout.readline(), process.stdout.readline()]
@@ -145,8 +146,8 @@ def test_the_command_serves_until_ctrl_c(tmp_path):
     connection.request("GET", "/")
     assert connection.getresponse().status == 200
     connection.close()
-    process.send_signal(signal.SIGINT)
-    rest, _ = process.communicate(timeout=30)
+    process.send_signal(number)
+    rest, _ = process.communicate(timeout=60)
     assert process.returncode == 0
     assert rest == "stopped\n"
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import signal
 import socketserver
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -175,7 +176,7 @@ class ReportServer(ThreadingHTTPServer):
 
 
 def serve(root: Path, benchmarks: Sequence[Path], *, port: int, say: Callable[[str], None]) -> None:
-    """Serve the report until Ctrl-C."""
+    """Serve the report until Ctrl-C, or until it is told to end."""
     say(f"reading the runs in {root}/")
     reporter = Reporter(root, benchmarks)
     try:
@@ -184,7 +185,22 @@ def serve(root: Path, benchmarks: Sequence[Path], *, port: int, say: Callable[[s
         raise ValueError(f"--port {port} cannot be used: {error.strerror}; --port 0 takes a free one") from error
     threading.Thread(target=reporter.watch, args=(say,), daemon=True).start()
     say(f"{server.address} (this machine alone; Ctrl-C stops)")
-    with server, contextlib.suppress(KeyboardInterrupt):
+    with server, contextlib.suppress(KeyboardInterrupt), _stoppable():
         server.serve_forever()
     reporter.stop()
     say("stopped")
+
+
+@contextlib.contextmanager
+def _stoppable() -> Iterator[None]:
+    """SIGINT and SIGTERM raise KeyboardInterrupt, also in a process that a script started with SIGINT ignored."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, signal.default_int_handler) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
