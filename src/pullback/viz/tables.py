@@ -50,14 +50,21 @@ class Table:
             title=self.title, title_justify="left", box=box.SIMPLE_HEAD, caption="\n".join(self.notes) or None,
             caption_justify="left",
         )  # fmt: skip
-        for i, name in enumerate(self.columns):
-            table.add_column(name, justify="right" if i else "left", no_wrap=bool(i))
+        rows = [row for row in self.rows if len(row) > 1]
+        widest = max((len(row[0]) for row in rows), default=0)
+        table.add_column(self.columns[0], min_width=min(widest, _NAMES), overflow="fold")
+        for i, name in enumerate(self.columns[1:], start=1):
+            words = any(" " in row[i].strip() for row in rows)  # they may go on in the next line, numbers may not
+            table.add_column(name, justify="right", no_wrap=not words)
         for row in self.rows:
             if len(row) == 1:
                 table.add_row(Text(row[0], style="italic"))
             else:
                 table.add_row(*(Text(cell, style="yellow" if "≠" in cell else "") for cell in row))
         return table
+
+
+_NAMES = 14  # of a name that many characters stay together, however narrow the terminal
 
 
 def _line(cells: list[str]) -> str:

@@ -12,7 +12,7 @@ _PUBLISHED = {True: "as published", False: "≠ published", None: "not known"}
 
 def corpus_table(found: DataCheck, data: Path) -> Table:
     """The files of each corpus: rows against the official number, and what is left out."""
-    table = Table(f"Corpora in {data}", ["file", "rows", "officially", "used", "left out", "checksum"])
+    table = Table(f"Corpora in {data}", ["file", "rows", "official", "used", "left out", "checksum"])
     for files in found.files.values():
         table.rows += [_row(each) for each in files]
     return table
