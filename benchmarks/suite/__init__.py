@@ -17,6 +17,7 @@ from benchmarks.suite.nonprojective_argmax import nonprojective_argmax
 from benchmarks.suite.nonprojective_marginals import nonprojective_marginals
 from benchmarks.suite.ragged import ragged
 from benchmarks.suite.sparsemap import sparsemap
+from benchmarks.suite.sparsemap_scale import sparsemap_scale
 from benchmarks.suite.sparsemax import sparsemax
 from benchmarks.suite.spigot import spigot
 
@@ -28,6 +29,7 @@ SUITE: dict[str, Benchmark] = {
         marginals,
         marginals_backward,
         sparsemap,
+        sparsemap_scale,
         spigot,
         nonprojective_argmax,
         nonprojective_marginals,

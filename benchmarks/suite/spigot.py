@@ -38,6 +38,7 @@ def spigot(run: Run) -> Iterator[Row]:
             "multiple of an argmax": timings["projection"].median / timings["argmax"].median,
             "oracle calls, mean": solution.oracle_calls.double().mean().item(),
             "oracle calls, most": float(solution.oracle_calls.max()),
+            "trees, mean": (solution.weights > 0).sum(-1).double().mean().item(),
             "gap": solution.gap.max().item(),
             "error": largest_difference(case, (solution.mu,), (exact,)),
         }
