@@ -28,13 +28,32 @@ def test_steps_do_not_wait_for_the_device(task, estimator):
 
 @pytest.mark.parametrize("estimator", ["baseline", "marginals", "spigot"])
 def test_the_losses_are_those_of_the_cpu(estimator):
-    settings = config("sst", estimator, epochs=1, dtype="float64")
+    settings = config("sst", estimator, epochs=4, dtype="float64")  # from the third on all steps are replayed
     losses = []
     for device in ("cpu", "cuda"):
         trainer = TextTrainer(settings, corpus(), device)
         trainer.advance(trainer.steps, lambda: False)
-        losses.append(trainer.history()[0][0]["loss"])
+        losses.append([row["loss"] for row in trainer.history()[0]])
     assert losses[0] == pytest.approx(losses[1], rel=1e-6)
+
+
+@pytest.mark.parametrize("estimator", ["perturb-and-map", "sparsemap"])
+def test_replayed_steps_are_those_that_run_as_they_are(estimator):
+    settings = config("snli", estimator, epochs=4)
+    rows = []
+    for captured in (False, True):
+        trainer = TextTrainer(settings, corpus("snli"), "cuda")
+        assert trainer._captured
+        if not captured:
+            trainer._take_step = trainer._update
+        trainer.advance(trainer.steps, lambda: False)
+        rows.append([row["loss"] for row in trainer.history()[0]])
+    assert rows[0] == pytest.approx(rows[1], rel=1e-4)
+
+
+def test_steps_that_rewind_dropout_are_not_captured():
+    assert not TextTrainer(config("snli", "spigot-ce"), corpus("snli"), "cuda")._captured
+    assert TextTrainer(config("sst", "spigot-ce"), corpus("sst"), "cuda")._captured
 
 
 def test_a_run_moves_from_one_device_to_another():

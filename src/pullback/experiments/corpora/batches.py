@@ -62,8 +62,12 @@ class Batches:
     def __len__(self) -> int:
         return len(self.plan)
 
+    def examples(self, number: int) -> tuple[Tensor, int]:
+        """Which examples a batch has, int64 `[B]` where the split lives, and n: what `gather` needs."""
+        return self._indices[number], self._widths[number]
+
     def __getitem__(self, number: int) -> Batch:
-        batch = gather(self._split, self._indices[number], self._widths[number])
+        batch = gather(self._split, *self.examples(number))
         return batch if batch.words.device == self._device else batch.to(self._device)
 
     def __iter__(self) -> Iterator[Batch]:

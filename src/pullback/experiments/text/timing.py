@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -12,6 +13,14 @@ from torch import Tensor
 
 from pullback.inference.sparsemap.solution import SparseMAPSolution
 from pullback.structures import DependencyTree, Structure
+
+
+@dataclass
+class Replays:
+    """The intervals inside a CUDA graph, and how often it was replayed since they were last added up."""
+
+    intervals: list[tuple[torch.cuda.Event, torch.cuda.Event]]
+    count: int = 0
 
 
 class Stopwatch:
@@ -29,6 +38,7 @@ class Stopwatch:
         self.seconds = 0.0
         self._began: Any = None
         self._pending: list[tuple[torch.cuda.Event, torch.cuda.Event]] = []
+        self._replays: list[Replays] = []
 
     def start(self) -> None:
         self._began = self._now()
@@ -47,21 +57,46 @@ class Stopwatch:
         finally:
             self.stop()
 
+    @contextlib.contextmanager
+    def capturing(self) -> Iterator[Replays]:
+        """Intervals inside belong to a CUDA graph that is being captured, and count when it is replayed."""
+        before, self._pending = self._pending, []
+        try:
+            yield Replays(self._pending)
+        finally:
+            self._pending = before
+
+    def replayed(self, replays: Replays) -> None:
+        """Count a replay; each is taken to be as long as the last one before `take`."""
+        if replays.count == 0:
+            self._replays.append(replays)
+        replays.count += 1
+
     def take(self) -> float:
         """The seconds since the last `take`. On a GPU it waits for the work that was timed."""
-        if self._pending:
-            self._pending[-1][1].synchronize()
-            self.seconds += sum(begin.elapsed_time(end) for begin, end in self._pending) / 1000
-            self._pending.clear()
+        for replays in self._replays:
+            self.seconds += replays.count * _seconds_of(replays.intervals)
+            replays.count = 0
+        self._replays.clear()
+        self.seconds += _seconds_of(self._pending)
+        self._pending.clear()
         seconds, self.seconds = self.seconds, 0.0
         return seconds
 
     def _now(self) -> Any:
         if not self._cuda:
             return time.perf_counter()
-        event = torch.cuda.Event(enable_timing=True)
+        # one that a graph may record is a node of it, whose time can be asked for after a replay
+        options = {"external": True} if torch.cuda.is_current_stream_capturing() else {}
+        event = torch.cuda.Event(enable_timing=True, **options)
         event.record()
         return event
+
+
+def _seconds_of(intervals: list[tuple[torch.cuda.Event, torch.cuda.Event]]) -> float:
+    for _, end in intervals[-1:]:
+        end.synchronize()
+    return sum(begin.elapsed_time(end) for begin, end in intervals) / 1000
 
 
 class TimedTrees(Structure):
@@ -86,6 +121,10 @@ class TimedTrees(Structure):
 
     def sparsemap(self, scores: Tensor, *, warm_start: Tensor | SparseMAPSolution | None = None) -> Tensor:
         return self._timed(lambda s: self._trees.sparsemap(s, warm_start=warm_start), scores)
+
+    def step_inside(self, scores: Tensor, mu: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
+        with self._stopwatch.running():
+            return self._trees.step_inside(scores, mu, step)
 
     def log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
         return self._timed(lambda s: self._trees.log_prob(s, z), scores)

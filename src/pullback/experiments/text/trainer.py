@@ -11,10 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pullback.experiments.corpora.batches import Batch, Batches, batches
+from pullback.experiments.corpora.batches import Batch, Batches, batches, gather
 from pullback.experiments.corpora.corpus import UNKNOWN, Corpus, Split
 from pullback.experiments.corpora.vectors import spellings
 from pullback.experiments.study import Trainer
+from pullback.experiments.text.captured import WIDTHS, CapturedSteps, Step, can_be_captured
 from pullback.experiments.text.config import Config
 from pullback.experiments.text.evaluation import evaluate
 from pullback.experiments.text.latent import LatentTrees, losses
@@ -53,9 +54,12 @@ class TextTrainer(Trainer):
         self._random = RandomNumbers(self._device, "noise", config.task, config.estimator, config.seed)
         self._stopwatch = Stopwatch(self._device)
         self._latent = latent_trees(config, self._stopwatch)
+        self._captured = can_be_captured(self.model, method, config.inner_steps, self._device)
         self._optimizer = torch.optim.AdamW(
-            self.model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay, fused=True
-        )
+            self.model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay, fused=True,
+            capturable=self._captured,
+        )  # fmt: skip
+        self._take_step = self._steps()
 
         self._epoch: Batches | None = None
         self._per_epoch = len(batches(self._train, config.batch_size, seed=config.seed))
@@ -72,7 +76,7 @@ class TextTrainer(Trainer):
                 number = self.step % self._per_epoch
                 if number == 0 or self._epoch is None:
                     self._epoch = self._batches(self.step // self._per_epoch)
-                self._update(self._epoch[number])
+                self._take_step(*self._epoch.examples(number))
                 self.step += 1
                 ends = self.step % self._per_epoch == 0
                 if ends and self._device.type == "cuda":
@@ -102,6 +106,9 @@ class TextTrainer(Trainer):
         self.step, self.steps = state["step"], state["steps"]
         self.model.load_state_dict(state["model"])
         self._optimizer.load_state_dict(state["optimizer"])
+        for group in self._optimizer.param_groups:
+            group["capturable"] = self._captured
+        self._take_step = self._steps()
         self._random.restore(state["random"])
         if self._latent:
             self._latent.estimator.load_state_dict(state["estimator"])
@@ -153,8 +160,11 @@ class TextTrainer(Trainer):
     def parameters(self) -> list[dict[str, Tensor]]:
         return [self._best]
 
-    def _update(self, batch: Batch) -> None:
-        each = self._losses(batch)
+    def _steps(self) -> Step:
+        return CapturedSteps(self._update, self._stopwatch) if self._captured else self._update
+
+    def _update(self, examples: Tensor, width: int) -> None:
+        each = self._losses(gather(self._train, examples, width))
         each.mean().backward()
         self._optimizer.step()
         self._optimizer.zero_grad()
@@ -209,7 +219,8 @@ class TextTrainer(Trainer):
         return self._latent.heads(scores, lengths)[0].tolist()
 
     def _batches(self, epoch: int) -> Batches:
-        return batches(self._train, self.config.batch_size, seed=self.config.seed, epoch=epoch)
+        multiple = WIDTHS if self._captured else 1
+        return batches(self._train, self.config.batch_size, seed=self.config.seed, epoch=epoch, multiple=multiple)
 
     def _copy(self) -> dict[str, Tensor]:
         return {name: value.detach().cpu().clone() for name, value in self.model.state_dict().items()}
