@@ -37,10 +37,10 @@ def main() -> None:
             continue
         report.show(name, about, rows)
         sections[name] = (about, rows)
-    if options.json:
-        report.write_json(options.json, facts, command, [row for _, rows in sections.values() for row in rows])
-    if options.markdown:
-        report.update_markdown(options.markdown, report.markdown(facts, command, sections), options.device)
+        if options.json:  # after each, so that what is measured is kept when the rest is not waited for
+            report.write_json(options.json, facts, command, [row for _, rows in sections.values() for row in rows])
+        if options.markdown:
+            report.update_markdown(options.markdown, report.markdown(facts, command, sections), options.device)
 
 
 def _run(options: argparse.Namespace) -> Run:
