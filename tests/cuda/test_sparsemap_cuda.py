@@ -69,12 +69,11 @@ def assert_projects(scores, lengths, projective, multiroot, device, warm_start=N
     assert found.converged.all()
     assert_close(found.mu.detach().cpu().double(), expected.mu.detach(), atol=2e-6, rtol=0)
     assert_close(gradient.cpu().double(), expected_gradient, atol=1e-5, rtol=0)
-    assert (gap_of(scores, lengths, found.mu, projective, multiroot) < 1e-5).all()
-    assert (found.gap < 1e-9).all()
-    weights = found.weights
-    assert (weights >= 0).all()
-    mean = (weights[..., None, None] * found.structures.double()).sum(1)
+    assert (found.weights >= 0).all()
+    mean = (found.weights[..., None, None] * found.structures.double()).sum(1)
     assert_close(found.mu.detach().double(), mean, atol=1e-6, rtol=0)
+    assert (gap_of(scores, lengths, mean, projective, multiroot) < 1e-9).all()  # of mu the gap would show its rounding
+    assert (found.gap < 1e-9).all()
     return found
 
 
@@ -114,9 +113,9 @@ def test_active_sets_that_do_not_fit_into_the_first_launch(device, monkeypatch, 
 def test_without_room_for_another_tree_it_says_so(device, monkeypatch):
     monkeypatch.setattr(cuda, "_SMALL", 4)
     monkeypatch.setattr(cuda, "active_set_capacity", lambda n, backend: 4)
-    scores, lengths = batch(3, 0.05)
+    scores, lengths = batch(3, 0.05, size=2)
     with operators.backend("cuda"), pytest.warns(NotConverged, match=r"4 trees a sentence at most; 1 of 2 .* scores.cpu"):
-        solution = pb.DependencyTree(lengths.to(device), validate=True).sparsemap_solution(scores[:2].to(device))
+        solution = pb.DependencyTree(lengths.to(device), validate=True).sparsemap_solution(scores.to(device))
     assert not solution.converged[0]
     assert solution.gap[0] > 1e-4
     assert_close(solution.weights[0].sum().item(), 1.0)

@@ -57,8 +57,8 @@ def random_trees(case, *batch, n, seed):
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_another_solver_finds_the_same_projection(tree, n, scale):
     scores = tree.scores(2, n=n, scale=scale, seed=n)
-    expected = [over_the_simplex(everything(tree, n), s) for s in scores]
-    assert_close(tree.structure().sparsemap(scores), torch.stack(expected), atol=1e-6, rtol=0)
+    expected = [over_the_simplex(everything(tree, n), s) for s in scores.cpu()]
+    assert_close(tree.structure().sparsemap(scores).cpu(), torch.stack(expected), atol=1e-6, rtol=0)
 
 
 @COMPILED
@@ -223,10 +223,12 @@ def test_an_iteration_limit_is_reported(tree):
 def test_the_operator(tree, dtype):
     """Not what is behind the active set, which is never written."""
     scores = tree.scores(3, n=4, dtype=dtype, seed=18).requires_grad_()
-    starts = torch.zeros(3, 0, 4, dtype=torch.int16), torch.zeros(3, 0, dtype=torch.float64)
+    lengths = torch.tensor([4, 2, 0], device=tree.device)
+    start = torch.zeros(3, 0, 4, dtype=torch.int16, device=tree.device)
+    weights = torch.zeros(3, 0, dtype=torch.float64, device=tree.device)
     flags = tree.projective, tree.multiroot, True
     utilities = "test_schema", "test_autograd_registration", "test_faketensor"
-    args = scores, torch.tensor([4, 2, 0]), *starts, 100, *flags
+    args = scores, lengths, start, weights, 100, *flags
     torch.library.opcheck(operators.tree_sparsemap, args, test_utils=utilities)
 
 

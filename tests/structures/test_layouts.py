@@ -35,7 +35,11 @@ def test_strides_do_not_matter(case, dtype, operation, layout):
     assert torch.equal(other, scores)
     expected = OPERATIONS[operation](case.structure(), scores)
     found = OPERATIONS[operation](case.structure(), other)
-    assert torch.equal(found, expected)
+    if case.is_tree or scores.device.type == "cpu":
+        assert torch.equal(found, expected)
+    else:  # on a GPU the order of PyTorch's own sums depends on the strides
+        tolerance = 4 * torch.finfo(dtype).eps
+        torch.testing.assert_close(found, expected, atol=tolerance, rtol=tolerance)
     assert torch.equal(other, scores), "the input was written to"
 
 
