@@ -103,7 +103,8 @@ class PulledBack(Estimator):
         """prediction(s) - mu^(k), with `first` the gamma at mu^(0) where it is known."""
         structure, scores = inference.structure, inference.scores
         start, prediction = self.start.mu(inference), self.loss.prediction(inference)
-        state = self.update.init(structure, scores, start, vertex=inference.argmax)
+        known = self.start.is_marginals
+        state = self.update.init(structure, scores, start, vertex=inference.argmax, from_marginals=known)
         for step in range(self.steps):
             if step == 0 and first is not None:
                 here = first

@@ -28,6 +28,7 @@ class State:
         scores: the perturbed scores, of which mu are the marginals in a mirror step, `[..., *parts]`.
         allowed: which parts may be used, `[..., *parts]` of bool.
         vertex: a structure near mu, `[..., *parts]`, where a projection may start.
+        from_marginals: whether mu^(0) = Marg(s).
     """
 
     start: Tensor
@@ -36,6 +37,7 @@ class State:
     scores: Tensor
     allowed: Tensor
     vertex: Tensor | None
+    from_marginals: bool
 
 
 class Update(Configured, abc.ABC):
@@ -52,7 +54,15 @@ class Update(Configured, abc.ABC):
     def __init__(self, step_size: float | Tensor = 1.0) -> None:
         self.step_size = positive(self, "step_size", step_size)
 
-    def init(self, structure: Structure, scores: Tensor, start: Tensor, *, vertex: Tensor | None = None) -> State:
+    def init(
+        self,
+        structure: Structure,
+        scores: Tensor,
+        start: Tensor,
+        *,
+        vertex: Tensor | None = None,
+        from_marginals: bool = False,
+    ) -> State:
         """The state before the first step.
 
         Args:
@@ -60,9 +70,11 @@ class Update(Configured, abc.ABC):
             scores: `[..., *parts]`.
             start: mu^(0), of the shape of the scores.
             vertex: a structure near the start, where a projection may begin its search.
+            from_marginals: whether the start is Marg(s): small steps are then projected at less cost.
         """
         allowed = structure.allowed(scores)
-        return State(start, start, torch.zeros_like(start), scores.to(start.dtype), allowed, vertex)
+        moved = torch.zeros_like(start)
+        return State(start, start, moved, scores.to(start.dtype), allowed, vertex, from_marginals)
 
     @abc.abstractmethod
     def step(self, structure: Structure, state: State, gamma: Tensor) -> State:
@@ -92,7 +104,8 @@ class Projected(Update):
 
         min over mu of || mu - (mu^(t) - eta * gamma) ||^2   subject to  mu in M,
 
-    with M the structure's marginal polytope.
+    with M the structure's marginal polytope. Near mu^(0) = Marg(s), an inner point of M, the projection is often a mere shift:
+    the structure is asked first (`Structure.step_inside`), and SparseMAP finds the others.
 
     >>> from pullback import Categorical
     >>> update = Projected(step_size=1.0)
@@ -102,9 +115,21 @@ class Projected(Update):
     """
 
     def step(self, structure: Structure, state: State, gamma: Tensor) -> State:
-        target = torch.where(state.allowed, state.mu - self._by(gamma), -torch.inf)
-        mu = structure.sparsemap(target, warm_start=state.vertex)
-        return replace(state, mu=mu, moved=state.start - mu)
+        by = self._by(gamma)
+        target = torch.where(state.allowed, state.mu - by, -torch.inf)
+        vertex = state.vertex
+        near = structure.step_inside(state.scores, state.start, state.moved + by) if state.from_marginals else None
+        if near is None or vertex is None:
+            mu = structure.sparsemap(target, warm_start=vertex)
+            return replace(state, mu=mu, moved=state.start - mu)
+        moved, inside = near
+        if inside.device.type == "cpu" and inside.all():
+            return replace(state, mu=state.start - moved, moved=moved)
+        inside = inside[(..., *[None] * structure.event_dims)]
+        # A structure is its own projection: where that is the target, and the start, SparseMAP has nothing to do.
+        mu = structure.sparsemap(torch.where(inside & state.allowed, vertex, target), warm_start=vertex)
+        moved = torch.where(inside, moved, state.start - mu)
+        return replace(state, mu=torch.where(inside, state.start - moved, mu), moved=moved)
 
 
 class Mirror(Update):

@@ -56,6 +56,23 @@ class Structure(abc.ABC):
 
         return project(self, scores, warm_start=warm_start)
 
+    def step_inside(self, scores: Tensor, mu: Tensor, step: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Where mu - step, near mu = Marg(s), is projected onto the marginal polytope by a shift along its affine hull.
+
+        That is so where the shifted point is inside, and there it saves the search for structures that make it up.
+
+        Args:
+            scores: `[..., *parts]`.
+            mu: their marginals.
+            step: `[..., *parts]`; only allowed parts are read.
+
+        Returns:
+            `moved`, the part of the step along the affine hull, `[..., *parts]`, and `inside`, `[...]` of bool: where it is
+            true, sparsemap(mu - step) = mu - moved for sure. False claims nothing. None, the default, if the structure
+            has no quicker way to know than `sparsemap`. No gradient.
+        """
+        return None
+
     def marginals(self, scores: Tensor) -> Tensor:
         """E[z] under p(z) proportional to exp(<s, z>), `[..., *parts]`, differentiable."""
         raise self._missing("marginals")

@@ -105,6 +105,17 @@ class DependencyTree(Structure):
         s, lengths, restore = self._prepare(scores)
         return project(s, lengths, self._flags(s), restore, warm_start=warm_start, max_iterations=max_iterations)
 
+    def step_inside(self, scores: Tensor, mu: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
+        from pullback.inference.interior import step_inside
+
+        s, lengths, restore = self._prepare(scores.detach())
+        flags = self._flags(s)
+        if mu.dtype != s.dtype:  # half precision: too coarse for small steps
+            mu = operators.tree_marginals(s, lengths, *flags)
+        allowed = self.allowed(scores).reshape(s.shape)
+        moved, inside = step_inside(s, lengths, flags, allowed, mu.reshape(s.shape), step.to(s.dtype).reshape(s.shape))
+        return restore(moved), inside.reshape(scores.shape[:-2])
+
     def enumerate(self, n: int) -> Tensor:
         """All trees of n words, `[S, n, n]`, by trying every choice of heads; n up to 7 or so."""
         everything = itertools.product(range(n), repeat=n)
