@@ -111,6 +111,17 @@ def test_the_active_set_spans_the_face(case):
     assert_close(gradient, difference / (2 * step), atol=1e-5, rtol=0)
 
 
+def test_the_trees_of_an_active_set_do_not_depend_on_each_other():
+    """Where many tie, the distance of a tree from the span of others may be rounding: it shows nothing new."""
+    generator = torch.Generator().manual_seed(3)
+    scores = [torch.randn(70, 70, generator=generator, dtype=torch.float64) for _ in range(3)][-1].requires_grad_()
+    solution = pb.DependencyTree(projective=False, multiroot=False).sparsemap_solution(scores)
+    trees = solution.structures.flatten(1)
+    assert torch.linalg.matrix_rank(trees - trees[0]) == len(trees) - 1
+    (gradient,) = torch.autograd.grad(solution.mu.square().sum(), scores)
+    assert gradient.isfinite().all()
+
+
 @COMPILED
 @pytest.mark.parametrize("scale", [1e-3, 1.0])
 def test_no_sentence_is_left_unsolved(case, dtype, scale):

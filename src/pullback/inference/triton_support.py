@@ -29,7 +29,7 @@ def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     return (lambda function: function) if triton is None else triton.jit(**options)
 
 
-def constant(value: int) -> Any:
+def constant(value: float) -> Any:
     """A constant that kernels may use by its name."""
     return value if tl is None else tl.constexpr(value)
 

@@ -12,7 +12,7 @@ import numba
 
 from pullback.inference.compile import lean
 
-DEPENDENT = 1e-6  # squared distances to the span of the others are rounding below this, and about 0.1 above it
+DEPENDENT = 1e-4  # squared distances to the span of the others: rounding is about 1e-6 at most, others at least 0.01
 
 _njit: Any = numba.njit  # its types do not know _nrt
 # For loops that may sum in any order, which vectors need.

@@ -8,7 +8,9 @@ makes it add up to zero.
 
 from __future__ import annotations
 
-from pullback.inference.triton_support import jit, tl
+from pullback.inference.triton_support import constant, jit, tl
+
+_DEPENDENT = constant(1e-4)  # as active_set.py has it
 
 
 @jit()
@@ -46,7 +48,7 @@ def extend(
     tl.debug_barrier()
     shared = tl.load(line + tree, mask=tree < size, other=0.0)
     distance = length - tl.sum(shared * ratio, 0)
-    independent = tl.where(distance > 1e-9, 1, 0)  # squared, from the span of the others, up to rounding
+    independent = tl.where(distance > _DEPENDENT, 1, 0)
     scale = 1.0 / tl.where(independent > 0, distance, 1.0)
     entry = tl.where(tree == size, scale, -scale * ratio)
     tl.debug_barrier()

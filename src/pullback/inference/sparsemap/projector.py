@@ -20,20 +20,21 @@ def apply(worker, workers, heads, sizes, lengths, vectors, result):
         size, length = sizes[b], lengths[b]
         if length == 0:
             continue
+        kept = 0  # the search's inverse may be too old to tell a tree that depends on the others; this one is new
         for i in range(size):
-            slopes[i] = 0.0
+            slopes[kept] = 0.0
             for m in range(length):
-                rows[i, m] = heads[b, i, m]
-                slopes[i] += vectors[b, heads[b, i, m], m]
-            if i > 0:
-                slopes[i] -= slopes[0]
+                rows[kept, m] = heads[b, i, m]
+                slopes[kept] += vectors[b, heads[b, i, m], m]
+            if kept > 0:
+                slopes[kept] -= slopes[0]
             for m in range(length, width):
-                rows[i, m] = -1
-            for j in range(i):
-                gram[j] = shared(rows, i * width, rows, j * width, width) - (width - length)
-            append(inverse, sums, 0, i, gram, float(length), step)
+                rows[kept, m] = -1
+            for j in range(kept):
+                gram[j] = shared(rows, kept * width, rows, j * width, width) - (width - length)
+            kept += append(inverse, sums, 0, kept, gram, float(length), step)
         slopes[0] = 0.0
-        direction(inverse, sums, 0, 0, size, slopes, step)
-        for i in range(size):
+        direction(inverse, sums, 0, 0, kept, slopes, step)
+        for i in range(kept):
             for m in range(length):
                 result[b, rows[i, m], m] += step[i]
