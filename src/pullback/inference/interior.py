@@ -96,7 +96,7 @@ def _certified(mu: Tensor, delta: Tensor, possible: Tensor, covariance: Among, l
 
 
 def _solve(mu: Tensor, delta: Tensor, possible: Tensor, covariance: Among, accuracy: Tensor) -> Tensor | None:
-    """a with |C a - delta| <= accuracy, where the iterations suffice; None if no sentence is worth one.
+    """The a of |C a - delta| <= accuracy, where the iterations suffice; None if no sentence is worth one.
 
     Conjugate gradients preconditioned by 1 / mu, which for words with independent heads is the inverse. On a GPU the number of
     iterations is fixed, so that nothing waits for the device, and sentences that are done cost next to nothing.

@@ -23,6 +23,17 @@ def test_timed_inference_is_inference():
     assert torch.equal(timed.allowed(scores), plain.allowed(scores))
 
 
+def test_steps_are_timed_too():
+    scores = torch.randn(2, 4, 4)
+    plain, stopwatch = DependencyTree(), Stopwatch(torch.device("cpu"))
+    mu, step = plain.marginals(scores), 1e-5 * torch.randn(2, 4, 4)
+    for found, expected in zip(
+        TimedTrees(plain, stopwatch).step_inside(scores, mu, step), plain.step_inside(scores, mu, step), strict=True
+    ):
+        assert torch.equal(found, expected)
+    assert stopwatch.take() > 0
+
+
 def test_the_backward_pass_is_timed_too():
     stopwatch = Stopwatch(torch.device("cpu"))
     scores = torch.randn(8, 12, 12, requires_grad=True)
