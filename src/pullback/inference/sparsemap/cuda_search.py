@@ -176,9 +176,9 @@ def _ask(
         if ORACLE == LONG:
             exists = cuda_long.best_tree(seen, length, n, multiroot, found, charts, splits, ends, 16, POSITIONS)
         elif rough > 0:
-            exists = cuda_short.best_tree(charts, length, n, multiroot, found, POSITIONS)
+            exists = cuda_short.best_tree(charts, length, n, multiroot, found, splits, ends, POSITIONS)
         else:
-            exists = cuda_short.best_tree(seen, length, n, multiroot, found, POSITIONS)
+            exists = cuda_short.best_tree(seen, length, n, multiroot, found, splits, ends, POSITIONS)
         tl.debug_barrier()
         new = tl.load(found + word, mask=(word < length) & (exists > 0), other=-1).to(tl.int32)
     real = (word < length) & (exists > 0)

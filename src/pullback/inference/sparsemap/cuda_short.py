@@ -1,8 +1,10 @@
 """The best projective tree of a short sentence, inside a larger GPU program: Eisner's algorithm in registers, in Triton.
 
-The root is position 0 and word m position m + 1; eisner/README.md names the items. A chart is a square tile whose columns are
-splits k. Its rows are either starts i, or ends j = i + width, which takes a shift by one row from width to width. So
-the two halves of all splits of all spans of a width stand next to each other, and nothing waits for memory.
+The root is position 0 and word m position m + 1; eisner/README.md names the items. A chart is a square tile `[split, start]`,
+which takes part in the spans of one width: its entry is an item from the start i to the split k, or one from k to the end
+j = i + width, which takes a shift by one start from width to width. So the two halves of all splits of all spans of a
+width stand next to each other, and nothing waits for memory. Splits are rows, as maxima over registers and warps are faster
+than over the lanes of a warp; shifts over lanes are cheap.
 
 A split is kept together with the gap of the arc that it makes, as 64 * child + gap: what it takes to go on from there.
 """
@@ -13,8 +15,8 @@ from pullback.inference.triton_support import jit, tl
 
 
 @jit()
-def best_tree(scores, length, n, multiroot, heads, POSITIONS: tl.constexpr):
-    """Write the heads of the tree of largest score.
+def best_tree(scores, length, n, multiroot, heads, splits, ends, POSITIONS: tl.constexpr):
+    """Write the heads of a tree of largest score.
 
     Args:
         scores: `[n, n]`, packed: head x modifier, the root on the diagonal; finite or -inf among the words. Their
@@ -23,56 +25,66 @@ def best_tree(scores, length, n, multiroot, heads, POSITIONS: tl.constexpr):
         n: the pitch of the scores, less than POSITIONS.
         multiroot: whether several words may attach to the root.
         heads: `[n]`, int16, to write if there is a tree: a word's own index is the root, -1 padding.
+        splits: scratch, `[2, n + 1, n + 1]`, int16: of right and left, `[width, start]`.
+        ends: scratch, `[2, n + 1]`, int32: what a position is told, in even and in odd rounds.
         POSITIONS: a power of two, at most 64.
 
     Returns:
         1, or 0 if there is no tree.
     """
-    row, column = tl.arange(0, POSITIONS), tl.arange(0, POSITIONS)[None, :]
-    own = row[:, None] == column
+    best = _spans(scores, length, n, multiroot, splits, POSITIONS)
+    exists = tl.where(best > float("-inf"), 1, 0)
+    if exists > 0:
+        _follow(length, n, splits, ends, heads, POSITIONS)
+    return exists
+
+
+@jit()
+def _spans(scores, length, n, multiroot, splits, POSITIONS: tl.constexpr):
+    """Write the splits; returns the score of the best tree."""
+    pitch = n + 1
+    start = tl.arange(0, POSITIONS)
+    row, column = start[:, None], start[None, :]
+    own = row == column
     nothing = tl.full([POSITIONS, POSITIONS], float("-inf"), scores.dtype.element_ty)
     empty = tl.where(own, 0.0, nothing)
     none = tl.zeros([POSITIONS, POSITIONS], tl.int32)
     right_from, left_from, right_arc = empty, empty, nothing  # right(i, k), left(i, k), right_arc(i, k)
     left_after, right_to, left_arc = empty, nothing, nothing  # left(k + 1, j), right(k, j), left_arc(k, j)
     down_gap, up_gap = none, none  # 64 k + the gap of the arc from i to k, and of that from j to k
-    right_split, left_split = none, none  # of right(i, k) and left(i, k)
-    following = tl.broadcast_to(tl.minimum(row + 1, POSITIONS - 1)[:, None], [POSITIONS, POSITIONS])
-    index = tl.broadcast_to(column, [POSITIONS, POSITIONS])
+    following = tl.broadcast_to(tl.minimum(column + 1, POSITIONS - 1), [POSITIONS, POSITIONS])
+    index = tl.broadcast_to(row, [POSITIONS, POSITIONS])
     right = tl.zeros([POSITIONS], scores.dtype.element_ty)
     down, up = arcs_of(scores, 1, length, n, POSITIONS)
     for width in range(1, length + 1):
         next_down, next_up = arcs_of(scores, width + 1, length, n, POSITIONS)  # on the way while the others are in use
         gaps = right_from + left_after
         if multiroot == 0:
-            gaps = tl.where((row[:, None] > 0) | (column == 0), gaps, float("-inf"))
+            gaps = tl.where((column > 0) | (row == 0), gaps, float("-inf"))
         # one reduction instead of three, for the sake of its barriers
         gap, gap_at, right, right_at, left, left_at = tl.reduce(
-            (gaps, index, right_arc + right_to, down_gap, left_from + left_arc, up_gap), 1, _larger
+            (gaps, index, right_arc + right_to, down_gap, left_from + left_arc, up_gap), 0, _larger
         )
         new_down, new_up = gap + down, gap + up
-        end = row + width
-        down_at, up_at = 64 * end + gap_at, 64 * row + gap_at
+        end = start + width
+        down_at, up_at = 64 * end + gap_at, 64 * start + gap_at
         right_at, left_at = tl.where(new_down > right, down_at, right_at), tl.where(new_up > left, up_at, left_at)
         right, left = tl.maximum(new_down, right), tl.maximum(new_up, left)
+        at = splits + width * pitch + start
+        tl.store(at, right_at.to(tl.int16), mask=end <= length)
+        tl.store(at + pitch * pitch, left_at.to(tl.int16), mask=end <= length)
 
-        newest = column == end[:, None]
-        right_from = tl.where(newest, right[:, None], right_from)
-        left_from = tl.where(newest, left[:, None], left_from)
-        right_arc = tl.where(newest, new_down[:, None], right_arc)
-        down_gap = tl.where(newest, down_at[:, None], down_gap)
-        right_split = tl.where(newest, right_at[:, None], right_split)
-        left_split = tl.where(newest, left_at[:, None], left_split)
-        left_after = tl.gather(tl.where(column + 1 == row[:, None], left[:, None], left_after), following, 0)
-        right_to = tl.gather(tl.where(own, right[:, None], right_to), following, 0)
-        left_arc = tl.gather(tl.where(own, new_up[:, None], left_arc), following, 0)
-        up_gap = tl.gather(tl.where(own, up_at[:, None], up_gap), following, 0)
+        newest = row == end[None, :]
+        right_from = tl.where(newest, right[None, :], right_from)
+        left_from = tl.where(newest, left[None, :], left_from)
+        right_arc = tl.where(newest, new_down[None, :], right_arc)
+        down_gap = tl.where(newest, down_at[None, :], down_gap)
+        left_after = tl.gather(tl.where(row + 1 == column, left[None, :], left_after), following, 1)
+        right_to = tl.gather(tl.where(own, right[None, :], right_to), following, 1)
+        left_arc = tl.gather(tl.where(own, new_up[None, :], left_arc), following, 1)
+        up_gap = tl.gather(tl.where(own, up_at[None, :], up_gap), following, 1)
         down, up = next_down, next_up
-    best = tl.max(tl.where(row == 0, right, float("-inf")), 0)
-    exists = tl.where(best > float("-inf"), 1, 0)
-    if exists > 0:
-        _follow(right_split, left_split, length, n, heads, POSITIONS)
-    return exists
+    return tl.max(tl.where(start == 0, right, float("-inf")), 0)
 
 
 @jit()
@@ -97,27 +109,39 @@ def _larger(a, a_at, b, b_at, c, c_at, other_a, other_a_at, other_b, other_b_at,
 
 
 @jit()
-def _follow(right_split, left_split, length, n, heads, POSITIONS: tl.constexpr):
+def _follow(length, n, splits, ends, heads, POSITIONS: tl.constexpr):
     """Build the tree from the top: in a round every position that has one finds its outermost child on either side.
 
-    A position knows where its right item ends and where its left item starts; it tells the child its own.
+    A position knows where its right item ends and where its left item starts; it tells the child its own. A message bears
+    the number of its round, and rounds take turns with the two halves of `ends`: so one barrier a round is enough, as
+    nobody writes to a half before all have read what they were told there.
     """
-    at, other = tl.arange(0, POSITIONS), tl.arange(0, POSITIONS)[None, :]
+    pitch = n + 1
+    at = tl.arange(0, POSITIONS)
+    inside = at <= length
+    nobody = tl.full([POSITIONS], -1, tl.int32)
+    tl.store(ends + at, nobody, mask=inside)
+    tl.store(ends + pitch + at, nobody, mask=inside)
+    tl.debug_barrier()
     above = at
     right, left = tl.where(at == 0, length, at), at
-    going = 1
+    turn, going = 0, 1
     while going > 0:
-        down, up = right > at, left < at
-        on_right = tl.sum(tl.where(other == right[:, None], right_split, 0), 1)
-        on_left = tl.sum(tl.where(at[:, None] == left[None, :], left_split, 0), 0)
+        down, up = inside & (right > at), inside & (left < at)
+        on_right = tl.load(splits + (right - at) * pitch + at, mask=down, other=0).to(tl.int32)
+        on_left = tl.load(splits + (pitch + at - left) * pitch + left, mask=up, other=0).to(tl.int32)
         gap, left_gap = on_right & 63, on_left & 63
-        child, left_child = tl.where(down, on_right >> 6, -1), tl.where(up, on_left >> 6, -1)
-        message, left_message = (64 * at + right) * 64 + gap + 1, (64 * at + left_gap) * 64 + left
-        told = tl.where(child[None, :] == at[:, None], message[None, :], -1)
-        told = tl.max(tl.where(left_child[None, :] == at[:, None], left_message[None, :], told), 1)
-        above = tl.where(told >= 0, told >> 12, above)
-        right = tl.where(told >= 0, (told >> 6) & 63, tl.where(down, gap, right))
-        left = tl.where(told >= 0, told & 63, tl.where(up, left_gap + 1, left))
-        going = tl.max(((right > at) | (left < at)).to(tl.int32), 0)
-    head = tl.where(at > length, -1, tl.where(above == 0, at - 1, above - 1))
+        told = ends + (turn % 2) * pitch
+        sender = (64 * turn + at) * 64
+        tl.store(told + (on_right >> 6), (sender + right) * 64 + gap + 1, mask=down)
+        tl.store(told + (on_left >> 6), (sender + left_gap) * 64 + left, mask=up)
+        tl.debug_barrier()
+        message = tl.load(told + at, mask=inside, other=-1)
+        new = (message >> 18) == turn
+        above = tl.where(new, (message >> 12) & 63, above)
+        right = tl.where(new, (message >> 6) & 63, tl.where(down, gap, right))
+        left = tl.where(new, message & 63, tl.where(up, left_gap + 1, left))
+        going = tl.max((inside & ((right > at) | (left < at))).to(tl.int32), 0)
+        turn += 1
+    head = tl.where(inside, tl.where(above == 0, at - 1, above - 1), -1)
     tl.store(heads + at - 1, head.to(tl.int16), mask=(at > 0) & (at <= n))
