@@ -102,7 +102,7 @@ def test_the_oracle_for_long_sentences(device, monkeypatch):
 
 @pytest.mark.parametrize("projective", [True, False])
 def test_active_sets_that_do_not_fit_into_the_first_launch(device, monkeypatch, projective):
-    monkeypatch.setattr(cuda, "_SMALL", 4)
+    monkeypatch.setattr(cuda, "_ROOMS", (2, 4))
     monkeypatch.setattr(cuda, "program_count", lambda sentences, scratch: 1)
     scores, lengths = batch(3, 0.05)
     found = assert_projects(scores, lengths, projective, True, device)
@@ -111,7 +111,7 @@ def test_active_sets_that_do_not_fit_into_the_first_launch(device, monkeypatch, 
 
 
 def test_without_room_for_another_tree_it_says_so(device, monkeypatch):
-    monkeypatch.setattr(cuda, "_SMALL", 4)
+    monkeypatch.setattr(cuda, "_ROOMS", (2, 4))
     monkeypatch.setattr(cuda, "active_set_capacity", lambda n, backend: 4)
     scores, lengths = batch(3, 0.05, size=2)
     with operators.backend("cuda"), pytest.warns(NotConverged, match=r"4 trees a sentence at most; 1 of 2 .* scores.cpu"):

@@ -1,8 +1,8 @@
 """SparseMAP of dependency trees on a GPU: the whole search of a sentence in one program, no synchronisation with the host.
 
 Most active sets are small, and their inverses stay close to where they are used. A sentence that needs more room goes on in
-a second launch, which has nothing to do for the others. A sentence that needs more trees than fit there keeps the best mean
-of trees so far; its gap and `converged` say so.
+a second launch, and in a third, which have nothing to do for the others. A sentence that needs more trees than fit there
+keeps the best mean of trees so far; its gap and `converged` say so.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from pullback.inference.sparsemap import cuda_projector, cuda_solve
 from pullback.inference.sparsemap.solution import NotConverged, not_converged
 from pullback.inference.triton_support import contiguous, launch, next_power_of_2, program_count
 
-_SMALL = 128  # how many trees fit into the inverse in the first launch
-_TILE = 2048  # numbers looked at together
+_ROOMS = (128, 512)  # how many trees fit into the inverse in the first launch, and in the second
+_TILE = 2048  # scores looked at together
+_NUMBERS = 512  # of the inverse looked at together by a warp: 16 a thread, for the sake of their latency
 _SHORT = 31  # words: with the root, the lanes of a warp
 _CONVERGED, _FULL, _INFEASIBLE = 0, 2, 3  # as cuda_search.py has them
 
@@ -51,7 +52,8 @@ def sparsemap(
     for again, room in enumerate(_rooms(n, start_heads.shape[1]) if scores.numel() > 0 else []):
         programs, *scratch = _scratch(scores, room, oracle)
         numbers = batch, n, capacity, start_heads.shape[1], max_iterations, int(multiroot), again
-        shape = _shape(n, room, 4 if oracle == 1 else 8)
+        # an oracle for short sentences is faster with fewer warps, large inverses with more
+        shape = _shape(n, room, 4 if oracle == 1 and room <= _ROOMS[0] else 8)
         shape |= {"ORACLE": oracle, "POSITIONS": max(16, next_power_of_2(n + 1))}
         shape["LEVELS"] = shape["COLUMNS"].bit_length() - 1
         launch(cuda_solve.solve, programs, scores.device, *tensors, *results, *scratch, *numbers, **shape)
@@ -95,14 +97,14 @@ def _scratch(scores: Tensor, room: int, oracle: int) -> tuple[Any, ...]:
 
 def _rooms(n: int, starts: int = 0) -> list[int]:
     """For how many trees each launch has room, so that those to start from fit into the first."""
-    most = next_power_of_2(active_set_capacity(n, "cuda"))
-    return [_SMALL] if most <= _SMALL else [_SMALL, most] if starts <= _SMALL else [most]
+    most = max(next_power_of_2(active_set_capacity(n, "cuda")), _ROOMS[0])
+    return [*(room for room in _ROOMS if starts <= room < most), most]
 
 
 def _shape(n: int, room: int, warps: int) -> dict[str, int]:
     columns = max(16, next_power_of_2(n))
     rows = min(max(_TILE // columns, 1), columns)
-    trees = min(max(_TILE // room, 1), 16)
+    trees = min(max(warps * _NUMBERS // room, 1), 16)
     return {"ROWS": rows, "COLUMNS": columns, "TREES": trees, "CAPACITY": room, "num_warps": warps, "num_stages": 1}
 
 

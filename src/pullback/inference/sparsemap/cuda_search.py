@@ -27,7 +27,7 @@ ANY, SHORT, LONG = constant(0), constant(1), constant(2)
 @jit()
 def search(
     shifted, mu, heads, weights, size, count, garbled, inverse, charts, splits, ends, found,
-    length, n, capacity, limit, multiroot, again,
+    length, n, capacity, limit, multiroot,
     ORACLE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, LEVELS: tl.constexpr, POSITIONS: tl.constexpr,
     TREES: tl.constexpr, CAPACITY: tl.constexpr,
 ):  # fmt: skip
@@ -51,7 +51,6 @@ def search(
         capacity: the most trees there can be.
         limit: how many calls of the oracle are enough.
         multiroot: whether several words may attach to the root.
-        again: 0 if a sentence that is FULL can go on in another launch.
         ORACLE: ANY, SHORT or LONG.
         ROWS: heads looked at together.
         COLUMNS: words looked at together.
@@ -114,7 +113,7 @@ def search(
             failed = tl.where(kept > size, 0, failed + 1)
             attempt += tl.where(kept > size, 2 - attempt % 2, 1)  # after a success, a new direction
             size = kept
-            full = (again == 0) & (size == CAPACITY) & (size < capacity)
+            full = (size == CAPACITY) & (size < capacity)
             state = tl.where(full, FULL, state)
             going = tl.where((failed < 2) & (full == 0), 1, 0)
         elif (turn == _SEARCH) & (kept == size):

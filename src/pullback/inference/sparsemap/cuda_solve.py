@@ -41,7 +41,7 @@ def solve(
         starts: how many trees there are to start from.
         limit: how many calls of the oracle are enough.
         multiroot: whether several words may attach to the root.
-        again: 1 to go on with the sentences that were FULL, from their active sets; the others are left alone.
+        again: not 0 to go on with the sentences that were FULL, from their active sets; the others are left alone.
         ORACLE: ANY, SHORT or LONG.
         ROWS: heads looked at together.
         COLUMNS: words looked at together, a power of two, at least n.
@@ -78,7 +78,7 @@ def solve(
             tl.debug_barrier()
             size, gap, count, state = search(
                 shifted, mu + b * n * n, own_heads, own_weights, size, count, garbled, inverse,
-                charts, splits, ends, trees, length, n, capacity, limit, multiroot, again,
+                charts, splits, ends, trees, length, n, capacity, limit, multiroot,
                 ORACLE, ROWS, COLUMNS, LEVELS, POSITIONS, TREES, CAPACITY,
             )  # fmt: skip
             tl.store(sizes + b, size)
