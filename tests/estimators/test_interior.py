@@ -9,6 +9,7 @@ from torch import Tensor, nn
 import pullback as pb
 from cases import Case
 from oracles import forbid
+from pullback.inference import interior
 
 SMALL, LARGE = 1e-5, 0.3
 
@@ -50,7 +51,7 @@ def _padded(values: Tensor, lengths: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("size", [SMALL, 1e-3, 1e-2, LARGE])
 def test_what_is_certified_is_the_projection(tree: Case, size: float) -> None:
-    n = 4 if tree.is_slow else 9
+    n = 4 if tree.is_slow else 14
     lengths = torch.tensor([n, n - 1, 3, 2, 1, 0, n, n])
     structure = tree.structure(lengths)
     scores = _padded(tree.scores(len(lengths), n=n), lengths)
@@ -63,6 +64,28 @@ def test_what_is_certified_is_the_projection(tree: Case, size: float) -> None:
         assert not inside.all()
     expected = _projected(structure, scores, mu - step)
     torch.testing.assert_close((mu - moved)[inside], expected[inside], atol=1e-10, rtol=0)
+
+
+@pytest.mark.parametrize("projective", [True, False])
+def test_later_rounds_certify_more_and_no_less_rightly(projective: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = 0.5 * torch.randn(12, 14, 14, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    tree = pb.DependencyTree(projective=projective)
+    mu, step = tree.marginals(scores), 3e-3 * _noise(scores)
+    moved, inside = tree.step_inside(scores, mu, step)
+    monkeypatch.setattr(interior, "ROUNDS", 1)
+    _, first = tree.step_inside(scores, mu, step)
+    assert inside.sum() > first.sum() + 5
+    expected = _projected(tree, scores, mu - step)
+    torch.testing.assert_close((mu - moved)[inside], expected[inside], atol=1e-10, rtol=0)
+
+
+def test_an_inaccurate_solution_certifies_nothing(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = torch.randn(4, 14, 14, dtype=dtype, generator=torch.Generator().manual_seed(0))
+    tree = pb.DependencyTree()
+    mu, step = tree.marginals(scores), SMALL * _noise(scores)
+    assert tree.step_inside(scores, mu, step)[1].all()
+    monkeypatch.setitem(interior.MAX_ITERATIONS, dtype, 3)
+    assert not tree.step_inside(scores, mu, step)[1].any()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -100,7 +123,7 @@ def test_a_start_that_is_not_the_marginals_is_projected() -> None:
 
 
 def test_a_point_just_outside_is_never_certified(tree: Case) -> None:
-    n = 4 if tree.is_slow else 7
+    n = 4 if tree.is_slow else 14
     structure, scores = tree.structure(), tree.scores(16, n=n, scale=0.5)
     mu = structure.marginals(scores)
     far = mu - _noise(scores)
@@ -112,7 +135,7 @@ def test_a_point_just_outside_is_never_certified(tree: Case) -> None:
 
 
 def test_a_sentence_does_not_depend_on_its_batch(tree: Case) -> None:
-    n = 4 if tree.is_slow else 8
+    n = 4 if tree.is_slow else 14
     structure, scores = tree.structure(), tree.scores(4, n=n)
     scores = scores * torch.tensor([0.1, 1.0, 4.0, 1e6], device=scores.device, dtype=scores.dtype)[:, None, None]
     mu, step = structure.marginals(scores), SMALL * _noise(scores)
