@@ -29,7 +29,7 @@ FOLDER = {  # a process each: its name, and what pytest is told
 SUITE = {
     "suite": ["tests/structures", "tests/inference", "-k", "cuda and not nonprojective"],
     "suite nonprojective": ["tests/structures", "tests/inference", "-k", "cuda and nonprojective"],
-    "estimators": ["tests/estimators/test_cuda.py"],
+    "estimators": ["tests/estimators/test_cuda.py", "tests/estimators/test_interior.py"],
 }
 
 
