@@ -10,7 +10,7 @@ from pullback.estimators.relaxed import Marginals, SparseMAP
 from pullback.estimators.score_function import ScoreFunction
 from pullback.estimators.starts import FromArgmax, FromMarginals, FromZero, Start
 from pullback.estimators.straight_through import STEMarginals
-from pullback.estimators.updates import Mirror, Projected, Unconstrained, Update
+from pullback.estimators.updates import LocallyProjected, Mirror, Projected, Unconstrained, Update
 
 __all__ = [
     "SPIGOT",
@@ -25,6 +25,7 @@ __all__ = [
     "FromZero",
     "Layer",
     "LeaveOneOut",
+    "LocallyProjected",
     "Loss",
     "Marginals",
     "Mirror",

@@ -73,6 +73,13 @@ class Structure(abc.ABC):
         """
         return None
 
+    def local_projection(self, scores: Tensor) -> Tensor:
+        """The Euclidean projection onto a simpler set that contains the marginal polytope, `[..., *parts]`. No gradient.
+
+        It is `sparsemap` wherever it is an average of structures; by default it is `sparsemap`.
+        """
+        return self.sparsemap(scores.detach())
+
     def marginals(self, scores: Tensor) -> Tensor:
         """E[z] under p(z) proportional to exp(<s, z>), `[..., *parts]`, differentiable."""
         raise self._missing("marginals")

@@ -116,6 +116,13 @@ class DependencyTree(Structure):
         moved, inside = step_inside(s, lengths, flags, allowed, mu.reshape(s.shape), step.to(s.dtype).reshape(s.shape))
         return restore(moved), inside.reshape(scores.shape[:-2])
 
+    def local_projection(self, scores: Tensor) -> Tensor:
+        """The nearest point where every word has one head and a word the root, which need not be an average of trees."""
+        from pullback.inference.local_polytope import project
+
+        s, _, restore = self._prepare(scores.detach())
+        return restore(project(s.double(), self.allowed(scores).reshape(s.shape), self.multiroot).to(s.dtype))
+
     def enumerate(self, n: int) -> Tensor:
         """All trees of n words, `[S, n, n]`, by trying every choice of heads; n up to 7 or so."""
         everything = itertools.product(range(n), repeat=n)

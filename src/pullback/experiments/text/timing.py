@@ -126,6 +126,9 @@ class TimedTrees(Structure):
         with self._stopwatch.running():
             return self._trees.step_inside(scores, mu, step)
 
+    def local_projection(self, scores: Tensor) -> Tensor:
+        return self._timed(self._trees.local_projection, scores)
+
     def log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
         return self._timed(lambda s: self._trees.log_prob(s, z), scores)
 
