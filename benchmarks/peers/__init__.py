@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from importlib import metadata
+from importlib.util import find_spec
 
-PEERS = ("torch-struct", "supar", "lp-sparsemap", "entmax")
+PEERS = {"torch-struct": "torch_struct", "supar": "supar", "lp-sparsemap": "lpsmap", "entmax": "entmax"}
+"""Their distributions, and the modules in these."""
 
 
 def versions() -> dict[str, str | None]:
     """The version of each peer; None if it is not installed."""
-    return {peer: _version(peer) for peer in PEERS}
+    return {peer: _version(peer, module) for peer, module in PEERS.items()}
 
 
-def _version(distribution: str) -> str | None:
+def _version(distribution: str, module: str) -> str | None:
     try:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:
-        return None
+        return "of unknown version" if find_spec(module) else None  # a folder on the path
