@@ -1,0 +1,107 @@
+"""How often a step onto the local polytope is the one onto the marginal polytope: `python -m benchmarks.local_polytope`.
+
+Trains SPIGOT-CE on SST as `pullback train sst` does, which projects onto the local polytope. Every so many steps, the steps of
+some sentences of the batch are also projected by SparseMAP, in float64 and to optimality, and the two are compared, relative to
+the length of the step.
+
+    python -m benchmarks.local_polytope --data DATA
+    python -m benchmarks.local_polytope --data DATA --learning-rate 5e-5 --steps 4000 --every 400
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pullback.estimators import LocallyProjected
+from pullback.estimators.updates import State
+from pullback.experiments.text.config import configure
+from pullback.experiments.text.study import TextStudy
+from pullback.structures import DependencyTree
+
+_SAME = 1e-6  # of the length of the step
+_LONGEST = 20  # words; SparseMAP takes seconds for longer ones
+
+
+@dataclass
+class Comparison(LocallyProjected):
+    """The update of a run, which compares when asked to."""
+
+    step_size: float
+    sentences: int
+    asked: bool = False
+    same: int = 0
+    compared: int = 0
+
+    def step(self, structure: Any, state: State, gamma: Tensor) -> State:
+        after = super().step(structure, state, gamma)
+        if self.asked and state.start.shape[-1] <= _LONGEST:
+            self.asked = False
+            self._compare(structure, state, gamma, after)
+        return after
+
+    def _compare(self, structure: Any, state: State, gamma: Tensor, after: State) -> None:
+        few = slice(0, self.sentences)
+        lengths = structure._trees.lengths[few]
+        trees = DependencyTree(lengths)
+        start, allowed = state.start[few].double(), state.allowed[few]
+        target = torch.where(allowed, start - (self.step_size * gamma[few]).double(), -torch.inf)
+        began = time.perf_counter()
+        exact = trees.sparsemap_solution(
+            target, warm_start=state.vertex[few].double() if state.vertex is not None else None
+        )
+        seconds = time.perf_counter() - began
+        local = trees.local_projection(target)
+        size = torch.linalg.vector_norm(start - exact.mu, dim=(-2, -1)).clamp_min(1e-300)
+        difference = torch.linalg.vector_norm(local - exact.mu, dim=(-2, -1)) / size
+        used = (exact.weights > 0).sum(-1).double().mean()
+        self.same += int((difference <= _SAME).sum())
+        self.compared += len(difference)
+        print(
+            f"{int(lengths.max()):3} words: {int((difference <= _SAME).sum()):3} of {len(difference)} the same, largest "
+            f"difference {difference.max():.1e} of the step; SparseMAP: {used:.0f} trees, {seconds / len(lengths):.3f} s each",
+            flush=True,
+        )
+
+
+def main() -> None:
+    options = _options()
+    torch.set_num_threads(1)
+    rate = options.learning_rate
+    config = configure("sst", "spigot-ce", learning_rate=rate, epochs=40, seed=options.seed, data="sst")
+    trainer: Any = TextStudy(options.data).trainer([config], "cpu")
+    estimator = trainer._latent.estimator
+    update = Comparison(estimator.update.step_size, options.sentences)
+    estimator.update = update
+    for until in range(options.every, options.steps + 1, options.every):
+        trainer.advance(until, lambda: False)
+        print(f"step {until:5}: ", end="", flush=True)
+        update.asked = True
+        while update.asked:
+            trainer.advance(trainer.step + 1, lambda: False)
+    print(f"{update.same} of {update.compared} sentences have the same projection, to {_SAME:g} of the step")
+
+
+def _options() -> argparse.Namespace:
+    description, _, examples = (__doc__ or "").partition("\n\n    python")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.local_polytope", description=description, epilog=f"examples:\n    python{examples}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("--data", type=Path, required=True, help="the folder of the data")
+    parser.add_argument("--learning-rate", type=float, default=1e-3)
+    parser.add_argument("--steps", type=int, default=2000, help="of training; default: 2000")
+    parser.add_argument("--every", type=int, default=200, help="steps between comparisons; default: 200")
+    parser.add_argument("--sentences", type=int, default=16, help="compared each time; default: 16")
+    parser.add_argument("--seed", type=int, default=0)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
