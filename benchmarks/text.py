@@ -14,6 +14,7 @@ the same steps, in turns, in the same process.
 from __future__ import annotations
 
 import argparse
+import copy
 import importlib.util
 import time
 import warnings
@@ -109,7 +110,7 @@ def time_in_turns(contenders: dict[str, TextTrainer], steps: int, device: str) -
     first, *others = contenders.values()
     first.advance(_WARM_UP[device] - 1, lambda: False)
     for other in others:
-        other.restore(first.state())
+        other.restore(copy.deepcopy(first.state()))
     for trainer in contenders.values():
         trainer.advance(_WARM_UP[device], lambda: False)
         trainer._stopwatch.take()

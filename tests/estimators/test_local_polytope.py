@@ -60,6 +60,45 @@ def test_padding_and_forbidden_arcs(tree: Case) -> None:
         torch.testing.assert_close(found[i, :length, :length], alone[0])
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e6, 1e12])
+def test_words_that_only_have_the_root(scale: float) -> None:
+    scores = scale * torch.randn(8, 4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    scores[:, :, 2] = torch.where(torch.arange(4) == 2, scores[:, :, 2], -torch.inf)
+    mu = pb.DependencyTree(multiroot=False).local_projection(scores)
+    expected = torch.eye(4, dtype=torch.float64)[2].expand(8, 4)
+    torch.testing.assert_close(mu.diagonal(dim1=-2, dim2=-1), expected, atol=1e-9, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("what", "multiroot"), [("no root", True), ("no head", True), ("two roots", False), ("nan", True), ("inf", True)]
+)
+def test_what_has_no_projection_is_an_error(what: str, multiroot: bool) -> None:
+    scores = torch.zeros(2, 3, 3)
+    if what == "no root":
+        scores[1].fill_diagonal_(-torch.inf)
+    elif what == "no head":
+        scores[1, :, 2] = -torch.inf
+    elif what == "two roots":
+        scores[1, :2, 1:] = scores[1, 2, 1] = -torch.inf
+        scores[1, 1, 1] = 0.0
+    else:
+        scores[1, 0, 1] = torch.nan if what == "nan" else torch.inf
+    with pytest.raises(ValueError, match="1"):
+        pb.DependencyTree(multiroot=multiroot).local_projection(scores)
+
+
+def test_small_steps_keep_their_digits_in_float32() -> None:
+    """The steps are 1e-6, a few units in the last place of marginals."""
+    scores = torch.randn(4, 12, 12, generator=torch.Generator().manual_seed(0))
+    gamma = torch.randn(4, 12, 12, generator=torch.Generator().manual_seed(1))
+    moved = []
+    for s, g in ((scores, gamma), (scores.double(), gamma.double())):
+        tree, update = pb.DependencyTree(), pb.LocallyProjected(1e-6)
+        state = update.init(tree, s, tree.marginals(s))
+        moved.append(update.step(tree, state, g).moved.double())
+    assert (moved[0] - moved[1]).norm() < 1e-4 * moved[1].norm()
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_other_precisions_and_shapes(dtype: torch.dtype) -> None:
     scores = torch.randn(2, 3, 4, 4, generator=torch.Generator().manual_seed(0)).to(dtype)

@@ -118,7 +118,8 @@ class Projected(Update):
         by = self._by(gamma)
         target = torch.where(state.allowed, state.mu - by, -torch.inf)
         vertex = state.vertex
-        near = structure.step_inside(state.scores, state.start, state.moved + by) if state.from_marginals else None
+        known = state.from_marginals and vertex is not None
+        near = structure.step_inside(state.scores, state.start, state.moved + by) if known else None
         if near is None or vertex is None:
             mu = structure.sparsemap(target, warm_start=vertex)
             return replace(state, mu=mu, moved=state.start - mu)
@@ -140,8 +141,8 @@ class LocallyProjected(Update):
         min over mu of || mu - (mu^(t) - eta * gamma) ||^2   subject to  mu in L,
 
     with L the structure's local polytope (`Structure.local_projection`): for trees, one head for each word, and a word or
-    more at the root. It is `Projected` wherever its result is in M, as after small steps from an inner point; where that is a
-    mean of hundreds of trees, which SparseMAP has to find one by one, it takes a small part of the time.
+    more at the root. It is `Projected` wherever its result is in M, as it often is after a small step from an inner point;
+    where that is a mean of hundreds of trees, which SparseMAP has to find one by one, it takes a small part of the time.
 
     >>> from pullback import Categorical
     >>> update = LocallyProjected(step_size=1.0)
@@ -151,7 +152,8 @@ class LocallyProjected(Update):
     """
 
     def step(self, structure: Structure, state: State, gamma: Tensor) -> State:
-        start = state.start.double()  # steps may be smaller than what float32 can tell from nothing
+        # A step may be smaller than the rounding errors of mu, which the projection would take for a part of it.
+        start = structure.local_projection(torch.where(state.allowed, state.start.double(), -torch.inf))
         target = torch.where(state.allowed, start - state.moved.double() - self._by(gamma).double(), -torch.inf)
         moved = (start - structure.local_projection(target)).to(state.start.dtype)
         return replace(state, mu=state.start - moved, moved=moved)

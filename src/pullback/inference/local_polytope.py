@@ -40,6 +40,20 @@ def project(scores: Tensor, allowed: Tensor, multiroot: bool) -> Tensor:
     return _heads(_lift(scores, by), allowed)
 
 
+def is_empty(allowed: Tensor, words: Tensor, multiroot: bool) -> Tensor:
+    """For which sentences, `[B]`, L is empty: a word has no head, no word the root, or several nothing else and may not.
+
+    Args:
+        allowed: `[B, n, n]` of bool.
+        words: `[B, n]` of bool, which are not padding.
+        multiroot: whether several words may attach to the root.
+    """
+    root = allowed.diagonal(dim1=-2, dim2=-1)
+    heads = allowed.sum(-2)
+    empty = (words & (heads == 0)).any(-1) | (words.any(-1) & ~root.any(-1))
+    return empty if multiroot else empty | ((root & (heads == 1)).sum(-1) > 1)
+
+
 def _search(scores: Tensor, allowed: Tensor, multiroot: bool) -> Tensor:
     """What to add to the scores of the root, `[B]`, such that its sum is one."""
     low, high = _interval(scores, allowed, multiroot)
@@ -79,14 +93,13 @@ def _lift(scores: Tensor, by: Tensor) -> Tensor:
 
 
 def _interval(scores: Tensor, allowed: Tensor, multiroot: bool) -> tuple[Tensor, Tensor]:
-    """What to add to the root's scores lies between these: with the first, at most one word's worth attaches to the root,
-    with the second at least one's.
+    """Bounds of what to add to the root's scores: with the first no word has the root that has another head, with the second
+    some word has nothing else.
     """
     root = scores.diagonal(dim1=-2, dim2=-1)
-    possible = allowed.diagonal(dim1=-2, dim2=-1)
     others = _lift(scores, torch.full_like(scores[:, 0, 0], -torch.inf)).amax(-2)
-    lead = torch.where(possible & (others > -torch.inf), root - others, 0.0)  # of the root over the best other head
-    far = torch.where(possible, 1 - lead, torch.inf).amin(-1)
-    high = torch.where(far < torch.inf, far, 0.0).clamp_min(0)
-    low = torch.zeros_like(high) if multiroot else -(1 + lead.amax(-1)).clamp_min(0)
-    return low, torch.maximum(low, high)
+    choice = allowed.diagonal(dim1=-2, dim2=-1) & (others > -torch.inf)
+    lead = torch.where(choice, root - torch.where(choice, others, 0.0), -torch.inf).amax(-1)
+    lead = torch.where(lead > -torch.inf, lead, 0.0)  # the largest of the root over a word's best other head
+    low, high = -2 - lead, 1 - lead
+    return (low.clamp_min(0), high.clamp_min(0)) if multiroot else (low, high)

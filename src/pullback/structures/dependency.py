@@ -118,10 +118,16 @@ class DependencyTree(Structure):
 
     def local_projection(self, scores: Tensor) -> Tensor:
         """The nearest point where every word has one head and a word the root, which need not be an average of trees."""
-        from pullback.inference.local_polytope import project
+        from pullback.inference import checks
+        from pullback.inference.local_polytope import is_empty, project
 
-        s, _, restore = self._prepare(scores.detach())
-        return restore(project(s.double(), self.allowed(scores).reshape(s.shape), self.multiroot).to(s.dtype))
+        s, lengths, restore = self._prepare(scores.detach())
+        allowed = self.allowed(scores).reshape(s.shape)
+        if self._flags(s)[2]:
+            status, words = checks.status_of(s, lengths), checks.word_mask(lengths, s.shape[-1])
+            empty = is_empty(allowed, words, self.multiroot) & (status == checks.OK)
+            checks.raise_for(torch.where(empty, checks.INFEASIBLE, status), lengths, s.shape[-1])
+        return restore(project(s.double(), allowed, self.multiroot).to(s.dtype))
 
     def enumerate(self, n: int) -> Tensor:
         """All trees of n words, `[S, n, n]`, by trying every choice of heads; n up to 7 or so."""

@@ -79,7 +79,8 @@ class TextTrainer(Trainer):
                 self._take_step(*self._epoch.examples(number))
                 self.step += 1
                 ends = self.step % self._per_epoch == 0
-                if ends and self._device.type == "cuda":
+                last = ends or self.step >= min(until, self.steps)
+                if last and self._device.type == "cuda":  # replays are far behind the host
                     torch.cuda.synchronize(self._device)
                 self._seconds += time.perf_counter() - began
                 if ends:
@@ -109,6 +110,7 @@ class TextTrainer(Trainer):
         for group in self._optimizer.param_groups:
             group["capturable"] = self._captured
         self._take_step = self._steps()
+        self._stopwatch.take()
         self._random.restore(state["random"])
         if self._latent:
             self._latent.estimator.load_state_dict(state["estimator"])
