@@ -30,6 +30,13 @@ def command(task: str, about: str) -> Callable[..., None]:
                 "`example`: of one example's. [default: paper]"
             ),
         ] = None,
+        projection: Annotated[
+            str | None,
+            typer.Option(
+                help="What inner steps are projected onto: `exact`, the marginal polytope, by SparseMAP; `local`, a simpler "
+                "set that contains it. [default: exact for SPIGOT, local for SPIGOT-CE]"
+            ),
+        ] = None,
         projective: Annotated[
             bool | None,
             typer.Option(
@@ -62,8 +69,8 @@ def command(task: str, about: str) -> Callable[..., None]:
             configs = [
                 configure(
                     task, estimator, seed=each, learning_rate=learning_rate, step_size=step_size,
-                    inner_steps=inner_steps, gamma_scale=gamma_scale, projective=projective, epochs=epochs,
-                    patience=patience, batch_size=batch_size, train_examples=train_examples, vectors=vectors,
+                    inner_steps=inner_steps, gamma_scale=gamma_scale, projection=projection, projective=projective,
+                    epochs=epochs, patience=patience, batch_size=batch_size, train_examples=train_examples, vectors=vectors,
                     dtype=dtype.value, data=find_task(task).training_data(folder),
                 )
                 for each in seed or [0]

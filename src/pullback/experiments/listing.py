@@ -11,7 +11,8 @@ from pullback.experiments.status import STATUSES, Listed, list_runs
 from pullback.viz.tables import Table
 
 _FIELDS = (
-    "task", "clusters", "seed", "learning_rate", "step_size", "inner_steps", "gamma_scale", "dtype", "steps", "epochs",
+    "task", "clusters", "seed", "learning_rate", "step_size", "inner_steps", "gamma_scale", "projection", "dtype", "steps",
+    "epochs",
 )  # fmt: skip
 _METRICS = {"accuracy": "accuracy", "v_measure": "V-measure"}
 

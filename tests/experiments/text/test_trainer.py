@@ -5,9 +5,10 @@ import io
 import pytest
 import torch
 
+import pullback as pb
 from experiments.text.small import config, corpus
 from pullback.experiments.text.methods import ROWS
-from pullback.experiments.text.trainer import TextTrainer, first
+from pullback.experiments.text.trainer import TextTrainer, first, latent_trees
 
 
 def trained(settings, until=10**6, corpus_of=None):
@@ -119,3 +120,26 @@ def test_a_part_of_the_training_data():
 def test_a_loss_that_is_not_finite_is_an_error():
     with pytest.raises((ArithmeticError, ValueError), match=r"NaN|nan|finite"):
         trained(config(learning_rate=1e30, estimator="baseline"))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "projection", "update"),
+    [
+        ("spigot", None, pb.Projected),
+        ("spigot", "local", pb.LocallyProjected),
+        ("spigot-ce", None, pb.LocallyProjected),
+        ("spigot-ce", "exact", pb.Projected),
+    ],
+)
+def test_what_inner_steps_are_projected_onto(estimator, projection, update):
+    latent = latent_trees(config(estimator=estimator, projection=projection, step_size=0.5, inner_steps=3))
+    assert type(latent.estimator.update) is update
+    assert latent.estimator.steps == 3
+    assert latent.estimator.update.step_size == 0.5 / 16
+
+
+def test_projections_that_there_are_not():
+    with pytest.raises(ValueError, match="exact or local|one of"):
+        config(estimator="spigot", projection="nearly")
+    with pytest.raises(ValueError, match="projects nothing"):
+        config(estimator="marginals", projection="exact")

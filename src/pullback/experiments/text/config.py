@@ -27,6 +27,8 @@ class Config:
         gamma_scale: what a step size is multiplied with. `example`: the gradient of one example's loss. `paper`: the
             gradient of the loss averaged over S numbers, as the paper's code had it (S = 16 for SST, 64 for SNLI): inner
             steps of eta / S, and the surrogate not divided by S once more. None for the other estimators.
+        projection: what inner steps of SPIGOT and SPIGOT-CE are projected onto. `exact`: the marginal polytope, by SparseMAP.
+            `local`: the local polytope, which contains it. None for the other estimators.
         projective: trees without crossing arcs; None for the baseline. Several words may attach to the root.
         data: the name of the training data: a part of SNLI is another one than the whole.
         vectors: the name of the word vectors; they stay fixed.
@@ -45,6 +47,7 @@ class Config:
     step_size: float | None
     inner_steps: int | None
     gamma_scale: str | None
+    projection: str | None
     projective: bool | None
     data: str
     vectors: str
@@ -59,6 +62,10 @@ class Config:
         find_task(self.task)
         method = find_method(self.estimator)
         check_estimator(self, method)
+        if method.projects == (self.projection is None):
+            raise ValueError(f"projection is {self.projection!r}; {self.estimator} {_about_projection(method.projects)}")
+        if self.projection is not None:
+            check_one_of("projection", self.projection, ("exact", "local"))
         if method.latent == (self.projective is None):
             raise ValueError(f"projective is {self.projective}; {self.estimator} {_about_trees(method.latent)}")
         check_one_of("dtype", self.dtype, ("float32", "float64"))
@@ -88,6 +95,7 @@ def configure(task: str, estimator: str, *, seed: int = 0, **options: Any) -> Co
         "step_size": (size or 1.0) if method.pulled_back else None,
         "inner_steps": 1 if method.pulled_back else None,
         "gamma_scale": "paper" if method.pulled_back else None,
+        "projection": method.projection,
         "projective": about.projective if method.latent else None,
         "data": about.name,
         "vectors": VECTORS,
@@ -104,6 +112,10 @@ def configure(task: str, estimator: str, *, seed: int = 0, **options: Any) -> Co
         if value is not None:
             values[name] = value
     return Config(task=about.name, estimator=method.name, seed=seed, **values)
+
+
+def _about_projection(projects: bool) -> str:
+    return "projects its inner steps: say onto what, exact or local" if projects else "projects nothing: leave it out"
 
 
 def _about_trees(latent: bool) -> str:

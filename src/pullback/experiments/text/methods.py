@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pullback.estimators import CrossEntropy, Estimator, FromMarginals, LocallyProjected, PulledBack
+from pullback.estimators import Estimator, LocallyProjected, PulledBack
 from pullback.estimators.config import nearest
 from pullback.estimators.registry import ENTRIES, Entry
 
@@ -41,14 +41,31 @@ class Method:
     def stochastic(self) -> bool:
         return self.entry is not None and self.entry.stochastic
 
-    def build(self, *, step_size: float | None, inner_steps: int | None) -> Estimator | None:
+    @property
+    def projects(self) -> bool:
+        return self.projection is not None
+
+    @property
+    def projection(self) -> str | None:
+        """What inner steps are projected onto by default, if they are.
+
+        SPIGOT-CE's exact projections are means of hundreds of trees, which take too long in training (docs/results/text.md).
+        """
+        return {"spigot": "exact", "spigot-ce": "local"}.get(self.name)
+
+    def build(
+        self, *, step_size: float | None, inner_steps: int | None, projection: str | None = None
+    ) -> Estimator | None:
         """The estimator, with the step size on the gradient of one example's loss; None for the baseline."""
         if self.entry is None:
             return None
-        if self.name == "spigot-ce":  # its projections are means of hundreds of trees; docs/results/text.md
-            size = 1.0 if step_size is None else step_size
-            return PulledBack(CrossEntropy(), FromMarginals(), LocallyProjected(size), inner_steps or 1)
-        return self.entry.make(step_size=step_size, steps=inner_steps) if self.pulled_back else self.entry.make()
+        if not self.pulled_back:
+            return self.entry.make()
+        made = self.entry.make(step_size=step_size, steps=inner_steps)
+        if projection != "local":
+            return made
+        assert isinstance(made, PulledBack)
+        return PulledBack(made.loss, made.start, LocallyProjected(made.update.step_size), made.steps)
 
 
 # Learning rate and step size for SST and SNLI, from the paper's table of training details. It lists no step size

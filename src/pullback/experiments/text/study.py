@@ -24,7 +24,7 @@ class TextStudy(Study):
     """
 
     name: ClassVar[str] = "text"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     config_type: ClassVar[type] = Config
 
     def __init__(self, data: Path | None = None) -> None:

@@ -231,7 +231,9 @@ class TextTrainer(Trainer):
 def latent_trees(config: Config, stopwatch: Stopwatch | None = None) -> LatentTrees | None:
     """The latent layer that a config describes; None for the baseline."""
     size = None if config.step_size is None else config.step_size / config.gamma_divisor
-    estimator = find_method(config.estimator).build(step_size=size, inner_steps=config.inner_steps)
+    estimator = find_method(config.estimator).build(
+        step_size=size, inner_steps=config.inner_steps, projection=config.projection
+    )
     if estimator is None:
         return None
     return LatentTrees(
