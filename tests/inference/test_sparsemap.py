@@ -100,29 +100,6 @@ def test_the_jacobian_is_an_orthogonal_projector(case, n):
 
 
 @COMPILED
-def test_the_active_set_spans_the_face(case):
-    """A point of a large face may be the mean of a few of its trees; the gradient needs them all."""
-    z = random_trees(case, 16, n=30, seed=20)
-    scores = (z - 0.1 * case.scores(16, n=30, seed=21)).requires_grad_()
-    v, step = case.scores(16, n=30, seed=22), 1e-7
-    (gradient,) = torch.autograd.grad(case.structure().sparsemap(scores), scores, v)
-    with torch.no_grad():
-        difference = case.structure().sparsemap(scores + step * v) - case.structure().sparsemap(scores - step * v)
-    assert_close(gradient, difference / (2 * step), atol=1e-5, rtol=0)
-
-
-def test_the_trees_of_an_active_set_do_not_depend_on_each_other():
-    """Where many tie, the distance of a tree from the span of others may be rounding: it shows nothing new."""
-    generator = torch.Generator().manual_seed(3)
-    scores = [torch.randn(70, 70, generator=generator, dtype=torch.float64) for _ in range(3)][-1].requires_grad_()
-    solution = pb.DependencyTree(projective=False, multiroot=False).sparsemap_solution(scores)
-    trees = solution.structures.flatten(1)
-    assert torch.linalg.matrix_rank(trees - trees[0]) == len(trees) - 1
-    (gradient,) = torch.autograd.grad(solution.mu.square().sum(), scores)
-    assert gradient.isfinite().all()
-
-
-@COMPILED
 @pytest.mark.parametrize("scale", [1e-3, 1.0])
 def test_no_sentence_is_left_unsolved(case, dtype, scale):
     n = 50 if scale == 1.0 else 20

@@ -9,13 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pullback.inference.checks import OK
 from pullback.inference.eisner.batch import Batch
 from pullback.inference.operators import active_set_capacity
-from pullback.inference.sparsemap import nonprojective, projective, projector
+from pullback.inference.sparsemap import nonprojective, projective, projective_face, projector
 from pullback.inference.sparsemap.solution import NotConverged, not_converged
 from pullback.inference.threads import spread
 
-Result = namedtuple("Result", ["mu", "heads", "weights", "sizes", "gap", "calls", "converged"])
+Result = namedtuple("Result", ["mu", "heads", "weights", "sizes", "gap", "calls", "converged", "partial"])
 
 
 def sparsemap(
@@ -38,7 +39,7 @@ def sparsemap(
     batch.check(validate)
     if not result.converged.all():
         warnings.warn(not_converged(max_iterations, result.converged, result.gap), NotConverged, stacklevel=2)
-    return result.mu.to(scores.dtype), *result[1:]
+    return result.mu.to(scores.dtype), *result[1:-1]
 
 
 def sparsemap_vjp(
@@ -64,6 +65,7 @@ def _allocate(scores: Tensor, lengths: Tensor) -> Result:
         torch.zeros(batch, dtype=torch.float64),
         torch.zeros(batch, dtype=torch.int32),
         torch.ones(batch, dtype=torch.bool),
+        torch.zeros(batch, dtype=torch.bool),
     )
     empty = torch.nonzero(lengths == 0).flatten()
     result.sizes[empty], result.weights[empty, 0], result.heads[empty, 0] = 1, 1.0, -1
@@ -80,6 +82,10 @@ def _projective(batch: Batch, dtype: torch.dtype, multiroot: bool, limit: int, s
         starts = result.heads, result.weights, result.sizes
     like = np.empty(0, np.float64)
     spread(projective.solve, units, work, *batch.arrays, *end, like, starts, trusted, result, batch.status)
+    if result.partial.any():
+        chosen = np.flatnonzero(result.partial & result.converged & (batch.status == OK))
+        scores, lengths, _ = batch.arrays
+        spread(projective_face.complete, len(chosen), work, scores, lengths, chosen, multiroot, result)
 
 
 def _nonprojective(

@@ -3,16 +3,57 @@
 Near the end of a search mu may be found, up to rounding, as a mean of fewer trees than that. Every tree of the face
 ties with the active ones, <s - mu, z> being the same, so rounding hides which of them are missing. A direction that
 is constant on the affine hull of the active trees, but not on the face, shows one: its best or its worst tree.
+
+The ties are as exact as mu is: where a search has ended with a gap above rounding, trees of the face differ by as much.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
-from pullback.inference.compile import lean
+from pullback.inference.compile import inner, lean
 from pullback.inference.sparsemap.active_set import direction
+from pullback.inference.sparsemap.search import extend, improvement, rebuild
+from pullback.inference.sparsemap.state import full, grown, place
 
 _GOLDEN = 0.6180339887498949
+
+
+def completion(best_heads: Callable[..., Any]) -> Callable[..., Any]:
+    """The function that completes active sets, compiled with an oracle: `best_heads(scores, length, multiroot, work, heads)`.
+
+    It works on lane 0. Besides what the oracle takes it needs the sentence's scores `[n, n]`; residual, which is
+    s - mu, `[n, n]`; scratch for that tilted; and b, the sentence, whose gap the result must have.
+    """
+
+    @inner
+    def complete(arcs, trees, scores, length, residual, multiroot, work, heads, tilted, b, result):
+        """Append trees of mu's face, with weight 0, until they span it; returns the trees."""
+        if trees.changes[0] > 64 + 4 * trees.sizes[0]:
+            rebuild(arcs, trees, 0, length)
+        _, rounding = improvement(arcs, 0, scores, length, heads)
+        slack = max(100 * rounding, 4 * result.gap[b])
+        most = length * (length - 1) + 1  # that are affinely independent
+        attempt, failed = 0, 0
+        while failed < 2 and trees.sizes[0] < most:
+            tilt(arcs, trees, 0, length, residual, attempt, 100 * slack, tilted)
+            best_heads(tilted, length, multiroot, work, heads)
+            result.calls[b] += 1
+            if full(trees):
+                trees = grown(trees)
+            gap, _ = improvement(arcs, 0, scores, length, heads)
+            found = gap > -slack
+            if found:
+                place(arcs, trees, 0, scores, length, heads, 0.0)
+                found = extend(trees, 0, length)
+            # after a tree was found the next direction begins with its first side
+            attempt, failed = (attempt + 2 - attempt % 2, 0) if found else (attempt + 1, failed + 1)
+        return trees
+
+    return complete
 
 
 @lean

@@ -13,6 +13,7 @@ from pullback.inference.sparsemap.state import copy, mix, place
 _ROUNDING = 4 * 2.0**-52
 _CLOSE = 1e4  # gaps of fewer roundings than this are as small as errors of the weights, which are then refined
 _PATIENCE = 5  # how many such gaps need not be half of the one before
+_MANY = 4  # trees a word: faces of so many dimensions are seldom spanned by what the search has found
 
 
 @lean
@@ -29,7 +30,7 @@ def advance(arcs, trees, lane, scores, length, heads, exact, limit, b, result):
         exact: whether the oracle is; a rough one is not asked again when it finds nothing new.
         limit: how many calls of the oracle are enough.
         b: the sentence.
-        result: gap, calls and whether it converged are written here.
+        result: gap, calls, whether it converged, and whether the active set may not span the face of mu.
 
     Returns:
         Whether the search goes on.
@@ -42,6 +43,7 @@ def advance(arcs, trees, lane, scores, length, heads, exact, limit, b, result):
         trees.stalls[lane] += close and gap > 0.5 * result.gap[b]
         patience = _PATIENCE if gap <= 100 * rounding else 10 * _PATIENCE
         result.gap[b], result.converged[b] = gap, not gap > rounding or trees.stalls[lane] > patience
+        result.partial[b] = gap > rounding or size > _MANY * length
         if result.converged[b] or result.calls[b] >= limit or (close and not exact):
             return False
     place(arcs, trees, lane, scores, length, heads, 1.0 if size == 0 else 0.0)
