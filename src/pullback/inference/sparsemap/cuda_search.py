@@ -83,8 +83,9 @@ def search(
         first, behind = tl.where(turn == _BUILD, 0, size), size
         close, optimal = 0, 0
         if (turn == _SEARCH) | (turn == _COMPLETE):
+            slack = tl.maximum(100 * rounding, 4 * gap)  # by how much less than mu trees of its face may seem to gain
             exists, new, lead, noise = _ask(
-                residual, mu, heads, inverse, sums, found, charts, splits, ends, size, turn, attempt, rounding, rough,
+                residual, mu, heads, inverse, sums, found, charts, splits, ends, size, turn, attempt, slack, rough,
                 length, n, multiroot, ORACLE, ROWS, COLUMNS, LEVELS, POSITIONS, TREES, CAPACITY,
             )  # fmt: skip
             count += 1
@@ -102,7 +103,7 @@ def search(
                 going = tl.where((state == FULL) & (size < CAPACITY) & (optimal == 0), 1, 0)
                 behind = size + tl.where(room & (rough * close == 0), going, 0)
             else:
-                behind = size + tl.where((exists > 0) & (lead > -100 * rounding) & room, 1, 0)
+                behind = size + tl.where((exists > 0) & (lead > -slack) & room, 1, 0)
         kept, share, sums, entry = _add(
             heads, inverse, line, first, behind, turn, new, share, sums, length, n, TREES, COLUMNS, CAPACITY
         )  # fmt: skip
@@ -151,7 +152,7 @@ def search(
 
 @jit()
 def _ask(
-    residual, mu, heads, inverse, sums, found, charts, splits, ends, size, turn, attempt, rounding, rough,
+    residual, mu, heads, inverse, sums, found, charts, splits, ends, size, turn, attempt, slack, rough,
     length, n, multiroot,
     ORACLE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, LEVELS: tl.constexpr, POSITIONS: tl.constexpr,
     TREES: tl.constexpr, CAPACITY: tl.constexpr,
@@ -167,7 +168,7 @@ def _ask(
         if turn == _COMPLETE:
             seen = residual + n * n
             tilt(
-                residual, mu, seen, heads, inverse, inverse + CAPACITY * CAPACITY, sums, size, attempt, 1e4 * rounding,
+                residual, mu, seen, heads, inverse, inverse + CAPACITY * CAPACITY, sums, size, attempt, 100 * slack,
                 length, n, ROWS, COLUMNS, TREES, CAPACITY,
             )  # fmt: skip
         new, exists = best_heads(seen, length, n, multiroot, splits, charts, ROWS, COLUMNS, LEVELS)
