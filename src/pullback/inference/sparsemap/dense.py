@@ -79,17 +79,21 @@ class Search:
     def _look_for_ties(self, rounding: float) -> None:
         """Tilt s - mu a little along a direction that is constant on the affine hull of the active set (see face.py)."""
         q = np.where(self.mean > 0, self._noise.standard_normal(len(self.mean)), 0.0)
-        self._tilt = 1e4 * rounding * (q - self._step(self.vertices @ q) @ self.vertices)
+        self._tilt = 100 * self._slack(rounding) * (q - self._step(self.vertices @ q) @ self.vertices)
         self._opposite = False
 
     def _complete(self, vertex: np.ndarray, gap: float, rounding: float) -> None:
         """Append a structure of mu's face, with weight 0, if one was found that the active set does not span."""
-        ties = gap > -100 * rounding and not vertex[self.mean <= 0].any()
+        ties = gap > -self._slack(rounding) and not vertex[self.mean <= 0].any()
         if ties and self._append(vertex):
             self.weights = np.append(self.weights, 0.0)
             self._look_for_ties(rounding)
         else:
             self.done, self._opposite, self._tilt = self._opposite, True, -self._tilt
+
+    def _slack(self, rounding: float) -> float:
+        """By how much less than mu structures of its face may seem to gain: as much as mu is off."""
+        return max(100 * rounding, 4 * self.gap)
 
     def _append(self, vertex: np.ndarray) -> bool:
         """Extend the active set and the inverse M of its Gram matrix, if the structure is affinely independent.

@@ -13,7 +13,7 @@ from pullback.inference.sparsemap.state import copy, mix, place
 _ROUNDING = 4 * 2.0**-52
 _CLOSE = 1e4  # gaps of fewer roundings than this are as small as errors of the weights, which are then refined
 _PATIENCE = 5  # how many such gaps need not be half of the one before
-_MANY = 4  # trees a word: faces of so many dimensions are seldom spanned by what the search has found
+_MANY = 4  # trees a word: larger faces may have dimensions that the search has not found
 
 
 @lean
