@@ -13,12 +13,12 @@ from __future__ import annotations
 import argparse
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from benchmarks.options import text_parser
 from pullback.estimators import LocallyProjected
 from pullback.estimators.updates import State
 from pullback.experiments.text.config import configure
@@ -40,22 +40,19 @@ class Comparison(LocallyProjected):
     compared: int = 0
 
     def step(self, structure: Any, state: State, gamma: Tensor) -> State:
-        after = super().step(structure, state, gamma)
         if self.asked and state.start.shape[-1] <= _LONGEST:
             self.asked = False
-            self._compare(structure, state, gamma, after)
-        return after
+            self._compare(structure, state, gamma)
+        return super().step(structure, state, gamma)
 
-    def _compare(self, structure: Any, state: State, gamma: Tensor, after: State) -> None:
+    def _compare(self, structure: Any, state: State, gamma: Tensor) -> None:
         few = slice(0, self.sentences)
         lengths = structure._trees.lengths[few]
         trees = DependencyTree(lengths)
         start, allowed = state.start[few].double(), state.allowed[few]
         target = torch.where(allowed, start - (self.step_size * gamma[few]).double(), -torch.inf)
         began = time.perf_counter()
-        exact = trees.sparsemap_solution(
-            target, warm_start=state.vertex[few].double() if state.vertex is not None else None
-        )
+        exact = trees.sparsemap_solution(target, warm_start=None if state.vertex is None else state.vertex[few].double())
         seconds = time.perf_counter() - began
         local = trees.local_projection(target)
         size = torch.linalg.vector_norm(start - exact.mu, dim=(-2, -1)).clamp_min(1e-300)
@@ -73,8 +70,7 @@ class Comparison(LocallyProjected):
 def main() -> None:
     options = _options()
     torch.set_num_threads(1)
-    rate = options.learning_rate
-    config = configure("sst", "spigot-ce", learning_rate=rate, epochs=40, seed=options.seed, data="sst")
+    config = configure("sst", "spigot-ce", learning_rate=options.learning_rate, seed=options.seed)
     trainer: Any = TextStudy(options.data).trainer([config], "cpu")
     estimator = trainer._latent.estimator
     update = Comparison(estimator.update.step_size, options.sentences)
@@ -89,17 +85,11 @@ def main() -> None:
 
 
 def _options() -> argparse.Namespace:
-    description, _, examples = (__doc__ or "").partition("\n\n    python")
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.local_polytope", description=description, epilog=f"examples:\n    python{examples}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
-    parser.add_argument("--data", type=Path, required=True, help="the folder of the data")
+    parser = text_parser("benchmarks.local_polytope", __doc__ or "")
     parser.add_argument("--learning-rate", type=float, default=1e-3)
     parser.add_argument("--steps", type=int, default=2000, help="of training; default: 2000")
     parser.add_argument("--every", type=int, default=200, help="steps between comparisons; default: 200")
     parser.add_argument("--sentences", type=int, default=16, help="compared each time; default: 16")
-    parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args()
 
 

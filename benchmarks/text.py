@@ -18,12 +18,12 @@ import copy
 import importlib.util
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from benchmarks.options import text_parser
 from pullback.estimators.base import Downstream
 from pullback.experiments.text.config import configure
 from pullback.experiments.text.latent import LatentTrees
@@ -148,12 +148,7 @@ def _show(name: str, task: str, trainer: TextTrainer, found: dict[str, tuple[flo
 
 
 def _options() -> argparse.Namespace:
-    description, _, examples = (__doc__ or "").partition("\n\n    python")
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.text", description=description, epilog=f"examples:\n    python{examples}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
-    parser.add_argument("--data", type=Path, required=True, help="the folder of the data")
+    parser = text_parser("benchmarks.text", __doc__ or "")
     parser.add_argument("--task", choices=TASKS, default="sst")
     parser.add_argument("--only", nargs="+", metavar="ROW", choices=ROWS, help="these rows")
     parser.add_argument("--threads", type=int, default=2)
@@ -161,7 +156,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--batch-size", type=int, help="default: the paper's")
     parser.add_argument("--non-projective", dest="projective", action="store_false", default=None)
     parser.add_argument("--projective", dest="projective", action="store_true", default=None)
-    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cpu", metavar="cpu|cuda")
     return parser.parse_args()
 

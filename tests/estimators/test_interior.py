@@ -94,6 +94,7 @@ def test_forbidden_parts_do_not_move(tree: Case, seed: int) -> None:
     structure = tree.structure()
     mu, step = structure.marginals(scores), SMALL * _noise(scores, seed)
     moved, inside = structure.step_inside(scores, mu, step)
+    assert inside.any()
     assert (moved[scores == -torch.inf] == 0).all()
     expected = _projected(structure, scores, mu - step)
     torch.testing.assert_close((mu - moved)[inside], expected[inside], atol=1e-10, rtol=0)

@@ -36,7 +36,9 @@ class Configured:
         found = {name: getattr(self, name) for name in _parameters(type(self))}
         defaults = {name: parameter.default for name, parameter in _parameters(type(self)).items()}
         return {
-            name: value for name, value in found.items() if not (name in self._unlisted and value is defaults[name])
+            name: value
+            for name, value in found.items()
+            if not (name in self._unlisted and value is defaults[name])
         }
 
     def to_dict(self) -> dict[str, Any]:

@@ -57,6 +57,13 @@ def completion(best_heads: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @lean
+def subtract_mean(arcs, residual):
+    """Write s - mu of lane 0 where its trees have arcs; elsewhere mu is zero."""
+    for slot in range(arcs.counts[0]):
+        residual[arcs.head_of[0, slot], arcs.word_of[0, slot]] = arcs.scores[0, slot] - arcs.mean[0, slot]
+
+
+@lean
 def tilt(arcs, trees, lane, length, residual, attempt, size, tilted):
     """Write s - mu plus a small step along such a direction; arcs that mu does not use are forbidden.
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from pullback.inference.checks import OK
 from pullback.inference.chu_liu_edmonds.kernels import best_heads, workspace
-from pullback.inference.compile import kernel, lean
-from pullback.inference.sparsemap.face import completion
+from pullback.inference.compile import kernel
+from pullback.inference.sparsemap.face import completion, subtract_mean
 from pullback.inference.sparsemap.search import advance
 from pullback.inference.sparsemap.starts import start
 from pullback.inference.sparsemap.state import enter, full, grown, make_arcs, make_trees, write
@@ -34,7 +34,7 @@ def solve(worker, workers, scores, lengths, multiroot, limit, starts, result, st
                 residual[h, m] = scores[b, h, m] - arcs.shifts[0, m]
         going = True
         while going:
-            _subtract_mean(arcs, residual)
+            subtract_mean(arcs, residual)
             status[b] = best_heads(residual, length, multiroot, work, heads)
             if status[b] != OK:
                 break
@@ -44,9 +44,3 @@ def solve(worker, workers, scores, lengths, multiroot, limit, starts, result, st
         if result.converged[b] and status[b] == OK:
             trees = _complete(arcs, trees, scores[b], length, residual, multiroot, work, heads, tilted, b, result)
         write(arcs, trees, 0, length, b, result)
-
-
-@lean
-def _subtract_mean(arcs, residual):
-    for slot in range(arcs.counts[0]):
-        residual[arcs.head_of[0, slot], arcs.word_of[0, slot]] = arcs.scores[0, slot] - arcs.mean[0, slot]

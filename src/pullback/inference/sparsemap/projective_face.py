@@ -11,7 +11,7 @@ from pullback.inference.compile import inner, kernel
 from pullback.inference.eisner import maximum
 from pullback.inference.eisner.packing import lanes_of, pitch_of
 from pullback.inference.lanes import aligned
-from pullback.inference.sparsemap.face import completion
+from pullback.inference.sparsemap.face import completion, subtract_mean
 from pullback.inference.sparsemap.starts import start
 from pullback.inference.sparsemap.state import enter, make_arcs, make_trees, write
 
@@ -38,8 +38,7 @@ def complete(worker, workers, scores, lengths, chosen, multiroot, result):
         enter(arcs, trees, 0, scores[b], length)
         given = result.heads[b], result.weights[b], result.sizes[b]
         trees = start(arcs, trees, 0, scores[b], length, *given, True, multiroot, True)
-        for slot in range(arcs.counts[0]):
-            residual[arcs.head_of[0, slot], arcs.word_of[0, slot]] = arcs.scores[0, slot] - arcs.mean[0, slot]
+        subtract_mean(arcs, residual)
         heads[:] = result.heads[b, 0]
         trees = _complete(arcs, trees, scores[b], length, residual, multiroot, work, heads, tilted, b, result)
         write(arcs, trees, 0, length, b, result)
