@@ -59,5 +59,5 @@ def call_everything(n: int, batch: int, dtype: torch.dtype) -> None:
             operators.tree_marginals_vjp(scores, lengths, scores, *flags)
             operators.tree_entropy(scores, lengths, *flags)
             operators.tree_sample(scores, lengths, seeds, *flags)
-            found = operators.tree_sparsemap(scores, lengths, starts, weights, 100, *flags)
+            found = operators.tree_sparsemap(scores, lengths, starts, weights, 100, True, *flags)
             operators.tree_sparsemap_vjp(found[1], found[3], lengths, scores, *flags)

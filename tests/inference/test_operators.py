@@ -59,7 +59,7 @@ def test_opcheck_of_sparsemap_and_its_gradient(tree, dtype):
     scores, lengths, flags = arguments(tree, dtype, requires_grad=True)
     start = torch.empty(3, 0, 4, dtype=torch.int16, device=tree.device)
     weights = torch.empty(3, 0, dtype=torch.float64, device=tree.device)
-    inputs = (scores, lengths, start, weights, 1000, *flags)
+    inputs = (scores, lengths, start, weights, 1000, True, *flags)
     checks = ("test_schema", "test_autograd_registration", "test_faketensor")
     torch.library.opcheck(operators.tree_sparsemap, inputs, test_utils=checks)
     _, heads, _, sizes, *_ = operators.tree_sparsemap(*inputs)

@@ -216,7 +216,7 @@ def test_the_operator(tree, dtype):
     weights = torch.zeros(3, 0, dtype=torch.float64, device=tree.device)
     flags = tree.projective, tree.multiroot, True
     utilities = "test_schema", "test_autograd_registration", "test_faketensor"
-    args = scores, lengths, start, weights, 100, *flags
+    args = scores, lengths, start, weights, 100, True, *flags
     torch.library.opcheck(operators.tree_sparsemap, args, test_utils=utilities)
 
 

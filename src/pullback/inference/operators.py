@@ -37,7 +37,7 @@ _SCHEMAS = {
     "entropy": f"({_SCORES}, {_FLAGS}) -> Tensor",
     "sample": f"({_SCORES}, Tensor seeds, {_FLAGS}) -> Tensor",
     "sparsemap": (
-        f"({_SCORES}, Tensor start_heads, Tensor start_weights, int max_iterations, {_FLAGS})"
+        f"({_SCORES}, Tensor start_heads, Tensor start_weights, int max_iterations, bool complete, {_FLAGS})"
         " -> (Tensor mu, Tensor heads, Tensor weights, Tensor sizes, Tensor gap, Tensor calls, Tensor converged)"
     ),
     "sparsemap_vjp": f"(Tensor heads, Tensor sizes, Tensor lengths, Tensor direction, {_FLAGS}) -> Tensor",
@@ -179,7 +179,7 @@ def _sparsemap_setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ..
 
 def _sparsemap_backward(ctx: Any, grad: Tensor, *rest: Any) -> tuple[Any, ...]:
     heads, sizes, lengths = ctx.saved_tensors
-    return tree_sparsemap_vjp(heads, sizes, lengths, grad, *ctx.flags), *[None] * 7
+    return tree_sparsemap_vjp(heads, sizes, lengths, grad, *ctx.flags), *[None] * 8
 
 
 def _no_second_derivative(ctx: Any, *grads: Any) -> Any:

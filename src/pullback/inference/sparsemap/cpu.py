@@ -25,6 +25,7 @@ def sparsemap(
     start_heads: Tensor,
     start_weights: Tensor,
     max_iterations: int,
+    complete: bool,
     is_projective: bool,
     multiroot: bool,
     validate: bool,
@@ -35,7 +36,7 @@ def sparsemap(
     sizes = torch.full((len(scores),), start_heads.shape[1], dtype=torch.int32)
     starts = start_heads.contiguous().numpy(), start_weights.contiguous().numpy(), sizes.numpy()
     run = _projective if is_projective else _nonprojective
-    run(batch, scores.dtype, multiroot, max_iterations, starts, arrays)
+    run(batch, scores.dtype, multiroot, max_iterations, starts, complete, arrays)
     batch.check(validate)
     if not result.converged.all():
         warnings.warn(not_converged(max_iterations, result.converged, result.gap), NotConverged, stacklevel=2)
@@ -72,7 +73,9 @@ def _allocate(scores: Tensor, lengths: Tensor) -> Result:
     return result
 
 
-def _projective(batch: Batch, dtype: torch.dtype, multiroot: bool, limit: int, starts: tuple, result: Result) -> None:
+def _projective(
+    batch: Batch, dtype: torch.dtype, multiroot: bool, limit: int, starts: tuple, complete: bool, result: Result
+) -> None:
     units, work = batch.cost(100)
     end = multiroot, limit
     trusted = dtype == torch.float32
@@ -82,15 +85,16 @@ def _projective(batch: Batch, dtype: torch.dtype, multiroot: bool, limit: int, s
         starts = result.heads, result.weights, result.sizes
     like = np.empty(0, np.float64)
     spread(projective.solve, units, work, *batch.arrays, *end, like, starts, trusted, result, batch.status)
-    if result.partial.any():
+    if complete and result.partial.any():
         chosen = np.flatnonzero(result.partial & result.converged & (batch.status == OK))
         scores, lengths, _ = batch.arrays
         spread(projective_face.complete, len(chosen), work, scores, lengths, chosen, multiroot, result)
 
 
 def _nonprojective(
-    batch: Batch, dtype: torch.dtype, multiroot: bool, limit: int, starts: tuple, result: Result
+    batch: Batch, dtype: torch.dtype, multiroot: bool, limit: int, starts: tuple, complete: bool, result: Result
 ) -> None:
     scores, lengths, order = batch.arrays
     work = 100 * float((lengths.astype(float) ** 2).sum())
-    spread(nonprojective.solve, len(order), work, scores, lengths, multiroot, limit, starts, result, batch.status)
+    end = multiroot, limit, starts, complete, result, batch.status
+    spread(nonprojective.solve, len(order), work, scores, lengths, *end)

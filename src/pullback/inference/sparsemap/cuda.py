@@ -32,6 +32,7 @@ def sparsemap(
     start_heads: Tensor,
     start_weights: Tensor,
     max_iterations: int,
+    complete: bool,
     projective: bool,
     multiroot: bool,
     validate: bool,
@@ -51,7 +52,7 @@ def sparsemap(
     oracle = 0 if not projective else 1 if n <= _SHORT else 2
     for again, room in enumerate(_rooms(n, start_heads.shape[1]) if scores.numel() > 0 else []):
         programs, *scratch = _scratch(scores, room, oracle)
-        numbers = batch, n, capacity, start_heads.shape[1], max_iterations, int(multiroot), again
+        numbers = batch, n, capacity, start_heads.shape[1], max_iterations, int(multiroot), int(complete), again
         # an oracle for short sentences is faster with fewer warps, large inverses with more
         shape = _shape(n, room, 4 if oracle == 1 and room <= _ROOMS[0] else 8)
         shape |= {"ORACLE": oracle, "POSITIONS": max(16, next_power_of_2(n + 1))}

@@ -27,7 +27,7 @@ ANY, SHORT, LONG = constant(0), constant(1), constant(2)
 @jit()
 def search(
     shifted, mu, heads, weights, size, count, garbled, inverse, charts, splits, ends, found,
-    length, n, capacity, limit, multiroot,
+    length, n, capacity, limit, multiroot, complete,
     ORACLE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, LEVELS: tl.constexpr, POSITIONS: tl.constexpr,
     TREES: tl.constexpr, CAPACITY: tl.constexpr,
 ):  # fmt: skip
@@ -51,6 +51,7 @@ def search(
         capacity: the most trees there can be.
         limit: how many calls of the oracle are enough.
         multiroot: whether several words may attach to the root.
+        complete: whether to add trees at the end until they span the face that mu lies in.
         ORACLE: ANY, SHORT or LONG.
         ROWS: heads looked at together.
         COLUMNS: words looked at together.
@@ -141,7 +142,7 @@ def search(
         if optimal > 0:
             state = CONVERGED
             if ORACLE == ANY:
-                going, turn = 1, _COMPLETE
+                going, turn = complete, _COMPLETE
     size = tl.where(length == 0, 1, size)
     share = tl.where(length == 0, tl.where(tree == 0, 1.0, 0.0), share)
     word = tl.arange(0, COLUMNS)

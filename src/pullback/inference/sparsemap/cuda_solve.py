@@ -8,10 +8,11 @@ from pullback.inference.sparsemap.cuda_starts import copy_usable
 from pullback.inference.triton_support import jit, tl
 
 
-@jit(do_not_specialize=["batch", "n", "capacity", "starts", "limit", "multiroot", "again"])
+@jit(do_not_specialize=["batch", "n", "capacity", "starts", "limit", "multiroot", "complete", "again"])
 def solve(
     scores, lengths, start_heads, start_weights, mu, heads, weights, sizes, gaps, calls, states,
-    inverses, matrices, charts, splits, ends, trees, batch, n, capacity, starts, limit, multiroot, again,
+    inverses, matrices, charts, splits, ends, trees, batch, n, capacity, starts, limit, multiroot,
+    complete, again,
     ORACLE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, LEVELS: tl.constexpr, POSITIONS: tl.constexpr,
     TREES: tl.constexpr, CAPACITY: tl.constexpr,
 ):  # fmt: skip
@@ -41,6 +42,7 @@ def solve(
         starts: how many trees there are to start from.
         limit: how many calls of the oracle are enough.
         multiroot: whether several words may attach to the root.
+        complete: not 0 to add trees at the end until they span the face that mu lies in.
         again: not 0 to go on with the sentences that were FULL, from their active sets; the others are left alone.
         ORACLE: ANY, SHORT or LONG.
         ROWS: heads looked at together.
@@ -78,7 +80,7 @@ def solve(
             tl.debug_barrier()
             size, gap, count, state = search(
                 shifted, mu + b * n * n, own_heads, own_weights, size, count, garbled, inverse,
-                charts, splits, ends, trees, length, n, capacity, limit, multiroot,
+                charts, splits, ends, trees, length, n, capacity, limit, multiroot, complete,
                 ORACLE, ROWS, COLUMNS, LEVELS, POSITIONS, TREES, CAPACITY,
             )  # fmt: skip
             tl.store(sizes + b, size)

@@ -16,8 +16,11 @@ _complete = completion(best_heads)
 
 
 @kernel
-def solve(worker, workers, scores, lengths, multiroot, limit, starts, result, status):
-    """Solve the worker's share of sentences; the arguments are those of the projective kernel."""
+def solve(worker, workers, scores, lengths, multiroot, limit, starts, completing, result, status):
+    """Solve the worker's share of sentences; the arguments are those of the projective kernel.
+
+    One more says whether active sets are completed (see face.py).
+    """
     n = scores.shape[-1]
     work, residual, tilted = workspace(n), np.empty((n, n)), np.empty((n, n))
     heads = np.empty(n, np.int16)
@@ -41,6 +44,6 @@ def solve(worker, workers, scores, lengths, multiroot, limit, starts, result, st
             if full(trees):
                 trees = grown(trees)
             going = advance(arcs, trees, 0, scores[b], length, heads, True, limit, b, result)
-        if result.converged[b] and status[b] == OK:
+        if completing and result.converged[b] and status[b] == OK:
             trees = _complete(arcs, trees, scores[b], length, residual, multiroot, work, heads, tilted, b, result)
         write(arcs, trees, 0, length, b, result)

@@ -22,11 +22,12 @@ def sparsemap(
     start_heads: Tensor,
     start_weights: Tensor,
     max_iterations: int,
+    complete: bool,
     projective: bool,
     multiroot: bool,
     validate: bool,
 ) -> tuple[Tensor, ...]:
-    """A warm start changes the work and not the answer, so it is ignored here."""
+    """A warm start changes the work and not the answer, so it is ignored here; active sets are always completed."""
     batch, n = scores.shape[0], scores.shape[-1]
     oracle = importlib.import_module(f"pullback.inference.{'eisner' if projective else 'chu_liu_edmonds'}.reference")
     oracle.argmax(scores, lengths, multiroot, validate)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pullback.inference.compile import inner, lean
-from pullback.inference.sparsemap.state import NEVER_BUILT, full, grown, mix, place
+from pullback.inference.sparsemap.state import NEVER_BUILT, full, grown, mix, place, shift
 
 
 @inner
@@ -23,6 +23,7 @@ def start(arcs, trees, lane, scores, length, heads, weights, count, projective, 
         trees.weights[lane, i] /= total
     trees.changes[lane] = NEVER_BUILT
     mix(arcs, trees, lane, length)
+    shift(arcs, lane, scores, length)
     return trees
 
 

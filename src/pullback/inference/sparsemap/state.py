@@ -26,7 +26,7 @@ Arcs = namedtuple(
         "scores",  # [lanes, n * n]: of each slot, less the word's shift
         "mean",  # [lanes, n * n]: mu at each slot
         "counts",  # [lanes] int64: how many slots there are
-        "shifts",  # [lanes, n]: the largest score of each word; less it, the projection is the same
+        "shifts",  # [lanes, n]: the largest s - mu of each word at the start; less it, the projection is the same
     ],
 )
 Trees = namedtuple(
@@ -107,21 +107,11 @@ def grown(trees):
 def enter(arcs, trees, lane, scores, length):
     """Begin with a sentence: no tree is active, no arc has a slot. Returns its status."""
     trees.sizes[lane] = trees.changes[lane] = trees.stalls[lane] = arcs.counts[lane] = 0
-    shifts = arcs.shifts
     trouble = 0
-    for m in range(length):
-        shifts[lane, m] = -np.inf
     for h in range(length):
         for m in range(length):
-            score = scores[h, m]
-            trouble += not score < np.inf
-            shifts[lane, m] = score if score > shifts[lane, m] else shifts[lane, m]
-    for h in range(length):
-        for m in range(length):
+            trouble += not scores[h, m] < np.inf
             arcs.slot_of[lane, h, m] = -1
-    for m in range(length):
-        if shifts[lane, m] == -np.inf:
-            shifts[lane, m] = 0.0  # a word without a head is infeasible, not NaN
     if trouble == 0:
         return OK
     for h in range(length):
@@ -129,6 +119,24 @@ def enter(arcs, trees, lane, scores, length):
             if scores[h, m] != scores[h, m]:
                 return NAN
     return INFINITE
+
+
+@lean
+def shift(arcs, lane, scores, length):
+    """Shift the scores so that s - mu has a largest entry of zero for each word: near a solution it is small then.
+
+    After a small step from a structure it differs by as much as the step is long, which a rough oracle has to see.
+    """
+    for m in range(length):
+        top = -np.inf
+        for h in range(length):
+            slot = arcs.slot_of[lane, h, m]
+            slack = scores[h, m] - (arcs.mean[lane, slot] if slot >= 0 else 0.0)
+            top = slack if slack > top else top
+        arcs.shifts[lane, m] = top if top > -np.inf else 0.0
+    for slot in range(arcs.counts[lane]):
+        h, m = arcs.head_of[lane, slot], arcs.word_of[lane, slot]
+        arcs.scores[lane, slot] = scores[h, m] - arcs.shifts[lane, m]
 
 
 @lean

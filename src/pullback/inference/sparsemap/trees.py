@@ -75,8 +75,9 @@ def project(
     limit = 10 * n * n + 1000 if max_iterations is None else max_iterations
     batch = restore(lengths).shape
     heads, weights = _start(warm_start, scores, batch)
+    differentiated = torch.is_grad_enabled() and scores.requires_grad  # which takes trees that span the face of mu
     mu, active, all_weights, sizes, gap, calls, converged = operators.tree_sparsemap(
-        scores, lengths, heads, weights, limit, *flags
+        scores, lengths, heads, weights, limit, differentiated, *flags
     )
     mu = restore(mu)
     trees = TreeSet(active, all_weights, sizes, batch, mu.dtype)
