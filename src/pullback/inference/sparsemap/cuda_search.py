@@ -20,6 +20,7 @@ from pullback.inference.triton_support import constant, jit, tl
 _SEARCH, _BUILD, _MOVE, _COMPLETE = constant(0), constant(1), constant(2), constant(3)
 CONVERGED, STOPPED, FULL, INFEASIBLE, GARBLED = constant(0), constant(1), constant(2), constant(3), constant(4)
 """How a search ends: at the optimum, at its limit, without room for another tree, without a tree, with NaN."""
+_MANY = constant(4)  # trees a word: larger faces of projective trees may have dimensions that the search has not found
 ANY, SHORT, LONG = constant(0), constant(1), constant(2)
 """The oracle: for all trees, or for the projective ones of short and of long sentences."""
 
@@ -34,7 +35,7 @@ def search(
     """Solve for one sentence. The arguments are those of `cuda_solve.solve`, for this one.
 
     Args:
-        shifted: the scores, less the largest of each word; behind them room for s - mu, and that tilted.
+        shifted: the scores, shifted for each word; behind them room for s - mu, and that tilted.
         mu: to write.
         heads: to write; the first `size` are there already.
         weights: to write, likewise.
@@ -141,8 +142,8 @@ def search(
             turn = tl.where(moves > 0, _MOVE, tl.where(changes > 64 + 4 * size, _BUILD, _SEARCH))
         if optimal > 0:
             state = CONVERGED
-            if ORACLE == ANY:
-                going, turn = complete, _COMPLETE
+            partial = (gap > rounding) | (size > _MANY * length) | (ORACLE == ANY)
+            going, turn = tl.where(partial, complete, 0), _COMPLETE
     size = tl.where(length == 0, 1, size)
     share = tl.where(length == 0, tl.where(tree == 0, 1.0, 0.0), share)
     word = tl.arange(0, COLUMNS)
@@ -165,13 +166,13 @@ def _ask(
     """
     word = tl.arange(0, COLUMNS)
     seen = residual
+    if turn == _COMPLETE:
+        seen = residual + n * n
+        tilt(
+            residual, mu, seen, heads, inverse, inverse + CAPACITY * CAPACITY, sums, size, attempt, 100 * slack,
+            length, n, ROWS, COLUMNS, TREES, CAPACITY,
+        )  # fmt: skip
     if ORACLE == ANY:
-        if turn == _COMPLETE:
-            seen = residual + n * n
-            tilt(
-                residual, mu, seen, heads, inverse, inverse + CAPACITY * CAPACITY, sums, size, attempt, 100 * slack,
-                length, n, ROWS, COLUMNS, TREES, CAPACITY,
-            )  # fmt: skip
         new, exists = best_heads(seen, length, n, multiroot, splits, charts, ROWS, COLUMNS, LEVELS)
     else:
         if ORACLE == LONG:

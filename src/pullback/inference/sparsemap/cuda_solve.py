@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pullback.inference.eisner.cuda_layout import fill, length_of, load_scores
+from pullback.inference.sparsemap.cuda_active_set import mix
 from pullback.inference.sparsemap.cuda_search import ANY, FULL, search
 from pullback.inference.sparsemap.cuda_starts import copy_usable
 from pullback.inference.triton_support import jit, tl
@@ -65,18 +66,19 @@ def solve(
             length = length_of(lengths, sentence, n)
             own_heads, own_weights = heads + b * capacity * n, weights + b * capacity
             fill(mu + b * n * n, n * n, 0.0, 1024)
-            tl.debug_barrier()
-            garbled = _shift(scores + b * n * n, length, n, shifted, mu + b * n * n, ROWS, COLUMNS)
-            tl.debug_barrier()
             size, count = 0, 0
             if again:
                 size, count = tl.load(sizes + b), tl.load(calls + b)
             else:
                 most = tl.minimum(starts, tl.minimum(capacity, CAPACITY))
                 size = copy_usable(
-                    shifted, start_heads + b * starts * n, start_weights + b * starts, most,
+                    scores + b * n * n, start_heads + b * starts * n, start_weights + b * starts, most,
                     own_heads, own_weights, length, n, multiroot, ORACLE != ANY, ROWS, COLUMNS, LEVELS,
                 )  # fmt: skip
+            tl.debug_barrier()
+            garbled = _shift(
+                scores + b * n * n, length, n, own_heads, own_weights, size, shifted, mu + b * n * n, ROWS, COLUMNS
+            )  # fmt: skip
             tl.debug_barrier()
             size, gap, count, state = search(
                 shifted, mu + b * n * n, own_heads, own_weights, size, count, garbled, inverse,
@@ -91,19 +93,27 @@ def solve(
 
 
 @jit()
-def _shift(scores, length, n, shifted, mu, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    """Write the scores less the largest of each word, which changes no projection, and NaN to mu if there is NaN or +inf.
+def _shift(scores, length, n, heads, weights, size, shifted, mu, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """Write the scores shifted so that s - mu has a largest entry of zero for each word, with mu the mean at the start.
+
+    That changes no projection, and near a solution s - mu is small then: after a small step from a tree it differs by as
+    much as the step is long, which a rough oracle has to see. If there is NaN or +inf, NaN is written to mu.
 
     Returns:
         1 if there is, else 0.
     """
     word = tl.arange(0, COLUMNS)[None, :]
+    total = tl.full([], 0.0, tl.float64)
+    for i in range(0, size):
+        total += tl.load(weights + i)
+    scale = 1.0 / tl.where(size > 0, total, 1.0)
     top = tl.full([COLUMNS], float("-inf"), tl.float64)
     worst = tl.zeros([COLUMNS], tl.int32)
     for start in range(0, length, ROWS):
         head = (start + tl.arange(0, ROWS))[:, None]
         score, _, garbled = load_scores(scores, head, word, length, n)
-        top = tl.maximum(top, tl.max(score, 0).to(tl.float64))
+        slack = score.to(tl.float64) - scale * mix(heads, weights, size, head, length, n, ROWS, COLUMNS)
+        top = tl.maximum(top, tl.max(slack, 0))
         worst = tl.maximum(worst, tl.max(garbled.to(tl.int32), 0))
     top = tl.where(top > float("-inf"), top, 0.0)
     garbled = tl.max(worst, 0)

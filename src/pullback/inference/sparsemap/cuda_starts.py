@@ -13,7 +13,7 @@ def copy_usable(
     """Copy the first trees of positive weight that are trees of this kind without forbidden arcs.
 
     Args:
-        scores: `[n, n]`, float64, -inf for forbidden arcs.
+        scores: `[n, n]`, -inf for forbidden arcs.
         given: `[count, n]`, int16, heads of trees, or not.
         given_weights: `[count]`, float64.
         count: how many to look at.
