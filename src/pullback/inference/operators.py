@@ -17,6 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pullback.inference import autograd
+
 _ALGORITHMS = {  # operation: (for projective trees, for all trees)
     "argmax": ("eisner", "chu_liu_edmonds"),
     "log_partition": ("eisner", "matrix_tree"),
@@ -193,15 +195,12 @@ def _nothing(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     pass
 
 
-def _autograd(operation: str, backward: Callable[..., Any], setup: Callable[..., Any]) -> None:
-    torch.library.register_autograd(
-        f"pullback::tree_{operation}", backward, setup_context=setup, lib=_library
-    )
-
-
-_autograd("log_partition", _log_partition_backward, _save_inputs)
-_autograd("marginals", _marginals_backward, _save_inputs)
-_autograd("marginals_vjp", _no_second_derivative, _nothing)
-_autograd("entropy", _entropy_backward, _save_inputs)
-_autograd("sparsemap", _sparsemap_backward, _sparsemap_setup)
-_autograd("sparsemap_vjp", _no_second_derivative, _nothing)
+for _operation, _backward, _setup in (
+    ("log_partition", _log_partition_backward, _save_inputs),
+    ("marginals", _marginals_backward, _save_inputs),
+    ("marginals_vjp", _no_second_derivative, _nothing),
+    ("entropy", _entropy_backward, _save_inputs),
+    ("sparsemap", _sparsemap_backward, _sparsemap_setup),
+    ("sparsemap_vjp", _no_second_derivative, _nothing),
+):
+    autograd.register(_library, f"tree_{_operation}", _backward, _setup)

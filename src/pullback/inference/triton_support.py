@@ -23,6 +23,9 @@ try:
 except ImportError:
     triton = tl = None
 
+_REUSES = triton is not None and tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 3)  # takes constants before
+_compiled: dict[tuple[Any, ...], tuple[Any, tuple[Any, ...]]] = {}
+
 
 def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """`triton.jit`; without Triton the function as it is, which nobody can launch."""
@@ -40,23 +43,42 @@ def interpreting() -> bool:
 
 
 def launch(kernel: Any, programs: int, device: torch.device, *args: Any, **options: Any) -> None:
-    """Run so many programs of a kernel on the current stream of a device."""
+    """Run so many programs of a kernel on the current stream of a device.
+
+    Args:
+        kernel: a function of `jit`, with all its numbers in `do_not_specialize`.
+        programs: how many.
+        device: where the tensors are.
+        args: the kernel's tensors and numbers.
+        options: its constants, which come last among its parameters, and Triton's own options.
+    """
     require(device)
     if device.type == "cuda" and device.index != torch.cuda.current_device():
         with torch.cuda.device(device):
-            _launch(kernel, programs, *args, **options)
+            _launch(kernel, programs, device, args, options)
     else:
-        _launch(kernel, programs, *args, **options)
+        _launch(kernel, programs, device, args, options)
 
 
-def _launch(kernel: Any, programs: int, *args: Any, **options: Any) -> None:
+def _launch(
+    kernel: Any, programs: int, device: torch.device, args: tuple[Any, ...], options: dict[str, Any]
+) -> None:
+    """Start what was compiled for such arguments before, if anything was: Triton takes twice as long to find it."""
+    traits = [(x.dtype, x.data_ptr() % 16 == 0) if isinstance(x, Tensor) else x.bit_length() // 32 for x in args]
+    key = kernel, device, *traits, *options.items()
     try:
-        kernel[(programs,)](*args, **options)
+        if key in _compiled:
+            compiled, constants = _compiled[key]
+            compiled[(programs, 1, 1)](*args, *constants)
+            return
+        compiled = kernel[(programs,)](*args, **options)
     except Exception as error:
         missing = missing_tools()
         if missing is None or interpreting():
             raise
         raise RuntimeError(missing) from error
+    if _REUSES and compiled is not None:
+        _compiled[key] = compiled, tuple(options[name] for name in kernel.arg_names if name in options)
 
 
 @functools.cache

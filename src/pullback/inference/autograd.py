@@ -1,0 +1,50 @@
+"""Derivatives of operators of `torch.library`: `register_autograd`, with less between a call and its kernel.
+
+On a GPU the time of a small call is that of the Python around it, and PyTorch's own registration reads an operator's
+schema in every call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+_BELOW = torch._C._after_autograd_keyset
+
+
+def register(
+    library: torch.library.Library, name: str, backward: Callable[..., tuple[Any, ...]], setup: Callable[..., None]
+) -> None:
+    """Register the derivative of an operator without defaults and keyword-only arguments.
+
+    Args:
+        library: where the operator is defined.
+        name: the operator's name in it.
+        backward: from the context and the gradients of the outputs to those of all arguments.
+        setup: keeps in the context what `backward` needs, from the arguments and the output.
+    """
+    operator = getattr(getattr(torch.ops, library.ns), name).default
+
+    def forward(keyset: Any, args: tuple[Any, ...]) -> Any:
+        with torch._C._AutoDispatchBelowAutograd():
+            return operator.redispatch(keyset & _BELOW, *args)
+
+    class Operator(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, keyset: Any, *args: Any) -> Any:
+            output = forward(keyset, args)
+            setup(ctx, args, output)
+            return output
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
+            return None, *backward(ctx, *grads)
+
+    def run(keyset: Any, *args: Any) -> Any:
+        if torch.is_grad_enabled() and torch._C._any_requires_grad(*args):
+            return Operator.apply(keyset, *args)
+        return forward(keyset, args)
+
+    library.impl(name, run, "Autograd", with_keyset=True)
