@@ -158,6 +158,16 @@ def test_values_are_checked_on_request_only(projective, multiroot):
 
 
 @KINDS
+def test_scores_that_begin_anywhere_in_memory(projective, multiroot):
+    """What was compiled for aligned tensors is not used for others."""
+    tensors = batch(20, 16)
+    expected = every_operation(projective, multiroot, *tensors)
+    shifted = [torch.cat([x.flatten()[:1], x.flatten()])[1:].view(x.shape) for x in tensors]
+    assert all(x.data_ptr() % 16 for x in shifted)
+    assert_equal(every_operation(projective, multiroot, *shifted), expected)
+
+
+@KINDS
 def test_on_another_stream(projective, multiroot):
     """Kernels run on the stream that is current, behind the work that makes their scores."""
     tensors = batch(20, 64)

@@ -54,6 +54,17 @@ def test_every_kernel_is_what_the_compiler_accepts(monkeypatch, dtype):
         assert "tt.func" in str(compile_for_a_gpu(launch)), launch.name
 
 
+def test_every_kernel_can_be_started_again_by_what_was_compiled_for_such_arguments(monkeypatch):
+    """Triton compiles a kernel for the values of its numbers unless told not to, and takes its constants last."""
+    launches = record(monkeypatch)
+    call_everything(8, 2, torch.float32)
+    for launch in launches:
+        numbers = {name for name, x in launch.arguments.items() if not isinstance(x, torch.Tensor)}
+        assert numbers <= set(launch.kernel.do_not_specialize), launch.name
+        constants = [name for name in launch.kernel.arg_names if name in launch.options]
+        assert launch.kernel.arg_names == [*launch.arguments, *constants], launch.name
+
+
 @pytest.mark.parametrize(("n", "batch"), [(1, 4096), (31, 4096), (50, 1024), (200, 64)])
 def test_scratch_is_two_gibibytes_at_most(monkeypatch, n, batch):
     """All that a launch reads and writes, SparseMAP's active sets included; nobody touches it here."""

@@ -76,6 +76,40 @@ def test_what_is_not_missing_is_not_blamed(monkeypatch):
         triton_support.launch(Kernel(), 1, torch.device("cpu"))
 
 
+@needs_triton
+def test_a_kernel_is_looked_up_once_for_arguments_of_a_kind(monkeypatch):
+    """The same arguments start what was compiled for them; another type, alignment, constant or size of a number does not."""
+    began = []
+
+    class Kernel:
+        arg_names = ("x", "count", "ROWS")
+
+        def __getitem__(self, grid):
+            return lambda *args, **options: Compiled()
+
+    class Compiled:
+        def __getitem__(self, grid):
+            return lambda *args: began.append((grid, args))
+
+    monkeypatch.setattr(triton_support, "require", lambda device: None)
+    monkeypatch.setattr(triton_support, "_compiled", {})
+    kernel, device, x = Kernel(), torch.device("cpu"), torch.zeros(9)
+
+    def starts_what_was_compiled(*args, **options):
+        before = len(began)
+        triton_support.launch(kernel, 5, device, *args, **options)
+        return len(began) > before
+
+    assert not starts_what_was_compiled(x, 7, ROWS=8, num_warps=2)
+    assert starts_what_was_compiled(x.clone(), 2**31 - 1, ROWS=8, num_warps=2)
+    assert began == [((5, 1, 1), (began[0][1][0], 2**31 - 1, 8))]
+    assert not starts_what_was_compiled(x.double(), 7, ROWS=8, num_warps=2)
+    assert not starts_what_was_compiled(x[1:], 7, ROWS=8, num_warps=2)
+    assert not starts_what_was_compiled(x, 2**31, ROWS=8, num_warps=2)
+    assert not starts_what_was_compiled(x, 7, ROWS=16, num_warps=2)
+    assert not starts_what_was_compiled(x, 7, ROWS=8, num_warps=4)
+
+
 def test_no_triton(monkeypatch):
     monkeypatch.setattr(triton_support, "triton", None)
     triton_support.require.cache_clear()

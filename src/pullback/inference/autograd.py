@@ -27,14 +27,11 @@ def register(
     """
     operator = getattr(getattr(torch.ops, library.ns), name).default
 
-    def forward(keyset: Any, args: tuple[Any, ...]) -> Any:
-        with torch._C._AutoDispatchBelowAutograd():
-            return operator.redispatch(keyset & _BELOW, *args)
-
     class Operator(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, keyset: Any, *args: Any) -> Any:
-            output = forward(keyset, args)
+            with torch._C._AutoDispatchBelowAutograd():
+                output = operator.redispatch(keyset, *args)
             setup(ctx, args, output)
             return output
 
@@ -43,8 +40,10 @@ def register(
             return None, *backward(ctx, *grads)
 
     def run(keyset: Any, *args: Any) -> Any:
+        keyset = keyset & _BELOW
         if torch.is_grad_enabled() and torch._C._any_requires_grad(*args):
             return Operator.apply(keyset, *args)
-        return forward(keyset, args)
+        with torch._C._AutoDispatchBelowAutograd():
+            return operator.redispatch(keyset, *args)
 
     library.impl(name, run, "Autograd", with_keyset=True)

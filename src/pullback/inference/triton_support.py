@@ -23,7 +23,7 @@ try:
 except ImportError:
     triton = tl = None
 
-_REUSES = triton is not None and tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 3)  # takes constants before
+_REUSES = triton is not None and tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 3)  # before: another call
 _compiled: dict[tuple[Any, ...], tuple[Any, tuple[Any, ...]]] = {}
 
 
@@ -55,22 +55,14 @@ def launch(kernel: Any, programs: int, device: torch.device, *args: Any, **optio
     require(device)
     if device.type == "cuda" and device.index != torch.cuda.current_device():
         with torch.cuda.device(device):
-            _launch(kernel, programs, device, args, options)
-    else:
-        _launch(kernel, programs, device, args, options)
-
-
-def _launch(
-    kernel: Any, programs: int, device: torch.device, args: tuple[Any, ...], options: dict[str, Any]
-) -> None:
-    """Start what was compiled for such arguments before, if anything was: Triton takes twice as long to find it."""
+            return launch(kernel, programs, device, *args, **options)
+    # Triton would take twice as long to find what it compiled for such arguments before
     traits = [(x.dtype, x.data_ptr() % 16 == 0) if isinstance(x, Tensor) else x.bit_length() // 32 for x in args]
     key = kernel, device, *traits, *options.items()
     try:
         if key in _compiled:
             compiled, constants = _compiled[key]
-            compiled[(programs, 1, 1)](*args, *constants)
-            return
+            return compiled[(programs, 1, 1)](*args, *constants)
         compiled = kernel[(programs,)](*args, **options)
     except Exception as error:
         missing = missing_tools()

@@ -5,6 +5,8 @@ The same for sentences of any length; what they need beside their scores is allo
 
 from __future__ import annotations
 
+import functools
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -12,63 +14,75 @@ from torch import Tensor
 
 from pullback.inference import checks
 from pullback.inference.eisner import cuda_inside, cuda_layout, cuda_maximum, cuda_outside, cuda_sampling
-from pullback.inference.triton_support import contiguous, launch, next_power_of_2, program_count
+from pullback.inference.triton_support import launch, next_power_of_2, program_count
 
 
 def argmax(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
-    _check(scores, lengths, multiroot, validate)
+    if validate:
+        _check(scores, lengths, multiroot)
     z = torch.empty_like(scores, memory_format=torch.contiguous_format)
-    run = _Run(scores, squares=8)
-    run(cuda_maximum.argmax, lengths, z, run.squares(4, scores.dtype), run.squares(5, torch.int16), multiroot)
+    plan = _plan(*scores.shape[:2], squares=8)
+    scratch = plan.squares(scores, 4, scores.dtype), plan.squares(scores, 5, torch.int16)
+    plan.run(cuda_maximum.argmax, scores, lengths, z, *scratch, multiroot=multiroot)
     return z
 
 
 def log_partition(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
-    _check(scores, lengths, multiroot, validate)
+    if validate:
+        _check(scores, lengths, multiroot)
     return _log_partition(scores, lengths, multiroot)
 
 
 def marginals(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
-    _check(scores, lengths, multiroot, validate)
+    if validate:
+        _check(scores, lengths, multiroot)
     mu = torch.empty_like(scores, memory_format=torch.contiguous_format)
-    run, parts = _Run(scores, charts=2), _parts(scores)
-    charts = run.charts(torch.int64, parts)
-    run(cuda_outside.marginals, lengths, mu, mu, charts, charts, multiroot, SLOPE=0, PARTS=parts)
+    plan, parts = _plan(*scores.shape[:2], charts=2), _parts(scores)
+    charts = plan.charts(scores, torch.int64, parts)
+    tensors = mu, mu, charts, charts
+    plan.run(cuda_outside.marginals, scores, lengths, *tensors, multiroot=multiroot, SLOPE=0, PARTS=parts)
     return mu
 
 
 def marginals_vjp(scores: Tensor, lengths: Tensor, direction: Tensor, multiroot: bool, validate: bool) -> Tensor:
-    _check(scores, lengths, multiroot, validate)
+    if validate:
+        _check(scores, lengths, multiroot)
     out = torch.empty_like(scores, memory_format=torch.contiguous_format)
-    run, parts = _Run(scores, charts=3), _parts(scores)
-    tensors = direction, out, run.charts(torch.int64, parts), run.charts(torch.float64)
-    run(cuda_outside.marginals, lengths, *tensors, multiroot, SLOPE=1, PARTS=parts)
+    plan, parts = _plan(*scores.shape[:2], charts=3), _parts(scores)
+    charts = plan.charts(scores, torch.int64, parts), plan.charts(scores, torch.float64)
+    tensors = direction.contiguous(), out, *charts
+    plan.run(cuda_outside.marginals, scores, lengths, *tensors, multiroot=multiroot, SLOPE=1, PARTS=parts)
     return out
 
 
 def entropy(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
-    _check(scores, lengths, multiroot, validate)
+    if validate:
+        _check(scores, lengths, multiroot)
     out = scores.new_empty(len(scores), dtype=torch.float64)
-    run, parts = _Run(scores, charts=3), _parts(scores)
-    tensors = out, run.charts(torch.int64, parts), run.charts(torch.float64)
-    run(cuda_inside.log_partition, lengths, *tensors, multiroot, COMPANION=cuda_inside.ENTROPY, PARTS=parts)
+    plan, parts = _plan(*scores.shape[:2], charts=3), _parts(scores)
+    tensors = out, plan.charts(scores, torch.int64, parts), plan.charts(scores, torch.float64)
+    flags = {"COMPANION": cuda_inside.ENTROPY, "PARTS": parts}
+    plan.run(cuda_inside.log_partition, scores, lengths, *tensors, multiroot=multiroot, **flags)
     return out
 
 
 def sample(scores: Tensor, lengths: Tensor, seeds: Tensor, multiroot: bool, validate: bool) -> Tensor:
-    _check(scores, lengths, multiroot, validate)
+    if validate:
+        _check(scores, lengths, multiroot)
     z = torch.empty_like(scores, memory_format=torch.contiguous_format)
-    run = _Run(scores, charts=2, squares=1)
-    tensors = seeds, z, run.charts(torch.int64, 2), run.squares(1, torch.int32)
-    run(cuda_sampling.sample, lengths, *tensors, multiroot, TERMS=next_power_of_2(max(scores.shape[-1], 2)))
+    plan = _plan(*scores.shape[:2], charts=2, squares=1)
+    tensors = seeds.contiguous(), z, plan.charts(scores, torch.int64, 2), plan.squares(scores, 1, torch.int32)
+    terms = next_power_of_2(max(plan.n, 2))
+    plan.run(cuda_sampling.sample, scores, lengths, *tensors, multiroot=multiroot, TERMS=terms)
     return z
 
 
 def _log_partition(scores: Tensor, lengths: Tensor, multiroot: bool) -> Tensor:
     out = scores.new_empty(len(scores), dtype=torch.float64)
-    run, parts = _Run(scores, charts=2), _parts(scores)
-    charts = run.charts(torch.int64, parts)
-    run(cuda_inside.log_partition, lengths, out, charts, charts, multiroot, COMPANION=cuda_inside.ALONE, PARTS=parts)
+    plan, parts = _plan(*scores.shape[:2], charts=2), _parts(scores)
+    charts = plan.charts(scores, torch.int64, parts)
+    flags = {"COMPANION": cuda_inside.ALONE, "PARTS": parts}
+    plan.run(cuda_inside.log_partition, scores, lengths, out, charts, charts, multiroot=multiroot, **flags)
     return out
 
 
@@ -77,44 +91,55 @@ def _parts(scores: Tensor) -> int:
     return 1 if scores.dtype == torch.float32 else 2
 
 
-def _check(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> None:
-    """Raise for the first sentence with trouble, if asked: this waits for the device."""
-    if validate:
-        status = checks.status_of(scores, lengths)
-        infeasible = _log_partition(scores, lengths, multiroot) == -torch.inf
-        status = torch.where(infeasible & (status == checks.OK), checks.INFEASIBLE, status)
-        checks.raise_for(status, lengths, scores.shape[-1])
+def _check(scores: Tensor, lengths: Tensor, multiroot: bool) -> None:
+    """Raise for the first sentence with trouble: this waits for the device."""
+    status = checks.status_of(scores, lengths)
+    infeasible = _log_partition(scores, lengths, multiroot) == -torch.inf
+    status = torch.where(infeasible & (status == checks.OK), checks.INFEASIBLE, status)
+    checks.raise_for(status, lengths, scores.shape[-1])
 
 
-class _Run:
-    """A launch for a batch of scores: its programs, their tiles, and their scratch.
+@dataclass(frozen=True)
+class _Plan:
+    """How to launch a kernel for a batch of sentences.
 
-    Args:
-        scores: `[B, n, n]`.
-        charts: how many sets of charts of 8 bytes a program needs, at most.
-        squares: how many squares of n + 1 numbers of 8 bytes beside them, at most.
+    Attributes:
+        batch: how many.
+        n: how many words they have at most.
+        programs: how many programs share them.
+        size: how many numbers the charts of a program have.
+        shape: what a program looks at at once, and its warps.
     """
 
-    def __init__(self, scores: Tensor, charts: int = 0, squares: int = 0) -> None:
-        self.scores = scores
-        self.batch, self.n, _ = scores.shape
-        self.tile, self.warps = _tile(self.n)
-        self.size = cuda_layout.scratch_size(self.n, **self.tile)
-        self.programs = program_count(self.batch, 8 * (charts * self.size + squares * (self.n + 1) ** 2))
+    batch: int
+    n: int
+    programs: int
+    size: int
+    shape: dict[str, int]
 
-    def charts(self, dtype: torch.dtype, parts: int = 1) -> Tensor:
-        return self.scores.new_empty((self.programs, self.size * parts), dtype=dtype)
+    def charts(self, scores: Tensor, dtype: torch.dtype, parts: int = 1) -> Tensor:
+        """Scratch for the charts of all programs."""
+        return scores.new_empty((self.programs, self.size * parts), dtype=dtype)
 
-    def squares(self, count: int, dtype: torch.dtype) -> Tensor:
-        return self.scores.new_empty((self.programs, count, (self.n + 1) ** 2), dtype=dtype)
+    def squares(self, scores: Tensor, count: int, dtype: torch.dtype) -> Tensor:
+        """Scratch for `count` squares of n + 1 numbers, for all programs."""
+        return scores.new_empty((self.programs, count, (self.n + 1) ** 2), dtype=dtype)
 
-    def __call__(self, kernel: Any, *args: Any, **flags: Any) -> None:
-        *tensors, multiroot = args
+    def run(self, kernel: Any, scores: Tensor, lengths: Tensor, *tensors: Tensor, multiroot: bool, **flags: int) -> None:
+        """Launch a kernel, unless there is nothing to do; further tensors are contiguous."""
         if self.batch > 0:
-            tensors = [contiguous(x) for x in (self.scores, *tensors)]
+            tensors = scores.contiguous(), lengths.contiguous(), *tensors
             sizes = self.batch, self.n, int(multiroot)
-            options = {"num_warps": self.warps, "num_stages": 1}
-            launch(kernel, self.programs, self.scores.device, *tensors, *sizes, **flags, **self.tile, **options)
+            launch(kernel, self.programs, scores.device, *tensors, *sizes, **flags, **self.shape)
+
+
+@functools.lru_cache(maxsize=1024)
+def _plan(batch: int, n: int, *, charts: int = 0, squares: int = 0) -> _Plan:
+    """The plan for a kernel whose programs need so many sets of charts and squares of n + 1, of 8 bytes, at most."""
+    tile, warps = _tile(n)
+    size = cuda_layout.scratch_size(n, **tile)
+    programs = program_count(batch, 8 * (charts * size + squares * (n + 1) ** 2))
+    return _Plan(batch, n, programs, size, tile | {"num_warps": warps, "num_stages": 1})
 
 
 def _tile(n: int) -> tuple[dict[str, int], int]:
