@@ -64,12 +64,15 @@ class Effort:
 def measure(calls: dict[str, Callable[[], Any]], *, device: str, effort: Effort) -> dict[str, Timing]:
     """Time each call, a sample of one after a sample of the other.
 
-    Each is called twice before, so that neither compilation nor the first touch of memory is counted.
+    Each is called before, so that neither compilation nor the first touch of memory is counted.
     """
     repeats = {}
     for name, call in calls.items():
         call()
-        repeats[name] = max(1, math.ceil(effort.sample / _sample(call, 1, device, effort.clock)))
+        seconds = _sample(call, 1, device, effort.clock)
+        if seconds < effort.sample:
+            seconds = _sample(call, 2, device, effort.clock) / 2
+        repeats[name] = max(1, math.ceil(effort.sample / seconds))
     samples: dict[str, list[float]] = {name: [] for name in calls}
     spent = dict.fromkeys(calls, 0.0)
     for done in range(effort.rounds):
@@ -86,6 +89,8 @@ def _sample(call: Callable[[], Any], repeats: int, device: str, clock: Callable[
     gc.collect()
     gc.disable()
     try:
+        if repeats > 1:
+            call()  # collecting garbage leaves the processor's caches cold, which a short call would pay for
         _synchronize(device)
         start = clock()
         for _ in range(repeats):
