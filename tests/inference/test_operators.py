@@ -6,6 +6,7 @@ To torch.compile an operator is opaque, whatever backend runs below, so these te
 import pytest
 import torch
 from torch.testing import assert_close
+from torch.utils.checkpoint import checkpoint
 
 from cases import CATEGORICAL_CASES, DIFFERENTIABLE, OPERATIONS, TREE_CASES, backends
 from pullback.inference import operators
@@ -72,6 +73,19 @@ def test_opcheck_of_transposed_scores(tree, dtype):
     scores, lengths, flags = arguments(tree, dtype)
     torch.library.opcheck(operators.tree_argmax, (scores.transpose(1, 2), lengths, *flags))
     torch.library.opcheck(operators.tree_marginals, (scores.transpose(1, 2), lengths, *flags))
+
+
+@EACH
+def test_a_checkpointed_operation_has_the_same_gradient(tree, operation):
+    """Its scores are computed again when its backward pass asks for them, with their own derivatives."""
+    leaf, lengths, _ = arguments(tree, torch.float64, requires_grad=True)
+
+    def loss(x):
+        return operation(tree.structure(lengths), x * 2).square().sum()
+
+    (expected,) = torch.autograd.grad(loss(leaf), leaf)
+    (found,) = torch.autograd.grad(checkpoint(loss, leaf, use_reentrant=False), leaf)
+    assert_close(found, expected)
 
 
 class Model(torch.nn.Module):

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-_BELOW = torch._C._after_autograd_keyset
+_below = torch._C._AutoDispatchBelowAutograd
 
 
 def register(
@@ -29,21 +29,20 @@ def register(
 
     class Operator(torch.autograd.Function):
         @staticmethod
-        def forward(ctx: Any, keyset: Any, *args: Any) -> Any:
-            with torch._C._AutoDispatchBelowAutograd():
-                output = operator.redispatch(keyset, *args)
+        def forward(ctx: Any, *args: Any) -> Any:
+            with _below():
+                output = operator(*args)
             setup(ctx, args, output)
             return output
 
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
-            return None, *backward(ctx, *grads)
+            return backward(ctx, *grads)
 
-    def run(keyset: Any, *args: Any) -> Any:
-        keyset = keyset & _BELOW
+    def run(*args: Any) -> Any:
         if torch.is_grad_enabled() and torch._C._any_requires_grad(*args):
-            return Operator.apply(keyset, *args)
-        with torch._C._AutoDispatchBelowAutograd():
-            return operator.redispatch(keyset, *args)
+            return Operator.apply(*args)
+        with _below():
+            return operator(*args)
 
-    library.impl(name, run, "Autograd", with_keyset=True)
+    library.impl(name, run, "Autograd")

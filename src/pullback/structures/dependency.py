@@ -192,7 +192,8 @@ class DependencyTree(Structure):
                     f"lengths has shape {list(self.lengths.shape)} and scores {list(scores.shape)}; "
                     f"for these scores a DependencyTree needs lengths of shape {list(batch)}"
                 )
-            lengths = self.lengths.to(s.device, torch.long).reshape(-1)
+            lengths = self.lengths.to(s.device, torch.long)
+            lengths = lengths if len(batch) == 1 else lengths.reshape(-1)
 
         def restore(result: Tensor) -> Tensor:
             result = result if result.dtype == dtype else result.to(dtype)
