@@ -23,7 +23,8 @@ try:
 except ImportError:
     triton = tl = None
 
-_REUSES = triton is not None and tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 3)  # before: another call
+# before 3.3, what Triton compiled did not take the kernel's constants, and is not started again by itself
+_REUSES = triton is not None and tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 3)
 _compiled: dict[tuple[Any, ...], tuple[Any, tuple[Any, ...]]] = {}
 
 
