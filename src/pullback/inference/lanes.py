@@ -43,8 +43,8 @@ def _vector(kind):
     return ir.VectorType(elements[kind.dtype], kind.count)
 
 
-def _floats(dtype):
-    return Lanes(dtype, BYTES * 8 // dtype.bitwidth)
+def _floats(dtype, size=BYTES):
+    return Lanes(dtype, size * 8 // dtype.bitwidth)
 
 
 def _integers(kind):
@@ -64,18 +64,26 @@ def _address(context, builder, array_type, array, index, vector):
     return builder.bitcast(builder.gep(data, [index]), vector.as_pointer())
 
 
-@intrinsic
-def load(typingctx, array, index):
-    """The vector at `array.flat[index]`."""
-    kind = _floats(array.dtype)
+def _load(size):
+    @intrinsic
+    def read(typingctx, array, index):
+        kind = _floats(array.dtype, size)
 
-    def generate(context, builder, signature, args):
-        pointer = _address(context, builder, signature.args[0], args[0], args[1], _vector(kind))
-        value = builder.load(pointer, typ=_vector(kind))
-        value.align = array.dtype.bitwidth // 8
-        return value
+        def generate(context, builder, signature, args):
+            pointer = _address(context, builder, signature.args[0], args[0], args[1], _vector(kind))
+            value = builder.load(pointer, typ=_vector(kind))
+            value.align = array.dtype.bitwidth // 8
+            return value
 
-    return kind(array, types.intp), generate
+        return kind(array, types.intp), generate
+
+    return read
+
+
+load = _load(BYTES)
+"""`load(array, index)`: the vector at `array.flat[index]`."""
+load_half = _load(BYTES // 2)
+"""The same for half a vector, which is faster where it does not start at a cache line."""
 
 
 @intrinsic
@@ -114,16 +122,24 @@ def _splat(builder, element, vector):
     return builder.shuffle_vector(first, ir.Constant(vector, ir.Undefined), zeros)
 
 
-@intrinsic
-def splat(typingctx, array, value):
-    """A vector for `array`'s dtype with `value` in every lane."""
-    kind = _floats(array.dtype)
+def _splatting(size):
+    @intrinsic
+    def fill(typingctx, array, value):
+        kind = _floats(array.dtype, size)
 
-    def generate(context, builder, signature, args):
-        element = context.cast(builder, args[1], signature.args[1], kind.dtype)
-        return _splat(builder, element, _vector(kind))
+        def generate(context, builder, signature, args):
+            element = context.cast(builder, args[1], signature.args[1], kind.dtype)
+            return _splat(builder, element, _vector(kind))
 
-    return kind(array, value), generate
+        return kind(array, value), generate
+
+    return fill
+
+
+splat = _splatting(BYTES)
+"""`splat(array, value)`: a vector for `array`'s dtype with `value` in every lane."""
+splat_half = _splatting(BYTES // 2)
+"""The same for half a vector."""
 
 
 @intrinsic

@@ -1,33 +1,74 @@
 """The linear algebra of the active set, compiled: the inverse of its Gram matrix, kept up to date. See README.md.
 
-Each lane has an active set of its own. M stands for the inverse of the lane's Gram matrix; of its row i the first
-`size` entries are in use.
+M stands for the inverse. A structure that comes or goes changes it by a multiple of a vector's square, and what a change
+costs is the way of M through memory. So the last few changes wait, as vectors, until they are added all at once:
+
+    M = base + sum over waiting changes c of factor_c change_c change_c^T
+
+and as M is symmetric only its lower triangle is kept.
 """
 
 from __future__ import annotations
 
+from collections import namedtuple
 from typing import Any
 
 import numba
+import numpy as np
 
-from pullback.inference.compile import lean
+from pullback.inference.compile import inner, lean
 
 DEPENDENT = 1e-4  # squared distances to the span of the others: rounding is about 1e-6 at most, others at least 0.01
+WAITING = 4  # changes at most; `_merge` is written for as many
+
+Inverse = namedtuple(
+    "Inverse",
+    [
+        "base",  # [capacity, capacity]: of row i the first i + 1 entries are in use
+        "changes",  # [WAITING, capacity]
+        "factors",  # [WAITING]
+        "waiting",  # [1] int64: how many changes wait
+        "sums",  # [capacity]: M 1, the sum of each row of M
+    ],
+)
 
 _njit: Any = numba.njit  # its types do not know _nrt
 # For loops that may sum in any order, which vectors need.
 reordered = _njit(error_model="numpy", boundscheck=False, _nrt=False, fastmath={"reassoc", "nsz", "contract"})
 
 
+@inner
+def make_inverse(capacity):
+    return Inverse(
+        np.empty((capacity, capacity)),
+        np.empty((WAITING, capacity)),
+        np.empty(WAITING),
+        np.zeros(1, np.int64),
+        np.empty(capacity),
+    )
+
+
+@lean
+def copy_inverse(inverse, other, size):
+    """Copy to another inverse, which has more room."""
+    other.waiting[0] = inverse.waiting[0]
+    for i in range(size):
+        other.sums[i] = inverse.sums[i]
+        for j in range(i + 1):
+            other.base[i, j] = inverse.base[i, j]
+    for c in range(inverse.waiting[0]):
+        other.factors[c] = inverse.factors[c]
+        for j in range(size):
+            other.changes[c, j] = inverse.changes[c, j]
+
+
 @reordered
-def append(inverse, sums, lane, size, gram, square, work):
+def append(inverse, size, gram, square, work):
     """Extend M by a structure z, in O(size^2).
 
     Args:
-        inverse: M, `[lanes, capacity, capacity]`, capacity > size.
-        sums: M 1, the sum of each row, `[lanes, capacity]`.
-        lane: whose.
-        size: of the active set before.
+        inverse: M, with room for one more.
+        size: of the active set before; if it is 0, M is begun anew.
         gram: <a_i, z> for each active structure.
         square: <z, z>.
         work: scratch, `[capacity]`.
@@ -35,12 +76,9 @@ def append(inverse, sums, lane, size, gram, square, work):
     Returns:
         Whether z is affinely independent of the active set; if not, nothing has changed.
     """
-    for j in range(size):
-        work[j] = 0.0
-    for i in range(size):
-        share = gram[i]
-        for j in range(size):
-            work[j] += share * inverse[lane, i, j]
+    if size == 0:
+        inverse.waiting[0] = 0
+    multiply(inverse, size, gram, work)
     distance, rest = square, -1.0
     for j in range(size):
         distance -= gram[j] * work[j]
@@ -48,67 +86,125 @@ def append(inverse, sums, lane, size, gram, square, work):
     if not distance > DEPENDENT:
         return False
     scale = 1.0 / distance
-    for i in range(size):
-        share = scale * work[i]
-        for j in range(size):
-            inverse[lane, i, j] += share * work[j]
-        inverse[lane, i, size] = -share
-    for j in range(size):
-        inverse[lane, size, j] = -scale * work[j]
-        sums[lane, j] += scale * rest * work[j]
-    inverse[lane, size, size] = scale
-    sums[lane, size] = -scale * rest
+    work[size], inverse.sums[size] = -1.0, 0.0
+    for j in range(size + 1):
+        inverse.base[size, j] = 0.0
+        inverse.sums[j] += scale * rest * work[j]
+    for c in range(inverse.waiting[0]):
+        inverse.changes[c, size] = 0.0
+    _change(inverse, size + 1, scale, work)
     return True
 
 
 @reordered
-def remove(inverse, sums, lane, size, index):
+def remove(inverse, size, index, work):
     """Take a structure out of M, in O(size^2); the last one takes its place."""
-    last = size - 1
-    scale = 1.0 / inverse[lane, index, index]
-    for i in range(size):
-        share = scale * inverse[lane, i, index]
-        if i != index:
-            for j in range(size):
-                inverse[lane, i, j] -= share * inverse[lane, index, j]
-            sums[lane, i] -= share * sums[lane, index]
-    for i in range(last):
-        inverse[lane, i, index] = inverse[lane, i, last]
+    column(inverse, size, index, work)
+    scale, last = 1.0 / work[index], size - 1
+    share = scale * inverse.sums[index]
     for j in range(size):
-        inverse[lane, index, j] = inverse[lane, last, j]
-    inverse[lane, index, index] = inverse[lane, last, last]
-    sums[lane, index] = sums[lane, last]
+        inverse.sums[j] -= share * work[j]
+    _change(inverse, size, -scale, work)
+    base = inverse.base
+    for j in range(index):
+        base[index, j] = base[last, j]
+    for j in range(index + 1, last):
+        base[j, index] = base[last, j]
+    base[index, index] = base[last, last]
+    for c in range(inverse.waiting[0]):
+        inverse.changes[c, index] = inverse.changes[c, last]
+    inverse.sums[index] = inverse.sums[last]
 
 
 @reordered
-def direction(inverse, sums, lane, first, size, slopes, step):
+def direction(inverse, size, slopes, only, step):
     """The step of the weights to the minimum on the affine hull: M (e - tau 1), tau such that it sums to zero.
 
     Args:
         inverse: M.
-        sums: M 1.
-        lane: whose.
-        first: where the slopes begin that are not zero.
         size: of the active set.
         slopes: e_i = <s - mu, a_i>, up to a constant.
+        only: the structure whose slope alone is not zero; -1 if there are others.
         step: to write.
     """
-    for j in range(size):
-        step[j] = slopes[first] * inverse[lane, first, j]
-    for i in range(first + 1, size):
+    if only >= 0:
+        column(inverse, size, only, step)
         for j in range(size):
-            step[j] += slopes[i] * inverse[lane, i, j]
+            step[j] *= slopes[only]
+    else:
+        multiply(inverse, size, slopes, step)
     total, norm = 0.0, 0.0
     for j in range(size):
         total += step[j]
-        norm += sums[lane, j]
+        norm += inverse.sums[j]
     tau = total / norm
     for j in range(size):
-        step[j] -= tau * sums[lane, j]
+        step[j] -= tau * inverse.sums[j]
+
+
+@reordered
+def multiply(inverse, size, vector, out):
+    """M times a vector; each entry of the triangle counts twice."""
+    base, changes = inverse.base, inverse.changes
+    for i in range(size):
+        total, share = 0.0, vector[i]
+        for j in range(i):
+            entry = base[i, j]
+            total += entry * vector[j]
+            out[j] += entry * share
+        out[i] = total + base[i, i] * share
+    for c in range(inverse.waiting[0]):
+        share = 0.0
+        for j in range(size):
+            share += changes[c, j] * vector[j]
+        share *= inverse.factors[c]
+        for j in range(size):
+            out[j] += share * changes[c, j]
+
+
+@reordered
+def column(inverse, size, index, out):
+    """A column of M."""
+    for j in range(index + 1):
+        out[j] = inverse.base[index, j]
+    for j in range(index + 1, size):
+        out[j] = inverse.base[j, index]
+    for c in range(inverse.waiting[0]):
+        share = inverse.factors[c] * inverse.changes[c, index]
+        for j in range(size):
+            out[j] += share * inverse.changes[c, j]
+
+
+@reordered
+def _change(inverse, size, factor, change):
+    """Add a multiple of a vector's square to M, later."""
+    if inverse.waiting[0] == WAITING:
+        _merge(inverse, size)
+    c = inverse.waiting[0]
+    inverse.waiting[0] += 1
+    inverse.factors[c] = factor
+    for j in range(size):
+        inverse.changes[c, j] = change[j]
+
+
+@reordered
+def _merge(inverse, size):
+    """Add all waiting changes to the base."""
+    base, changes = inverse.base, inverse.changes
+    for i in range(size):
+        a = inverse.factors[0] * changes[0, i]
+        b = inverse.factors[1] * changes[1, i]
+        c = inverse.factors[2] * changes[2, i]
+        d = inverse.factors[3] * changes[3, i]
+        for j in range(i + 1):
+            base[i, j] += (
+                a * changes[0, j] + b * changes[1, j] + c * changes[2, j] + d * changes[3, j]
+            )
+    inverse.waiting[0] = 0
 
 
 @lean
-def move(weights, lane, size, step):
+def move(weights, size, step):
     """Take the step, or as much of it as there is before a weight vanishes.
 
     Returns:
@@ -116,12 +212,12 @@ def move(weights, lane, size, step):
     """
     vanishing = 0
     for i in range(size):
-        vanishing += weights[lane, i] + step[i] <= 0.0
+        vanishing += weights[i] + step[i] <= 0.0
     far, blocking = 1.0, -1
     if vanishing > 0:
         for i in range(size):
-            if weights[lane, i] + far * step[i] <= 0.0 and step[i] < 0.0:
-                far, blocking = weights[lane, i] / -step[i], i
+            if weights[i] + far * step[i] <= 0.0 and step[i] < 0.0:
+                far, blocking = weights[i] / -step[i], i
     for i in range(size):
-        weights[lane, i] += far * step[i]
+        weights[i] += far * step[i]
     return far, blocking

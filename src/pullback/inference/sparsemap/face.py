@@ -16,91 +16,82 @@ import numpy as np
 
 from pullback.inference.compile import inner, lean
 from pullback.inference.sparsemap.active_set import direction
+from pullback.inference.sparsemap.oracle import Oracle
 from pullback.inference.sparsemap.search import extend, improvement, rebuild
-from pullback.inference.sparsemap.state import full, grown, place
+from pullback.inference.sparsemap.state import place, roomy
 
 _GOLDEN = 0.6180339887498949
 
 
-def completion(best_heads: Callable[..., Any]) -> Callable[..., Any]:
-    """The function that completes active sets, compiled with an oracle: `best_heads(scores, length, multiroot, work, heads)`.
-
-    It works on lane 0. Besides what the oracle takes it needs the sentence's scores `[n, n]`; residual, which is
-    s - mu, `[n, n]`; scratch for that tilted; and b, the sentence, whose gap the result must have.
-    """
+def completion(oracle: Oracle) -> Callable[..., Any]:
+    """The function that completes active sets, compiled with an oracle."""
+    best_heads, place_of = oracle.best_heads, oracle.place_of
 
     @inner
     def complete(arcs, trees, scores, length, residual, multiroot, work, heads, tilted, b, result):
-        """Append trees of mu's face, with weight 0, until they span it; returns the trees."""
-        if trees.changes[0] > 64 + 4 * trees.sizes[0]:
-            rebuild(arcs, trees, 0, length)
-        _, rounding = improvement(arcs, 0, scores, length, heads)
+        """Append trees of mu's face, with weight 0, until they span it; returns the trees.
+
+        Args:
+            arcs: the sentence's, after a search that has converged.
+            trees: the active ones.
+            scores: the sentence's, `[n, n]`.
+            length: the sentence's.
+            residual: s - mu, as the oracle takes it.
+            multiroot: whether several words may attach to the root.
+            work: scratch of the oracle.
+            heads: the tree that the oracle found last, and scratch.
+            tilted: scratch, as large as the residual.
+            b: the sentence.
+            result: its gap; its calls are counted on.
+        """
+        if trees.changes[0] > 64 + 4 * trees.size[0]:
+            rebuild(arcs, trees, length)
+        _, rounding = improvement(arcs, scores, length, heads)
         slack = max(100 * rounding, 4 * result.gap[b])
         most = length * (length - 1) + 1  # that are affinely independent
         attempt, failed = 0, 0
-        while failed < 2 and trees.sizes[0] < most:
-            tilt(arcs, trees, 0, length, residual, attempt, 100 * slack, tilted)
+        while failed < 2 and trees.size[0] < most:
+            tilt(arcs, trees, length, residual, attempt, 100 * slack, tilted)
             best_heads(tilted, length, multiroot, work, heads)
             result.calls[b] += 1
-            if full(trees):
-                trees = grown(trees)
-            gap, _ = improvement(arcs, 0, scores, length, heads)
+            trees = roomy(trees)
+            gap, _ = improvement(arcs, scores, length, heads)
             found = gap > -slack
             if found:
-                place(arcs, trees, 0, scores, length, heads, 0.0)
-                found = extend(trees, 0, length)
+                place(arcs, trees, scores, length, heads, 0.0)
+                found = extend(trees, length)
             # after a tree was found the next direction begins with its first side
             attempt, failed = (attempt + 2 - attempt % 2, 0) if found else (attempt + 1, failed + 1)
         return trees
 
+    @lean
+    def tilt(arcs, trees, length, residual, attempt, size, tilted):
+        """Write s - mu plus a small step along such a direction; arcs that mu does not use are forbidden.
+
+        Each pair of attempts has a direction of its own, the second of the pair its opposite.
+        """
+        sign = size - 2.0 * size * (attempt % 2)
+        tilted[:] = -np.inf
+        for slot in range(arcs.count[0]):
+            if arcs.mean[slot] > 0.0:
+                tilted[place_of(arcs.head_of[slot], arcs.word_of[slot], length)] = _noise(slot, attempt // 2)
+        for i in range(trees.size[0]):
+            trees.slopes[i] = 0.0
+            for m in range(length):
+                trees.slopes[i] += _noise(trees.slots[i, m], attempt // 2)
+            if i > 0:
+                trees.slopes[i] -= trees.slopes[0]
+        trees.slopes[0] = 0.0
+        direction(trees.inverse, trees.size[0], trees.slopes, -1, trees.step)
+        for i in range(trees.size[0]):
+            for m in range(length):
+                tilted[place_of(trees.heads[i, m], m, length)] -= trees.step[i]
+        for slot in range(arcs.count[0]):
+            if arcs.mean[slot] > 0.0:
+                at = place_of(arcs.head_of[slot], arcs.word_of[slot], length)
+                tilted[at] = residual[at] + sign * tilted[at]
+
     return complete
-
-
-@lean
-def subtract_mean(arcs, residual):
-    """Write s - mu of lane 0 where its trees have arcs; elsewhere mu is zero."""
-    for slot in range(arcs.counts[0]):
-        residual[arcs.head_of[0, slot], arcs.word_of[0, slot]] = arcs.scores[0, slot] - arcs.mean[0, slot]
-
-
-@lean
-def tilt(arcs, trees, lane, length, residual, attempt, size, tilted):
-    """Write s - mu plus a small step along such a direction; arcs that mu does not use are forbidden.
-
-    Args:
-        arcs: of all lanes.
-        trees: of all lanes; the inverse must be up to date.
-        lane: whose.
-        length: the sentence's.
-        residual: s - mu, `[n, n]`.
-        attempt: each pair of numbers has a direction of its own, the second of the pair its opposite.
-        size: of the step.
-        tilted: `[n, n]`, to write.
-    """
-    sign = size - 2.0 * size * (attempt % 2)
-    for h in range(length):
-        for m in range(length):
-            tilted[h, m] = -np.inf
-    for slot in range(arcs.counts[lane]):
-        if arcs.mean[lane, slot] > 0.0:
-            h, m = arcs.head_of[lane, slot], arcs.word_of[lane, slot]
-            tilted[h, m] = _noise(slot, attempt // 2)
-    for i in range(trees.sizes[lane]):
-        trees.slopes[i] = 0.0
-        for m in range(length):
-            trees.slopes[i] += _noise(trees.slots[lane, i, m], attempt // 2)
-        if i > 0:
-            trees.slopes[i] -= trees.slopes[0]
-    trees.slopes[0] = 0.0
-    direction(trees.inverse, trees.sums, lane, 0, trees.sizes[lane], trees.slopes, trees.step)
-    for i in range(trees.sizes[lane]):
-        for m in range(length):
-            slot = trees.slots[lane, i, m]
-            tilted[arcs.head_of[lane, slot], m] -= trees.step[i]
-    for h in range(length):
-        for m in range(length):
-            if tilted[h, m] > -np.inf:
-                tilted[h, m] = residual[h, m] + sign * tilted[h, m]
 
 
 @lean

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pullback.inference.compile import kernel
-from pullback.inference.sparsemap.active_set import append, direction
+from pullback.inference.sparsemap.active_set import append, direction, make_inverse
 from pullback.inference.sparsemap.overlap import padded, shared
 
 
@@ -14,7 +14,7 @@ def apply(worker, workers, heads, sizes, lengths, vectors, result):
     """Project the vectors `[B, n, n]` of the worker's share of sentences; what no active tree uses is left alone."""
     largest, width = sizes.max(), padded(heads.shape[2])
     rows = np.full((largest, width), -1, np.int16)
-    inverse, sums = np.empty((1, largest, largest)), np.empty((1, largest))
+    inverse = make_inverse(largest)
     gram, slopes, step = np.empty(largest), np.empty(largest), np.empty(largest)
     for b in range(worker, len(sizes), workers):
         size, length = sizes[b], lengths[b]
@@ -32,9 +32,9 @@ def apply(worker, workers, heads, sizes, lengths, vectors, result):
                 rows[kept, m] = -1
             for j in range(kept):
                 gram[j] = shared(rows, kept * width, rows, j * width, width) - (width - length)
-            kept += append(inverse, sums, 0, kept, gram, float(length), step)
+            kept += append(inverse, kept, gram, float(length), step)
         slopes[0] = 0.0
-        direction(inverse, sums, 0, 0, kept, slopes, step)
+        direction(inverse, kept, slopes, -1, step)
         for i in range(kept):
             for m in range(length):
                 result[b, rows[i, m], m] += step[i]

@@ -8,160 +8,157 @@ from __future__ import annotations
 from pullback.inference.compile import lean
 from pullback.inference.sparsemap.active_set import append, direction, move, remove, reordered
 from pullback.inference.sparsemap.overlap import shared
-from pullback.inference.sparsemap.state import copy, mix, place
+from pullback.inference.sparsemap.state import NEVER_BUILT, copy, mix, place
 
 _ROUNDING = 4 * 2.0**-52
-_CLOSE = 1e4  # gaps of fewer roundings than this are as small as errors of the weights, which are then refined
+_CLOSE = 1e2  # gaps of fewer roundings than this are as small as errors of the weights, which are then refined
 _PATIENCE = 5  # how many such gaps need not be half of the one before
-_MANY = 4  # trees a word: larger faces may have dimensions that the search has not found
 
 
 @lean
-def advance(arcs, trees, lane, scores, length, heads, exact, limit, b, result):
+def advance(arcs, trees, scores, length, heads, exact, limit, b, result):
     """One iteration, with the tree that the oracle found.
 
     Args:
-        arcs: of all lanes.
-        trees: of all lanes, with room for one more in this one.
-        lane: whose.
+        arcs: the sentence's.
+        trees: the active ones, with room for one more.
         scores: the sentence's, `[n, n]`.
         length: the sentence's.
         heads: the tree z = argmax <s - mu, z>.
         exact: whether the oracle is; a rough one is not asked again when it finds nothing new.
         limit: how many calls of the oracle are enough.
         b: the sentence.
-        result: gap, calls, whether it converged, and whether the active set may not span the face of mu.
+        result: gap, calls, and whether it converged.
 
     Returns:
         Whether the search goes on.
     """
     result.calls[b] += 1
-    size = trees.sizes[lane]
-    gap, rounding = improvement(arcs, lane, scores, length, heads)
+    size = trees.size[0]
+    gap, rounding = improvement(arcs, scores, length, heads)
     close = size > 0 and not gap > _CLOSE * rounding
     if size > 0:
-        trees.stalls[lane] += close and gap > 0.5 * result.gap[b]
-        patience = _PATIENCE if gap <= 100 * rounding else 10 * _PATIENCE
-        result.gap[b], result.converged[b] = gap, not gap > rounding or trees.stalls[lane] > patience
-        result.partial[b] = gap > rounding or size > _MANY * length
+        trees.stalls[0] += close and gap > 0.5 * result.gap[b]
+        result.gap[b], result.converged[b] = gap, not gap > rounding or trees.stalls[0] > _PATIENCE
         if result.converged[b] or result.calls[b] >= limit or (close and not exact):
             return False
-    place(arcs, trees, lane, scores, length, heads, 1.0 if size == 0 else 0.0)
-    stale = size == 0 or trees.changes[lane] > 64 + 4 * size
+    place(arcs, trees, scores, length, heads, 1.0 if size == 0 else 0.0)
+    stale, new = size == 0 or trees.changes[0] > 64 + 4 * size, True
     if stale:
-        trees.sizes[lane] += 1
-    elif not extend(trees, lane, length):
+        trees.size[0] += 1
+    elif not extend(trees, length):
         # Without rounding its gap would be zero, the mean being the minimum on the affine hull.
-        if trees.changes[lane] == 0 or not exact:
+        if exact and trees.changes[0] == 0:
             result.converged[b] = close
             return False
-        stale = True
+        new, trees.changes[0] = False, NEVER_BUILT  # refined now; if that is not enough, the inverse is built anew
     if stale:
-        rebuild(arcs, trees, lane, length)
-    for _ in range(3 if stale or close else 1):
-        if stale or close:
-            _measure(arcs, trees, lane, length)
-            first = 0
+        rebuild(arcs, trees, length)
+    refined = stale or close or not new
+    for _ in range(2 if refined else 1):
+        only = -1
+        if refined:
+            _measure(arcs, trees, length)
         else:
             for i in range(size):
                 trees.slopes[i] = 0.0
             trees.slopes[size] = gap
-            first = size
-        _settle(trees, lane, length, first)
-        mix(arcs, trees, lane, length)
-    return True
+            only = size
+        _settle(trees, length, only)
+        mix(arcs, trees, length)
+    return new or exact
 
 
 @lean
-def improvement(arcs, lane, scores, length, heads):
+def improvement(arcs, scores, length, heads):
     """`<s - mu, z - mu>` for a tree z, and how much of it may be rounding."""
     gain, size = 0.0, float(length)
     for m in range(length):
         h = heads[m]
-        slot = arcs.slot_of[lane, h, m]
+        slot = arcs.slot_of[h, m]
         if slot >= 0:
-            slack = arcs.scores[lane, slot] - arcs.mean[lane, slot]
+            slack = arcs.scores[slot] - arcs.mean[slot]
         else:
-            slack = scores[h, m] - arcs.shifts[lane, m]
+            slack = scores[h, m] - arcs.shifts[m]
         gain += slack
         size += abs(slack)
-    own, own_size = _of_the_mean(arcs, lane)
+    own, own_size = _of_the_mean(arcs)
     return gain - own, _ROUNDING * (size + own_size)
 
 
 @reordered
-def _of_the_mean(arcs, lane):
+def _of_the_mean(arcs):
     own, size = 0.0, 0.0
-    for slot in range(arcs.counts[lane]):
-        term = (arcs.scores[lane, slot] - arcs.mean[lane, slot]) * arcs.mean[lane, slot]
+    for slot in range(arcs.count[0]):
+        term = (arcs.scores[slot] - arcs.mean[slot]) * arcs.mean[slot]
         own += term
         size += abs(term)
     return own, size
 
 
 @lean
-def extend(trees, lane, length):
+def extend(trees, length):
     """Activate the tree behind the active ones, if it is affinely independent of them."""
-    size = trees.sizes[lane]
-    capacity, width = trees.heads.shape[1], trees.heads.shape[2]
-    start = lane * capacity * width
+    size = trees.size[0]
+    width = trees.heads.shape[1]
     for i in range(size):
-        count = shared(trees.heads, start + i * width, trees.heads, start + size * width, width)
+        count = shared(trees.heads, i * width, trees.heads, size * width, width)
         trees.gram[i] = count - (width - length)
-    independent = append(trees.inverse, trees.sums, lane, size, trees.gram, float(length), trees.step)
-    trees.changes[lane] += independent
-    trees.sizes[lane] += independent
+    independent = append(trees.inverse, size, trees.gram, float(length), trees.step)
+    trees.changes[0] += independent
+    trees.size[0] += independent
     return independent
 
 
 @lean
-def rebuild(arcs, trees, lane, length):
+def rebuild(arcs, trees, length):
     """Compute inverse and slopes from the trees and their weights, whatever these are."""
-    size, trees.sizes[lane] = trees.sizes[lane], 0
+    size, trees.size[0] = trees.size[0], 0
     total = 0.0
     for i in range(size):
-        kept = trees.sizes[lane]
-        copy(trees, lane, kept, i, length)
-        if extend(trees, lane, length):
-            total += trees.weights[lane, kept]
-    trees.changes[lane] = 0
-    for i in range(trees.sizes[lane]):
-        trees.weights[lane, i] /= total
-    mix(arcs, trees, lane, length)
+        kept = trees.size[0]
+        copy(trees, kept, i, length)
+        if extend(trees, length):
+            total += trees.weights[kept]
+    trees.changes[0] = 0
+    for i in range(trees.size[0]):
+        trees.weights[i] /= total
+    mix(arcs, trees, length)
 
 
 @lean
-def _measure(arcs, trees, lane, length):
+def _measure(arcs, trees, length):
     """The slopes of all active trees, less the first one's."""
-    for i in range(trees.sizes[lane]):
+    for i in range(trees.size[0]):
         trees.slopes[i] = 0.0
         for m in range(length):
-            slot = trees.slots[lane, i, m]
-            trees.slopes[i] += arcs.scores[lane, slot] - arcs.mean[lane, slot]
+            slot = trees.slots[i, m]
+            trees.slopes[i] += arcs.scores[slot] - arcs.mean[slot]
         if i > 0:
             trees.slopes[i] -= trees.slopes[0]
     trees.slopes[0] = 0.0
 
 
 @lean
-def _settle(trees, lane, length, first):
+def _settle(trees, length, only):
     """Step to the minimum on the affine hull, dropping the trees whose weight vanishes on the way.
 
-    The slopes before the first are zero.
+    If `only` is a tree and not -1, all slopes but its are zero. They stay so when a part of the step is made.
     """
     while True:
-        size = trees.sizes[lane]
-        direction(trees.inverse, trees.sums, lane, first, size, trees.slopes, trees.step)
-        far, blocking = move(trees.weights, lane, size, trees.step)
+        size = trees.size[0]
+        direction(trees.inverse, size, trees.slopes, only, trees.step)
+        far, blocking = move(trees.weights, size, trees.step)
         if blocking < 0:
             return
-        trees.weights[lane, blocking] = 0.0
+        trees.weights[blocking] = 0.0
         for i in range(size - 1, -1, -1):
             trees.slopes[i] *= 1.0 - far  # up to a constant, which does not matter
-            if trees.weights[lane, i] <= 0.0:
-                remove(trees.inverse, trees.sums, lane, size, i)
+            if trees.weights[i] <= 0.0:
+                remove(trees.inverse, size, i, trees.step)
                 size -= 1
+                only = -1 if only == i else i if only == size else only
                 trees.slopes[i] = trees.slopes[size]
-                copy(trees, lane, i, size, length)
-                trees.changes[lane] += 1
-        trees.sizes[lane], first = size, 0
+                copy(trees, i, size, length)
+                trees.changes[0] += 1
+        trees.size[0] = size

@@ -1,29 +1,28 @@
-"""Where a search starts: from trees that a caller suggests, or that an earlier search has left."""
+"""Where a search starts: from trees that a caller suggests."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from pullback.inference.compile import inner, lean
-from pullback.inference.sparsemap.state import NEVER_BUILT, full, grown, mix, place, shift
+from pullback.inference.sparsemap.state import NEVER_BUILT, mix, place, roomy, shift
 
 
 @inner
-def start(arcs, trees, lane, scores, length, heads, weights, count, projective, multiroot, trusted):
-    """Make the first `count` trees active, as far as they can be used; the inverse is built when it is needed."""
+def start(arcs, trees, scores, length, heads, weights, projective, multiroot):
+    """Make trees active, as far as they can be used; the inverse is built when it is needed."""
     total = 0.0
-    for i in range(count):
-        if weights[i] > 0.0 and (trusted or _usable(scores, length, projective, multiroot, heads[i])):
-            if full(trees):
-                trees = grown(trees)
-            place(arcs, trees, lane, scores, length, heads[i], weights[i])
-            trees.sizes[lane] += 1
+    for i in range(len(weights)):
+        if weights[i] > 0.0 and _usable(scores, length, projective, multiroot, heads[i]):
+            trees = roomy(trees)
+            place(arcs, trees, scores, length, heads[i], weights[i])
+            trees.size[0] += 1
             total += weights[i]
-    for i in range(trees.sizes[lane]):
-        trees.weights[lane, i] /= total
-    trees.changes[lane] = NEVER_BUILT
-    mix(arcs, trees, lane, length)
-    shift(arcs, lane, scores, length)
+    for i in range(trees.size[0]):
+        trees.weights[i] /= total
+    trees.changes[0] = NEVER_BUILT
+    mix(arcs, trees, length)
+    shift(arcs, scores, length)
     return trees
 
 

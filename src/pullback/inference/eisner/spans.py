@@ -1,0 +1,146 @@
+"""Eisner's algorithm for one sentence: the spans of a width side by side in SIMD lanes.
+
+The root is position 0 and word m position m + 1, so that its items are those of any other word: README.md's prefix(j) is
+right(0, j), its root_arc(r) the right arc from 0 to r + 1. A chart is `[width, start]`, flat, with `pitch` numbers a width:
+the two halves of a split, for spans of one width that start next to each other, stand next to each other too. A vector
+reads beyond the last span of a width, and never uses what it finds there.
+
+For one sentence at a time this takes about as long as `maximum.py` does for each of a group that fills its lanes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pullback.inference.compile import inner, lean
+from pullback.inference.lanes import (
+    BYTES,
+    aligned,
+    larger,
+    load_half,
+    splat_half,
+    splat_index,
+    store,
+    store_index,
+    where_larger,
+)
+
+_MOST_LANES = BYTES // 2 // 4
+
+
+@lean
+def pitch_of(length):
+    """Numbers from one width to the next: a vector may start at each of the positions."""
+    return (length // _MOST_LANES + 2) * _MOST_LANES
+
+
+@lean
+def place_of(head, word, length):
+    """Where the scores have an arc: right arcs first, then left ones, each by width and start."""
+    pitch = pitch_of(length)
+    if head == word:
+        return (word + 1) * pitch
+    if head < word:
+        return (word - head) * pitch + head + 1
+    return (length + 1 + head - word) * pitch + word + 1
+
+
+@inner
+def places(n):
+    """How many places there are for the arcs of sentences of up to n words."""
+    return 2 * (n + 1) * pitch_of(n)
+
+
+@inner
+def workspace(n, like):
+    """What `best_heads` needs for sentences of up to n words and scores of the dtype of `like`."""
+    size = (n + 1) * pitch_of(n)
+    charts = aligned(size, like), aligned(size, like), aligned(size, like), aligned(size, like)
+    for chart in charts:
+        chart[:] = 0.0
+    gaps, splits = aligned(_MOST_LANES, like), np.zeros((3, size), np.int16)
+    return *charts, gaps, splits, np.empty((2 * n + 4, 2), np.int64)
+
+
+@inner
+def best_heads(scores, length, multiroot, work, heads):
+    """Find a best tree; ties break as `DependencyTree` says.
+
+    Args:
+        scores: flat, by `place_of`; finite or -inf for arcs, -inf for left arcs that end at the root.
+        length: the number of words, at least 1.
+        multiroot: whether several words may attach to the root.
+        work: scratch.
+        heads: `[>= length]`, to write: a word's own index is the root.
+
+    Returns:
+        Whether there is one; otherwise the heads mean nothing.
+    """
+    right, left, right_arc, left_arc, gaps, splits, stack = work
+    pitch, lanes = pitch_of(length), BYTES // 2 // scores.itemsize
+    for start in range(0, length + 1, lanes):
+        store(right, start, splat_half(scores, 0.0))
+        store(left, start, splat_half(scores, 0.0))
+    for width in range(1, length + 1):
+        for start in range(0, length + 1 - width, lanes):
+            _fill(right, left, right_arc, left_arc, gaps, scores, splits, pitch, length, width, start, multiroot)
+    exists = right[length * pitch] > -np.inf
+    if exists:
+        _follow(length, pitch, splits, stack, heads)
+    return exists
+
+
+@lean
+def _fill(right, left, right_arc, left_arc, gaps, scores, splits, pitch, length, width, start, multiroot):
+    """The items of the spans of a width that start at `start` and behind, as many as a vector holds."""
+    at = width * pitch + start
+    gap = to_right = to_left = splat_half(scores, -np.inf)
+    gap_at = right_at = left_at = splat_index(gap, 0)
+    # from the right, so that what was written last is read last: until then it is on its way to the cache
+    for split in range(width - 1, 0, -1):
+        near, far = split * pitch + start, (width - split) * pitch + start + split
+        index = splat_index(gap, split)
+        value = load_half(right, near) + load_half(left, far - pitch + 1)
+        gap_at, gap = where_larger(gap, value, gap_at, index), larger(gap, value)
+        value = load_half(right_arc, near) + load_half(right, far)
+        right_at, to_right = where_larger(to_right, value, right_at, index), larger(to_right, value)
+        value = load_half(left, near) + load_half(left_arc, far)
+        left_at, to_left = where_larger(to_left, value, left_at, index), larger(to_left, value)
+    value = load_half(right, start) + load_half(left, (width - 1) * pitch + start + 1)
+    gap_at, gap = where_larger(gap, value, gap_at, splat_index(gap, 0)), larger(gap, value)
+    store_index(splits[0], at, gap_at)
+    if start == 0 and not multiroot:  # nothing stands between the root and its only child but what that child has
+        store(gaps, 0, gap)
+        gaps[0], splits[0, at] = left[(width - 1) * pitch + 1], 0
+        gap = load_half(gaps, 0)
+    down, up = gap + load_half(scores, at), gap + load_half(scores, at + (length + 1) * pitch)
+    store(right_arc, at, down)
+    store(left_arc, at, up)
+    right_at = where_larger(down, to_right, splat_index(gap, width), right_at)
+    left_at = where_larger(to_left, up, left_at, splat_index(gap, 0))
+    store(right, at, larger(down, to_right))
+    store(left, at, larger(to_left, up))
+    store_index(splits[1], at, right_at)
+    store_index(splits[2], at, left_at)
+
+
+@lean
+def _follow(length, pitch, splits, stack, heads):
+    """Build the tree from its splits; the stack holds (from, to) of items, right ones if from < to."""
+    stack[0, 0], stack[0, 1] = 0, length
+    top = 1
+    while top > 0:
+        top -= 1
+        head, end = stack[top, 0], stack[top, 1]
+        if head == end:
+            continue
+        low, high = min(head, end), max(head, end)
+        at = (high - low) * pitch + low
+        child = low + splits[1 if head < end else 2, at]
+        heads[child - 1] = child - 1 if head == 0 else head - 1
+        stack[top, 0], stack[top, 1] = child, end
+        low, high = min(head, child), max(head, child)
+        split = low + splits[0, (high - low) * pitch + low]
+        stack[top + 1, 0], stack[top + 1, 1] = low, split
+        stack[top + 2, 0], stack[top + 2, 1] = high, split + 1
+        top += 3
