@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import namedtuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -31,12 +32,12 @@ def sparsemap(
     validate: bool,
 ) -> tuple[Tensor, ...]:
     batch = Batch(scores.double(), lengths.contiguous())
-    result = _allocate(batch.scores, batch.lengths)
+    result = _allocate(batch.scores)
     arrays = Result(*(tensor.numpy() for tensor in result))
     starts = start_heads.contiguous().numpy(), start_weights.contiguous().numpy()
     kernel = projective.solve if is_projective else nonprojective.solve
     spread(
-        kernel, len(scores), _SWEEPS * batch.cubes, *batch.arrays,
+        kernel, len(scores), _SWEEPS * batch.cubes, np.zeros(1, np.int64), *batch.arrays,
         multiroot, max_iterations, starts, complete, arrays, batch.status,
     )  # fmt: skip
     batch.check(validate)
@@ -56,11 +57,11 @@ def sparsemap_vjp(
     return result.to(direction.dtype)
 
 
-def _allocate(scores: Tensor, lengths: Tensor) -> Result:
+def _allocate(scores: Tensor) -> Result:
     """Room for the result; of the active set, which is as large as the worst case, only what is used is touched."""
     batch, n = scores.shape[0], scores.shape[-1]
     capacity = active_set_capacity(n)
-    result = Result(
+    return Result(
         torch.zeros_like(scores),
         torch.empty((batch, capacity, n), dtype=torch.int16),
         torch.empty((batch, capacity), dtype=torch.float64),
@@ -69,6 +70,3 @@ def _allocate(scores: Tensor, lengths: Tensor) -> Result:
         torch.zeros(batch, dtype=torch.int32),
         torch.ones(batch, dtype=torch.bool),
     )
-    empty = torch.nonzero(lengths == 0).flatten()
-    result.sizes[empty], result.weights[empty, 0], result.heads[empty, 0] = 1, 1.0, -1
-    return result

@@ -15,6 +15,6 @@ _solve = solving(
 
 
 @kernel
-def solve(worker, workers, scores, lengths, order, multiroot, limit, starts, completing, result, status):
-    """Solve the worker's share of sentences; sentences.py has the arguments."""
-    _solve(worker, workers, scores, lengths, order, multiroot, limit, starts, completing, result, status)
+def solve(worker, workers, taken, scores, lengths, order, multiroot, limit, starts, completing, result, status):
+    """Solve sentences until none is left; sentences.py has the arguments."""
+    _solve(taken, scores, lengths, order, multiroot, limit, starts, completing, result, status)

@@ -9,6 +9,7 @@ import numpy as np
 
 from pullback.inference.checks import INFEASIBLE, OK
 from pullback.inference.compile import inner, lean
+from pullback.inference.queues import take
 from pullback.inference.sparsemap.face import completion
 from pullback.inference.sparsemap.oracle import Oracle
 from pullback.inference.sparsemap.search import advance
@@ -17,19 +18,18 @@ from pullback.inference.sparsemap.state import enter, make_arcs, make_trees, roo
 
 
 def solving(oracle: Oracle) -> Callable[..., Any]:
-    """The function that solves a share of the sentences with this oracle; a kernel calls it."""
+    """The function that solves sentences with this oracle; a kernel calls it."""
     projective, places, place_of, workspace = oracle.projective, oracle.places, oracle.place_of, oracle.workspace
     best_heads, rough_dtype = oracle.best_heads, oracle.rough
     has_rough = rough_dtype is not np.float64
     complete = completion(oracle)
 
     @inner
-    def solve(worker, workers, scores, lengths, order, multiroot, limit, starts, completing, result, status):
-        """Solve the worker's share of sentences.
+    def solve(taken, scores, lengths, order, multiroot, limit, starts, completing, result, status):
+        """Solve sentences until none is left.
 
         Args:
-            worker: which share.
-            workers: of how many.
+            taken: how many sentences have been taken by all threads, `[1]`.
             scores: `[B, n, n]`, float64.
             lengths: `[B]`.
             order: sentences, longest first.
@@ -45,10 +45,17 @@ def solving(oracle: Oracle) -> Callable[..., Any]:
         work, rough_work = workspace(n, residual), workspace(n, roughly)
         heads, place_of_slot = np.empty(n, np.int16), np.empty(n * n, np.int32)
         arcs, trees = make_arcs(n), make_trees(n)
-        for b in order[worker::workers]:
+        while True:
+            following = take(taken)
+            if following >= len(order):
+                return
+            b = order[following]
             length = lengths[b]
+            if length == 0:
+                result.sizes[b], result.weights[b, 0], result.heads[b, 0] = 1, 1.0, -1
+                continue
             status[b] = enter(arcs, trees, scores[b], length)
-            if status[b] != OK or length == 0:
+            if status[b] != OK:
                 continue
             trees = start(arcs, trees, scores[b], length, starts[0][b], starts[1][b], projective, multiroot)
             fill(arcs, scores[b], length, residual, roughly)
