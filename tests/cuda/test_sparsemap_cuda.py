@@ -10,9 +10,10 @@ from torch.testing import assert_close
 
 import pullback as pb
 from pullback.inference import operators
-from pullback.inference.sparsemap import cuda
-from pullback.inference.sparsemap.solution import NotConverged
-from pullback.inference.triton_support import interpreting
+from pullback.inference.sparsemap import cuda, cuda_search
+from pullback.inference.sparsemap.solution import NotConverged, SparseMAPSolution
+from pullback.inference.sparsemap.trees import TreeSet
+from pullback.inference.triton_support import constant, interpreting
 
 if not torch.cuda.is_available() and not interpreting():
     pytest.skip("needs a GPU, or Triton's interpreter: test_interpreter.py runs it there", allow_module_level=True)
@@ -108,6 +109,25 @@ def test_active_sets_that_do_not_fit_into_the_first_launch(device, monkeypatch, 
     found = assert_projects(scores, lengths, projective, True, device)
     assert found.weights.shape[-1] > 4
     assert_projects(scores, lengths, projective, True, device, warm_start=found)
+
+
+@pytest.mark.skipif(not interpreting(), reason="changes a constant; test_sparsemap_faces.py has a case of its own")
+@pytest.mark.parametrize("short", [31, 0])
+def test_the_active_set_spans_the_face(device, monkeypatch, short):
+    """The middle of a square of trees, whose words 1 and 3 have two heads each, is halfway between opposite ones."""
+    monkeypatch.setattr(cuda, "_SHORT", short)
+    heads = torch.tensor([[[0, 0, 0, 2], [0, 2, 0, 0]]], dtype=torch.int16, device=device)
+    halves, two = torch.full((1, 2), 0.5, dtype=torch.float64, device=device), torch.tensor([2], device=device)
+    opposite = TreeSet(heads, halves, two, torch.Size([1]), torch.float32)
+    scores = opposite.structures.mean(1)
+    start = SparseMAPSolution(scores, two, two, two, opposite)
+    found = pb.DependencyTree().sparsemap_solution(scores, warm_start=start)
+    assert found.active_set.sizes.tolist() == [2]
+    monkeypatch.setattr(cuda_search, "_MANY", constant(0))  # so that two trees are more than many
+    found = pb.DependencyTree().sparsemap_solution(scores.requires_grad_(), warm_start=start)
+    assert_close(found.mu, scores)
+    trees = found.structures[0].flatten(1)
+    assert torch.linalg.matrix_rank(trees - trees[0]) == 2
 
 
 def test_without_room_for_another_tree_it_says_so(device, monkeypatch):

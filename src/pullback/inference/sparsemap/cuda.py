@@ -15,15 +15,15 @@ from torch import Tensor
 
 from pullback.inference import checks
 from pullback.inference.operators import active_set_capacity
-from pullback.inference.sparsemap import cuda_projector, cuda_solve
+from pullback.inference.sparsemap import cuda_active_set, cuda_projector, cuda_solve
 from pullback.inference.sparsemap.solution import NotConverged, not_converged
 from pullback.inference.triton_support import contiguous, launch, next_power_of_2, program_count
 
 _ROOMS = (128, 512)  # how many trees fit into the inverse in the first launch, and in the second
 _TILE = 2048  # scores looked at together
-_NUMBERS = 512  # of the inverse looked at together by a warp: 16 a thread, for the sake of their latency
 _SHORT = 31  # words: with the root, the lanes of a warp
 _CONVERGED, _FULL, _INFEASIBLE = 0, 2, 3  # as cuda_search.py has them
+_ANY_ORACLE, _SHORT_ORACLE, _LONG_ORACLE = 0, 1, 2
 
 
 def sparsemap(
@@ -49,13 +49,13 @@ def sparsemap(
             x.fill_(value)
     tensors = [contiguous(x) for x in (scores, lengths, start_heads, start_weights)]
     results = mu, heads, weights, sizes, gap, calls, states
-    oracle = 0 if not projective else 1 if n <= _SHORT else 2
+    oracle = _ANY_ORACLE if not projective else _SHORT_ORACLE if n <= _SHORT else _LONG_ORACLE
     for again, room in enumerate(_rooms(n, start_heads.shape[1]) if scores.numel() > 0 else []):
         programs, *scratch = _scratch(scores, room, oracle)
-        numbers = batch, n, capacity, start_heads.shape[1], max_iterations, int(multiroot), int(complete), again
+        numbers = batch, n, capacity, start_heads.shape[1], max_iterations, int(multiroot), again
         # an oracle for short sentences is faster with fewer warps, large inverses with more
-        shape = _shape(n, room, 4 if oracle == 1 and room <= _ROOMS[0] else 8)
-        shape |= {"ORACLE": oracle, "POSITIONS": max(16, next_power_of_2(n + 1))}
+        shape = _shape(n, room, 4 if oracle == _SHORT_ORACLE and room <= _ROOMS[0] else 8)
+        shape |= {"COMPLETE": int(complete), "ORACLE": oracle, "POSITIONS": max(16, next_power_of_2(n + 1))}
         shape["LEVELS"] = shape["COLUMNS"].bit_length() - 1
         launch(cuda_solve.solve, programs, scores.device, *tensors, *results, *scratch, *numbers, **shape)
     converged = states == _CONVERGED
@@ -71,10 +71,11 @@ def sparsemap_vjp(
     out = torch.zeros_like(direction, memory_format=torch.contiguous_format)
     smaller = -1
     for room in _rooms(n) if direction.numel() > 0 else []:
-        programs = program_count(batch, 8 * room * (room + 1) + 2 * room * n)
-        inverses = direction.new_empty((programs, room * (room + 1)), dtype=torch.float64)
-        trees = direction.new_empty((programs, room, n), dtype=torch.int16)
-        tensors = heads, sizes, contiguous(lengths), contiguous(direction), out, inverses, trees
+        inverse = _inverse_size(room)
+        programs = program_count(batch, 8 * inverse + 4 * room * n)
+        inverses = direction.new_empty((programs, inverse), dtype=torch.float64)
+        trees = direction.new_empty((2, programs, room, n), dtype=torch.int16)
+        tensors = heads, sizes, contiguous(lengths), contiguous(direction), out, inverses, *trees
         numbers = batch, n, capacity, smaller
         launch(cuda_projector.apply, programs, direction.device, *tensors, *numbers, **_shape(n, room, 8))
         smaller = room
@@ -84,16 +85,29 @@ def sparsemap_vjp(
 def _scratch(scores: Tensor, room: int, oracle: int) -> tuple[Any, ...]:
     """How many programs to run, and what `solve` needs for each of them."""
     n = scores.shape[-1]
+    chart = 1 if oracle == _SHORT_ORACLE else 4 * (n + 1) ** 2
     kinds = (
-        (room * (room + 1), torch.float64),
+        (_inverse_size(room), torch.float64),
         (3 * n * n, torch.float64),
-        (4 * (n + 1) ** 2, torch.float32 if oracle == 1 else torch.float64),
-        (3 * (n + 1) ** 2, torch.int16),
-        (2 * (n + 1), torch.int32),
+        (n * room, torch.int16),
         (n, torch.int16),
+        (2 * (n + 1), torch.int32),
+        (3 * (n + 1) ** 2, torch.int16),
+        (n * n + chart, torch.float32),
+        (chart, torch.float64),
     )
     programs = program_count(len(scores), sum(size * dtype.itemsize for size, dtype in kinds))
-    return programs, *(scores.new_empty((programs, size), dtype=dtype) for size, dtype in kinds)
+    return programs, *(scores.new_empty((programs, size), dtype=dtype) for size, dtype in kinds), chart
+
+
+def _pending(room: int) -> int:
+    """How many changes of an inverse come together: small ones stay in the cache, where they are fast to write."""
+    return 1 if room <= _ROOMS[0] else 8
+
+
+def _inverse_size(room: int) -> int:
+    """How many numbers an inverse has, with what follows it (see cuda_active_set.py)."""
+    return room * (room + cuda_active_set.LINES + _pending(room))
 
 
 def _rooms(n: int, starts: int = 0) -> list[int]:
@@ -105,8 +119,8 @@ def _rooms(n: int, starts: int = 0) -> list[int]:
 def _shape(n: int, room: int, warps: int) -> dict[str, int]:
     columns = max(16, next_power_of_2(n))
     rows = min(max(_TILE // columns, 1), columns)
-    trees = min(max(warps * _NUMBERS // room, 1), 16)
-    return {"ROWS": rows, "COLUMNS": columns, "TREES": trees, "CAPACITY": room, "num_warps": warps, "num_stages": 1}
+    sizes = {"ROWS": rows, "COLUMNS": columns, "CAPACITY": room, "PENDING": _pending(room)}
+    return {**sizes, "num_warps": warps, "num_stages": 1}
 
 
 def _check(scores: Tensor, lengths: Tensor, states: Tensor, gap: Tensor, limit: int) -> None:

@@ -5,14 +5,14 @@ The twin of face.py, which says why the Jacobian needs it.
 
 from __future__ import annotations
 
-from pullback.inference.sparsemap.cuda_active_set import mix, multiply
+from pullback.inference.sparsemap.cuda_active_set import mix, multiply, step_of
 from pullback.inference.triton_support import jit, tl
 
 
 @jit()
 def tilt(
-    residual, mu, tilted, heads, inverse, line, sums, size, attempt, step_size, length, n,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr, TREES: tl.constexpr, CAPACITY: tl.constexpr,
+    residual, mu, tilted, heads, inverse, pending, columns, sums, size, attempt, step_size, length, n,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, CAPACITY: tl.constexpr,
 ):  # fmt: skip
     """Write s - mu plus a small step along a direction that is constant on the active trees; forbid what mu does not use.
 
@@ -22,7 +22,8 @@ def tilt(
         tilted: `[n, n]`, float64, to write.
         heads: the active trees, `[size, n]`.
         inverse: of their Gram matrix.
-        line: scratch, `[CAPACITY]`, float64.
+        pending: how many of its changes are.
+        columns: the active trees, `[n, CAPACITY]`.
         sums: of the inverse's rows, `[CAPACITY]`.
         size: how many they are.
         attempt: each pair of numbers has a direction of its own, the second of the pair its opposite.
@@ -31,21 +32,20 @@ def tilt(
         n: the pitch of the matrices and of the heads.
         ROWS: heads looked at together.
         COLUMNS: words looked at together, a power of two, at least n.
-        TREES: trees looked at together.
         CAPACITY: the pitch of the inverse, a power of two.
     """
     word, tree = tl.arange(0, COLUMNS)[None, :], tl.arange(0, CAPACITY)
+    line = inverse + CAPACITY * CAPACITY
     seed = attempt // 2 + 1
-    for start in range(0, size, TREES):
-        row = start + tl.arange(0, TREES)
-        used = (row < size)[:, None] & (word < length)
-        head = tl.load(heads + row[:, None] * n + word, mask=used, other=0).to(tl.int32)
-        slope = tl.where(used, _noise(head * n + word, seed), 0.0)
-        tl.store(line + row, tl.sum(slope, 1), mask=row < size)
+    slope = tl.zeros([CAPACITY], tl.float64)
+    for m in range(0, length):
+        head = tl.load(columns + m * CAPACITY + tree, mask=tree < size, other=0).to(tl.int32)
+        slope += _noise(head * n + m, seed)
+    tl.store(line + tree, slope, mask=tree < size)
     tl.debug_barrier()
-    drive = multiply(inverse, line, size, TREES, CAPACITY)
+    step = step_of(multiply(inverse, pending, size, CAPACITY), sums)
     tl.debug_barrier()
-    tl.store(line + tree, drive - tl.sum(drive, 0) / tl.sum(sums, 0) * sums, mask=tree < size)
+    tl.store(line + tree, step, mask=tree < size)
     tl.debug_barrier()
     sign = tl.where(attempt % 2 == 0, step_size, -step_size)
     for start in range(0, length, ROWS):

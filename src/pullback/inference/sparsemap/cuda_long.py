@@ -11,18 +11,18 @@ from pullback.inference.triton_support import jit, tl
 
 @jit()
 def best_tree(
-    scores, length, n, multiroot, heads, charts, splits, ends, SPLITS: tl.constexpr, POSITIONS: tl.constexpr
+    scores, length, n, multiroot, heads, splits, charts, ends, SPLITS: tl.constexpr, POSITIONS: tl.constexpr
 ):  # fmt: skip
     """Write the heads of the tree of largest score.
 
     Args:
-        scores: `[n, n]`, float64, packed: head x modifier, the root on the diagonal; finite or -inf among the words.
+        scores: `[n, n]`, packed: head x modifier, the root on the diagonal; finite or -inf among the words.
         length: the number of words, from 1 to n.
         n: the pitch of the scores, less than POSITIONS.
         multiroot: whether several words may attach to the root.
         heads: `[n]`, int16, to write if there is a tree: a word's own index is the root, -1 padding.
-        charts: scratch, `[4, n + 1, n + 1]`, float64: of right, left, right_arc and left_arc.
         splits: scratch, `[3, n + 1, n + 1]`, int16: of the gaps, of right and of left.
+        charts: scratch, `[4, n + 1, n + 1]`, of the scores' precision: of right, left, right_arc and left_arc.
         ends: scratch, `[2, n + 1]`, int32: where each position's right item ends, and where its left item starts.
         SPLITS: how many are looked at together, for all spans of a width.
         POSITIONS: a power of two.
@@ -44,13 +44,13 @@ def _spans(scores, length, n, multiroot, charts, splits, SPLITS: tl.constexpr, P
     size = pitch * pitch
     start = tl.arange(0, POSITIONS)
     inside = start <= length
-    tl.store(charts + start, tl.zeros([POSITIONS], tl.float64), mask=inside)
-    tl.store(charts + size + start, tl.zeros([POSITIONS], tl.float64), mask=inside)
+    tl.store(charts + start, tl.zeros([POSITIONS], charts.dtype.element_ty), mask=inside)
+    tl.store(charts + size + start, tl.zeros([POSITIONS], charts.dtype.element_ty), mask=inside)
     tl.debug_barrier()
     for width in range(1, length + 1):
         end = start + width
         real = end <= length
-        gap = tl.full([POSITIONS], float("-inf"), tl.float64)
+        gap = tl.full([POSITIONS], float("-inf"), charts.dtype.element_ty)
         gap_at = tl.zeros([POSITIONS], tl.int32)
         right, left, right_at, left_at = gap, gap, gap_at, gap_at
         for first in range(0, width, SPLITS):

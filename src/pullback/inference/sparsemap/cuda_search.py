@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from pullback.inference.chu_liu_edmonds.cuda_contraction import best_heads
 from pullback.inference.sparsemap import cuda_long, cuda_short
-from pullback.inference.sparsemap.cuda_active_set import extend, multiply, slopes
+from pullback.inference.sparsemap.cuda_active_set import add_both, extend, multiply, slopes
 from pullback.inference.sparsemap.cuda_face import tilt
 from pullback.inference.sparsemap.cuda_weights import mean, settle
 from pullback.inference.triton_support import constant, jit, tl
@@ -27,10 +27,10 @@ ANY, SHORT, LONG = constant(0), constant(1), constant(2)
 
 @jit()
 def search(
-    shifted, mu, heads, weights, size, count, garbled, inverse, charts, splits, ends, found,
-    length, n, capacity, limit, multiroot, complete,
-    ORACLE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, LEVELS: tl.constexpr, POSITIONS: tl.constexpr,
-    TREES: tl.constexpr, CAPACITY: tl.constexpr,
+    shifted, mu, heads, weights, size, count, garbled, inverse, columns, roughly, charts, splits, ends, found,
+    length, n, capacity, limit, multiroot,
+    COMPLETE: tl.constexpr, ORACLE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, LEVELS: tl.constexpr,
+    POSITIONS: tl.constexpr, CAPACITY: tl.constexpr, PENDING: tl.constexpr,
 ):  # fmt: skip
     """Solve for one sentence. The arguments are those of `cuda_solve.solve`, for this one.
 
@@ -43,7 +43,9 @@ def search(
         count: of calls of the oracle so far.
         garbled: whether there is nothing to do.
         inverse: scratch.
-        charts: scratch; with SHORT, for s - mu in float32.
+        columns: scratch: the trees of `heads`, `[n, CAPACITY]`.
+        roughly: scratch: s - mu in float32, behind it charts of a rough oracle.
+        charts: scratch.
         splits: scratch.
         ends: scratch.
         found: scratch, `[n]`: the tree that the oracle found.
@@ -52,14 +54,14 @@ def search(
         capacity: the most trees there can be.
         limit: how many calls of the oracle are enough.
         multiroot: whether several words may attach to the root.
-        complete: whether to add trees at the end until they span the face that mu lies in.
+        COMPLETE: whether to add trees at the end until they span the face that mu lies in.
         ORACLE: ANY, SHORT or LONG.
         ROWS: heads looked at together.
         COLUMNS: words looked at together.
         LEVELS: its logarithm.
         POSITIONS: words and the root.
-        TREES: trees looked at together.
         CAPACITY: of the inverse.
+        PENDING: how many of its changes come together.
 
     Returns:
         The size of the active set, the gap, the number of calls, and how the search ended.
@@ -73,22 +75,22 @@ def search(
     rounding = gap
     state = tl.where(garbled > 0, GARBLED, CONVERGED)
     turn = tl.where(size > 0, _BUILD, _SEARCH)
-    moves, changes, stalls, attempt, failed = 0, 0, 0, 0, 0
-    rough = 1 if ORACLE == SHORT else 0  # a rough oracle is faster, and finds almost all of the active set
+    moves, pending, changes, stalls, attempt, failed = 0, 0, 0, 0, 0, 0
+    rough = 0 if ORACLE == ANY else 1  # a rough oracle is faster, and finds almost all of the active set
     going = tl.where(garbled > 0, 0, length)
     while going > 0:
         tl.store(weights + tree, share, mask=tree < size)
         tl.debug_barrier()
-        own, scale = mean(shifted, residual, charts, mu, heads, weights, size, length, n, ORACLE == SHORT, ROWS, COLUMNS)
+        own, scale = mean(shifted, residual, roughly, mu, heads, weights, size, length, n, ORACLE != ANY, ROWS, COLUMNS)
         tl.debug_barrier()
-        new = tl.full([COLUMNS], -1, tl.int32)
         first, behind = tl.where(turn == _BUILD, 0, size), size
         close, optimal = 0, 0
         if (turn == _SEARCH) | (turn == _COMPLETE):
             slack = tl.maximum(100 * rounding, 4 * gap)  # by how much less than mu trees of its face may seem to gain
-            exists, new, lead, noise = _ask(
-                residual, mu, heads, inverse, sums, found, charts, splits, ends, size, turn, attempt, slack, rough,
-                length, n, multiroot, ORACLE, ROWS, COLUMNS, LEVELS, POSITIONS, TREES, CAPACITY,
+            exists, lead, noise = _ask(
+                residual, mu, heads, inverse, pending, columns, sums, found, roughly, charts, splits, ends, size, turn,
+                attempt, slack, rough, length, n, multiroot,
+                COMPLETE, ORACLE, ROWS, COLUMNS, LEVELS, POSITIONS, CAPACITY,
             )  # fmt: skip
             count += 1
             lead = tl.where(size > 0, lead - own, 0.0)
@@ -106,8 +108,9 @@ def search(
                 behind = size + tl.where(room & (rough * close == 0), going, 0)
             else:
                 behind = size + tl.where((exists > 0) & (lead > -slack) & room, 1, 0)
-        kept, share, sums, entry = _add(
-            heads, inverse, line, first, behind, turn, new, share, sums, length, n, TREES, COLUMNS, CAPACITY
+        kept, pending, share, sums, entry = _add(
+            heads, inverse, pending, columns, first, behind, turn, found, share, sums, length, n,
+            COLUMNS, CAPACITY, PENDING,
         )  # fmt: skip
         if turn == _BUILD:
             share = share / tl.sum(share, 0)
@@ -130,20 +133,23 @@ def search(
             changes += kept - size
             drive = gap * entry
             if turn == _MOVE:
-                slopes(heads, residual, line, size, length, n, TREES, COLUMNS)
+                tl.store(line + tree, slopes(columns, residual, size, length, n, CAPACITY), mask=tree < size)
                 tl.debug_barrier()
-                drive = multiply(inverse, line, size, TREES, CAPACITY)
+                drive = multiply(inverse, pending, size, CAPACITY)
                 tl.debug_barrier()
             size = kept
             if close == 0:
-                size, share, sums = settle(inverse, line, heads, kept, share, sums, drive, n, TREES, COLUMNS, CAPACITY)
+                pending, size, share, sums = settle(
+                    inverse, pending, heads, columns, kept, share, sums, drive, n, COLUMNS, CAPACITY, PENDING
+                )  # fmt: skip
             changes += kept - size
             moves = tl.where(close > 0, 3, moves - 1)
             turn = tl.where(moves > 0, _MOVE, tl.where(changes > 64 + 4 * size, _BUILD, _SEARCH))
         if optimal > 0:
             state = CONVERGED
-            partial = (gap > rounding) | (size > _MANY * length) | (ORACLE == ANY)
-            going, turn = tl.where(partial, complete, 0), _COMPLETE
+            if COMPLETE:
+                partial = (gap > rounding) | (size > _MANY * length) | (ORACLE == ANY)
+                going, turn = tl.where(partial, 1, 0), _COMPLETE
     size = tl.where(length == 0, 1, size)
     share = tl.where(length == 0, tl.where(tree == 0, 1.0, 0.0), share)
     word = tl.arange(0, COLUMNS)
@@ -154,65 +160,73 @@ def search(
 
 @jit()
 def _ask(
-    residual, mu, heads, inverse, sums, found, charts, splits, ends, size, turn, attempt, slack, rough,
-    length, n, multiroot,
-    ORACLE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, LEVELS: tl.constexpr, POSITIONS: tl.constexpr,
-    TREES: tl.constexpr, CAPACITY: tl.constexpr,
+    residual, mu, heads, inverse, pending, columns, sums, found, roughly, charts, splits, ends, size, turn,
+    attempt, slack, rough, length, n, multiroot,
+    COMPLETE: tl.constexpr, ORACLE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, LEVELS: tl.constexpr,
+    POSITIONS: tl.constexpr, CAPACITY: tl.constexpr,
 ):  # fmt: skip
     """Ask the oracle for the best tree z, for s - mu or, to complete the active set, for that tilted.
 
     Returns:
-        Whether there is one, its heads, <s - mu, z>, and how much of that may be rounding.
+        Whether there is one, which `found` holds then; <s - mu, z>; and how much of that may be rounding.
     """
     word = tl.arange(0, COLUMNS)
     seen = residual
-    if turn == _COMPLETE:
-        seen = residual + n * n
-        tilt(
-            residual, mu, seen, heads, inverse, inverse + CAPACITY * CAPACITY, sums, size, attempt, 100 * slack,
-            length, n, ROWS, COLUMNS, TREES, CAPACITY,
-        )  # fmt: skip
+    if COMPLETE:  # noqa: SIM102 - a constant: nothing of this is compiled without it
+        if turn == _COMPLETE:
+            seen = residual + n * n
+            tilt(
+                residual, mu, seen, heads, inverse, pending, columns, sums, size, attempt, 100 * slack, length, n,
+                ROWS, COLUMNS, CAPACITY,
+            )  # fmt: skip
     if ORACLE == ANY:
         new, exists = best_heads(seen, length, n, multiroot, splits, charts, ROWS, COLUMNS, LEVELS)
-    else:
-        if ORACLE == LONG:
-            exists = cuda_long.best_tree(seen, length, n, multiroot, found, charts, splits, ends, 16, POSITIONS)
-        elif rough > 0:
-            exists = cuda_short.best_tree(charts, length, n, multiroot, found, splits, ends, POSITIONS)
+        tl.store(found + word, tl.where(word < length, new, -1).to(tl.int16), mask=word < n)
+    elif ORACLE == LONG:
+        if rough > 0:
+            exists = cuda_long.best_tree(
+                roughly, length, n, multiroot, found, splits, roughly + n * n, ends, 16, POSITIONS
+            )  # fmt: skip
         else:
-            exists = cuda_short.best_tree(seen, length, n, multiroot, found, splits, ends, POSITIONS)
-        tl.debug_barrier()
-        new = tl.load(found + word, mask=(word < length) & (exists > 0), other=-1).to(tl.int32)
+            exists = cuda_long.best_tree(seen, length, n, multiroot, found, splits, charts, ends, 16, POSITIONS)
+    elif rough > 0:
+        exists = cuda_short.best_tree(roughly, length, n, multiroot, found, splits, ends, POSITIONS)
+    else:
+        exists = cuda_short.best_tree(seen, length, n, multiroot, found, splits, ends, POSITIONS)
+    tl.debug_barrier()
+    new = tl.load(found + word, mask=(word < length) & (exists > 0), other=-1).to(tl.int32)
     real = (word < length) & (exists > 0)
     slack = tl.load(residual + new * n + word, mask=real, other=0.0)
-    size_of_it = length + tl.sum(tl.abs(slack), 0)
+    lead, size_of_it = tl.reduce((slack, tl.abs(slack)), 0, add_both)
     tl.debug_barrier()
-    return exists, new, tl.sum(slack, 0), 8.881784197001252e-16 * size_of_it
+    return exists, lead, 8.881784197001252e-16 * (length + size_of_it)
 
 
 @jit()
 def _add(
-    heads, inverse, line, first, behind, turn, new, share, sums, length, n,
-    TREES: tl.constexpr, COLUMNS: tl.constexpr, CAPACITY: tl.constexpr,
+    heads, inverse, pending, columns, first, behind, turn, found, share, sums, length, n,
+    COLUMNS: tl.constexpr, CAPACITY: tl.constexpr, PENDING: tl.constexpr,
 ):  # fmt: skip
     """Add the tree that was found, with weight 0 unless it is the first; or add all trees anew, to build the inverse.
 
     Returns:
-        How many trees there are now, their weights, the sums of the inverse's rows, and its last row.
+        How many trees there are now, how many changes of the inverse are pending, the trees' weights, the sums of the
+        inverse's rows, and its last row.
     """
-    word, tree = tl.arange(0, COLUMNS), tl.arange(0, CAPACITY)
+    tree = tl.arange(0, CAPACITY)
     entry = tl.zeros([CAPACITY], tl.float64)
     if turn == _BUILD:
-        sums = entry
+        sums, pending = entry, 0
     kept = first
     for i in range(first, behind):
+        new = found
         if turn == _BUILD:
-            new = tl.load(heads + i * n + word, mask=word < length, other=-1).to(tl.int32)
-        independent, sums, entry = extend(
-            inverse, line, heads, new, kept, sums, length, n, TREES, COLUMNS, CAPACITY
+            new = heads + i * n
+        independent, pending, sums, entry = extend(
+            inverse, pending, heads, columns, new, kept, sums, length, n, COLUMNS, CAPACITY, PENDING
         )  # fmt: skip
         weight = tl.where(behind == 1, 1.0, tl.sum(tl.where(tree == i, share, 0.0), 0))
         share = tl.where(tree == i, 0.0, share)
         share = tl.where((tree == kept) & (independent > 0), weight, share)
         kept += independent
-    return kept, share, sums, entry
+    return kept, pending, share, sums, entry

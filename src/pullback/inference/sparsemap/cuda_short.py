@@ -58,12 +58,9 @@ def _spans(scores, length, n, multiroot, splits, POSITIONS: tl.constexpr):
     down, up = arcs_of(scores, 1, length, n, POSITIONS)
     for width in range(1, length + 1):
         next_down, next_up = arcs_of(scores, width + 1, length, n, POSITIONS)  # on the way while the others are in use
-        gaps = right_from + left_after
-        if multiroot == 0:
-            gaps = tl.where((column > 0) | (row == 0), gaps, float("-inf"))
         # one reduction instead of three, for the sake of its barriers
         gap, gap_at, right, right_at, left, left_at = tl.reduce(
-            (gaps, index, right_arc + right_to, down_gap, left_from + left_arc, up_gap), 0, _larger
+            (right_from + left_after, index, right_arc + right_to, down_gap, left_from + left_arc, up_gap), 0, _larger
         )
         new_down, new_up = gap + down, gap + up
         end = start + width
@@ -75,7 +72,8 @@ def _spans(scores, length, n, multiroot, splits, POSITIONS: tl.constexpr):
         tl.store(at + pitch * pitch, left_at.to(tl.int16), mask=end <= length)
 
         newest = row == end[None, :]
-        right_from = tl.where(newest, right[None, :], right_from)
+        near = tl.where((start > 0) | (multiroot != 0), right, float("-inf"))  # no gap between two children of the root
+        right_from = tl.where(newest, near[None, :], right_from)
         left_from = tl.where(newest, left[None, :], left_from)
         right_arc = tl.where(newest, new_down[None, :], right_arc)
         down_gap = tl.where(newest, down_at[None, :], down_gap)

@@ -9,13 +9,13 @@ from pullback.inference.sparsemap.cuda_starts import copy_usable
 from pullback.inference.triton_support import jit, tl
 
 
-@jit(do_not_specialize=["batch", "n", "capacity", "starts", "limit", "multiroot", "complete", "again"])
+@jit(do_not_specialize=["chart", "batch", "n", "capacity", "starts", "limit", "multiroot", "again"])
 def solve(
     scores, lengths, start_heads, start_weights, mu, heads, weights, sizes, gaps, calls, states,
-    inverses, matrices, charts, splits, ends, trees, batch, n, capacity, starts, limit, multiroot,
-    complete, again,
-    ORACLE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, LEVELS: tl.constexpr, POSITIONS: tl.constexpr,
-    TREES: tl.constexpr, CAPACITY: tl.constexpr,
+    inverses, matrices, all_columns, trees, ends, splits, roughly, charts, chart,
+    batch, n, capacity, starts, limit, multiroot, again,
+    COMPLETE: tl.constexpr, ORACLE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, LEVELS: tl.constexpr,
+    POSITIONS: tl.constexpr, CAPACITY: tl.constexpr, PENDING: tl.constexpr,
 ):  # fmt: skip
     """Project `[B, n, n]` scores onto the convex hull of the trees.
 
@@ -31,32 +31,37 @@ def solve(
         gaps: `[B]`, float64, to write.
         calls: `[B]`, int32, to write: how often the oracle was called.
         states: `[B]`, int32, to write: how the search ended.
-        inverses: scratch, CAPACITY^2 + CAPACITY of float64 a program.
+        inverses: scratch, CAPACITY (CAPACITY + 5 + PENDING) of float64 a program.
         matrices: scratch, 3 n^2 of float64 a program.
-        charts: scratch of the oracle, 4 (n + 1)^2 of float64, or float32 for SHORT, a program.
-        splits: scratch of the oracle, 3 (n + 1)^2 of int16 a program.
-        ends: scratch of the oracle, 2 (n + 1) of int32 a program.
+        all_columns: scratch, n CAPACITY of int16 a program.
         trees: scratch, n of int16 a program: the tree that the oracle found.
+        ends: scratch of the oracle, 2 (n + 1) of int32 a program.
+        splits: scratch of the oracle, 3 (n + 1)^2 of int16 a program.
+        roughly: scratch of a rough oracle, n^2 + `chart` of float32 a program.
+        charts: scratch of the oracle, `chart` of float64 a program.
+        chart: how much it needs.
         batch: B.
         n: the size of the scores.
         capacity: the most trees.
         starts: how many trees there are to start from.
         limit: how many calls of the oracle are enough.
         multiroot: whether several words may attach to the root.
-        complete: not 0 to add trees at the end until they span the face that mu lies in.
         again: not 0 to go on with the sentences that were FULL, from their active sets; the others are left alone.
+        COMPLETE: whether to add trees at the end until they span the face that mu lies in.
         ORACLE: ANY, SHORT or LONG.
         ROWS: heads looked at together.
         COLUMNS: words looked at together, a power of two, at least n.
         LEVELS: its logarithm.
         POSITIONS: a power of two, more than n.
-        TREES: trees looked at together.
         CAPACITY: the most trees that fit into the inverse, a power of two.
+        PENDING: how many changes of the inverse come together, a power of two.
     """
     program = tl.program_id(0).to(tl.int64)
-    inverse = inverses + program * (CAPACITY * CAPACITY + CAPACITY)
+    inverse = inverses + program * CAPACITY * (CAPACITY + 5 + PENDING)
+    columns = all_columns + program * n * CAPACITY
     shifted = matrices + program * 3 * n * n
-    charts += program * 4 * (n + 1) * (n + 1)
+    roughly += program * (n * n + chart)
+    charts += program * chart
     splits += program * 3 * (n + 1) * (n + 1)
     ends += program * 2 * (n + 1)
     trees += program * n
@@ -81,9 +86,9 @@ def solve(
             )  # fmt: skip
             tl.debug_barrier()
             size, gap, count, state = search(
-                shifted, mu + b * n * n, own_heads, own_weights, size, count, garbled, inverse,
-                charts, splits, ends, trees, length, n, capacity, limit, multiroot, complete,
-                ORACLE, ROWS, COLUMNS, LEVELS, POSITIONS, TREES, CAPACITY,
+                shifted, mu + b * n * n, own_heads, own_weights, size, count, garbled, inverse, columns,
+                roughly, charts, splits, ends, trees, length, n, capacity, limit, multiroot,
+                COMPLETE, ORACLE, ROWS, COLUMNS, LEVELS, POSITIONS, CAPACITY, PENDING,
             )  # fmt: skip
             tl.store(sizes + b, size)
             tl.store(gaps + b, gap)

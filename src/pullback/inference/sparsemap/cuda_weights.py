@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pullback.inference.sparsemap.cuda_active_set import mix, move_last, remove, without
+from pullback.inference.sparsemap.cuda_active_set import add_both, mix, remove, step_of
 from pullback.inference.triton_support import jit, tl
 
 
@@ -26,29 +26,30 @@ def mean(
         at = head * n + word[None, :]
         slack = tl.load(shifted + at, mask=real, other=0.0) - mu_here
         terms = tl.where(mu_here > 0.0, slack * mu_here, 0.0)
-        own += tl.sum(terms, 0)
-        scale += tl.sum(tl.abs(terms), 0)
+        own_here, scale_here = tl.reduce((terms, tl.abs(terms)), 0, add_both)
+        own += own_here
+        scale += scale_here
         tl.store(residual + at, slack, mask=real)
         if ROUGH:
             tl.store(roughly + at, slack.to(tl.float32), mask=real)
         tl.store(mu + at, mu_here.to(mu.dtype.element_ty), mask=real)
-    return tl.sum(own, 0), tl.sum(scale, 0)
+    return tl.reduce((own, scale), 0, add_both)
 
 
 @jit()
 def settle(
-    inverse, line, heads, size, share, sums, drive, n,
-    TREES: tl.constexpr, COLUMNS: tl.constexpr, CAPACITY: tl.constexpr,
+    inverse, pending, heads, columns, size, share, sums, drive, n,
+    COLUMNS: tl.constexpr, CAPACITY: tl.constexpr, PENDING: tl.constexpr,
 ):  # fmt: skip
     """Step to the minimum on the affine hull, dropping the trees whose weight vanishes on the way.
 
     Returns:
-        The size, weights and sums of what is left.
+        How many changes of M are pending then, and the size, weights and sums of what is left.
     """
     tree = tl.arange(0, CAPACITY)
     moving = 1
     while moving > 0:
-        step = tl.where(tree < size, drive - tl.sum(drive, 0) / tl.sum(sums, 0) * sums, 0.0)
+        step = tl.where(tree < size, step_of(drive, sums), 0.0)
         vanishing = (tree < size) & (share + step <= 0.0) & (step < 0.0)
         far, index = tl.min(tl.where(vanishing, share / tl.where(vanishing, -step, 1.0), 2.0), 0, return_indices=True)
         moving = tl.where(far < 2.0, 1, 0)
@@ -56,9 +57,8 @@ def settle(
         share += far * step
         drive *= 1.0 - far
         if moving > 0:
-            row = remove(inverse, line, heads, index, size, n, TREES, COLUMNS, CAPACITY)
-            sums = without(sums, row, index, size - 1, CAPACITY)
-            drive = without(drive, row, index, size - 1, CAPACITY)
-            share = move_last(share, index, size - 1, CAPACITY)
+            pending, share, sums, drive = remove(
+                inverse, pending, heads, columns, index, size, share, sums, drive, n, COLUMNS, CAPACITY, PENDING
+            )  # fmt: skip
             size -= 1
-    return size, share, sums
+    return pending, size, share, sums
