@@ -233,3 +233,11 @@ def test_compiled_models(case):
     model(eager).backward()
     torch.compile(model, fullgraph=True, backend="aot_eager")(compiled).backward()
     assert_close(compiled.grad, eager.grad)
+
+
+def test_functions_compiled_for_different_oracles_have_names_of_their_own():
+    """Numba would take them for one where it finds both in its cache."""
+    from pullback.inference.sparsemap import nonprojective, projective
+
+    names = [kernels._solve.py_func.__qualname__ for kernels in (projective, nonprojective)]
+    assert names[0] != names[1]

@@ -116,21 +116,23 @@ class Projected(Update):
 
     def step(self, structure: Structure, state: State, gamma: Tensor) -> State:
         by = self._by(gamma)
-        target = torch.where(state.allowed, state.mu - by, -torch.inf)
+        # In float64: a step may be smaller than the rounding errors of mu, which would become a part of it.
+        start = state.start.double()
+        target = torch.where(state.allowed, start - state.moved.double() - by.double(), -torch.inf)
         vertex = state.vertex
         known = state.from_marginals and vertex is not None
         near = structure.step_inside(state.scores, state.start, state.moved + by) if known else None
         if near is None or vertex is None:
-            mu = structure.sparsemap(target, warm_start=vertex)
-            return replace(state, mu=mu, moved=state.start - mu)
+            moved = (start - structure.sparsemap(target, warm_start=vertex)).to(state.start.dtype)
+            return replace(state, mu=state.start - moved, moved=moved)
         moved, inside = near
         if inside.device.type == "cpu" and inside.all():
             return replace(state, mu=state.start - moved, moved=moved)
         inside = inside[(..., *[None] * structure.event_dims)]
         # A structure is its own projection: where that is the target, and the start, SparseMAP has nothing to do.
-        mu = structure.sparsemap(torch.where(inside & state.allowed, vertex, target), warm_start=vertex)
-        moved = torch.where(inside, moved, state.start - mu)
-        return replace(state, mu=torch.where(inside, state.start - moved, mu), moved=moved)
+        mu = structure.sparsemap(torch.where(inside & state.allowed, vertex.double(), target), warm_start=vertex)
+        moved = torch.where(inside, moved, (start - mu).to(moved.dtype))
+        return replace(state, mu=state.start - moved, moved=moved)
 
 
 class LocallyProjected(Update):

@@ -28,6 +28,7 @@ def completion(oracle: Oracle) -> Callable[..., Any]:
     best_heads, place_of = oracle.best_heads, oracle.place_of
 
     @inner
+    @oracle.own
     def complete(arcs, trees, scores, length, residual, multiroot, work, heads, tilted, b, result):
         """Append trees of mu's face, with weight 0, until they span it; returns the trees.
 
@@ -65,6 +66,7 @@ def completion(oracle: Oracle) -> Callable[..., Any]:
         return trees
 
     @lean
+    @oracle.own
     def tilt(arcs, trees, length, residual, attempt, size, tilted):
         """Write s - mu plus a small step along such a direction; arcs that mu does not use are forbidden.
 

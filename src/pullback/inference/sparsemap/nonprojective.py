@@ -32,7 +32,7 @@ def _best_heads(scores, length, multiroot, work, heads):
     return kernels.best_heads(square, length, multiroot, work, heads) == OK
 
 
-_solve = solving(Oracle(False, _places, _place_of, _workspace, _best_heads, np.float64))
+_solve = solving(Oracle("nonprojective", False, _places, _place_of, _workspace, _best_heads, np.float64))
 
 
 @kernel

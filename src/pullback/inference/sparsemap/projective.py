@@ -10,7 +10,7 @@ from pullback.inference.sparsemap.oracle import Oracle
 from pullback.inference.sparsemap.sentences import solving
 
 _solve = solving(
-    Oracle(True, spans.places, spans.place_of, spans.workspace, spans.best_heads, np.float32)
+    Oracle("projective", True, spans.places, spans.place_of, spans.workspace, spans.best_heads, np.float32)
 )
 
 

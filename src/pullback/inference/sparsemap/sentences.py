@@ -25,6 +25,7 @@ def solving(oracle: Oracle) -> Callable[..., Any]:
     complete = completion(oracle)
 
     @inner
+    @oracle.own
     def solve(taken, scores, lengths, order, multiroot, limit, starts, completing, result, status):
         """Solve sentences until none is left.
 
@@ -81,6 +82,7 @@ def solving(oracle: Oracle) -> Callable[..., Any]:
             write(arcs, trees, length, b, result)
 
     @lean
+    @oracle.own
     def fill(arcs, scores, length, residual, roughly):
         """Write s where the oracle looks for s - mu."""
         residual[:] = -np.inf
