@@ -104,6 +104,7 @@ def test_the_oracle_for_long_sentences(device, monkeypatch):
 @pytest.mark.parametrize("projective", [True, False])
 def test_active_sets_that_do_not_fit_into_the_first_launch(device, monkeypatch, projective):
     monkeypatch.setattr(cuda, "_ROOMS", (2, 4))
+    monkeypatch.setattr(cuda, "_pending", lambda room: 2)  # few enough to be made, and some to be pending in the end
     monkeypatch.setattr(cuda, "program_count", lambda sentences, scratch: 1)
     scores, lengths = batch(3, 0.05)
     found = assert_projects(scores, lengths, projective, True, device)
