@@ -24,7 +24,7 @@ WAITING = 4  # changes at most; `_merge` is written for as many
 Inverse = namedtuple(
     "Inverse",
     [
-        "base",  # [capacity, capacity]: of row i the first i + 1 entries are in use
+        "base",  # [capacity (capacity + 1) / 2]: the rows of the lower triangle, one after the other
         "changes",  # [WAITING, capacity]
         "factors",  # [WAITING]
         "waiting",  # [1] int64: how many changes wait
@@ -40,7 +40,7 @@ reordered = _njit(error_model="numpy", boundscheck=False, _nrt=False, fastmath={
 @inner
 def make_inverse(capacity):
     return Inverse(
-        np.empty((capacity, capacity)),
+        np.empty(capacity * (capacity + 1) // 2),
         np.empty((WAITING, capacity)),
         np.empty(WAITING),
         np.zeros(1, np.int64),
@@ -54,12 +54,18 @@ def copy_inverse(inverse, other, size):
     other.waiting[0] = inverse.waiting[0]
     for i in range(size):
         other.sums[i] = inverse.sums[i]
-        for j in range(i + 1):
-            other.base[i, j] = inverse.base[i, j]
+    for at in range(_row(size)):
+        other.base[at] = inverse.base[at]
     for c in range(inverse.waiting[0]):
         other.factors[c] = inverse.factors[c]
         for j in range(size):
             other.changes[c, j] = inverse.changes[c, j]
+
+
+@lean
+def _row(i):
+    """Where a row of the triangle begins."""
+    return i * (i + 1) // 2
 
 
 @reordered
@@ -87,8 +93,9 @@ def append(inverse, size, gram, square, work):
         return False
     scale = 1.0 / distance
     work[size], inverse.sums[size] = -1.0, 0.0
+    row = _row(size)
     for j in range(size + 1):
-        inverse.base[size, j] = 0.0
+        inverse.base[row + j] = 0.0
         inverse.sums[j] += scale * rest * work[j]
     for c in range(inverse.waiting[0]):
         inverse.changes[c, size] = 0.0
@@ -105,12 +112,12 @@ def remove(inverse, size, index, work):
     for j in range(size):
         inverse.sums[j] -= share * work[j]
     _change(inverse, size, -scale, work)
-    base = inverse.base
+    base, row, last_row = inverse.base, _row(index), _row(last)
     for j in range(index):
-        base[index, j] = base[last, j]
+        base[row + j] = base[last_row + j]
     for j in range(index + 1, last):
-        base[j, index] = base[last, j]
-    base[index, index] = base[last, last]
+        base[_row(j) + index] = base[last_row + j]
+    base[row + index] = base[last_row + last]
     for c in range(inverse.waiting[0]):
         inverse.changes[c, index] = inverse.changes[c, last]
     inverse.sums[index] = inverse.sums[last]
@@ -147,12 +154,12 @@ def multiply(inverse, size, vector, out):
     """M times a vector; each entry of the triangle counts twice."""
     base, changes = inverse.base, inverse.changes
     for i in range(size):
-        total, share = 0.0, vector[i]
+        total, share, row = 0.0, vector[i], _row(i)
         for j in range(i):
-            entry = base[i, j]
+            entry = base[row + j]
             total += entry * vector[j]
             out[j] += entry * share
-        out[i] = total + base[i, i] * share
+        out[i] = total + base[row + i] * share
     for c in range(inverse.waiting[0]):
         share = 0.0
         for j in range(size):
@@ -165,10 +172,11 @@ def multiply(inverse, size, vector, out):
 @reordered
 def column(inverse, size, index, out):
     """A column of M."""
+    row = _row(index)
     for j in range(index + 1):
-        out[j] = inverse.base[index, j]
+        out[j] = inverse.base[row + j]
     for j in range(index + 1, size):
-        out[j] = inverse.base[j, index]
+        out[j] = inverse.base[_row(j) + index]
     for c in range(inverse.waiting[0]):
         share = inverse.factors[c] * inverse.changes[c, index]
         for j in range(size):
@@ -196,8 +204,9 @@ def _merge(inverse, size):
         b = inverse.factors[1] * changes[1, i]
         c = inverse.factors[2] * changes[2, i]
         d = inverse.factors[3] * changes[3, i]
+        row = _row(i)
         for j in range(i + 1):
-            base[i, j] += (
+            base[row + j] += (
                 a * changes[0, j] + b * changes[1, j] + c * changes[2, j] + d * changes[3, j]
             )
     inverse.waiting[0] = 0
