@@ -129,6 +129,12 @@ def test_huge_scores(case, dtype):
     assert_close(case.structure().sparsemap(small + 2.0**20), case.structure().sparsemap(small), atol=1e-7, rtol=0)
 
 
+def test_scores_beyond_the_range_of_float32(tree):
+    """An oracle that is rough at first finds no tree there, which does not mean that there is none."""
+    scores = 1e200 * tree.scores(3, n=4, seed=9)
+    assert_close(tree.structure().sparsemap(scores), tree.structure().argmax(scores))
+
+
 @COMPILED
 def test_neighbours_in_the_batch_do_not_matter(case, dtype):
     lengths = torch.arange(50) % 13

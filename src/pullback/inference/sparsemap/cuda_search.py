@@ -103,9 +103,10 @@ def search(
                 gap = lead
                 optimal = tl.where((close > 0) & (rough == 0) & ((gap <= rounding) | (stalls > patience)), 1, 0)
                 late = (size > 0) & (count >= limit)
-                state = tl.where(exists == 0, INFEASIBLE, tl.where(late, STOPPED, FULL))
+                none = (exists == 0) & (rough == 0)  # scores may leave the range of a rough oracle
+                state = tl.where(none, INFEASIBLE, tl.where(late, STOPPED, FULL))
                 going = tl.where((state == FULL) & (size < CAPACITY) & (optimal == 0), 1, 0)
-                behind = size + tl.where(room & (rough * close == 0), going, 0)
+                behind = size + tl.where(room & (exists > 0) & (rough * close == 0), going, 0)
             else:
                 behind = size + tl.where((exists > 0) & (lead > -slack) & room, 1, 0)
         kept, pending, share, sums, entry = _add(

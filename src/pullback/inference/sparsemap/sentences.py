@@ -70,12 +70,13 @@ def solving(oracle: Oracle) -> Callable[..., Any]:
                     exists = best_heads(roughly, length, multiroot, rough_work, heads)
                 else:
                     exists = best_heads(residual, length, multiroot, work, heads)
-                if not exists:
+                if exists:
+                    trees = roomy(trees)
+                    going = advance(arcs, trees, scores[b], length, heads, not rough, limit, b, result)
+                elif not rough:
                     status[b] = INFEASIBLE
                     break
-                trees = roomy(trees)
-                going = advance(arcs, trees, scores[b], length, heads, not rough, limit, b, result)
-                if rough and not going:
+                if rough and not (exists and going):  # without a tree where scores leave its range
                     rough, going = False, True
             if completing and result.converged[b] and status[b] == OK:
                 trees = complete(arcs, trees, scores[b], length, residual, multiroot, work, heads, tilted, b, result)
