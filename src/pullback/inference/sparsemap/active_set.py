@@ -230,3 +230,14 @@ def move(weights, size, step):
     for i in range(size):
         weights[i] += far * step[i]
     return far, blocking
+
+
+@reordered
+def normalize(weights, size):
+    """Divide the weights by their sum."""
+    total = 0.0
+    for i in range(size):
+        total += weights[i]
+    scale = 1.0 / total
+    for i in range(size):
+        weights[i] *= scale

@@ -6,7 +6,7 @@ Large functions have one caller each: what is inlined twice is compiled twice.
 from __future__ import annotations
 
 from pullback.inference.compile import lean
-from pullback.inference.sparsemap.active_set import append, direction, move, remove, reordered
+from pullback.inference.sparsemap.active_set import append, direction, move, normalize, remove, reordered
 from pullback.inference.sparsemap.overlap import shared
 from pullback.inference.sparsemap.state import NEVER_BUILT, copy, mix, place
 
@@ -150,6 +150,7 @@ def _settle(trees, length, only):
         direction(trees.inverse, size, trees.slopes, only, trees.step)
         far, blocking = move(trees.weights, size, trees.step)
         if blocking < 0:
+            normalize(trees.weights, size)  # large slopes make large rounding errors of a step that should sum to zero
             return
         trees.weights[blocking] = 0.0
         for i in range(size - 1, -1, -1):
