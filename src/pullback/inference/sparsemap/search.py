@@ -12,6 +12,7 @@ from pullback.inference.sparsemap.state import NEVER_BUILT, copy, mix, place
 
 _ROUNDING = 4 * 2.0**-52
 _CLOSE = 1e2  # gaps of fewer roundings than this are as small as errors of the weights, which are then refined
+_AMPLIFIED = 1e4  # the same for a tree that depends on active ones, with coefficients that multiply their errors
 _PATIENCE = 5  # how many such gaps need not be half of the one before
 
 
@@ -49,7 +50,7 @@ def advance(arcs, trees, scores, length, heads, exact, limit, b, result):
     elif not extend(trees, length):
         # Without rounding its gap would be zero, the mean being the minimum on the affine hull.
         if exact and trees.changes[0] == 0:
-            result.converged[b] = close
+            result.converged[b] = not gap > _AMPLIFIED * rounding
             return False
         new, trees.changes[0] = False, NEVER_BUILT  # refined now; if that is not enough, the inverse is built anew
     if stale:
