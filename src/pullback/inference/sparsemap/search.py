@@ -8,7 +8,7 @@ from __future__ import annotations
 from pullback.inference.compile import lean
 from pullback.inference.sparsemap.active_set import append, direction, move, normalize, remove, reordered
 from pullback.inference.sparsemap.overlap import shared
-from pullback.inference.sparsemap.state import NEVER_BUILT, copy, mix, place
+from pullback.inference.sparsemap.state import copy, mix, place
 
 _ROUNDING = 4 * 2.0**-52
 _CLOSE = 1e2  # gaps of fewer roundings than this are as small as errors of the weights, which are then refined
@@ -52,11 +52,11 @@ def advance(arcs, trees, scores, length, heads, exact, limit, b, result):
         if exact and trees.changes[0] == 0:
             result.converged[b] = not gap > _AMPLIFIED * rounding
             return False
-        new, trees.changes[0] = False, NEVER_BUILT  # refined now; if that is not enough, the inverse is built anew
+        stale, new = exact, False
     if stale:
         rebuild(arcs, trees, length)
     refined = stale or close or not new
-    for _ in range(2 if refined else 1):
+    for _ in range(3 if stale else 2 if refined else 1):
         only = -1
         if refined:
             _measure(arcs, trees, length)
