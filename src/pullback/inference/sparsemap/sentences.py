@@ -45,7 +45,7 @@ def solving(oracle: Oracle) -> Callable[..., Any]:
         residual, roughly, tilted = np.empty(places(n)), np.empty(places(n), rough_dtype), np.empty(places(n))
         work, rough_work = workspace(n, residual), workspace(n, roughly)
         heads, place_of_slot = np.empty(n, np.int16), np.empty(n * n, np.int32)
-        arcs, trees = make_arcs(n), make_trees(n)
+        arcs, trees = make_arcs(n), make_trees(n, 8 * n + 8)  # more than most sentences need: only what is used is touched
         while True:
             following = take(taken)
             if following >= len(order):

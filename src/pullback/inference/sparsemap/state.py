@@ -15,7 +15,6 @@ from pullback.inference.compile import inner, lean
 from pullback.inference.sparsemap.active_set import copy_inverse, make_inverse
 from pullback.inference.sparsemap.overlap import padded
 
-_CAPACITY = 24
 NEVER_BUILT = 1 << 30  # so many changes that the inverse is built before it is used
 
 Arcs = namedtuple(
@@ -61,7 +60,7 @@ def make_arcs(n):
 
 
 @inner
-def make_trees(n, capacity=_CAPACITY):
+def make_trees(n, capacity):
     return Trees(
         np.empty((capacity, n), np.int32),
         np.full((capacity, padded(n)), -1, np.int16),
