@@ -1,6 +1,10 @@
 """The batch is spread over torch's number of threads; several Python threads and forked workers may call at once."""
 
 import multiprocessing
+import os
+import signal
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -8,7 +12,7 @@ import pytest
 import torch
 
 from cases import OPERATIONS, TREE_CASES
-from pullback.inference import operators, threads
+from pullback.inference import openmp, operators, threads
 
 PLENTY = 1e9  # so much work that it is worth spreading
 COMPILED = [case for case in TREE_CASES if case.backend == "cpu"]
@@ -30,6 +34,15 @@ def set_threads():
     torch.set_num_threads(before)
 
 
+@pytest.fixture(params=["PyTorch's threads", "a pool of our own"])
+def either(request, monkeypatch):
+    """The test runs on both kinds of threads."""
+    if request.param == "a pool of our own":
+        monkeypatch.setattr(threads, "_team", None)
+    elif threads._team is None:
+        pytest.skip("this PyTorch does not use OpenMP")
+
+
 def calls_of(units, work):
     """Who does what: the (worker, workers) pairs of the calls, and the threads they ran on."""
     calls, where, lock = [], set(), threading.Lock()
@@ -44,25 +57,25 @@ def calls_of(units, work):
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_as_many_workers_as_torch_has_threads(set_threads, count):
+def test_as_many_workers_as_torch_has_threads(either, set_threads, count):
     set_threads(count)
     calls, where = calls_of(units=10, work=PLENTY)
     assert calls == [(worker, count) for worker in range(count)]
     assert threading.get_ident() in where
 
 
-def test_no_more_workers_than_units(set_threads):
+def test_no_more_workers_than_units(either, set_threads):
     set_threads(4)
     assert calls_of(units=2, work=PLENTY)[0] == [(0, 2), (1, 2)]
 
 
-def test_little_work_stays_on_the_calling_thread(set_threads):
+def test_little_work_stays_on_the_calling_thread(either, set_threads):
     set_threads(4)
     assert calls_of(units=10, work=10.0) == ([(0, 1)], {threading.get_ident()})
 
 
 @pytest.mark.parametrize("failing", [0, 1])
-def test_an_exception_of_any_worker_arrives(set_threads, failing):
+def test_an_exception_of_any_worker_arrives(either, set_threads, failing):
     set_threads(2)
 
     def kernel(worker, workers):
@@ -73,7 +86,50 @@ def test_an_exception_of_any_worker_arrives(set_threads, failing):
         threads.spread(kernel, 2, PLENTY)
 
 
-def test_nested_in_many_threads_it_does_not_lock_up(set_threads):
+def test_an_interrupt_arrives_when_all_have_ended(either, set_threads):
+    set_threads(3)
+    ended = []
+
+    def kernel(worker, workers):
+        if worker == 0:
+            signal.raise_signal(signal.SIGINT)
+        ended.append(worker)
+
+    with pytest.raises(KeyboardInterrupt):
+        threads.spread(kernel, 3, PLENTY)
+    assert sorted(ended) == [1, 2]
+
+
+def test_an_interrupt_before_the_callers_part_is_not_lost():
+    class Library:
+        omp_get_thread_num = omp_get_num_threads = None
+
+        @staticmethod
+        def GOMP_parallel(body, data, size, flags):
+            """Runs nothing, like a body that an interrupt ended at once."""
+
+    with pytest.raises(KeyboardInterrupt):
+        openmp.Team(Library()).run(lambda worker, workers: None, 2)
+
+
+@pytest.mark.skipif(threads._team is None, reason="this PyTorch does not use OpenMP")
+def test_openmp_may_give_fewer_threads_than_asked_for():
+    """No unit is lost where the number of threads is limited from outside."""
+    program = (
+        "import torch; from pullback.inference import threads; torch.set_num_threads(4); calls = [];"
+        "threads.spread(lambda *call: calls.append(call), 10, 1e9); print(sorted(calls))"
+    )
+    limited = {**os.environ, "OMP_THREAD_LIMIT": "2"}
+    found = subprocess.run([sys.executable, "-c", program], env=limited, capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[(0, 2), (1, 2)]"
+
+
+def test_without_openmp_there_is_no_team(monkeypatch):
+    monkeypatch.setattr(openmp.ctypes, "CDLL", lambda path: object())
+    assert openmp.find() is None
+
+
+def test_nested_in_many_threads_it_does_not_lock_up(either, set_threads):
     set_threads(3)
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda _: calls_of(units=10, work=PLENTY)[0], range(50)))
@@ -136,10 +192,10 @@ class Parsed(torch.utils.data.Dataset):
 @pytest.mark.parametrize("count", [1, 2], ids=["one-thread-a-worker", "two-threads-a-worker"])
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_forked_data_loader_workers(compiled, set_threads, count):
-    """A fork leaves the parent's threads behind: the children build their own pool."""
+    """A fork leaves the parent's threads behind: the children have a pool of their own."""
     set_threads(2)
     dataset = Parsed(compiled, count=2)
-    expected = [dataset[i] for i in range(len(dataset))]  # the parent has used its pool
+    expected = [dataset[i] for i in range(len(dataset))]  # the parent has used its threads
     dataset.count = count
     loader = torch.utils.data.DataLoader(
         dataset, batch_size=None, num_workers=2, multiprocessing_context="fork", timeout=60

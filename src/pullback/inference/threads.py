@@ -1,4 +1,4 @@
-"""Spreads a kernel over threads: a pool of our own, for kernels that release the GIL.
+"""Spreads a kernel over threads: PyTorch's, or a pool of our own where those cannot be had.
 
 Numba's `parallel=True` is neither safe from several Python threads nor after a fork; this is both.
 """
@@ -13,8 +13,11 @@ from typing import Any
 
 import torch
 
+from pullback.inference import openmp
+
 LITTLE = 2e5  # so many operations are done before another thread has woken up
 
+_team = openmp.find()
 _pool: ThreadPoolExecutor | None = None
 _size = 0
 _lock = threading.Lock()
@@ -33,7 +36,13 @@ def spread(kernel: Callable[..., Any], units: int, work: float, *args: Any) -> N
     workers = min(torch.get_num_threads(), units)
     if workers <= 1 or work < LITTLE:
         kernel(0, 1, *args)
-        return
+    elif _team is not None:
+        _team.run(kernel, units, *args)
+    else:
+        _run_in_pool(kernel, workers, *args)
+
+
+def _run_in_pool(kernel: Callable[..., Any], workers: int, *args: Any) -> None:
     others = [_submit(kernel, worker, workers, *args) for worker in range(1, workers)]
     try:
         kernel(0, workers, *args)
@@ -51,10 +60,13 @@ def _submit(kernel: Callable[..., Any], *args: Any) -> Future[Any]:
         return _pool.submit(kernel, *args)
 
 
-def _forget_pool() -> None:
-    """A forked child has none of its parent's threads, and perhaps a lock that nobody will release."""
-    global _pool, _size, _lock
-    _pool, _size, _lock = None, 0, threading.Lock()
+def _forget_threads() -> None:
+    """A forked child has none of its parent's threads, and perhaps a lock that nobody will release.
+
+    OpenMP does not know that its threads are gone and would wait for them, so a child has a pool of its own.
+    """
+    global _team, _pool, _size, _lock
+    _team, _pool, _size, _lock = None, None, 0, threading.Lock()
 
 
-os.register_at_fork(after_in_child=_forget_pool)
+os.register_at_fork(after_in_child=_forget_threads)
