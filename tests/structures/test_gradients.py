@@ -14,14 +14,14 @@ EACH = pytest.mark.parametrize("operation", DIFFERENTIABLE.values(), ids=DIFFERE
 @pytest.mark.parametrize("n", [1, 3])
 def test_gradcheck(case, operation, n):
     scores = case.scores(2, n=n, seed=3).requires_grad_()
-    assert torch.autograd.gradcheck(lambda s: operation(case.structure(), s), scores, atol=1e-6)
+    assert torch.autograd.gradcheck(lambda s: operation(case.structure(), s), scores, atol=1e-6, check_forward_ad=True)
 
 
 @EACH
 def test_gradcheck_of_a_ragged_batch(tree, operation):
     structure = tree.structure(torch.tensor([3, 0, 1, 2]))
     scores = tree.scores(4, n=3, seed=4).requires_grad_()
-    assert torch.autograd.gradcheck(lambda s: operation(structure, s), scores, atol=1e-6)
+    assert torch.autograd.gradcheck(lambda s: operation(structure, s), scores, atol=1e-6, check_forward_ad=True)
 
 
 def test_gradcheck_of_log_prob_of_any_structure(case):

@@ -6,11 +6,11 @@ import abc
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from pullback.estimators.checks import losses_of
 from pullback.estimators.config import Configured
+from pullback.inference.autograd import may_be_differentiated
 from pullback.structures import Structure
 
 Downstream = Callable[[Tensor], Tensor]
@@ -79,8 +79,8 @@ class Layer(Estimator):
 
 
 def wants_gradient(scores: Tensor) -> bool:
-    """Whether a backward pass may ask for the gradient of the scores."""
-    return torch.is_grad_enabled() and scores.requires_grad
+    """Whether a gradient of the scores may be asked for. In forward mode surrogates refuse, rather than be zero."""
+    return may_be_differentiated(scores)
 
 
 def needs_objective(estimator: Estimator, why: str) -> TypeError:

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pullback.inference import autograd
+from pullback.inference import autograd, vmap
 
 _ALGORITHMS = {  # operation: (for projective trees, for all trees)
     "argmax": ("eisner", "chu_liu_edmonds"),
@@ -139,7 +139,7 @@ def _sparsemap_vjp_shape(heads: Tensor, sizes: Tensor, lengths: Tensor, directio
 
 
 def _save_inputs(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    ctx.save_for_backward(inputs[0], inputs[1])
+    autograd.keep(ctx, inputs[0], inputs[1])
     ctx.flags = inputs[-3:]
 
 
@@ -174,7 +174,7 @@ def _entropy_backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
 
 def _sparsemap_setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     heads, sizes = output[1], output[3]
-    ctx.save_for_backward(heads, sizes, inputs[1])
+    autograd.keep(ctx, heads, sizes, inputs[1])
     ctx.flags = inputs[-3:]
     ctx.mark_non_differentiable(*output[1:])
 
@@ -182,6 +182,29 @@ def _sparsemap_setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ..
 def _sparsemap_backward(ctx: Any, grad: Tensor, *rest: Any) -> tuple[Any, ...]:
     heads, sizes, lengths = ctx.saved_tensors
     return tree_sparsemap_vjp(heads, sizes, lengths, grad, *ctx.flags), *[None] * 8
+
+
+def _symmetric(backward: Callable[..., tuple[Any, ...]]) -> Callable[..., Any]:
+    """Tangents of an operator whose Jacobian is symmetric: J v is v J."""
+
+    def tangent(ctx: Any, direction: Tensor, *rest: Any) -> Any:
+        return backward(ctx, direction)[0]
+
+    return tangent
+
+
+def _sparsemap_tangent(ctx: Any, direction: Tensor, *rest: Any) -> tuple[Any, ...]:
+    return _sparsemap_backward(ctx, direction)[0], *[None] * 6
+
+
+def _scalar(backward: Callable[..., tuple[Any, ...]]) -> Callable[..., Any]:
+    """Tangents of an operator with one number for each sentence."""
+
+    def tangent(ctx: Any, direction: Tensor, *rest: Any) -> Tensor:
+        slope = backward(ctx, direction.new_ones(len(direction)))[0].double()
+        return torch.where(slope != 0, slope * direction, 0.0).sum((1, 2))  # padding may be NaN
+
+    return tangent
 
 
 def _no_second_derivative(ctx: Any, *grads: Any) -> Any:
@@ -195,12 +218,15 @@ def _nothing(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     pass
 
 
-for _operation, _backward, _setup in (
-    ("log_partition", _log_partition_backward, _save_inputs),
-    ("marginals", _marginals_backward, _save_inputs),
-    ("marginals_vjp", _no_second_derivative, _nothing),
-    ("entropy", _entropy_backward, _save_inputs),
-    ("sparsemap", _sparsemap_backward, _sparsemap_setup),
-    ("sparsemap_vjp", _no_second_derivative, _nothing),
+for _operation, _setup, _backward, _tangent in (
+    ("log_partition", _save_inputs, _log_partition_backward, _scalar(_log_partition_backward)),
+    ("marginals", _save_inputs, _marginals_backward, _symmetric(_marginals_backward)),
+    ("marginals_vjp", _nothing, _no_second_derivative, _no_second_derivative),
+    ("entropy", _save_inputs, _entropy_backward, _scalar(_entropy_backward)),
+    ("sparsemap", _sparsemap_setup, _sparsemap_backward, _sparsemap_tangent),
+    ("sparsemap_vjp", _nothing, _no_second_derivative, _no_second_derivative),
 ):
-    autograd.register(_library, f"tree_{_operation}", _backward, _setup)
+    autograd.register(_library, f"tree_{_operation}", setup=_setup, backward=_backward, tangent=_tangent)
+
+for _operation in _SCHEMAS:
+    vmap.register(_library, f"tree_{_operation}")

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from pullback.inference.precision import result_dtype, working
 from pullback.inference.simplex.operators import simplex_project
+from pullback.inference.vmap import is_mapped
 from pullback.structures.base import Structure
 
 
@@ -72,7 +73,7 @@ class Categorical(Structure):
             raise ValueError(f"scores has shape {list(scores.shape)}; a Categorical needs [..., K] with K > 0")
         s = working(scores)
         wanted = s.device.type == "cpu" if self.validate is None else self.validate
-        if wanted and not torch.compiler.is_compiling():
+        if wanted and not torch.compiler.is_compiling() and not is_mapped(s):
             _check_values(s.detach())
         return s
 

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pullback.inference import operators
+from pullback.inference import autograd, operators, vmap
 
 _SCHEMAS = {"project": "(Tensor scores) -> Tensor", "project_vjp": "(Tensor mu, Tensor direction) -> Tensor"}
 
@@ -44,24 +44,27 @@ simplex_project_vjp = torch.ops.pullback.simplex_project_vjp.default
 
 
 def _keep_mu(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-    ctx.save_for_backward(output.detach())
+    autograd.keep(ctx, output.detach())
 
 
 def _keep_support(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-    ctx.save_for_backward(inputs[0])
+    autograd.keep(ctx, inputs[0])
 
 
-def _backward(ctx: Any, grad: Tensor) -> Tensor:
+def _along(ctx: Any, direction: Tensor) -> Tensor:
+    """J v, and v J: J is a symmetric projector."""
     (mu,) = ctx.saved_tensors
-    return simplex_project_vjp(mu, grad)
+    return simplex_project_vjp(mu, direction)
 
 
-def _backward_again(ctx: Any, grad: Tensor) -> tuple[None, Tensor]:
-    """J is a symmetric projector, and constant where it is defined: J v is linear in v."""
-    return None, _backward(ctx, grad)
+autograd.register(
+    _library, "simplex_project",
+    setup=_keep_mu, backward=lambda ctx, grad: (_along(ctx, grad),), tangent=_along,
+)  # fmt: skip
+autograd.register(  # J is constant where it is defined: J v is linear in v
+    _library, "simplex_project_vjp",
+    setup=_keep_support, backward=lambda ctx, grad: (None, _along(ctx, grad)), tangent=lambda ctx, _, v: _along(ctx, v),
+)  # fmt: skip
 
-
-torch.library.register_autograd("pullback::simplex_project", _backward, setup_context=_keep_mu, lib=_library)
-torch.library.register_autograd(
-    "pullback::simplex_project_vjp", _backward_again, setup_context=_keep_support, lib=_library
-)
+for _operation in _SCHEMAS:
+    vmap.register(_library, f"simplex_{_operation}")

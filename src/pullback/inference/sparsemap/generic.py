@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pullback.inference.autograd import keep
 from pullback.inference.precision import result_dtype, working
 from pullback.inference.sparsemap.dense import Search
 from pullback.inference.sparsemap.solution import DenseSet, NotConverged, SparseMAPSolution, not_converged
@@ -115,12 +116,16 @@ class _Mean(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, s: Tensor, structures: Tensor, weights: Tensor, used: Tensor) -> Tensor:
-        ctx.save_for_backward(structures, used)
+        keep(ctx, structures, used)
         return (weights[..., None] * structures).sum(1).reshape(s.shape).to(s.dtype)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
         return _Projector.apply(grad, *ctx.saved_tensors), None, None, None
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor, *rest: Any) -> Tensor:
+        return _Projector.apply(tangent, *ctx.saved_tensors)
 
 
 class _Projector(torch.autograd.Function):

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from pullback.inference import operators
+from pullback.inference.autograd import may_be_differentiated
 from pullback.inference.checks import word_mask
 from pullback.inference.sparsemap.solution import SparseMAPSolution
 from pullback.inference.trees import from_heads, to_heads
@@ -75,7 +76,7 @@ def project(
     limit = 10 * n * n + 1000 if max_iterations is None else max_iterations
     batch = restore(lengths).shape
     heads, weights = _start(warm_start, scores, batch)
-    differentiated = torch.is_grad_enabled() and scores.requires_grad  # which takes trees that span the face of mu
+    differentiated = may_be_differentiated(scores)  # which takes trees that span the face of mu
     mu, active, all_weights, sizes, gap, calls, converged = operators.tree_sparsemap(
         scores, lengths, heads, weights, limit, differentiated, *flags
     )

@@ -1,0 +1,145 @@
+"""Forward mode, and the transforms of torch.func: right or an error, never silently zero."""
+
+import pytest
+import torch
+from torch.autograd import forward_ad
+from torch.testing import assert_close
+
+import pullback as pb
+from cases import DIFFERENTIABLE, OPERATIONS
+from pullback.estimators.registry import create
+
+EACH = pytest.mark.parametrize("operation", DIFFERENTIABLE.values(), ids=DIFFERENTIABLE)
+
+
+def jacobian(function, scores):
+    """By one backward pass for each output."""
+    return torch.autograd.functional.jacobian(function, scores)
+
+
+def along(matrix, direction):
+    return (matrix * direction).flatten(matrix.dim() - direction.dim()).sum(-1)
+
+
+@EACH
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_jvp_is_the_jacobian_times_the_direction(case, operation, dtype):
+    scores, direction = case.scores(2, n=4, dtype=dtype, seed=1), case.scores(2, n=4, dtype=dtype, seed=2)
+
+    def function(s):
+        return operation(case.structure(), s)
+
+    value, found = torch.func.jvp(function, (scores,), (direction,))
+    assert_close(value, function(scores))
+    assert found.dtype == value.dtype
+    assert found.any()
+    assert_close(found, along(jacobian(function, scores), direction), atol=1e-5, rtol=1e-4)
+
+
+@EACH
+def test_transforms_compose(case, operation):
+    """Jacobians by rows and by columns, and the gradient of a sum."""
+    scores = case.scores(n=3, seed=3)
+
+    def function(s):
+        return operation(case.structure(), s)
+
+    expected = jacobian(function, scores)
+    assert_close(torch.func.jacrev(function)(scores), expected)
+    assert_close(torch.func.jacfwd(function)(scores), expected)
+    slope = torch.func.grad(lambda s: function(s).square().sum())(scores)
+    leaf = scores.clone().requires_grad_()
+    function(leaf).square().sum().backward()
+    assert_close(slope, leaf.grad)
+
+
+def test_the_hessian_of_log_partition(tree):
+    scores, direction = tree.scores(n=3, seed=4), tree.scores(n=3, seed=5)
+    gradient = torch.func.grad(tree.structure().log_partition)
+    expected = jacobian(tree.structure().marginals, scores)
+    assert_close(torch.func.jvp(gradient, (scores,), (direction,))[1], along(expected, direction))
+    assert_close(torch.func.hessian(tree.structure().log_partition)(scores), expected)
+    assert_close(torch.func.jacrev(gradient)(scores), expected)
+
+
+@EACH
+def test_tangents_of_padding_are_not_read(tree, operation):
+    lengths = torch.tensor([2, 0, 3])
+    scores, direction = tree.scores(3, n=3, seed=6), tree.scores(3, n=3, seed=7)
+    padding = torch.arange(3) >= lengths[:, None]
+    padding = (padding[:, None, :] | padding[:, :, None]).to(scores.device)
+    structure = tree.structure(lengths)
+    found = [
+        torch.func.jvp(lambda s: operation(structure, s), (scores,), (direction.masked_fill(padding, fill),))[1]
+        for fill in (0.0, torch.nan)
+    ]
+    assert torch.equal(*found)
+
+
+def test_sparsemap_of_nearly_equal_scores_spans_its_face(tree):
+    """In forward mode, too, active sets are completed: J is the identity along the hull inside the polytope."""
+    scores, direction = 1e-3 * tree.scores(n=4, seed=8), tree.scores(n=4, seed=9)
+    _, found = torch.func.jvp(tree.structure().sparsemap, (scores,), (direction,))
+    leaf = scores.clone().requires_grad_()
+    tree.structure().sparsemap(leaf).backward(direction)
+    assert_close(found, leaf.grad)
+
+
+def test_an_argmax_has_the_tangent_zero(case):
+    _, tangent = torch.func.jvp(case.structure().argmax, (case.scores(2, n=3),), (case.scores(2, n=3, seed=1),))
+    assert not tangent.any()
+
+
+@pytest.mark.parametrize("operation", [*DIFFERENTIABLE.values(), OPERATIONS["argmax"]], ids=[*DIFFERENTIABLE, "argmax"])
+def test_vmap_is_a_batch(case, operation):
+    scores = case.scores(2, 3, n=4, seed=11)
+    expected = operation(case.structure(), scores)
+    for dim in (0, 1):
+        found = torch.vmap(lambda s: operation(case.structure(), s), in_dims=dim, out_dims=dim)(scores)
+        assert_close(found, expected)
+
+
+@EACH
+def test_gradients_of_each_sentence(case, operation):
+    scores = case.scores(3, n=4, seed=12)
+
+    def loss(s):
+        return operation(case.structure(), s).square().sum()
+
+    found = torch.vmap(torch.func.grad(loss))(scores)
+    assert_close(found, torch.stack([torch.func.grad(loss)(s) for s in scores]))
+
+
+def test_vmap_over_scores_and_lengths(tree):
+    scores, lengths = tree.scores(4, n=4, seed=13), torch.tensor([4, 0, 1, 3]).to(tree.device)
+    found = torch.vmap(lambda s, length: tree.structure(length).marginals(s))(scores, lengths)
+    assert_close(found, tree.structure(lengths).marginals(scores))
+
+
+def test_vmap_over_nothing(tree):
+    assert torch.vmap(tree.structure().marginals)(tree.scores(2, 0, n=3)).shape == (2, 0, 3, 3)
+
+
+def test_bad_values_are_errors_inside_of_transforms(case):
+    scores = torch.full_like(case.scores(n=3), torch.nan)
+    with pytest.raises(ValueError, match="NaN"):
+        torch.func.grad(lambda s: case.structure().log_partition(s).sum())(scores)
+
+
+@pytest.mark.parametrize("operation", ["marginals", "sparsemap", "entropy"])
+def test_a_second_derivative_is_an_error_never_zero(tree, operation):
+    scores, direction = tree.scores(n=3, seed=9), tree.scores(n=3, seed=10)
+    gradient = torch.func.grad(lambda s: DIFFERENTIABLE[operation](tree.structure(), s).square().sum())
+    with pytest.raises(NotImplementedError, match="second derivative"):
+        torch.func.jvp(gradient, (scores,), (direction,))
+
+
+@pytest.mark.parametrize("name", ["ste-identity", "spigot"])
+def test_surrogates_refuse_rather_than_be_zero(name):
+    """They are defined by what a backward pass returns."""
+    scores = torch.randn(2, 4, dtype=torch.float64)
+    estimator, structure = create(name), pb.Categorical()
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(scores, torch.ones_like(scores))
+        with pytest.raises((RuntimeError, NotImplementedError), match="jvp"):
+            estimator.objective(structure, dual, lambda z: (z**2).sum(-1))
