@@ -17,7 +17,7 @@ def register(library: torch.library.Library, name: str) -> None:
             if not isinstance(x, Tensor):
                 return x
             x = x.expand(info.batch_size, *x.shape) if dim is None else x.movedim(dim, 0)
-            return x.flatten(0, 1)
+            return x.flatten(0, 1).contiguous()
 
         def split(x: Tensor) -> Tensor:
             return x.unflatten(0, (info.batch_size, -1 if x.shape[0] else 0))

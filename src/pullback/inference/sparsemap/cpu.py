@@ -50,7 +50,7 @@ def sparsemap_vjp(
     heads: Tensor, sizes: Tensor, lengths: Tensor, direction: Tensor, *flags: bool
 ) -> Tensor:
     result = torch.zeros(direction.shape, dtype=torch.float64)
-    tensors = heads, sizes, lengths.contiguous(), direction.double().contiguous(), result
+    tensors = *(tensor.contiguous() for tensor in (heads, sizes, lengths, direction.double())), result
     if len(sizes):
         work = float((sizes.double() ** 3).sum())
         spread(projector.apply, len(sizes), work, *(tensor.numpy() for tensor in tensors))

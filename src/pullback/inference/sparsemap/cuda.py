@@ -75,7 +75,8 @@ def sparsemap_vjp(
         programs = program_count(batch, 8 * inverse + 4 * room * n)
         inverses = direction.new_empty((programs, inverse), dtype=torch.float64)
         trees = direction.new_empty((2, programs, room, n), dtype=torch.int16)
-        tensors = heads, sizes, contiguous(lengths), contiguous(direction), out, inverses, *trees
+        inputs = map(contiguous, (heads, sizes, lengths, direction))
+        tensors = *inputs, out, inverses, *trees
         numbers = batch, n, capacity, smaller
         launch(cuda_projector.apply, programs, direction.device, *tensors, *numbers, **_shape(n, room, 8))
         smaller = room
