@@ -5,7 +5,9 @@ Numba's `parallel=True` is neither safe from several Python threads nor after a 
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,9 +17,8 @@ import torch
 
 from pullback.inference import openmp
 
-LITTLE = 2e5  # so many operations are done before another thread has woken up
+LITTLE = 1e5  # operations that are not worth a worker: so many are done before another thread has begun
 
-_team = openmp.find()
 _pool: ThreadPoolExecutor | None = None
 _size = 0
 _lock = threading.Lock()
@@ -30,14 +31,14 @@ def spread(kernel: Callable[..., Any], units: int, work: float, *args: Any) -> N
         kernel: compiled code that releases the GIL and does the units worker, worker + workers, ...
         units: how many independent units of work there are; no more workers than that.
         work: about how many inner-loop operations there are in all, of about half a nanosecond each; little work
-            stays on this thread.
+            takes fewer workers, or stays on this thread.
         args: passed on.
     """
-    workers = min(torch.get_num_threads(), units)
-    if workers <= 1 or work < LITTLE:
+    workers = int(min(torch.get_num_threads(), units, work / LITTLE))
+    if workers <= 1 or sys.is_finalizing():  # when threads do not get the GIL any more
         kernel(0, 1, *args)
     elif _team is not None:
-        _team.run(kernel, units, *args)
+        _team.run(kernel, workers, *args)
     else:
         _run_in_pool(kernel, workers, *args)
 
@@ -69,4 +70,11 @@ def _forget_threads() -> None:
     _team, _pool, _size, _lock = None, None, 0, threading.Lock()
 
 
-os.register_at_fork(after_in_child=_forget_threads)
+def _forked() -> bool:
+    """Whether `multiprocessing` forked this process, before this module was imported."""
+    return multiprocessing.parent_process() is not None and "--multiprocessing-fork" not in sys.orig_argv  # of a spawn
+
+
+_team = None if _forked() else openmp.find()
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_forget_threads)
