@@ -25,7 +25,7 @@ def invoke(monkeypatch):
 @pytest.fixture
 def official(monkeypatch):
     """The small folder's counts in the place of the official ones."""
-    for counts, small in ((layout.SST_TREES, (3, 1, 2)), (layout.SNLI_PAIRS, (30, 1, 2))):
+    for counts, small in ((layout.SST_TREES, (3, 1, 2)), (layout.SNLI_PAIRS, (30, 2, 2))):
         for split, count in zip(layout.SPLITS, small, strict=True):
             monkeypatch.setitem(counts, split, count)
     monkeypatch.setattr(layout, "SNLI_PART", 3)

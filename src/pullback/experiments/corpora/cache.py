@@ -23,7 +23,7 @@ import torch
 from pullback.experiments.corpora.corpus import Corpus, Split
 from pullback.experiments.runs import content_hash, write_atomically
 
-FORMAT = 2  # goes up when preprocessing or the layout below changes, so that old files are not used
+FORMAT = 3  # goes up when preprocessing or the layout below changes, so that old files are not used
 
 
 def default_folder() -> Path:
