@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import gzip
+import lzma
+import tokenize
+import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
+
+# What NumPy raises for an `.npz` file that is damaged: in the archive, in what it compresses, in an array's header,
+# which is Python's syntax, or in a string, whose characters may be beyond Unicode (SystemError).
+DAMAGED_NPZ = (
+    OSError, EOFError, ValueError, TypeError, RuntimeError, IndexError, OverflowError, MemoryError, SyntaxError,
+    SystemError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, tokenize.TokenError,
+)  # fmt: skip
 
 
 class CorpusError(ValueError):
