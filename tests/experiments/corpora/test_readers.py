@@ -80,6 +80,17 @@ def test_pairs_plain_or_gzipped(tmp_path):
         (GOOD_PAIR.replace("sentence2_binary_parse", "x"), "no sentence2_binary_parse"),
         (GOOD_PAIR.replace('"Hm"', "3"), "sentence2_binary_parse is not a string"),
         (GOOD_PAIR.replace("dog )", "dog"), "sentence1_binary_parse has 1 opening and 0 closing brackets"),
+        (GOOD_PAIR.replace("( A dog )", ") A dog ("), "sentence1_binary_parse closes a bracket that is not open"),
+        (
+            GOOD_PAIR.replace("A dog )", "A ) ( dog )"),
+            "sentence1_binary_parse is not one tree: it goes on after its end",
+        ),
+        (
+            GOOD_PAIR.replace("( A dog )", "A ( dog )"),
+            "sentence1_binary_parse is not one tree: it goes on after its end",
+        ),
+        (GOOD_PAIR.replace("( A dog )", "(A dog)"), "sentence1_binary_parse has '(A'; spaces should separate brackets"),
+        (GOOD_PAIR.replace("A dog", "A ()"), "sentence1_binary_parse has '()'; spaces should separate brackets"),
     ],
 )
 def test_a_malformed_pair(tmp_path, line, reason):

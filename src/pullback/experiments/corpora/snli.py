@@ -74,7 +74,27 @@ def _leaves(row: dict[str, object], key: str) -> tuple[str, ...]:
     parse = row.get(key)
     if not isinstance(parse, str):
         raise ValueError(f"no {key}" if parse is None else f"{key} is not a string")
-    pieces = parse.split(" ")
+    pieces = [piece for piece in parse.split(" ") if piece]
     if pieces.count("(") != pieces.count(")"):
         raise ValueError(f"{key} has {pieces.count('(')} opening and {pieces.count(')')} closing brackets")
-    return tuple(piece for piece in pieces if piece and piece not in "()")
+    if "(" in pieces:
+        _check_tree(key, pieces)
+    words = [piece for piece in pieces if piece not in ("(", ")")]
+    for word in words:
+        if "(" in word or ")" in word:  # the parser writes a sentence's own brackets as -LRB- and -RRB-
+            raise ValueError(f"{key} has {word!r}; spaces should separate brackets from words")
+    return tuple(words)
+
+
+def _check_tree(key: str, pieces: list[str]) -> None:
+    """The first bracket is closed by the last piece, and by none before it."""
+    depth = 0
+    for rest, piece in zip(range(len(pieces) - 1, -1, -1), pieces, strict=True):
+        if piece == "(":
+            depth += 1
+        elif piece == ")":
+            depth -= 1
+        if depth < 0:
+            raise ValueError(f"{key} closes a bracket that is not open")
+        if depth == 0 and rest:
+            raise ValueError(f"{key} is not one tree: it goes on after its end, {piece!r}")
