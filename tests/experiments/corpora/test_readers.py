@@ -91,7 +91,10 @@ def test_pairs_plain_or_gzipped(tmp_path):
         ),
         (GOOD_PAIR.replace("( A dog )", "(A dog)"), "sentence1_binary_parse has '(A'; spaces should separate brackets"),
         (GOOD_PAIR.replace("A dog", "A ()"), "sentence1_binary_parse has '()'; spaces should separate brackets"),
+        (GOOD_PAIR.replace("dog", r"\ud800"), r"sentence1_binary_parse holds half a character, \ud800"),
+        ("[" * 200_000, "not a pair: its JSON is nested too deeply"),
     ],
+    ids=lambda value: value[:70],
 )
 def test_a_malformed_pair(tmp_path, line, reason):
     path = tmp_path / "train.jsonl"
@@ -99,6 +102,12 @@ def test_a_malformed_pair(tmp_path, line, reason):
     with pytest.raises(CorpusError) as caught:
         list(read_snli(path))
     assert str(caught.value).startswith(f"{path}, line 2: {reason}")
+
+
+def test_a_character_spelt_as_two_halves(tmp_path):
+    path = tmp_path / "train.jsonl"
+    path.write_text(GOOD_PAIR.replace("dog", r"\ud83d\udc15"))
+    assert list(read_snli(path)) == [Pair(("A", "\N{DOG}"), ("Hm",), "neutral")]
 
 
 def test_what_the_task_leaves_out_is_counted_by_rule():
@@ -156,6 +165,7 @@ def test_conllu_by_the_formats_rules(tmp_path):
         ([word(1, "a", 2)], 1, "the head '2' is not a number from 0 to 1"),
         ([word(1, "a", 0), word(2, "b", "_")], 2, "the head '_' is not a number from 0 to 2"),
         ([word(1, "a", 0), word(2, "b", -1)], 2, "the head '-1' is not a number from 0 to 2"),
+        ([word(1, "a", "7" * 5000)], 1, f"the head '{'7' * 20}...' is not a number from 0 to 1"),
         ([word(1, "a", 0), word(3, "b", 1)], 2, "word '3' where word 2 should be"),
         ([word(1, "a", 0), word(2, "b", 3), word(3, "c", 2)], 2, "the heads of word 2 run in a circle"),
         ([word(1, "a", 1)], 1, "the heads of word 1 run in a circle"),
