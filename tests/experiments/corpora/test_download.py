@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 import io
 import random
+import signal
 import stat
+import subprocess
+import sys
 import zipfile
 
 import pytest
@@ -239,6 +242,26 @@ def test_an_archive_that_arrived_whole_is_kept_until_it_is_unpacked(site, fetch,
     fetch(source)
     assert everything(tmp_path) == {"set/x.txt": b"hello"}
     assert len(site.requests) == 1
+
+
+@pytest.mark.parametrize("then", ["download again", "put the file there"])
+def test_what_a_killed_process_had_unpacked_is_removed_by_the_next(site, fetch, tmp_path, then):
+    content = zipped(GOOD)
+    source = archive(site, content, sha256=digest(content))
+    program = (
+        "import os, signal, sys\nfrom pathlib import Path\n"
+        "from pullback.experiments.corpora.download import Source, download\n"
+        "def progress(name, done, total):\n"
+        "    if name == 'x.txt': os.kill(os.getpid(), signal.SIGKILL)\n"
+        "download([Source(sys.argv[2], {'trees/x.txt': 'set/x.txt'})], Path(sys.argv[1]), progress=progress)\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", program, str(tmp_path), source.url], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert len(list((tmp_path / "set").iterdir())) == 1
+    if then == "put the file there":
+        (tmp_path / "set" / "x.txt").write_bytes(b"hello")
+    fetch(source)
+    assert everything(tmp_path / "set") == {"x.txt": b"hello"}
 
 
 def test_a_disk_that_is_full(site, fetch, tmp_path, monkeypatch):

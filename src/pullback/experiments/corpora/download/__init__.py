@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pullback.experiments.corpora.checksums import sha256
-from pullback.experiments.corpora.download.archives import unpack
+from pullback.experiments.corpora.download.archives import remove_unfinished, unpack
 from pullback.experiments.corpora.download.sources import DATASETS, Dataset, Source
 from pullback.experiments.corpora.download.transfer import DownloadError, Progress, fetch
 
@@ -37,6 +37,8 @@ def download(sources: Sequence[Source], data: Path, *, progress: Progress, pause
 
 def _fetch(source: Source, data: Path, work: Path, progress: Progress, pause: float) -> list[Path]:
     files = {member: data / path for member, path in source.files.items()}
+    for path in files.values():
+        remove_unfinished(path)
     checksums = {data / path: known for path, known in source.checksums.items()}
     missing = {member: path for member, path in files.items() if not _is_there(path, checksums.get(path))}
     if missing:
