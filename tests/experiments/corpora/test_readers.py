@@ -130,6 +130,14 @@ def test_a_truncated_or_corrupt_gzip_file(tmp_path):
         list(read_snli(path))
 
 
+def test_a_byte_order_mark_is_passed_over(tmp_path):
+    path = tmp_path / "a"
+    path.write_text("\ufeff(3 a)\n", encoding="utf-8")
+    assert read_sst(path) == [Sentence(("a",), 3)]
+    path.write_text(f"\ufeff{GOOD_PAIR}\n", encoding="utf-8")
+    assert len(list(read_snli(path))) == 1
+
+
 def test_a_file_that_is_not_utf8_or_not_there(tmp_path):
     path = tmp_path / "train.txt"
     path.write_bytes(b"(3 a)\n(3 caf\xe9)\n")

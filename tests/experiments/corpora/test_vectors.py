@@ -52,6 +52,12 @@ def test_words_with_spaces_are_skipped_and_counted_and_word2vecs_header_is_under
     assert (read.words, read.skipped, read.total) == (["a", "b"], {"words with spaces": 1}, 3)
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_word(tmp_path):
+    path = write(tmp_path / "g.txt", "\ufeffa 1 2", "b 3 4", "\ufeff 5 6")
+    assert read_vectors(path).words == ["a", "b", "\ufeff"]
+    assert read_vectors(path, ["a"]).words == ["a"]
+
+
 @pytest.mark.parametrize("tokens", [None, ["a", "b"]], ids=["all", "some"])
 @pytest.mark.parametrize(
     ("lines", "reason"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import lzma
 import tokenize
@@ -47,12 +48,12 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def read_raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """`read_lines` before decoding."""
+    """`read_lines` before decoding. A byte order mark, with which some editors begin a file, is no part of it."""
     number = 0
     try:
         with open_plain(path) as file:
             for number, line in enumerate(file, 1):
-                yield number, line.rstrip(b"\r\n")
+                yield number, (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).rstrip(b"\r\n")
     except EOFError:
         raise CorpusError(path, number + 1, "the gzip stream ends early: the file is truncated") from None
     except (gzip.BadGzipFile, zlib.error) as error:
