@@ -52,6 +52,23 @@ def test_check_names_what_is_broken_and_goes_on(invoke, data, official):
     assert "sst/test.txt 2 2 1 1 neutral" in output
 
 
+def test_check_passes_over_what_is_not_a_file_of_vectors(invoke, data, official):
+    (data / "vectors" / "foo.npz.gz").write_bytes(b"")
+    (data / "vectors" / "plain.txt").write_text("a 1 2\n")
+    status, output = invoke("check", data)
+    assert status == 0
+    assert "foo" not in output
+    assert "plain 1 2" in output
+
+
+def test_check_goes_on_after_vectors_that_cannot_be_found(invoke, data, official, monkeypatch):
+    monkeypatch.setattr(layout, "vector_names", lambda data: ["gone", "tiny"])
+    status, output = invoke("check", data)
+    assert status == 1
+    assert "gone broken" in output
+    assert "tiny 9 2 81.8%" in output
+
+
 def test_check_of_an_empty_folder_or_none(invoke, tmp_path):
     status, output = invoke("check", tmp_path)
     assert status == 1

@@ -152,7 +152,7 @@ def _check_vectors(data: Path, name: str, tokens: dict[str, Counter[str]], watch
     watch(f"vectors/{name}")
     try:
         vectors = read_vectors(layout.vector_file(data, name), set().union(*tokens.values()))
-    except CorpusError as error:
+    except ValueError as error:
         return VectorCheck(name, problem=str(error))
     coverage = {}
     for title, counts in tokens.items():
