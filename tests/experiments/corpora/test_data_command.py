@@ -3,7 +3,7 @@
 import pytest
 
 from experiments.corpora.server import serve
-from pullback.experiments.corpora import layout
+from pullback.experiments.corpora import check, layout
 from pullback.experiments.corpora.download import DATASETS, Dataset, Source
 
 typer_testing = pytest.importorskip("typer.testing")
@@ -13,10 +13,10 @@ typer_testing = pytest.importorskip("typer.testing")
 def invoke(monkeypatch):
     monkeypatch.delenv("PULLBACK_DATA", raising=False)
 
-    def run(*arguments):
+    def run(*arguments, columns=200):
         from pullback.cli import app
 
-        result = typer_testing.CliRunner().invoke(app, ["data", *map(str, arguments)], env={"COLUMNS": "200"})
+        result = typer_testing.CliRunner().invoke(app, ["data", *map(str, arguments)], env={"COLUMNS": str(columns)})
         return result.exit_code, " ".join(result.output.split())
 
     return run
@@ -38,6 +38,16 @@ def test_check_shows_counts_what_is_left_out_and_coverage(invoke, data, official
     assert "snli/snli_1.0_train.first100k.jsonl.gz 3 (10.0%) 30 2 1 no gold label not known" in output
     assert "EWT train missing 12,544" in output
     assert "tiny 9 2 81.8%" in output
+
+
+def test_the_numbers_of_check_are_whole_in_80_columns(invoke, data, monkeypatch):
+    coverage = {"SST": 0.9811, "SNLI": 0.9822, "EWT": 0.9833}
+    vectors = [check.VectorCheck("glove.840B.300d", 2_196_017, 300, coverage)]
+    files = {title: [check.FileCheck("snli/train.jsonl", 550_152, 550_152, 549_367)] for title in coverage}
+    monkeypatch.setattr(check, "check", lambda data, watch: check.DataCheck(files, vectors))
+    _, output = invoke("check", data, columns=80)
+    assert "550,152 550,152 549,367" in output
+    assert "2,196,017 300 98.1% 98.2% 98.3%" in output
 
 
 def test_check_names_what_is_broken_and_goes_on(invoke, data, official):
