@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import random
@@ -147,6 +148,25 @@ def test_a_file_that_is_there_but_differs_is_not_overwritten(site, fetch, tmp_pa
     with pytest.raises(DownloadError, match=r"a.txt is there, but its SHA-256 is .* move it away"):
         fetch(Source(f"{site.address}/a.txt", {"": "set/a.txt"}, digest(CONTENT), {"set/a.txt": digest(CONTENT)}))
     assert everything(tmp_path) == {"set/a.txt": b"mine"}
+
+
+def test_a_file_that_is_there_gzipped_is_not_fetched_again(site, fetch, tmp_path):
+    source = Source(f"{site.address}/a.txt", {"": "set/a.txt"}, digest(CONTENT), {"set/a.txt": digest(CONTENT)})
+    zipped = tmp_path / "set" / "a.txt.gz"
+    zipped.parent.mkdir()
+    zipped.write_bytes(gzip.compress(CONTENT))
+    fetch(source)
+    fetch(plain(site))
+    assert site.requests == []
+    assert list(everything(tmp_path)) == ["set/a.txt.gz"]
+    for content, reason in (
+        (gzip.compress(b"mine"), r"a.txt.gz is there, but its content's SHA-256 is .* move it away"),
+        (gzip.compress(CONTENT)[:-100], r"a.txt.gz is there, but cannot be unzipped .* move it away"),
+    ):
+        zipped.write_bytes(content)
+        with pytest.raises(DownloadError, match=reason):
+            fetch(source)
+        assert everything(tmp_path) == {"set/a.txt.gz": content}
 
 
 def test_an_address_without_a_file_or_a_server(site, fetch, tmp_path):
