@@ -15,7 +15,7 @@ TREES = {
 }
 PAIRS = {
     "train": [("( A dog )", "( A cat )", "contradiction"), ("( It works )", "It", "entailment"), ("A", "( a b )", "-")],
-    "dev": [("( A dog )", "( A ( good dog ) )", "neutral")],
+    "dev": [("( A dog )", "( A ( good dog ) )", "neutral"), ("( A dog )", "A", "entailment")],
     "test": [("( A dog )", "( A dog )", "entailment"), ("( a ( b c ) )", "a", "neutral")],
 }
 WORDS = ["It", "works", ".", "good", "great", "(", ")", "a", "dog"]

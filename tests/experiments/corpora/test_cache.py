@@ -66,6 +66,20 @@ def test_a_damaged_file_is_made_again(data, tmp_path, builds):
     assert len(builds) == 5
 
 
+def test_a_damaged_file_is_made_again_wherever_the_damage_is(data, tmp_path, builds):
+    cache = tmp_path / "cache"
+    first = load_sst(data, "tiny", cache=cache)
+    (kept,) = cache.glob("*.npz")
+    whole = kept.read_bytes()
+    method = whole.rindex(b"PK\1\2") + 10  # of compression, in the archive's directory
+    brackets, syntax = whole.replace(b"(2,)", b"((2,"), whole.replace(b"{'descr'", b",'descr'")
+    for content in (brackets, syntax, whole[:method] + b"\x63" + whole[method + 1 :]):
+        assert content != whole
+        kept.write_bytes(content)
+        assert_same(load_sst(data, "tiny", cache=cache), first)
+    assert len(builds) == 4
+
+
 def test_a_cache_that_cannot_be_written_costs_a_warning_only(data, tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("PULLBACK_CACHE", str(tmp_path / "file"))

@@ -1,12 +1,13 @@
 """Preprocessed corpora: numbers, vectors, descriptions."""
 
 import gzip
+import re
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from pullback.experiments.corpora import find_data, load_snli, load_sst
+from pullback.experiments.corpora import CorpusError, find_data, load_snli, load_sst
 
 
 def sentences(corpus, split):
@@ -82,6 +83,23 @@ def test_a_missing_file_is_named(data, tmp_path):
     (data / "sst" / "dev.txt").unlink()
     with pytest.raises(ValueError, match=r"no dev.txt or dev.txt.gz in .*sst"):
         load_sst(data, "tiny", cache=tmp_path)
+
+
+@pytest.mark.parametrize("split", ["train", "dev", "test"])
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [("", "no examples in it"), ("(2 a)\n(2 b)\n", "no examples in it: all of its 2 rows are left out (2 neutral)")],
+)
+def test_a_split_without_examples_is_named(data, tmp_path, split, content, reason):
+    path = data / "sst" / f"{split}.txt"
+    path.write_text(content)
+    with pytest.raises(CorpusError, match=re.escape(f"{path}: {reason}") + "$"):
+        load_sst(data, "tiny", cache=tmp_path)
+
+
+def test_a_split_that_the_rules_leave_empty_says_which(data, tmp_path):
+    with pytest.raises(CorpusError, match=r"of its 3 rows are left out \(2 more than 0 tokens, 1 no gold label\)"):
+        load_snli(data, "tiny", max_tokens=0, cache=tmp_path)
 
 
 def test_the_data_folder_is_the_one_given_else_the_environments(tmp_path, monkeypatch):

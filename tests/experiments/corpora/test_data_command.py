@@ -3,7 +3,7 @@
 import pytest
 
 from experiments.corpora.server import serve
-from pullback.experiments.corpora import layout
+from pullback.experiments.corpora import check, layout
 from pullback.experiments.corpora.download import DATASETS, Dataset, Source
 
 typer_testing = pytest.importorskip("typer.testing")
@@ -13,10 +13,10 @@ typer_testing = pytest.importorskip("typer.testing")
 def invoke(monkeypatch):
     monkeypatch.delenv("PULLBACK_DATA", raising=False)
 
-    def run(*arguments):
+    def run(*arguments, columns=200):
         from pullback.cli import app
 
-        result = typer_testing.CliRunner().invoke(app, ["data", *map(str, arguments)], env={"COLUMNS": "200"})
+        result = typer_testing.CliRunner().invoke(app, ["data", *map(str, arguments)], env={"COLUMNS": str(columns)})
         return result.exit_code, " ".join(result.output.split())
 
     return run
@@ -25,7 +25,7 @@ def invoke(monkeypatch):
 @pytest.fixture
 def official(monkeypatch):
     """The small folder's counts in the place of the official ones."""
-    for counts, small in ((layout.SST_TREES, (3, 1, 2)), (layout.SNLI_PAIRS, (30, 1, 2))):
+    for counts, small in ((layout.SST_TREES, (3, 1, 2)), (layout.SNLI_PAIRS, (30, 2, 2))):
         for split, count in zip(layout.SPLITS, small, strict=True):
             monkeypatch.setitem(counts, split, count)
     monkeypatch.setattr(layout, "SNLI_PART", 3)
@@ -40,6 +40,16 @@ def test_check_shows_counts_what_is_left_out_and_coverage(invoke, data, official
     assert "tiny 9 2 81.8%" in output
 
 
+def test_the_numbers_of_check_are_whole_in_80_columns(invoke, data, monkeypatch):
+    coverage = {"SST": 0.9811, "SNLI": 0.9822, "EWT": 0.9833}
+    vectors = [check.VectorCheck("glove.840B.300d", 2_196_017, 300, coverage)]
+    files = {title: [check.FileCheck("snli/train.jsonl", 550_152, 550_152, 549_367)] for title in coverage}
+    monkeypatch.setattr(check, "check", lambda data, watch: check.DataCheck(files, vectors))
+    _, output = invoke("check", data, columns=80)
+    assert "550,152 550,152 549,367" in output
+    assert "2,196,017 300 98.1% 98.2% 98.3%" in output
+
+
 def test_check_names_what_is_broken_and_goes_on(invoke, data, official):
     (data / "sst" / "dev.txt").write_text("(9 a)\n")
     (data / "vectors" / "bad.txt").write_text("a 1 2\nb 1\n")
@@ -50,6 +60,23 @@ def test_check_names_what_is_broken_and_goes_on(invoke, data, official):
     assert "bad.txt, line 2: 1 numbers after the word; the file's vectors have 2" in output
     assert "snli_1.0_test.jsonl: 0 rows where 2 should be" in output
     assert "sst/test.txt 2 2 1 1 neutral" in output
+
+
+def test_check_passes_over_what_is_not_a_file_of_vectors(invoke, data, official):
+    (data / "vectors" / "foo.npz.gz").write_bytes(b"")
+    (data / "vectors" / "plain.txt").write_text("a 1 2\n")
+    status, output = invoke("check", data)
+    assert status == 0
+    assert "foo" not in output
+    assert "plain 1 2" in output
+
+
+def test_check_goes_on_after_vectors_that_cannot_be_found(invoke, data, official, monkeypatch):
+    monkeypatch.setattr(layout, "vector_names", lambda data: ["gone", "tiny"])
+    status, output = invoke("check", data)
+    assert status == 1
+    assert "gone broken" in output
+    assert "tiny 9 2 81.8%" in output
 
 
 def test_check_of_an_empty_folder_or_none(invoke, tmp_path):

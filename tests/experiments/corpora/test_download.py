@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import random
+import signal
 import stat
+import subprocess
+import sys
 import zipfile
 
 import pytest
@@ -146,6 +150,25 @@ def test_a_file_that_is_there_but_differs_is_not_overwritten(site, fetch, tmp_pa
     assert everything(tmp_path) == {"set/a.txt": b"mine"}
 
 
+def test_a_file_that_is_there_gzipped_is_not_fetched_again(site, fetch, tmp_path):
+    source = Source(f"{site.address}/a.txt", {"": "set/a.txt"}, digest(CONTENT), {"set/a.txt": digest(CONTENT)})
+    zipped = tmp_path / "set" / "a.txt.gz"
+    zipped.parent.mkdir()
+    zipped.write_bytes(gzip.compress(CONTENT))
+    fetch(source)
+    fetch(plain(site))
+    assert site.requests == []
+    assert list(everything(tmp_path)) == ["set/a.txt.gz"]
+    for content, reason in (
+        (gzip.compress(b"mine"), r"a.txt.gz is there, but its content's SHA-256 is .* move it away"),
+        (gzip.compress(CONTENT)[:-100], r"a.txt.gz is there, but cannot be unzipped .* move it away"),
+    ):
+        zipped.write_bytes(content)
+        with pytest.raises(DownloadError, match=reason):
+            fetch(source)
+        assert everything(tmp_path) == {"set/a.txt.gz": content}
+
+
 def test_an_address_without_a_file_or_a_server(site, fetch, tmp_path):
     with pytest.raises(DownloadError, match=r"/b.txt: the server answers 404"):
         fetch(Source(f"{site.address}/b.txt", {"": "b.txt"}))
@@ -239,6 +262,26 @@ def test_an_archive_that_arrived_whole_is_kept_until_it_is_unpacked(site, fetch,
     fetch(source)
     assert everything(tmp_path) == {"set/x.txt": b"hello"}
     assert len(site.requests) == 1
+
+
+@pytest.mark.parametrize("then", ["download again", "put the file there"])
+def test_what_a_killed_process_had_unpacked_is_removed_by_the_next(site, fetch, tmp_path, then):
+    content = zipped(GOOD)
+    source = archive(site, content, sha256=digest(content))
+    program = (
+        "import os, signal, sys\nfrom pathlib import Path\n"
+        "from pullback.experiments.corpora.download import Source, download\n"
+        "def progress(name, done, total):\n"
+        "    if name == 'x.txt': os.kill(os.getpid(), signal.SIGKILL)\n"
+        "download([Source(sys.argv[2], {'trees/x.txt': 'set/x.txt'})], Path(sys.argv[1]), progress=progress)\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", program, str(tmp_path), source.url], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert len(list((tmp_path / "set").iterdir())) == 1
+    if then == "put the file there":
+        (tmp_path / "set" / "x.txt").write_bytes(b"hello")
+    fetch(source)
+    assert everything(tmp_path / "set") == {"x.txt": b"hello"}
 
 
 def test_a_disk_that_is_full(site, fetch, tmp_path, monkeypatch):

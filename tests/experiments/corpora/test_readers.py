@@ -80,7 +80,21 @@ def test_pairs_plain_or_gzipped(tmp_path):
         (GOOD_PAIR.replace("sentence2_binary_parse", "x"), "no sentence2_binary_parse"),
         (GOOD_PAIR.replace('"Hm"', "3"), "sentence2_binary_parse is not a string"),
         (GOOD_PAIR.replace("dog )", "dog"), "sentence1_binary_parse has 1 opening and 0 closing brackets"),
+        (GOOD_PAIR.replace("( A dog )", ") A dog ("), "sentence1_binary_parse closes a bracket that is not open"),
+        (
+            GOOD_PAIR.replace("A dog )", "A ) ( dog )"),
+            "sentence1_binary_parse is not one tree: it goes on after its end",
+        ),
+        (
+            GOOD_PAIR.replace("( A dog )", "A ( dog )"),
+            "sentence1_binary_parse is not one tree: it goes on after its end",
+        ),
+        (GOOD_PAIR.replace("( A dog )", "(A dog)"), "sentence1_binary_parse has '(A'; spaces should separate brackets"),
+        (GOOD_PAIR.replace("A dog", "A ()"), "sentence1_binary_parse has '()'; spaces should separate brackets"),
+        (GOOD_PAIR.replace("dog", r"\ud800"), r"sentence1_binary_parse holds half a character, \ud800"),
+        ("[" * 200_000, "not a pair: its JSON is nested too deeply"),
     ],
+    ids=lambda value: value[:70],
 )
 def test_a_malformed_pair(tmp_path, line, reason):
     path = tmp_path / "train.jsonl"
@@ -88,6 +102,12 @@ def test_a_malformed_pair(tmp_path, line, reason):
     with pytest.raises(CorpusError) as caught:
         list(read_snli(path))
     assert str(caught.value).startswith(f"{path}, line 2: {reason}")
+
+
+def test_a_character_spelt_as_two_halves(tmp_path):
+    path = tmp_path / "train.jsonl"
+    path.write_text(GOOD_PAIR.replace("dog", r"\ud83d\udc15"))
+    assert list(read_snli(path)) == [Pair(("A", "\N{DOG}"), ("Hm",), "neutral")]
 
 
 def test_what_the_task_leaves_out_is_counted_by_rule():
@@ -108,6 +128,14 @@ def test_a_truncated_or_corrupt_gzip_file(tmp_path):
     path.write_bytes(whole[:2000] + bytes(100) + whole[2100:])
     with pytest.raises(CorpusError, match=r"train.jsonl.gz, line \d+: (the gzip stream is corrupt|not )"):
         list(read_snli(path))
+
+
+def test_a_byte_order_mark_is_passed_over(tmp_path):
+    path = tmp_path / "a"
+    path.write_text("\ufeff(3 a)\n", encoding="utf-8")
+    assert read_sst(path) == [Sentence(("a",), 3)]
+    path.write_text(f"\ufeff{GOOD_PAIR}\n", encoding="utf-8")
+    assert len(list(read_snli(path))) == 1
 
 
 def test_a_file_that_is_not_utf8_or_not_there(tmp_path):
@@ -145,6 +173,7 @@ def test_conllu_by_the_formats_rules(tmp_path):
         ([word(1, "a", 2)], 1, "the head '2' is not a number from 0 to 1"),
         ([word(1, "a", 0), word(2, "b", "_")], 2, "the head '_' is not a number from 0 to 2"),
         ([word(1, "a", 0), word(2, "b", -1)], 2, "the head '-1' is not a number from 0 to 2"),
+        ([word(1, "a", "7" * 5000)], 1, f"the head '{'7' * 20}...' is not a number from 0 to 1"),
         ([word(1, "a", 0), word(3, "b", 1)], 2, "word '3' where word 2 should be"),
         ([word(1, "a", 0), word(2, "b", 3), word(3, "c", 2)], 2, "the heads of word 2 run in a circle"),
         ([word(1, "a", 1)], 1, "the heads of word 1 run in a circle"),

@@ -1,3 +1,6 @@
+import io
+import zipfile
+
 import numpy as np
 import pytest
 
@@ -47,6 +50,12 @@ def test_words_with_spaces_are_skipped_and_counted_and_word2vecs_header_is_under
     path = write(tmp_path / "g.txt", "3 2", "a 1 2", ". . . 3 4", "b 5 6 ")
     read = read_vectors(path)
     assert (read.words, read.skipped, read.total) == (["a", "b"], {"words with spaces": 1}, 3)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_word(tmp_path):
+    path = write(tmp_path / "g.txt", "\ufeffa 1 2", "b 3 4", "\ufeff 5 6")
+    assert read_vectors(path).words == ["a", "b", "\ufeff"]
+    assert read_vectors(path, ["a"]).words == ["a"]
 
 
 @pytest.mark.parametrize("tokens", [None, ["a", "b"]], ids=["all", "some"])
@@ -108,3 +117,39 @@ def test_a_truncated_npz_or_one_that_is_something_else(tmp_path):
         path.write_bytes(content)
         with pytest.raises(CorpusError, match=r"g.npz: cannot be read as an .npz file"):
             read_vectors(path)
+
+
+def damaged_anywhere(path):
+    """The content of a compressed file with each of its bytes inverted in turn."""
+    whole = path.read_bytes()
+    return [whole[:i] + bytes([whole[i] ^ 0xFF]) + whole[i + 1 :] for i in range(len(whole))]
+
+
+def test_a_damaged_compressed_npz_is_read_as_it_was_or_refused(tmp_path):
+    path = tmp_path / "g.npz"
+    words = [f"w{i}" for i in range(9)]
+    np.savez_compressed(path, words=np.array(words), vectors=np.eye(9))
+    refused = 0
+    for content in damaged_anywhere(path):
+        path.write_bytes(content)
+        try:
+            assert read_vectors(path).words == words
+        except CorpusError:
+            refused += 1
+    assert refused > len(content) / 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [(b"(2,)", b"((2,"), (b"{", b","), (b"(2,)", b"(02)"), (b"(2,)", b"(" + b"9" * 17 + b",)"), (b"<U", b">U")],
+    ids=["brackets", "syntax", "number", "size", "byte order"],
+)
+def test_a_damaged_header_of_an_array(tmp_path, old, new):
+    file = io.BytesIO()
+    np.save(file, np.array(["a", "b"]))
+    assert old in file.getvalue()
+    with zipfile.ZipFile(tmp_path / "g.npz", "w") as archive:
+        archive.writestr("words.npy", file.getvalue().replace(old, new))
+        archive.writestr("vectors.npy", b"")
+    with pytest.raises(CorpusError, match=r"g.npz: cannot be read as an .npz file"):
+        read_vectors(tmp_path / "g.npz")

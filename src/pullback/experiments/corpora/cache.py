@@ -12,7 +12,6 @@ import io
 import json
 import os
 import warnings
-import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,10 @@ import numpy as np
 import torch
 
 from pullback.experiments.corpora.corpus import Corpus, Split
+from pullback.experiments.corpora.files import DAMAGED_NPZ
 from pullback.experiments.runs import content_hash, write_atomically
 
-FORMAT = 2  # goes up when preprocessing or the layout below changes, so that old files are not used
+FORMAT = 3  # goes up when preprocessing or the layout below changes, so that old files are not used
 
 
 def default_folder() -> Path:
@@ -97,5 +97,5 @@ def _read(path: Path) -> Corpus | None:
         return Corpus(
             **splits, vectors=tensors["vectors"], vocabulary=about["vocabulary"], description=about["description"]
         )
-    except (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile):
+    except (*DAMAGED_NPZ, KeyError):
         return None

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pullback.experiments.corpora import layout, snli, sst
+from pullback.experiments.corpora.checksums import content_sha256
 from pullback.experiments.corpora.conllu import read_conllu
 from pullback.experiments.corpora.download import DATASETS
-from pullback.experiments.corpora.files import CorpusError, open_plain
+from pullback.experiments.corpora.files import CorpusError
 from pullback.experiments.corpora.vectors import read_vectors
 
 Watch = Callable[[str], None]  # told the name of what is being read
@@ -145,14 +145,14 @@ def _check_file(data: Path, corpus: _Corpus, split: str, tokens: Counter[str], w
     expected = layout.SNLI_PART if ".first100k." in name else official
     problem = "" if rows == expected else f"{path}: {rows:,} rows where {expected:,} should be"
     known = _CHECKSUMS.get(name.removesuffix(".gz"))
-    return FileCheck(name, official, rows, used, dropped, _content_sha256(path) == known if known else None, problem)
+    return FileCheck(name, official, rows, used, dropped, content_sha256(path) == known if known else None, problem)
 
 
 def _check_vectors(data: Path, name: str, tokens: dict[str, Counter[str]], watch: Watch) -> VectorCheck:
     watch(f"vectors/{name}")
     try:
         vectors = read_vectors(layout.vector_file(data, name), set().union(*tokens.values()))
-    except CorpusError as error:
+    except ValueError as error:
         return VectorCheck(name, problem=str(error))
     coverage = {}
     for title, counts in tokens.items():
@@ -160,11 +160,3 @@ def _check_vectors(data: Path, name: str, tokens: dict[str, Counter[str]], watch
             known = sum(count for token, count in counts.items() if vectors.lookup(token) is not None)
             coverage[title] = known / counts.total()
     return VectorCheck(name, vectors.total, vectors.matrix.shape[1], coverage, vectors.skipped)
-
-
-def _content_sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with open_plain(path) as file:
-        while chunk := file.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()

@@ -8,6 +8,7 @@ import json
 import time
 from pathlib import Path
 
+from pullback.experiments.corpora.files import open_plain
 from pullback.experiments.runs import write_atomically
 
 LARGE = 1 << 26  # bytes; smaller files take less than a tenth of a second
@@ -18,6 +19,15 @@ def sha256(path: Path) -> str:
     """The checksum of a file's content."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def content_sha256(path: Path) -> str:
+    """The checksum of a file's content, unzipped if it is gzipped."""
+    digest = hashlib.sha256()
+    with open_plain(path) as file:
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
 
 
 def remembered_sha256(path: Path, memory: Path | None) -> str:

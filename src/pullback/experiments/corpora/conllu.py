@@ -14,6 +14,7 @@ from pathlib import Path
 from pullback.experiments.corpora.files import CorpusError, read_lines
 
 COLUMNS = 10
+DIGITS = 20  # more than any number of a word has; Python refuses to read thousands
 _NOT_A_WORD = re.compile(r"\d+-\d+|\d+\.\d+")
 
 
@@ -71,8 +72,9 @@ def _parse(path: Path, name: str, rows: list[Row]) -> Parse:
     heads = []
     for number, columns in rows:
         head = columns[6]
-        if not (head.isascii() and head.isdigit() and int(head) <= len(rows)):
-            raise CorpusError(path, number, f"the head {head!r} is not a number from 0 to {len(rows)}")
+        if not (head.isascii() and head.isdigit() and len(head) <= DIGITS and int(head) <= len(rows)):
+            shown = head if len(head) <= DIGITS else f"{head[:DIGITS]}..."
+            raise CorpusError(path, number, f"the head {shown!r} is not a number from 0 to {len(rows)}")
         heads.append(int(head))
     for word, (number, _) in enumerate(rows, 1):
         at, steps = heads[word - 1], 0

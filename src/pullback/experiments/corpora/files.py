@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
+import lzma
+import tokenize
+import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
+
+# What NumPy raises for an `.npz` file that is damaged: in the archive, in what it compresses, in an array's header,
+# which is Python's syntax, or in a string, whose characters may be beyond Unicode (SystemError).
+DAMAGED_NPZ = (
+    OSError, EOFError, ValueError, TypeError, RuntimeError, IndexError, OverflowError, MemoryError, SyntaxError,
+    SystemError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, tokenize.TokenError,
+)  # fmt: skip
 
 
 class CorpusError(ValueError):
@@ -37,12 +48,12 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def read_raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """`read_lines` before decoding."""
+    """`read_lines` before decoding. A byte order mark, with which some editors begin a file, is no part of it."""
     number = 0
     try:
         with open_plain(path) as file:
             for number, line in enumerate(file, 1):
-                yield number, line.rstrip(b"\r\n")
+                yield number, (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).rstrip(b"\r\n")
     except EOFError:
         raise CorpusError(path, number + 1, "the gzip stream ends early: the file is truncated") from None
     except (gzip.BadGzipFile, zlib.error) as error:

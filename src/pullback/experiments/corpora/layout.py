@@ -12,6 +12,7 @@ SNLI_PAIRS = {"train": 550_152, "dev": 10_000, "test": 10_000}
 SNLI_LABELLED = {"train": 549_367, "dev": 9842, "test": 9824}
 SNLI_PART = 100_000  # pairs in a training file named `first100k`
 EWT_SENTENCES = {"train": 12_544, "dev": 2001, "test": 2077}  # release 2.16
+VECTOR_ENDINGS = (".npz", ".txt", ".txt.gz")
 
 
 def find_data(data: Path | None = None) -> Path:
@@ -48,7 +49,7 @@ def ewt_file(data: Path, split: str) -> Path:
 
 def vector_file(data: Path, name: str) -> Path:
     """The file of word vectors of that name in `data/vectors`; or `name` itself, if it is the path of a file."""
-    for ending in ("", ".npz", ".txt", ".txt.gz"):
+    for ending in ("", *VECTOR_ENDINGS):
         if (data / "vectors" / f"{name}{ending}").is_file():
             return data / "vectors" / f"{name}{ending}"
     if Path(name).is_file():
@@ -61,8 +62,8 @@ def vector_file(data: Path, name: str) -> Path:
 
 def vector_names(data: Path) -> list[str]:
     """The names of the vector files in `data/vectors`."""
-    files = (path.name.removesuffix(".gz") for path in (data / "vectors").glob("*") if path.is_file())
-    return sorted({Path(name).stem for name in files if name.endswith((".npz", ".txt"))})
+    files = [path.name for path in (data / "vectors").glob("*") if path.is_file()]
+    return sorted({file.removesuffix(ending) for file in files for ending in VECTOR_ENDINGS if file.endswith(ending)})
 
 
 def first_of(folder: Path, *names: str) -> Path:

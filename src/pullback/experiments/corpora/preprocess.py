@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from pullback.experiments.corpora.corpus import UNKNOWN, Corpus, Split
+from pullback.experiments.corpora.files import CorpusError
 from pullback.experiments.corpora.vectors import Vectors, read_vectors
 
 Sentences = tuple[tuple[str, ...], ...]  # one for each side of an example
@@ -54,8 +55,21 @@ def _read_split(path: Path, read: Reader, numbers: dict[str, int], sides: int) -
             words.extend([numbers.setdefault(token, len(numbers)) for token in tokens])
             ends.append(len(words))
         labels.append(label)
+    if not labels:
+        raise CorpusError(path, None, _nothing_left(dropped))
     flat, offsets, targets = (torch.from_numpy(np.array(each)) for each in (words, ends, labels))
     return Split(flat, offsets, targets, sides, dict(dropped))
+
+
+def _nothing_left(dropped: Counter[str]) -> str:
+    """What to say of a file without examples: why its rows, if it has any, are none.
+
+    >>> _nothing_left(Counter({"neutral": 1200}))
+    'no examples in it: all of its 1,200 rows are left out (1,200 neutral)'
+    """
+    rules = ", ".join(f"{count:,} {rule}" for rule, count in dropped.items() if count)
+    why = f": all of its {dropped.total():,} rows are left out ({rules})" if rules else ""
+    return f"no examples in it{why}"
 
 
 def _rows(numbers: dict[str, int], vectors: Vectors) -> tuple[np.ndarray, list[str], np.ndarray]:

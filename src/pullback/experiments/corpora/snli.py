@@ -7,6 +7,7 @@ label "-"; they are read, and left out of the task by `usable`.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from pullback.experiments.corpora.files import CorpusError, read_lines
 
 LABELS = ("entailment", "neutral", "contradiction")
 NO_LABEL = "-"
+_SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can spell one alone; UTF-8 cannot
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,8 @@ def parse_pair(text: str) -> Pair:
         row = json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON: {error.msg} at column {error.colno}") from None
+    except RecursionError:
+        raise ValueError("not a pair: its JSON is nested too deeply") from None
     if not isinstance(row, dict):
         raise ValueError(f"a JSON {type(row).__name__}, not an object")
     label = row.get("gold_label")
@@ -74,7 +78,29 @@ def _leaves(row: dict[str, object], key: str) -> tuple[str, ...]:
     parse = row.get(key)
     if not isinstance(parse, str):
         raise ValueError(f"no {key}" if parse is None else f"{key} is not a string")
-    pieces = parse.split(" ")
+    if not parse.isascii() and (surrogate := _SURROGATE.search(parse)):
+        raise ValueError(f"{key} holds half a character, \\u{ord(surrogate[0]):x}")
+    pieces = [piece for piece in parse.split(" ") if piece]
     if pieces.count("(") != pieces.count(")"):
         raise ValueError(f"{key} has {pieces.count('(')} opening and {pieces.count(')')} closing brackets")
-    return tuple(piece for piece in pieces if piece and piece not in "()")
+    if "(" in pieces:
+        _check_tree(key, pieces)
+    words = [piece for piece in pieces if piece not in ("(", ")")]
+    for word in words:
+        if "(" in word or ")" in word:  # the parser writes a sentence's own brackets as -LRB- and -RRB-
+            raise ValueError(f"{key} has {word!r}; spaces should separate brackets from words")
+    return tuple(words)
+
+
+def _check_tree(key: str, pieces: list[str]) -> None:
+    """The first bracket is closed by the last piece, and by none before it."""
+    depth = 0
+    for rest, piece in zip(range(len(pieces) - 1, -1, -1), pieces, strict=True):
+        if piece == "(":
+            depth += 1
+        elif piece == ")":
+            depth -= 1
+        if depth < 0:
+            raise ValueError(f"{key} closes a bracket that is not open")
+        if depth == 0 and rest:
+            raise ValueError(f"{key} is not one tree: it goes on after its end, {piece!r}")

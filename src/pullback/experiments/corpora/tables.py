@@ -21,9 +21,8 @@ def corpus_table(found: DataCheck, data: Path) -> Table:
 def vector_table(found: DataCheck, data: Path) -> Table:
     """The files of word vectors, and the share of each corpus's tokens that they know."""
     titles = list(found.files)
-    table = Table(
-        f"Word vectors in {data / 'vectors'}", ["vectors", "words", "width", *(f"of {t} tokens" for t in titles)]
-    )
+    table = Table(f"Word vectors in {data / 'vectors'}", ["vectors", "words", "width", *titles])
+    table.notes.append(f"{', '.join(titles)}: the share of the corpus's tokens that have a vector")
     for each in found.vectors:
         if each.problem:
             table.rows.append([each.name, "broken", "", *("" for _ in titles)])

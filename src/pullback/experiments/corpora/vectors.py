@@ -6,7 +6,6 @@ A token is looked up as it is, then PTB-unescaped, then lower-cased, then both.
 from __future__ import annotations
 
 import re
-import zipfile
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pullback.experiments.corpora.files import CorpusError, read_raw_lines
+from pullback.experiments.corpora.files import DAMAGED_NPZ, CorpusError, read_raw_lines
 
 _HEADER = re.compile(rb"([0-9]+) ([0-9]+)")  # word2vec's text format begins with the number and width of its vectors
 _ESCAPES = {
@@ -82,9 +81,10 @@ def _read_npz(path: Path, name: str, wanted: set[str] | None) -> Vectors:
     try:
         with np.load(path, allow_pickle=False) as arrays:
             words, matrix = arrays["words"], arrays["vectors"]
+        listed = words.tolist()
     except KeyError as error:
         raise CorpusError(path, None, f"{error.args[0]}; it should hold `words` [V] and `vectors` [V, d]") from None
-    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
+    except DAMAGED_NPZ as error:
         raise CorpusError(path, None, f"cannot be read as an .npz file: {error}") from None
     if words.ndim != 1 or words.dtype.kind != "U" or matrix.ndim != 2 or matrix.dtype.kind != "f":
         raise CorpusError(
@@ -94,7 +94,6 @@ def _read_npz(path: Path, name: str, wanted: set[str] | None) -> Vectors:
         )  # fmt: skip
     if len(words) != len(matrix):
         raise CorpusError(path, None, f"{len(words)} words for {len(matrix)} vectors")
-    listed = words.tolist()
     repeated, times = Counter(listed).most_common(1)[0] if listed else ("", 1)
     if times > 1:
         raise CorpusError(path, None, f"the word {repeated!r} occurs {times} times")

@@ -28,8 +28,10 @@ def find_run(given: Path) -> Path:
 def read_sentences(given: Sequence[str], file: Path | None) -> list[Tokens]:
     """Sentences from the command line and the lines of a file, split at white space; empty lines are left out."""
     lines = list(given)
-    if file is not None:
-        lines += sys.stdin.read().split("\n") if file == Path("-") else [line for _, line in read_lines(file)]
+    if file == Path("-"):
+        lines += sys.stdin.read().removeprefix("\ufeff").split("\n")
+    elif file is not None:
+        lines += [line for _, line in read_lines(file)]
     sentences = [tokens for tokens in (tuple(line.split()) for line in lines) if tokens]
     if not sentences:
         raise ValueError('there is no sentence to parse; pass one in quotes ("A fun film .") or a --file')

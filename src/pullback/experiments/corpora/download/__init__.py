@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import gzip
 import os
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pullback.experiments.corpora.checksums import sha256
-from pullback.experiments.corpora.download.archives import unpack
+from pullback.experiments.corpora.checksums import content_sha256, sha256
+from pullback.experiments.corpora.download.archives import remove_unfinished, unpack
 from pullback.experiments.corpora.download.sources import DATASETS, Dataset, Source
 from pullback.experiments.corpora.download.transfer import DownloadError, Progress, fetch
 
@@ -37,6 +39,8 @@ def download(sources: Sequence[Source], data: Path, *, progress: Progress, pause
 
 def _fetch(source: Source, data: Path, work: Path, progress: Progress, pause: float) -> list[Path]:
     files = {member: data / path for member, path in source.files.items()}
+    for path in files.values():
+        remove_unfinished(path)
     checksums = {data / path: known for path, known in source.checksums.items()}
     missing = {member: path for member, path in files.items() if not _is_there(path, checksums.get(path))}
     if missing:
@@ -64,10 +68,20 @@ def _install(
 
 
 def _is_there(path: Path, checksum: str | None) -> bool:
-    if not path.exists():
-        return False
-    if checksum is not None and (found := sha256(path)) != checksum:
-        raise DownloadError(f"{path} is there, but its SHA-256 is {found}, not {checksum}; move it away and try again")
+    """Whether a file is there, plain or gzipped; an error if it is another one."""
+    zipped = path.with_name(f"{path.name}.gz")
+    there = next((each for each in (path, zipped) if each.exists()), None)
+    if there is None or checksum is None:
+        return there is not None
+    try:
+        found = sha256(there) if there == path else content_sha256(there)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DownloadError(f"{there} is there, but cannot be unzipped ({error}); move it away and try again") from None
+    if found != checksum:
+        content = "its" if there == path else "its content's"
+        raise DownloadError(
+            f"{there} is there, but {content} SHA-256 is {found}, not {checksum}; move it away and try again"
+        )
     return True
 
 

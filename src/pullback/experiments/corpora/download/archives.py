@@ -70,10 +70,11 @@ def _write(
     opened: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path, checksum: str | None, progress: Progress
 ) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
+    remove_unfinished(path)
     free = shutil.disk_usage(path.parent).free
     if member.file_size > free:
         raise DownloadError(f"{path}: {member.file_size / 1e9:.1f} GB needed, {free / 1e9:.1f} GB free")
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = _temporary(path)
     try:
         with opened.open(member) as source, open(temporary, "wb") as target:
             while chunk := source.read(CHUNK):  # ends at the member's stated size, and checks its CRC
@@ -85,4 +86,14 @@ def _write(
             raise DownloadError(f"{path}: the file in the archive has the SHA-256 {found}, not {checksum}")
         os.replace(temporary, path)
     finally:
-        temporary.unlink(missing_ok=True)
+        remove_unfinished(path)
+
+
+def remove_unfinished(path: Path) -> None:
+    """Remove what a process that was killed has left of a file; for those who hold the lock of the downloads."""
+    _temporary(path).unlink(missing_ok=True)
+
+
+def _temporary(path: Path) -> Path:
+    """The same name in every process, so that a later one finds it; beside the file, so that it can be renamed."""
+    return path.with_name(f".{path.name}.unpacking")
