@@ -44,7 +44,8 @@ def train(
         root: the folder of the runs.
         device: `cpu` or `cuda`.
         report: is told about progress.
-        checkpoint_seconds: how much work a crash may cost.
+        checkpoint_seconds: how much work a crash may cost; less where epochs end, each of which is saved too, at most one
+            a second.
         tensorboard: also write event files into the run directories.
         workers: where to train; this process by default.
         wait: stay until runs that other processes train are done too, and take over those whose process dies.

@@ -21,6 +21,7 @@ class Trainer(abc.ABC):
 
     step: int
     steps: int
+    epochs: int = 0  # that have ended; stays 0 where a step is all of the data, and only time asks for a checkpoint
 
     @abc.abstractmethod
     def advance(self, until: int, stop: Callable[[], bool]) -> None:

@@ -21,6 +21,7 @@ from pullback.experiments.leases import Lease, SupersededError, Terms, Watch
 from pullback.experiments.study import Study, Trainer
 
 _TALK_SECONDS = 0.25
+_EPOCH_SECONDS = 1.0  # a save takes some 20 ms, and an epoch perhaps 100
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,8 @@ class Task:
         configs: of the runs of the group, in its order.
         root: the folder of the runs.
         device: `cpu` or `cuda`.
-        checkpoint_seconds: how much work a crash may cost.
+        checkpoint_seconds: how much work a crash may cost; less where epochs end, each of which is saved too, at most one
+            a second.
         tensorboard: also write event files into the run directories.
         terms: of the lease.
     """
@@ -112,6 +114,7 @@ def _train(task: Task, group: Group, lease: Lease, listener: Listener, stopped: 
     listener.begin(trainer.step, trainer.steps)
     events = EventFiles([run.path for run in group.runs], after=trainer.step) if task.tensorboard else None
     began = saved = time.perf_counter()
+    saved_epochs = trainer.epochs
 
     def save() -> None:
         group.save({"trainer": trainer.state(), "seconds": seconds + time.perf_counter() - began}, lease)
@@ -125,9 +128,10 @@ def _train(task: Task, group: Group, lease: Lease, listener: Listener, stopped: 
             now = time.perf_counter()
             chunk = min(100, 2 * chunk) if now - at < _TALK_SECONDS else max(1, chunk // 2)
             listener.at(trainer.step, trainer.latest())
-            if now - saved > task.checkpoint_seconds:
+            patience = _EPOCH_SECONDS if trainer.epochs > saved_epochs else task.checkpoint_seconds
+            if now - saved > min(patience, task.checkpoint_seconds):
                 save()
-                saved = time.perf_counter()
+                saved, saved_epochs = time.perf_counter(), trainer.epochs
         if trainer.step < trainer.steps:
             save()
             return Ending("stopped", f"stopped at step {trainer.step}")
