@@ -77,5 +77,9 @@ class Study(abc.ABC):
     def label(self, configs: Sequence[Any]) -> str:
         """A few words for a group, for people."""
 
+    def sources(self, config: Any) -> dict[str, Path]:
+        """The files at hand that a run of this config is trained on; none where it makes its data, or they are not there."""
+        return {}
+
     def run(self, config: Any, root: Path) -> Run:
         return Run(root, self.name, self.version, config)

@@ -10,7 +10,7 @@ import platform
 import subprocess
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from pullback.experiments.events import EventFiles
 from pullback.experiments.groups import BusyError, Group
 from pullback.experiments.leases import Lease, SupersededError, Terms, Watch
+from pullback.experiments.sources import change, checksums
 from pullback.experiments.study import Study, Trainer
 
 _TALK_SECONDS = 0.25
@@ -107,8 +108,10 @@ def _train(task: Task, group: Group, lease: Lease, listener: Listener, stopped: 
     for run in group.runs:
         run.start(lease)
     trainer = task.study.trainer([run.config for run in group.runs], task.device)
-    seconds = 0.0
+    files = {name: path for run in group.runs for name, path in task.study.sources(run.config).items()}
+    made_from, seconds = checksums(files), 0.0
     if (checkpoint := group.load()) is not None:
+        _check_sources(group, checkpoint["checksums"], files)
         trainer.restore(checkpoint["trainer"])
         seconds = checkpoint["seconds"]
     listener.begin(trainer.step, trainer.steps)
@@ -117,7 +120,8 @@ def _train(task: Task, group: Group, lease: Lease, listener: Listener, stopped: 
     saved_epochs = trainer.epochs
 
     def save() -> None:
-        group.save({"trainer": trainer.state(), "seconds": seconds + time.perf_counter() - began}, lease)
+        spent = seconds + time.perf_counter() - began
+        group.save({"trainer": trainer.state(), "seconds": spent, "checksums": made_from}, lease)
         _write_metrics(group, trainer, events, lease)
 
     try:
@@ -142,6 +146,15 @@ def _train(task: Task, group: Group, lease: Lease, listener: Listener, stopped: 
     finally:
         if events is not None:
             events.close()
+
+
+def _check_sources(group: Group, recorded: Any, files: Mapping[str, Path]) -> None:
+    if difference := change(recorded, files):
+        path = group.path / "checkpoint.pt"
+        raise ValueError(
+            f"{path}, the checkpoint of {group.runs[0].path}, was made with other data: {difference}; put that file back, "
+            f"use another folder of runs (--runs), or delete {path} to train from the start"
+        )
 
 
 def _write_metrics(group: Group, trainer: Trainer, events: EventFiles | None, lease: Lease) -> None:

@@ -1,5 +1,6 @@
 """Runs on disk: killed and resumed, parsed with, and made from the command line."""
 
+import json
 import os
 import signal
 import subprocess
@@ -15,9 +16,11 @@ from typer.testing import CliRunner
 from experiments.text.small import DIMENSION, EXAMPLE, config, write
 from experiments.text.test_trainer import without_times
 from pullback.cli import app
+from pullback.experiments.groups import Group
 from pullback.experiments.runner import train
 from pullback.experiments.text.checkpoints import load_parser
 from pullback.experiments.text.study import TextStudy
+from pullback.experiments.text.trainer import TextTrainer
 
 SECONDS = 120
 PROGRAM = """
@@ -113,6 +116,42 @@ def test_a_run_on_other_training_data_is_refused(data, tmp_path):
     assert "the training data in" in outcome.failed[0]
 
 
+def test_a_result_on_other_data_is_no_answer(data, tmp_path):
+    settings = config("sst", "baseline", vectors="tiny", epochs=1)
+    run = done(TextStudy(data), settings, tmp_path / "runs")
+    assert train(TextStudy(data), [settings], tmp_path / "runs").skipped == 1
+    other = write(tmp_path / "other", examples=50)
+    outcome = train(TextStudy(other), [settings], tmp_path / "runs")
+    (problem,) = outcome.failed
+    assert str(run.path) in problem
+    assert str(other / "sst" / "train.txt") in problem
+    assert "--runs" in problem
+    (other / "sst" / "dev.txt").unlink()  # what is not there is not compared
+    assert train(TextStudy(other), [settings], tmp_path / "runs").complete
+    result = run.result
+    del result["data"]["checksums"]
+    (run.path / "result.json").write_text(json.dumps(result))
+    assert train(TextStudy(write(other, examples=50)), [settings], tmp_path / "runs").complete
+
+
+def test_a_checkpoint_of_other_data_is_not_gone_on_from(data, tmp_path, monkeypatch):
+    settings, root = config("sst", "baseline", vectors="tiny", epochs=4), tmp_path / "runs"
+    group = Group((TextStudy(data).run(settings, root),))
+    monkeypatch.setattr(TextTrainer, "results", lambda trainer: 1 / 0)
+    assert train(TextStudy(data), [settings], root, checkpoint_seconds=0.0).failed
+    monkeypatch.undo()
+    monkeypatch.setenv("PULLBACK_CACHE", str(tmp_path / "cache"))
+    other = write(tmp_path / "other", examples=50)
+    (problem,) = train(TextStudy(other), [settings], root).failed
+    assert str(group.path / "checkpoint.pt") in problem
+    assert str(group.runs[0].path) in problem
+    assert str(other / "sst" / "train.txt") in problem
+    checkpoint = torch.load(group.path / "checkpoint.pt", weights_only=True)
+    del checkpoint["checksums"]  # as they were before
+    torch.save(checkpoint, group.path / "checkpoint.pt")
+    assert train(TextStudy(other), [settings], root).complete
+
+
 def test_commands(data, tmp_path, monkeypatch):
     monkeypatch.setenv("PULLBACK_DATA", str(data))
     runs, invoke = str(tmp_path / "runs"), CliRunner().invoke
@@ -129,6 +168,11 @@ def test_commands(data, tmp_path, monkeypatch):
     searched = invoke(app, [*table[:3], "spigot", *table[4:], "--search"])
     assert searched.exit_code == 0, searched.output
     assert "3 runs: 0 done before, 3 trained now" in searched.output
+    write(data, examples=50)
+    stale = invoke(app, ["train", "sst", "--estimator", "baseline", "--epochs", "1", "--seed", "3", *common])
+    assert stale.exit_code == 1
+    assert "validation accuracy" not in stale.output
+    assert "train.txt has changed since" in stale.output
     wrong = invoke(app, ["train", "sst", "--estimator", "spiggot", *common])
     assert wrong.exit_code == 2
     assert "did you mean 'spigot'?" in wrong.output
