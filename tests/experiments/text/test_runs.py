@@ -168,6 +168,9 @@ def test_commands(data, tmp_path, monkeypatch):
     searched = invoke(app, [*table[:3], "spigot", *table[4:], "--search"])
     assert searched.exit_code == 0, searched.output
     assert "3 runs: 0 done before, 3 trained now" in searched.output
+    stepped = invoke(app, ["reproduce", "steps", "--task", "sst", "--quick", "--markdown", *common])
+    assert stepped.exit_code == 0, stepped.output
+    assert "Traceback" not in stepped.output
     write(data, examples=50)
     stale = invoke(app, ["train", "sst", "--estimator", "baseline", "--epochs", "1", "--seed", "3", *common])
     assert stale.exit_code == 1
