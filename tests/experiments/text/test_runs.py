@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -108,6 +109,54 @@ def test_what_is_no_parser_is_refused(data, tmp_path):
     baseline = done(TextStudy(data), config("sst", "baseline", vectors="tiny", epochs=1), tmp_path / "runs")
     with pytest.raises(ValueError, match="baseline, which has no latent trees"):
         load_parser(baseline.path, data)
+
+
+def edited(path, **fields):
+    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
+
+
+DAMAGES = {
+    "no parameters": (lambda run: (run / "checkpoint.pt").unlink(), r"there is no checkpoint\.pt"),
+    "half of them": (
+        lambda run: (run / "checkpoint.pt").write_bytes((run / "checkpoint.pt").read_bytes()[:1000]),
+        r"checkpoint\.pt is damaged",
+    ),
+    "others": (lambda run: torch.save({"x": torch.ones(1)}, run / "checkpoint.pt"), r"checkpoint\.pt is damaged"),
+    "no tensors": (lambda run: torch.save([1], run / "checkpoint.pt"), r"checkpoint\.pt is damaged"),
+    "a field too many": (lambda run: edited(run / "config.json", config={"new": 1}), r"config\.json is not a config"),
+    "a list": (lambda run: (run / "config.json").write_text("[]"), r"config\.json holds no JSON object"),
+    "half a config": (lambda run: (run / "config.json").write_text("{"), r"config\.json cannot be read"),
+    "half a result": (lambda run: (run / "result.json").write_text('{"data"'), r"result\.json cannot be read"),
+    "no dimension": (lambda run: edited(run / "result.json", data=None), r"result\.json does not say the dimension"),
+}
+
+
+def test_a_damaged_run_is_refused_with_its_name(data, tmp_path):
+    whole = done(TextStudy(data), config("sst", "marginals", vectors="tiny", epochs=1), tmp_path / "runs").path
+    for name, (damage, said) in DAMAGES.items():
+        run = shutil.copytree(whole, tmp_path / name)
+        damage(run)
+        with pytest.raises(ValueError, match=said) as caught:
+            load_parser(run, data)
+        assert str(run) in str(caught.value)
+        result = CliRunner().invoke(app, ["trees", "--run", str(run), "--paper", "--data", str(data)])
+        assert result.exit_code == 2, result.output
+
+
+@pytest.mark.parametrize("form", ["npz", "txt"])
+def test_vectors_of_another_dimension_are_refused(form, data, tmp_path):
+    run = done(TextStudy(data), config("sst", "marginals", vectors="tiny", epochs=1), tmp_path / "runs").path
+    (data / "vectors" / "tiny.npz").unlink()
+    if form == "npz":
+        np.savez(data / "vectors" / "tiny.npz", words=np.array(["taut"]), vectors=np.ones((1, 4)))
+    else:
+        (data / "vectors" / "tiny.txt").write_text("taut 1 2 3 4\n")
+    for command in (["parse", "--run", str(run), "taut"], ["trees", "--run", str(run), "--paper"]):
+        result = CliRunner().invoke(app, [*command, "--data", str(data)])
+        assert result.exit_code == 2, result.output
+        said = " ".join(result.output.split())
+        assert "have 4 dimensions" in said
+        assert f"{run} was trained with {DIMENSION}" in said
 
 
 def test_a_run_on_other_training_data_is_refused(data, tmp_path):
