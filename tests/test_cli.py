@@ -44,6 +44,7 @@ def test_every_command_explains_itself(invoke):
         (tiny("--step-sise", "1"), "--step-size"),
         (tiny("--gamma-scale", "papr"), "did you mean 'paper'?"),
         (tiny("--inner-steps", "0"), "inner_steps is 0; it must be at least 1"),
+        (tiny("--seed", "-1"), "seed is -1; it must be at least 0"),
         (tiny("--step-size", "1", estimator="softmax"), "makes no inner steps"),
         (("reproduce", "tabel1"), "table1"),
         (("runs", "--status", "don"), "did you mean 'done'?"),

@@ -112,6 +112,9 @@ def curves(
 def steps(
     task: Annotated[Steps, typer.Option(help="Synthetic clusters, SST or SNLI.")] = Steps.synthetic,
     quick: QuickOption = False,
+    vectors: Annotated[
+        str | None, typer.Option(help="Word vectors of SST and SNLI: a name in `vectors/`, or a file.")
+    ] = None,
     workers: reproduce_text.WorkersOption = None,
     data: DataOption = None,
     runs: RunsOption = Path("runs"),
@@ -128,10 +131,10 @@ def steps(
     For example:
 
     - `pullback reproduce steps --quick`
-    - `pullback reproduce steps --task sst --data DATA`
+    - `pullback reproduce steps --task sst --data DATA --vectors glove.840B.300d`
     """
     if task is not Steps.synthetic:
-        reproduce_text.steps(task.value, quick, workers, data, runs, device.value, tensorboard, markdown)
+        reproduce_text.steps(task.value, quick, vectors, workers, data, runs, device.value, tensorboard, markdown)
         return
     from pullback.experiments.synthetic.figures import draw_steps, steps_cells
 

@@ -86,14 +86,14 @@ def table2(
 
 
 def steps(
-    task: str, quick: bool, workers: int | None, data: Path | None, runs: Path, device: str, tensorboard: bool,
-    markdown: bool,
+    task: str, quick: bool, vectors: str | None, workers: int | None, data: Path | None, runs: Path, device: str,
+    tensorboard: bool, markdown: bool,
 ) -> None:  # fmt: skip
     """The table of inner steps: each row at the learning rate of its search."""
     from pullback.experiments.text import plans, tables
 
     with user_errors():
-        study, scope = _study(Task(task), quick, data)
+        study, scope = _study(Task(task), quick, data, vectors=vectors)
         cells = [_cell(name, scope, True, None) for name in plans.STEPPED]
     how: dict[str, Any] = {"device": device, "tensorboard": tensorboard, "workers": workers}
     if needed := plans.deciding(cells):

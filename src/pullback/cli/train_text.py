@@ -83,6 +83,9 @@ def command(task: str, about: str) -> Callable[..., None]:
 
     train_text.__doc__ = f"""{about}
 
+    A run that is stopped or killed goes on, when the same command is run again, from its last checkpoint: one after each
+    epoch, where that is not within a second of the one before, and every 20 seconds.
+
     For example:
 
     - `pullback train {task} --estimator spigot --data DATA`

@@ -97,8 +97,8 @@ class Group:
             return None
         try:
             state = torch.load(path, map_location="cpu", weights_only=True)
-            return {"trainer": state["trainer"], "seconds": float(state["seconds"])}
-        except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError, TypeError) as error:
+            return {"trainer": state["trainer"], "seconds": float(state["seconds"]), "checksums": state.get("checksums")}
+        except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(
                 f"{path} is damaged, or holds more than tensors and plain values, and was not loaded; "
                 f"delete it to train these runs from the start"

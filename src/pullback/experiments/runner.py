@@ -14,6 +14,7 @@ from typing import Any
 from pullback.experiments.groups import BusyError, Group, plan
 from pullback.experiments.leases import Terms
 from pullback.experiments.outcome import Outcome, Report
+from pullback.experiments.sources import changed_since
 from pullback.experiments.study import Study
 from pullback.experiments.training import Ending, Task
 from pullback.experiments.workers import Began, Died, Event, Reached, ThisProcess, Workers
@@ -44,14 +45,16 @@ def train(
         root: the folder of the runs.
         device: `cpu` or `cuda`.
         report: is told about progress.
-        checkpoint_seconds: how much work a crash may cost.
+        checkpoint_seconds: how much work a crash may cost; less where epochs end, each of which is saved too, at most one
+            a second.
         tensorboard: also write event files into the run directories.
         workers: where to train; this process by default.
         wait: stay until runs that other processes train are done too, and take over those whose process dies.
         terms: of the leases.
     """
     configs = list(dict.fromkeys(configs))
-    problems = {config: study.run(config, root).problem() for config in configs}
+    runs = {config: study.run(config, root) for config in configs}
+    problems = {config: run.problem() or changed_since(study, run) for config, run in runs.items()}
     groups = plan(study, [config for config in configs if problems[config] is None], root)
     todo = {run for group in groups for run in group.runs if not run.done}
     failed = [problem for problem in problems.values() if problem is not None]

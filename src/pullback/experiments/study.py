@@ -21,6 +21,7 @@ class Trainer(abc.ABC):
 
     step: int
     steps: int
+    epochs: int = 0  # that have ended; stays 0 where a step is all of the data, and only time asks for a checkpoint
 
     @abc.abstractmethod
     def advance(self, until: int, stop: Callable[[], bool]) -> None:
@@ -75,6 +76,10 @@ class Study(abc.ABC):
     @abc.abstractmethod
     def label(self, configs: Sequence[Any]) -> str:
         """A few words for a group, for people."""
+
+    def sources(self, config: Any) -> dict[str, Path]:
+        """The files at hand that a run of this config is trained on; none where it makes its data, or they are not there."""
+        return {}
 
     def run(self, config: Any, root: Path) -> Run:
         return Run(root, self.name, self.version, config)

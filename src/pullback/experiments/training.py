@@ -10,7 +10,7 @@ import platform
 import subprocess
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,9 +18,11 @@ from typing import Any, Protocol
 from pullback.experiments.events import EventFiles
 from pullback.experiments.groups import BusyError, Group
 from pullback.experiments.leases import Lease, SupersededError, Terms, Watch
+from pullback.experiments.sources import change, checksums
 from pullback.experiments.study import Study, Trainer
 
 _TALK_SECONDS = 0.25
+_EPOCH_SECONDS = 1.0  # a save takes some 20 ms, and an epoch perhaps 100
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,8 @@ class Task:
         configs: of the runs of the group, in its order.
         root: the folder of the runs.
         device: `cpu` or `cuda`.
-        checkpoint_seconds: how much work a crash may cost.
+        checkpoint_seconds: how much work a crash may cost; less where epochs end, each of which is saved too, at most one
+            a second.
         tensorboard: also write event files into the run directories.
         terms: of the lease.
     """
@@ -105,16 +108,20 @@ def _train(task: Task, group: Group, lease: Lease, listener: Listener, stopped: 
     for run in group.runs:
         run.start(lease)
     trainer = task.study.trainer([run.config for run in group.runs], task.device)
-    seconds = 0.0
+    files = {name: path for run in group.runs for name, path in task.study.sources(run.config).items()}
+    made_from, seconds = checksums(files), 0.0
     if (checkpoint := group.load()) is not None:
+        _check_sources(group, checkpoint["checksums"], files)
         trainer.restore(checkpoint["trainer"])
         seconds = checkpoint["seconds"]
     listener.begin(trainer.step, trainer.steps)
     events = EventFiles([run.path for run in group.runs], after=trainer.step) if task.tensorboard else None
     began = saved = time.perf_counter()
+    saved_epochs = trainer.epochs
 
     def save() -> None:
-        group.save({"trainer": trainer.state(), "seconds": seconds + time.perf_counter() - began}, lease)
+        spent = seconds + time.perf_counter() - began
+        group.save({"trainer": trainer.state(), "seconds": spent, "checksums": made_from}, lease)
         _write_metrics(group, trainer, events, lease)
 
     try:
@@ -125,9 +132,10 @@ def _train(task: Task, group: Group, lease: Lease, listener: Listener, stopped: 
             now = time.perf_counter()
             chunk = min(100, 2 * chunk) if now - at < _TALK_SECONDS else max(1, chunk // 2)
             listener.at(trainer.step, trainer.latest())
-            if now - saved > task.checkpoint_seconds:
+            patience = _EPOCH_SECONDS if trainer.epochs > saved_epochs else task.checkpoint_seconds
+            if now - saved > min(patience, task.checkpoint_seconds):
                 save()
-                saved = time.perf_counter()
+                saved, saved_epochs = time.perf_counter(), trainer.epochs
         if trainer.step < trainer.steps:
             save()
             return Ending("stopped", f"stopped at step {trainer.step}")
@@ -138,6 +146,15 @@ def _train(task: Task, group: Group, lease: Lease, listener: Listener, stopped: 
     finally:
         if events is not None:
             events.close()
+
+
+def _check_sources(group: Group, recorded: Any, files: Mapping[str, Path]) -> None:
+    if difference := change(recorded, files):
+        path = group.path / "checkpoint.pt"
+        raise ValueError(
+            f"{path}, the checkpoint of {group.runs[0].path}, was made with other data: {difference}; put that file back, "
+            f"use another folder of runs (--runs), or delete {path} to train from the start"
+        )
 
 
 def _write_metrics(group: Group, trainer: Trainer, events: EventFiles | None, lease: Lease) -> None:

@@ -159,6 +159,7 @@ def test_tables_name_vectors_and_share_and_say_where_data_differ(tmp_path):
         ({"step_size": 1.0}, "marginals makes no inner steps"),
         ({"learning_rate": 0.0}, "learning_rate is 0.0; it must be positive"),
         ({"epochs": 0}, "epochs is 0; it must be at least 1"),
+        ({"seed": -1}, "seed is -1; it must be at least 0"),
         ({"dtype": "float16"}, "did you mean"),
         ({"epoch": 3}, "did you mean 'epochs'"),
     ],

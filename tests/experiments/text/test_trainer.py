@@ -67,6 +67,16 @@ def test_restored_from_any_step_it_ends_with_the_same_numbers(task, estimator):
         assert torch.equal(expected, resumed.parameters()[0][name])
 
 
+def test_it_tells_how_many_epochs_have_ended():
+    part = trained(config(epochs=3), until=6)
+    resumed = TextTrainer(part.config, corpus())
+    assert (part.epochs, resumed.epochs) == (1, 0)
+    resumed.restore(part.state())
+    assert resumed.epochs == 1
+    resumed.advance(10**6, lambda: False)
+    assert resumed.epochs == 3
+
+
 def test_seeds_decide():
     def rows(seed):
         return without_times(trained(config(estimator="perturb-and-map", seed=seed)).history()[0])

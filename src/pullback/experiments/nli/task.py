@@ -26,10 +26,14 @@ def _load(data: Path, vectors: str) -> Corpus:
     return load_snli(data, vectors)
 
 
-def _training_data(data: Path) -> str:
+def _file(data: Path, split: str) -> Path:
     from pullback.experiments.corpora.layout import snli_file
 
-    return snli_file(data, "train").name.removesuffix(".gz").removesuffix(".jsonl")
+    return snli_file(data, split)
+
+
+def _training_data(data: Path) -> str:
+    return _file(data, "train").name.removesuffix(".gz").removesuffix(".jsonl")
 
 
 SNLI = Task(
@@ -39,6 +43,7 @@ SNLI = Task(
     labels=("entailment", "neutral", "contradiction"),
     model=_model,
     load=_load,
+    file=_file,
     training_data=_training_data,
     batch_size=64,
     weight_decay=0.01,

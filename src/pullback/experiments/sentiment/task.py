@@ -23,6 +23,12 @@ def _load(data: Path, vectors: str) -> Corpus:
     return load_sst(data, vectors)
 
 
+def _file(data: Path, split: str) -> Path:
+    from pullback.experiments.corpora.layout import sst_file
+
+    return sst_file(data, split)
+
+
 def _training_data(data: Path) -> str:
     return "sst"
 
@@ -34,6 +40,7 @@ SST = Task(
     labels=("negative", "positive"),
     model=_model,
     load=_load,
+    file=_file,
     training_data=_training_data,
     batch_size=32,
     weight_decay=1e-4,

@@ -55,6 +55,7 @@ class Config:
         check_estimator(self, method)
         check_one_of("dtype", self.dtype, ("float32", "float64"))
         check_positive(self, "learning_rate", "step_size")
+        check_at_least(self, 0, "seed")
         check_at_least(self, 1, "inner_steps", "steps", "evaluate_every", "features")
         check_at_least(self, 1, "train_examples", "validation_examples", "test_examples")
         check_at_least(self, 2, "clusters")

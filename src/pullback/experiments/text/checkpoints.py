@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,6 +22,7 @@ from pullback.experiments.text.tasks import find_task
 from pullback.experiments.text.trainer import latent_trees
 
 _BATCH_SIZE = 64
+_REMEDY = "take another run, or delete this one and train it again"
 
 
 @dataclass(frozen=True)
@@ -44,20 +47,24 @@ class LatentParser:
     """The parser inside a trained model.
 
     Args:
+        run: its directory.
         config: of its run.
         model: trained.
         latent: how its trees are found.
         vectors: the file of the word vectors it was trained with.
+        dimension: of these vectors.
     """
 
-    def __init__(self, config: Config, model: TextModel, latent: LatentTrees, vectors: Path) -> None:
+    def __init__(
+        self, run: Path, config: Config, model: TextModel, latent: LatentTrees, vectors: Path, dimension: int
+    ) -> None:
         self.config = config
         self.task = config.task
         self.estimator = config.estimator
         self.relaxed = find_method(config.estimator).kind == "Relaxed"
         self._model = model.eval()
         self._latent = latent
-        self._path = vectors
+        self._run, self._path, self._dimension = run, vectors, dimension
         self._all: Vectors | None = None
 
     @torch.no_grad()
@@ -104,35 +111,75 @@ class LatentParser:
 
     def _lookup(self, tokens: set[str]) -> Vectors:
         """The vectors of the tokens: those of an `.npz` file are read once, and of a text file only what is needed."""
-        if self._path.suffix != ".npz":
-            return read_vectors(self._path, tokens)
-        if self._all is None:
-            self._all = read_vectors(self._path)
-        return self._all
+        if self._all is not None:
+            return self._all
+        found = read_vectors(self._path, None if self._path.suffix == ".npz" else tokens)
+        if found.matrix.shape[1] != self._dimension:
+            raise ValueError(
+                f"the vectors in {self._path} have {found.matrix.shape[1]} dimensions, and {self._run} was trained with "
+                f"{self._dimension}; pass the data that it was trained with (--data)"
+            )
+        if self._path.suffix == ".npz":
+            self._all = found
+        return found
 
 
 def load_parser(run: Path, data: Path | None = None) -> LatentParser:
     """The parser of a run.
 
     Args:
-        run: its directory, with `config.json` and `checkpoint.pt`.
+        run: its directory, with `config.json`, `result.json` and `checkpoint.pt`.
         data: the folder of the data, for the word vectors; None for `$PULLBACK_DATA`.
     """
-    try:
-        identity = json.loads((run / "config.json").read_text())
-    except OSError:
-        raise ValueError(f"{run} is no run: there is no config.json in it; `pullback runs` lists them") from None
-    if identity.get("study") != "text":
-        raise ValueError(f"{run} is a run of the study {identity.get('study')!r}; only sst and snli have latent trees")
-    config = Config(**identity["config"])
+    if not (run / "config.json").exists():
+        raise ValueError(f"{run} is no run: there is no config.json in it; `pullback runs` lists them")
+    config = _config(run)
     latent = latent_trees(config)
     if latent is None:
         raise ValueError(f"{run} is a run of the baseline, which has no latent trees")
     if not (run / "result.json").exists():
         raise ValueError(f"{run} is not done yet; `pullback runs` shows how far it is")
-    parameters = torch.load(run / "checkpoint.pt", map_location="cpu", weights_only=True)
-    path = vector_file(find_data(data), config.vectors)
-    inputs = json.loads((run / "result.json").read_text())["data"]["dimension"]
+    inputs = _dimension(run)
     model = find_task(config.task).model(inputs, True).to(getattr(torch, config.dtype))
-    model.load_state_dict(parameters)
-    return LatentParser(config, model, latent, path)
+    _load_parameters(model, run)
+    return LatentParser(run, config, model, latent, vector_file(find_data(data), config.vectors), inputs)
+
+
+def _config(run: Path) -> Config:
+    identity = _read_json(run / "config.json")
+    if identity.get("study") != "text":
+        raise ValueError(f"{run} is a run of the study {identity.get('study')!r}; only sst and snli have latent trees")
+    try:
+        return Config(**identity["config"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{run / 'config.json'} is not a config of this version of pullback: {error}") from None
+
+
+def _dimension(run: Path) -> int:
+    """Of the word vectors that the run was trained with."""
+    path = run / "result.json"
+    about = _read_json(path).get("data")
+    inputs = about.get("dimension") if isinstance(about, dict) else None
+    if not isinstance(inputs, int) or inputs < 1:
+        raise ValueError(f"{path} does not say the dimension of the word vectors; {_REMEDY}")
+    return inputs
+
+
+def _load_parameters(model: TextModel, run: Path) -> None:
+    path = run / "checkpoint.pt"
+    if not path.exists():
+        raise ValueError(f"{run} has no parameters: there is no checkpoint.pt in it; {_REMEDY}")
+    try:
+        model.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
+    except (OSError, EOFError, pickle.UnpicklingError, RuntimeError, ValueError, KeyError, TypeError, AttributeError):
+        raise ValueError(f"{path} is damaged, or does not hold the parameters of this model; {_REMEDY}") from None
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} cannot be read ({error}); {_REMEDY}") from None
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} holds no JSON object; {_REMEDY}")
+    return content

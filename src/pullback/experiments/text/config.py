@@ -72,6 +72,7 @@ class Config:
         check_positive(self, "learning_rate", "step_size")
         if self.weight_decay < 0:
             raise ValueError(f"weight_decay is {self.weight_decay}; it must not be negative")
+        check_at_least(self, 0, "seed")
         check_at_least(self, 1, "inner_steps", "epochs", "patience", "train_examples", "batch_size")
 
     @property

@@ -44,6 +44,20 @@ class TextStudy(Study):
             raise ValueError(f"this run is on {config.data!r}, and the training data in {folder} is {there!r}")
         return TextTrainer(config, _corpus(config.task, folder, config.vectors), device)
 
+    def sources(self, config: Config) -> dict[str, Path]:
+        from pullback.experiments.corpora import find_data, vector_file
+        from pullback.experiments.corpora.layout import SPLITS
+
+        task = find_task(config.task)
+        try:
+            folder = find_data(self.data)
+            if task.training_data(folder) != config.data:
+                return {}
+            files = {split: task.file(folder, split) for split in SPLITS}
+            return {**files, "vectors": vector_file(folder, config.vectors)}
+        except ValueError:
+            return {}
+
     def label(self, configs: Sequence[Config]) -> str:
         (config,) = configs
         inner = f", {config.inner_steps} inner steps" if (config.inner_steps or 1) > 1 else ""

@@ -24,6 +24,7 @@ class Task:
         labels: the classes, in the order of the logits.
         model: from the size of the word vectors and whether there are trees to a model with fresh parameters.
         load: from the data's folder and the vectors' name to the corpus.
+        file: from the data's folder and a split's name to the split's file.
         training_data: from the data's folder to a name of the training data that is there: all of SNLI, or a part.
         batch_size: examples.
         weight_decay: AdamW's.
@@ -40,6 +41,7 @@ class Task:
     labels: tuple[str, ...]
     model: Callable[[int, bool], TextModel]
     load: Callable[[Path, str], Corpus]
+    file: Callable[[Path, str], Path]
     training_data: Callable[[Path], str]
     batch_size: int
     weight_decay: float

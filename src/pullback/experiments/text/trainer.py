@@ -63,7 +63,7 @@ class TextTrainer(Trainer):
 
         self._epoch: Batches | None = None
         self._per_epoch = len(batches(self._train, config.batch_size, seed=config.seed))
-        self.step, self.steps = 0, self._per_epoch * config.epochs
+        self.step, self.steps, self.epochs = 0, self._per_epoch * config.epochs, 0
         self._loss = torch.zeros((), dtype=torch.float64, device=self._device)
         self._seconds = self._latent_seconds = 0.0
         self._rows: list[dict[str, Any]] = []
@@ -117,6 +117,7 @@ class TextTrainer(Trainer):
         self._loss.copy_(state["loss"])
         self._seconds, self._latent_seconds = state["seconds"], state["latent_seconds"]
         self._rows, self._best = list(state["rows"]), state["best"]
+        self.epochs = len(self._rows)
         self._epoch = None
 
     def history(self) -> list[list[dict[str, Any]]]:
@@ -203,6 +204,7 @@ class TextTrainer(Trainer):
         if measures["accuracy"] > max((earlier["accuracy"] for earlier in self._rows), default=-1.0):
             self._best = self._copy()
         self._rows.append(row)
+        self.epochs = len(self._rows)
         self._loss.zero_()
         self._seconds = self._latent_seconds = 0.0
         best = max(range(len(self._rows)), key=lambda i: self._rows[i]["accuracy"])
