@@ -30,7 +30,7 @@ def log_partition(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bo
 def marginals(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
     mu = np.zeros(scores.shape)
     _Batch(scores, lengths, multiroot).expectations(validate, mu=mu)
-    return torch.from_numpy(mu).to(scores.dtype)
+    return _like(scores, mu)
 
 
 def entropy(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
@@ -41,8 +41,8 @@ def entropy(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) ->
 
 def marginals_vjp(scores: Tensor, lengths: Tensor, direction: Tensor, multiroot: bool, validate: bool) -> Tensor:
     product = np.zeros(scores.shape)
-    _Batch(scores, lengths, multiroot).products(validate, direction.detach().double().contiguous().numpy(), product)
-    return torch.from_numpy(product).to(scores.dtype)
+    _Batch(scores, lengths, multiroot).products(validate, _double(direction), product)
+    return _like(scores, product)
 
 
 def sample(scores: Tensor, lengths: Tensor, seeds: Tensor, multiroot: bool, validate: bool) -> Tensor:
@@ -54,14 +54,14 @@ def sample(scores: Tensor, lengths: Tensor, seeds: Tensor, multiroot: bool, vali
         roots = np.ascontiguousarray(mu.diagonal(axis1=1, axis2=2))
     z = np.zeros(scores.shape)
     batch.sample(validate, seeds.contiguous().numpy(), roots, z)
-    return torch.from_numpy(z).to(scores.dtype)
+    return _like(scores, z)
 
 
 class _Batch:
     """A batch as the kernels take it: float64 scores, lengths, and a status for each sentence."""
 
     def __init__(self, scores: Tensor, lengths: Tensor, multiroot: bool) -> None:
-        self.scores = scores.detach().double().contiguous().numpy()
+        self.scores = _double(scores)
         self.lengths = lengths.contiguous().numpy()
         self.multiroot = multiroot
         self.status = np.zeros(len(lengths), np.int64)
@@ -111,3 +111,12 @@ class _Batch:
     def _check(self, validate: bool) -> None:
         if validate and self.status.any():
             checks.raise_for(torch.from_numpy(self.status), torch.from_numpy(self.lengths), self.scores.shape[-1])
+
+
+def _double(x: Tensor) -> Array:
+    """By NumPy, on this thread: PyTorch would wake others for it."""
+    return np.ascontiguousarray(x.detach().numpy(), np.float64)
+
+
+def _like(scores: Tensor, result: Array) -> Tensor:
+    return torch.from_numpy(result.astype(scores.detach().numpy().dtype, copy=False))
