@@ -10,7 +10,6 @@ from torch import Tensor
 
 from pullback.estimators.checks import losses_of
 from pullback.estimators.config import Configured
-from pullback.inference.autograd import may_be_differentiated
 from pullback.structures import Structure
 
 Downstream = Callable[[Tensor], Tensor]
@@ -76,11 +75,6 @@ class Layer(Estimator):
 
     def objective(self, structure: Structure, scores: Tensor, downstream: Downstream) -> Tensor:
         return losses_of(structure, scores, downstream(self(structure, scores)))
-
-
-def wants_gradient(scores: Tensor) -> bool:
-    """Whether a gradient of the scores may be asked for. In forward mode surrogates refuse, rather than be zero."""
-    return may_be_differentiated(scores)
 
 
 def needs_objective(estimator: Estimator, why: str) -> TypeError:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from pullback.estimators.base import Downstream, Estimator, needs_objective, wants_gradient
+from pullback.estimators.base import Downstream, Estimator, needs_objective
 from pullback.estimators.checks import at_least, losses_of
 from pullback.estimators.decoder import Decoder
 from pullback.estimators.inference import Inference
@@ -15,6 +15,7 @@ from pullback.estimators.losses import Loss
 from pullback.estimators.starts import Start
 from pullback.estimators.surrogate import Rule, argmax_with, attach
 from pullback.estimators.updates import Update
+from pullback.inference.autograd import may_be_differentiated
 from pullback.structures import Structure
 
 Gamma = Callable[[Tensor], Tensor]
@@ -69,7 +70,7 @@ class PulledBack(Estimator):
         self.steps = at_least(self, "steps", steps, 1)
 
     def objective(self, structure: Structure, scores: Tensor, downstream: Downstream) -> Tensor:
-        if not wants_gradient(scores):
+        if not may_be_differentiated(scores):
             return losses_of(structure, scores, downstream(structure.argmax(scores)))
         if self.start.is_forward:
             return self._with_first_gamma_free(structure, scores, downstream)

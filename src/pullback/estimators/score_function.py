@@ -8,10 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pullback.estimators.base import Downstream, Estimator, needs_objective, wants_gradient
+from pullback.estimators.base import Downstream, Estimator, needs_objective
 from pullback.estimators.baselines import Baseline, NoBaseline
 from pullback.estimators.checks import losses_of
 from pullback.estimators.surrogate import attach
+from pullback.inference.autograd import may_be_differentiated
 from pullback.structures import Structure
 
 
@@ -36,7 +37,7 @@ class ScoreFunction(Estimator):
         z = [structure.sample(fixed) for _ in range(baseline.samples)]
         losses = torch.stack([losses_of(structure, scores, downstream(sample)) for sample in z])
         expected = losses.mean(0)
-        if not wants_gradient(scores):
+        if not may_be_differentiated(scores):
             return expected
         with torch.no_grad():
             advantages = baseline.advantages(losses.detach())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from pullback.estimators.base import Layer, wants_gradient
+from pullback.estimators.base import Layer
+from pullback.inference.autograd import may_be_differentiated
 from pullback.structures import Structure
 
 
@@ -31,7 +32,7 @@ class STEMarginals(Layer):
 def through_marginals(structure: Structure, scores: Tensor) -> Tensor:
     """The argmax of the scores, with the gradient of their marginals."""
     z = structure.argmax(scores)
-    if not wants_gradient(scores):
+    if not may_be_differentiated(scores):
         return z
     mu = structure.marginals(scores)
     return z + (mu - mu.detach())

@@ -1,4 +1,4 @@
-"""A small data folder in the publishers' formats."""
+"""A small data folder in the publishers' formats, and a server to download from."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import json
 
 import numpy as np
 import pytest
+
+from experiments.corpora.server import CONTENT, serve
+from pullback.experiments.corpora.download import download
 
 TREES = {
     "train": ["(3 (2 It) (4 (2 works) (2 .)))", "(2 (2 So) (2 what))", "(1 (2 Not) (1 (2 good) (2 .)))"],
@@ -42,3 +45,23 @@ def data(tmp_path):
     numbers = np.arange(len(WORDS), dtype=np.float16)
     np.savez(folder / "vectors" / "tiny.npz", words=np.array(WORDS), vectors=np.stack([numbers, -numbers], 1))
     return folder
+
+
+@pytest.fixture
+def site(monkeypatch):
+    monkeypatch.setenv("no_proxy", "*")
+    with serve() as site:
+        site.files["/a.txt"] = CONTENT
+        yield site
+
+
+@pytest.fixture
+def fetch(site, tmp_path):
+    """Download one source to the data folder; returns the steps that the progress bar was told."""
+
+    def run(source):
+        steps = []
+        download([source], tmp_path, progress=lambda *step: steps.append(step), pause=0.001)
+        return steps
+
+    return run

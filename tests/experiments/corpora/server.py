@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import random
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+CONTENT = random.Random(0).randbytes(50_000)
 
 
 @dataclass
@@ -83,3 +87,11 @@ def serve() -> Iterator[Site]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def digest(content):
+    return hashlib.sha256(content).hexdigest()
+
+
+def everything(folder):
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

@@ -70,7 +70,6 @@ def _write(
     opened: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path, checksum: str | None, progress: Progress
 ) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    remove_unfinished(path)
     free = shutil.disk_usage(path.parent).free
     if member.file_size > free:
         raise DownloadError(f"{path}: {member.file_size / 1e9:.1f} GB needed, {free / 1e9:.1f} GB free")
