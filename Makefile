@@ -10,9 +10,9 @@ help:            ## what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
 
 install: $(STAMP) ## create .venv and install the project into it
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml study/pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[dev]' -e './study[ray]'
 	@touch $(STAMP)
 
 lint: install    ## the linter and the type checker

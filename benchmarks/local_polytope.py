@@ -21,9 +21,9 @@ from torch import Tensor
 from benchmarks.options import text_parser
 from pullback.estimators import LocallyProjected
 from pullback.estimators.updates import State
-from pullback.experiments.text.config import configure
-from pullback.experiments.text.study import TextStudy
 from pullback.structures import DependencyTree
+from pullback_study.text.config import configure
+from pullback_study.text.study import TextStudy
 
 _SAME = 1e-6  # of the length of the step
 _LONGEST = 20  # words; SparseMAP takes seconds for longer ones

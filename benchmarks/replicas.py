@@ -16,9 +16,9 @@ import time
 
 import torch
 
-from pullback.experiments.synthetic.config import LEARNING_RATES, STEP_SIZES, Config, configure
-from pullback.experiments.synthetic.methods import METHODS, ROWS
-from pullback.experiments.synthetic.train import ReplicaGroup
+from pullback_study.synthetic.config import LEARNING_RATES, STEP_SIZES, Config, configure
+from pullback_study.synthetic.methods import METHODS, ROWS
+from pullback_study.synthetic.train import ReplicaGroup
 
 
 def main() -> None:

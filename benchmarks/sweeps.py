@@ -16,15 +16,15 @@ import tempfile
 import time
 from pathlib import Path
 
-from pullback.experiments import processes
-from pullback.experiments.runner import train
-from pullback.experiments.status import list_runs
-from pullback.experiments.sweep.pool import Pool
-from pullback.experiments.synthetic.config import Config, configure
-from pullback.experiments.synthetic.methods import ROWS
-from pullback.experiments.synthetic.plans import QUICK, table_cell
-from pullback.experiments.synthetic.study import Synthetic
-from pullback.experiments.workers import ThisProcess, Workers
+from pullback_study import processes
+from pullback_study.runner import train
+from pullback_study.status import list_runs
+from pullback_study.sweep.pool import Pool
+from pullback_study.synthetic.config import Config, configure
+from pullback_study.synthetic.methods import ROWS
+from pullback_study.synthetic.plans import QUICK, table_cell
+from pullback_study.synthetic.study import Synthetic
+from pullback_study.workers import ThisProcess, Workers
 
 
 def main() -> None:

@@ -25,15 +25,15 @@ from torch import Tensor
 
 from benchmarks.options import text_parser
 from pullback.estimators.base import Downstream
-from pullback.experiments.text.config import configure
-from pullback.experiments.text.latent import LatentTrees
-from pullback.experiments.text.methods import METHODS, ROWS
-from pullback.experiments.text.study import TextStudy
-from pullback.experiments.text.tables import MINUTES
-from pullback.experiments.text.tasks import TASKS
-from pullback.experiments.text.timing import Stopwatch, TimedTrees
-from pullback.experiments.text.trainer import TextTrainer
 from pullback.structures import Structure
+from pullback_study.text.config import configure
+from pullback_study.text.latent import LatentTrees
+from pullback_study.text.methods import METHODS, ROWS
+from pullback_study.text.study import TextStudy
+from pullback_study.text.tables import MINUTES
+from pullback_study.text.tasks import TASKS
+from pullback_study.text.timing import Stopwatch, TimedTrees
+from pullback_study.text.trainer import TextTrainer
 
 _WARM_UP = {"cpu": 3, "cuda": 434}  # on a GPU two epochs of SST, in which the steps of all shapes are captured
 

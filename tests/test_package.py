@@ -69,9 +69,9 @@ def test_the_core_depends_on_torch_numba_and_numpy_alone():
 @pytest.mark.parametrize(
     ("folder", "never"),
     [
-        ("inference", ["pullback.structures", "pullback.estimators", "pullback.experiments"]),
-        ("structures", ["pullback.estimators", "pullback.experiments"]),
-        ("estimators", ["pullback.experiments"]),
+        ("inference", ["pullback.structures", "pullback.estimators", "pullback_study"]),
+        ("structures", ["pullback.estimators", "pullback_study"]),
+        ("estimators", ["pullback_study"]),
     ],
 )
 def test_the_arrows_point_one_way(folder, never):

@@ -1,17 +1,18 @@
-"""`python -m pullback`, and the `pullback` command."""
+"""`python -m pullback`: the library's own command."""
 
 from __future__ import annotations
 
-import sys
+import argparse
+
+from pullback import __version__
 
 
 def main() -> None:
-    """The command line; without its dependencies, how to get them."""
-    try:
-        from pullback.cli import app
-    except ModuleNotFoundError as error:
-        sys.exit(f"the command line needs {error.name}: pip install 'pullback[experiments]'")
-    app(prog_name="pullback")
+    """Print the version; the experiments have a command of their own, `pullback`, in the package `pullback-study`."""
+    parser = argparse.ArgumentParser(prog="python -m pullback", description="The pullback library.")
+    parser.add_argument("--version", action="version", version=f"pullback {__version__}")
+    parser.parse_args()
+    parser.print_help()
 
 
 if __name__ == "__main__":

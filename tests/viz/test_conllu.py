@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pullback.experiments.corpora import read_conllu
 from pullback.viz import tree_conllu
+from pullback_study.corpora import read_conllu
 from viz.drawn import trees
 
 # What the format can hold: no tabs, line ends or other control characters, no spaces at the ends or repeated ones.

@@ -1,0 +1,155 @@
+import io
+import zipfile
+
+import numpy as np
+import pytest
+
+from pullback_study.corpora import CorpusError, Vectors, read_vectors
+
+
+def vectors_of(*words):
+    return Vectors("v", list(words), np.zeros((len(words), 1), np.float32), len(words))
+
+
+@pytest.mark.parametrize(
+    ("token", "words", "found"),
+    [
+        ("Film", ["film", "Film"], "Film"),
+        ("Film", ["film"], "film"),
+        ("-LRB-", ["(", "-lrb-", "-LRB-"], "-LRB-"),
+        ("-LRB-", ["-lrb-", "("], "("),
+        ("Either\\/Or", ["either\\/or", "either/or"], "either\\/or"),
+        ("Either\\/Or", ["either/or"], "either/or"),
+        ("``", ['"'], '"'),
+        ("film", ["Film"], None),
+    ],
+)
+def test_a_token_is_looked_up_as_it_is_then_unescaped_then_lower_cased_then_both(token, words, found):
+    row = vectors_of(*words).lookup(token)
+    assert (None if row is None else words[row]) == found
+
+
+def write(path, *lines):
+    path.write_bytes("\n".join([*lines, ""]).encode())
+    return path
+
+
+def test_text_and_npz_agree(tmp_path):
+    write(tmp_path / "a.txt", "the 0.5 -1 2e-1", "né\xa0e 1 2 3", "film 4 5 6")
+    matrix = np.array([[0.5, -1, 0.2], [1, 2, 3], [4, 5, 6]], np.float64)
+    np.savez(tmp_path / "a.npz", words=np.array(["the", "né\xa0e", "film"]), vectors=matrix)
+    for path in (tmp_path / "a.txt", tmp_path / "a.npz"):
+        read = read_vectors(path)
+        assert (read.name, read.words, read.matrix.dtype) == ("a", ["the", "né\xa0e", "film"], np.float32)
+        np.testing.assert_array_equal(read.matrix, matrix.astype(np.float32))
+        some = read_vectors(path, ["Film", "cat"])
+        assert (some.words, some.matrix.tolist(), some.total) == (["film"], [[4, 5, 6]], 3)
+
+
+def test_words_with_spaces_are_skipped_and_counted_and_word2vecs_header_is_understood(tmp_path):
+    path = write(tmp_path / "g.txt", "3 2", "a 1 2", ". . . 3 4", "b 5 6 ")
+    read = read_vectors(path)
+    assert (read.words, read.skipped, read.total) == (["a", "b"], {"words with spaces": 1}, 3)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_word(tmp_path):
+    path = write(tmp_path / "g.txt", "\ufeffa 1 2", "b 3 4", "\ufeff 5 6")
+    assert read_vectors(path).words == ["a", "b", "\ufeff"]
+    assert read_vectors(path, ["a"]).words == ["a"]
+
+
+@pytest.mark.parametrize("tokens", [None, ["a", "b"]], ids=["all", "some"])
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        (["a 1 2", "b 1"], ", line 2: 1 numbers after the word; the file's vectors have 2"),
+        (["a 1 2", "b 1 2 3"], ", line 2: 3 numbers after the word; the file's vectors have 2"),
+        (["a 1 2", ""], ", line 2: 0 numbers after the word; the file's vectors have 2"),
+        (["a"], ", line 1: 0 numbers"),
+        (["a 1 2", "b 1 x"], ", line 2: the vector of 'b': "),
+        (["a 1 2", "b 1 nan"], ", line 2: the vector of 'b' is not finite"),
+        (["a 1 2", "b 1 1e60"], ", line 2: the vector of 'b' is not finite"),
+        (["a 1 2", "b 1 2", "a 1 2"], ", line 3: the word 'a' stands in line 1 already"),
+        (["9 2", "a 1 2"], ": 1 vectors; the first line promises 9"),
+        ([], ": no vectors in it"),
+    ],
+)
+def test_malformed_text(tmp_path, lines, reason, tokens):
+    path = write(tmp_path / "g.txt", *lines) if lines else tmp_path / "g.txt"
+    path.touch()
+    with pytest.raises(CorpusError) as caught:
+        read_vectors(path, tokens)
+    assert str(caught.value).startswith(f"{path}{reason}")
+
+
+NAN, HUGE = np.full((1, 2), np.nan, np.float16), np.full((1, 2), 1e60)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "reason"),
+    [
+        ({"words": np.array(["a"])}, "it should hold `words` [V] and `vectors` [V, d]"),
+        ({"words": np.array(["a"], object), "vectors": np.zeros((1, 2))}, "Object arrays cannot be loaded"),
+        ({"words": np.array(["a"]), "vectors": np.array([[1.0, "x"]], object)}, "Object arrays cannot be loaded"),
+        ({"words": np.array(["a", "b"]), "vectors": np.zeros((1, 2))}, "2 words for 1 vectors"),
+        ({"words": np.array(["a", "a"]), "vectors": np.zeros((2, 2))}, "the word 'a' occurs 2 times"),
+        ({"words": np.array(["a"]), "vectors": NAN}, "the vector of 'a' is not finite"),
+        ({"words": np.array(["a"]), "vectors": HUGE}, "the vector of 'a' is not finite"),
+        ({"words": np.array([1]), "vectors": np.zeros((1, 2))}, "expected strings [V] and floating point numbers"),
+        ({"words": np.array(["a"]), "vectors": np.zeros(1)}, "expected strings [V] and floating point numbers"),
+    ],
+)
+def test_malformed_npz(tmp_path, arrays, reason):
+    path = tmp_path / "g.npz"
+    np.savez(path, **arrays)
+    with pytest.raises(CorpusError) as caught:
+        read_vectors(path)
+    assert str(path) in str(caught.value)
+    assert reason in str(caught.value)
+
+
+def test_a_truncated_npz_or_one_that_is_something_else(tmp_path):
+    path = tmp_path / "g.npz"
+    np.savez(path, words=np.array(["a"] * 50), vectors=np.zeros((50, 9)))
+    np.save(tmp_path / "array.npy", np.zeros(3))
+    array = (tmp_path / "array.npy").read_bytes()
+    for content in (path.read_bytes()[:-40], b"hello", b"", b"\x80\x04].", array):
+        path.write_bytes(content)
+        with pytest.raises(CorpusError, match=r"g.npz: cannot be read as an .npz file"):
+            read_vectors(path)
+
+
+def damaged_anywhere(path):
+    """The content of a compressed file with each of its bytes inverted in turn."""
+    whole = path.read_bytes()
+    return [whole[:i] + bytes([whole[i] ^ 0xFF]) + whole[i + 1 :] for i in range(len(whole))]
+
+
+def test_a_damaged_compressed_npz_is_read_as_it_was_or_refused(tmp_path):
+    path = tmp_path / "g.npz"
+    words = [f"w{i}" for i in range(9)]
+    np.savez_compressed(path, words=np.array(words), vectors=np.eye(9))
+    refused = 0
+    for content in damaged_anywhere(path):
+        path.write_bytes(content)
+        try:
+            assert read_vectors(path).words == words
+        except CorpusError:
+            refused += 1
+    assert refused > len(content) / 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [(b"(2,)", b"((2,"), (b"{", b","), (b"(2,)", b"(02)"), (b"(2,)", b"(" + b"9" * 17 + b",)"), (b"<U", b">U")],
+    ids=["brackets", "syntax", "number", "size", "byte order"],
+)
+def test_a_damaged_header_of_an_array(tmp_path, old, new):
+    file = io.BytesIO()
+    np.save(file, np.array(["a", "b"]))
+    assert old in file.getvalue()
+    with zipfile.ZipFile(tmp_path / "g.npz", "w") as archive:
+        archive.writestr("words.npy", file.getvalue().replace(old, new))
+        archive.writestr("vectors.npy", b"")
+    with pytest.raises(CorpusError, match=r"g.npz: cannot be read as an .npz file"):
+        read_vectors(tmp_path / "g.npz")

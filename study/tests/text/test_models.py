@@ -1,0 +1,125 @@
+"""The models: their sizes, their formulas, and that padding and batches change nothing."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from pullback_study.nli.model import DecomposableAttention
+from pullback_study.sentiment.model import Baseline, LatentTree
+from pullback_study.text.bilstm import BiLSTM
+from pullback_study.text.latent import LatentTrees
+from pullback_study.text.methods import ROWS, find_method
+from pullback_study.text.model import count_parameters
+from pullback_study.text.parser import ArcScorer
+from pullback_study.text.tasks import TASKS
+
+TREES = {"projective": True, "non-projective": False}
+
+
+@pytest.mark.parametrize(
+    ("model", "thousands"),
+    [
+        (Baseline, 150),
+        (LatentTree, 180),
+        (lambda: DecomposableAttention(trees=False), 340),
+        (lambda: DecomposableAttention(trees=True), 420),
+    ],
+    ids=["SST", "SST latent", "SNLI", "SNLI latent"],
+)
+def test_as_many_parameters_as_the_paper_reports(model, thousands):
+    assert abs(count_parameters(model()) / 1000 - thousands) < 3
+
+
+def test_arc_scores_are_the_papers_formula():
+    torch.manual_seed(0)
+    scorer = ArcScorer(4, 5).double()
+    h = torch.randn(2, 3, 4, dtype=torch.float64)
+    weight = torch.cat([scorer.head.weight, scorer.modifier.weight], 1)
+    scores = scorer(h)
+    for b in range(2):
+        for i in range(3):
+            for j in range(3):
+                from_where = scorer.root if i == j else h[b, i]
+                hidden = torch.tanh(weight @ torch.cat([from_where, h[b, j]]) + scorer.head.bias)
+                torch.testing.assert_close(scores[b, i, j], scorer.output.weight[0] @ hidden)
+
+
+def test_each_word_gets_the_vector_of_its_head():
+    scorer = ArcScorer(4, 5)
+    h = torch.randn(3, 4)
+    z = torch.tensor([[0.0, 1, 0], [0, 0, 0], [1, 0, 1]])  # root -> 3, 3 -> 1, 1 -> 2
+    torch.testing.assert_close(scorer.heads(h, z), torch.stack([h[2], h[0], scorer.root.detach()]))
+    half = (z + torch.eye(3)) / 2
+    torch.testing.assert_close(scorer.heads(h, half)[1], (h[0] + scorer.root.detach()) / 2)
+
+
+def test_the_bilstm_is_the_one_over_packed_sequences():
+    torch.manual_seed(0)
+    ours, packed = BiLSTM(3, 8), nn.LSTM(3, 4, bidirectional=True, batch_first=True)
+    for name, parameter in ours.forwards.named_parameters():
+        getattr(packed, name).data.copy_(parameter)
+    for name, parameter in ours.backwards.named_parameters():
+        getattr(packed, f"{name}_reverse").data.copy_(parameter)
+    x, lengths = torch.randn(4, 6, 3), torch.tensor([6, 4, 1, 3])
+    expected, _ = packed(pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False))
+    torch.testing.assert_close(ours(x, lengths), pad_packed_sequence(expected, batch_first=True)[0])
+
+
+def outputs(model, latent, vectors, lengths):
+    encoded = model.encode(vectors, lengths)
+    if latent is None:
+        return model.logits(encoded, None), None, None
+    scores = model.scores(encoded)
+    mu = latent.predict(scores, lengths)
+    return model.logits(encoded, mu), latent.heads(scores, lengths), mu
+
+
+@pytest.mark.parametrize("trees", TREES)
+@pytest.mark.parametrize("estimator", ["baseline", "marginals", "sparsemap", "spigot"])
+@pytest.mark.parametrize("task", TASKS)
+def test_padding_and_other_sentences_change_nothing(task, estimator, trees):
+    torch.manual_seed(1)
+    method = find_method(estimator)
+    built = method.build(step_size=1.0, inner_steps=1)
+    model = TASKS[task].model(5, method.latent).double().eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(3.0)  # fresh parameters give scores near zero, and all trees alike
+    latent = LatentTrees(built, projective=TREES[trees]) if built else None
+    sides = (2,) if TASKS[task].sides == 2 else ()
+    lengths = torch.randint(1, 8, (6, *sides))
+    lengths[0] = 1
+    vectors = torch.randn(6, *sides, 12, 5, dtype=torch.float64)
+    padded = torch.where(torch.arange(12)[:, None] < lengths[..., None, None], vectors, torch.nan)
+    with torch.no_grad():
+        logits, heads, mu = outputs(model, latent, padded, lengths)
+        assert logits.isfinite().all()
+        for b in range(6):
+            n = int(lengths[b].max())
+            alone = outputs(model, latent, padded[b : b + 1, ..., :n, :], lengths[b : b + 1])
+            torch.testing.assert_close(alone[0][0], logits[b], rtol=1e-9, atol=1e-11)
+            if latent:
+                assert torch.equal(alone[1][0], heads[b][..., :n])
+                torch.testing.assert_close(alone[2][0], mu[b][..., :n, :n], rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("estimator", [name for name in ROWS if find_method(name).latent])
+@pytest.mark.parametrize("task", TASKS)
+def test_a_gradient_reaches_all_parts_by_every_estimator(task, estimator):
+    torch.manual_seed(0)
+    model = TASKS[task].model(5, True)
+    latent = LatentTrees(find_method(estimator).build(step_size=1.0, inner_steps=1), projective=True)
+    sides = (2,) if TASKS[task].sides == 2 else ()
+    vectors, lengths = torch.randn(4, *sides, 6, 5), torch.randint(3, 7, (4, *sides))
+    encoded = model.encode(vectors, lengths)
+    labels = torch.tensor([0, 1, 0, 1])
+    losses = latent.objective(
+        model.scores(encoded),
+        lengths,
+        lambda mu: nn.functional.cross_entropy(model.logits(encoded, mu), labels, reduction="none"),
+    )
+    losses.mean().backward()
+    assert losses.shape == (4,)
+    silent = [name for name, parameter in model.named_parameters() if not parameter.grad.abs().sum() > 0]
+    assert not silent

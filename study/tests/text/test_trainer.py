@@ -1,0 +1,155 @@
+"""Training: it learns, its choices are kept, and a stopped run ends with the numbers it would have had."""
+
+import io
+
+import pytest
+import torch
+
+import pullback as pb
+from pullback_study.text.methods import ROWS
+from pullback_study.text.trainer import TextTrainer, first, latent_trees
+from text.small import config, corpus
+
+
+def trained(settings, until=10**6, corpus_of=None):
+    trainer = TextTrainer(settings, corpus_of or corpus(settings.task))
+    trainer.advance(until, lambda: False)
+    return trainer
+
+
+def without_times(rows):
+    timed = ("seconds", "examples_per_second", "latent_share", "seconds_of_epoch")
+    return [{name: value for name, value in row.items() if name not in timed} for row in rows]
+
+
+@pytest.mark.parametrize("estimator", ROWS)
+@pytest.mark.parametrize(("task", "projective"), [("sst", True), ("snli", False)])
+def test_every_row_trains_and_tells_its_numbers(task, projective, estimator):
+    latent = estimator != "baseline"
+    trainer = trained(config(task, estimator, epochs=1, projective=projective if latent else None))
+    (row,), (result,) = trainer.history()[0], trainer.results()
+    assert row["step"] == trainer.steps == 4
+    assert row["loss"] > 0
+    assert 0 <= result["test_accuracy"] <= 100
+    assert ("depth" in row) == ("latent_share" in row) == latent
+    if latent:
+        assert result["test_depth"] >= 1
+        assert 0 < row["latent_share"] < 1
+    if latent and task == "sst":
+        assert len(result["example_heads"]) == 7
+
+
+@pytest.mark.parametrize("estimator", ["baseline", "marginals", "spigot"])
+def test_it_learns(estimator):
+    (result,) = trained(config(estimator=estimator, epochs=25), corpus_of=corpus(examples=120)).results()
+    assert result["test_accuracy"] > 80
+
+
+@pytest.mark.parametrize(
+    ("task", "estimator"), [("sst", "perturb-and-map"), ("snli", "spigot-ce"), ("sst", "sfe-baseline")]
+)
+def test_restored_from_any_step_it_ends_with_the_same_numbers(task, estimator):
+    settings = config(task, estimator, epochs=3)
+    whole = trained(settings)
+    part = trained(settings, until=6)  # in the middle of the second epoch
+    saved = io.BytesIO()
+    torch.save(part.state(), saved)
+    saved.seek(0)
+    torch.rand(5)  # a run's noise is its own
+    resumed = TextTrainer(settings, corpus(task))
+    resumed.restore(torch.load(saved, weights_only=True))
+    resumed.advance(10**6, lambda: False)
+    assert without_times(whole.history()[0]) == without_times(resumed.history()[0])
+    assert without_times(whole.results()) == without_times(resumed.results())
+    for expected, found in zip(whole.model.parameters(), resumed.model.parameters(), strict=True):
+        assert torch.equal(expected, found)
+    for name, expected in whole.parameters()[0].items():
+        assert torch.equal(expected, resumed.parameters()[0][name])
+
+
+def test_it_tells_how_many_epochs_have_ended():
+    part = trained(config(epochs=3), until=6)
+    resumed = TextTrainer(part.config, corpus())
+    assert (part.epochs, resumed.epochs) == (1, 0)
+    resumed.restore(part.state())
+    assert resumed.epochs == 1
+    resumed.advance(10**6, lambda: False)
+    assert resumed.epochs == 3
+
+
+def test_seeds_decide():
+    def rows(seed):
+        return without_times(trained(config(estimator="perturb-and-map", seed=seed)).history()[0])
+
+    assert rows(0) == rows(0)
+    assert rows(0) != rows(1)
+
+
+def test_the_parameters_are_those_of_the_best_epoch():
+    trainer = trained(config(epochs=6, learning_rate=0.03))
+    (result,) = trainer.results()
+    accuracies = [row["accuracy"] for row in trainer.history()[0]]
+    assert result["validation_accuracy"] == max(accuracies)
+    assert result["best_epoch"] == accuracies.index(max(accuracies)) + 1
+    until_best = trained(config(epochs=6, learning_rate=0.03), until=4 * result["best_epoch"])
+    for name, value in until_best.model.state_dict().items():
+        assert torch.equal(trainer.parameters()[0][name], value)
+
+
+def test_patience_stops_early():
+    trainer = trained(config(epochs=30, patience=2, learning_rate=1e-9))
+    assert len(trainer.history()[0]) == 3
+    assert trainer.step == trainer.steps
+    (result,) = trainer.results()
+    assert (result["best_epoch"], result["epochs"]) == (1, 3)
+
+
+@pytest.mark.parametrize("estimator", ["ste-i", "spigot"])
+def test_the_papers_scale_divides_the_step_and_not_the_surrogate(estimator):
+    def gradient(scale, step_size):
+        settings = config(estimator=estimator, gamma_scale=scale, step_size=step_size, dtype="float64")
+        trainer = TextTrainer(settings, corpus())
+        trainer._losses(trainer._batches(0)[0]).mean().backward()
+        return trainer.model.parser.output.weight.grad
+
+    paper, example = gradient("paper", 1.6), gradient("example", 0.1)
+    torch.testing.assert_close(paper, 16 * example)
+    if estimator == "ste-i":  # its surrogate is proportional to the step size
+        torch.testing.assert_close(paper, gradient("example", 1.6))
+
+
+def test_a_part_of_the_training_data():
+    whole = corpus("snli").train
+    part = first(whole, 10)
+    assert len(part) == 10
+    assert torch.equal(part.lengths, whole.lengths[:10])
+    assert torch.equal(part.words, whole.words[: len(part.words)])
+    assert len(first(whole, 10**6)) == len(whole)
+
+
+def test_a_loss_that_is_not_finite_is_an_error():
+    with pytest.raises((ArithmeticError, ValueError), match=r"NaN|nan|finite"):
+        trained(config(learning_rate=1e30, estimator="baseline"))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "projection", "update"),
+    [
+        ("spigot", None, pb.Projected),
+        ("spigot", "local", pb.LocallyProjected),
+        ("spigot-ce", None, pb.LocallyProjected),
+        ("spigot-ce", "exact", pb.Projected),
+    ],
+)
+def test_what_inner_steps_are_projected_onto(estimator, projection, update):
+    latent = latent_trees(config(estimator=estimator, projection=projection, step_size=0.5, inner_steps=3))
+    assert type(latent.estimator.update) is update
+    assert latent.estimator.steps == 3
+    assert latent.estimator.update.step_size == 0.5 / 16
+
+
+def test_projections_that_there_are_not():
+    with pytest.raises(ValueError, match="known are exact, local"):
+        config(estimator="spigot", projection="nearly")
+    with pytest.raises(ValueError, match="projects nothing"):
+        config(estimator="marginals", projection="exact")

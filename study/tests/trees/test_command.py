@@ -1,0 +1,228 @@
+"""`pullback parse` and `pullback trees` on a parser that the tests know: every word's head is the next one."""
+
+import dataclasses
+import importlib
+import json
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from pullback.viz import tree_conllu
+from pullback_study.corpora import read_conllu
+from pullback_study.trees.baselines import left_branching
+from pullback_study.trees.paper import SENTENCES
+from text import small
+
+typer_testing = pytest.importorskip("typer.testing")
+FILM = "A fun film ."
+TREES = ["(1 (2 A) (1 dud))", "(2 (2 so) (2 so))", "(4 (2 A) (3 (3 fun) (3 film)))", "(4 (2 Fun) (2 .))", "(0 (2 A) (1 bore))"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Analysis:
+    tokens: tuple[str, ...]
+    heads: tuple[int, ...]
+    mu: np.ndarray
+    label: str
+
+
+class Chains:
+    """The left-branching parser."""
+
+    task, estimator, relaxed = "sst", "chains", False
+    config = SimpleNamespace(vectors="small")
+
+    def unknown(self, tokens):
+        return set(tokens) - {"A", "film"}
+
+    def parse(self, sentences):
+        return [
+            Analysis(tokens, tuple(left_branching(len(tokens))), np.eye(len(tokens), k=-1) + corner(len(tokens)), "positive")
+            for tokens in sentences
+        ]
+
+
+def corner(n):
+    out = np.zeros((n, n))
+    out[n - 1, n - 1] = 1.0
+    return out
+
+
+@pytest.fixture
+def invoke(tmp_path, monkeypatch):
+    """The command line in a folder with two runs and some data, with the parser of the tests."""
+    from pullback_study.cli import app
+
+    monkeypatch.chdir(tmp_path)
+    command = next(each.callback for each in app.registered_commands if each.name == "parse")
+    monkeypatch.setitem(command.__globals__, "_load", lambda path, data: Chains())
+    for name in ("5c08aa", "5c09bb"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        (tmp_path / "runs" / name / "config.json").write_text("{}")
+    (tmp_path / "data" / "sst").mkdir(parents=True)
+    (tmp_path / "data" / "sst" / "test.txt").write_text("\n".join(TREES) + "\n")
+
+    def run(*arguments, **options):
+        environment = {"COLUMNS": "100", "PULLBACK_DATA": str(tmp_path / "data")}
+        return typer_testing.CliRunner().invoke(app, arguments, env=environment, **options)
+
+    return run
+
+
+def test_a_sentence_is_drawn(invoke):
+    result = invoke("parse", "--run", "5c08", FILM)
+    assert result.exit_code == 0, result.output
+    assert result.stdout == """\
+  ┌──────────────┐
+  │  ┌─┐┌───┐┌──┐│
+  │  ▼ │▼   │▼  │▼
+root A fun film  .
+(positive, depth 4)
+"""
+    assert "no vector, all alike to the model: . fun\n" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["parse", "trees"])
+def test_help_has_examples(invoke, command):
+    assert f"pullback {command} --run runs/5c08" in invoke(command, "--help").output
+
+
+@pytest.mark.parametrize("form", ["text", "svg", "latex", "conllu", "heatmap"])
+def test_sentences_of_a_file_in_every_format(invoke, form):
+    Path("reviews.txt").write_text(f"{FILM}\n\n<b> & fun\n")
+    result = invoke("parse", "--run", "5c08", "--file", "reviews.txt", "--format", form)
+    assert result.exit_code == 0, result.output
+    expected = {"text": "depth 3", "svg": "&lt;b&gt;", "latex": r"\symbol{38}", "conllu": "# model = chains", "heatmap": "██"}
+    assert expected[form] in result.stdout
+    if form == "svg":
+        assert len(ElementTree.fromstring(result.stdout).findall("{http://www.w3.org/2000/svg}svg")) == 2
+
+
+def test_the_name_of_the_file_decides_the_format(invoke):
+    for name, start in (("a.svg", "<svg "), ("a.tex", "%"), ("a.conllu", "# sent_id = 1"), ("a.txt", "  ┌")):
+        assert invoke("parse", "--run", "5c08", "--out", name, FILM).exit_code == 0
+        assert Path(name).read_text().startswith(start)
+    invoke("parse", "--run", "5c08", "--format", "heatmap", "--out", "heat.svg", FILM)
+    assert Path("heat.svg").read_text().count("<rect") == 4
+    assert read_conllu(Path("a.conllu"))[0].heads == (2, 3, 4, 0)
+
+
+def test_stdin(invoke):
+    assert invoke("parse", "--run", "5c08", "--file", "-", input=f"{FILM}\n").stdout.count("▼") == 4
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_word(invoke, tmp_path):
+    (tmp_path / "marked.txt").write_text(f"\ufeff{FILM}\n", encoding="utf-8")
+    for options in ({"file": "marked.txt"}, {"file": "-", "input": f"\ufeff{FILM}\n"}):
+        result = invoke("parse", "--run", "5c08", "--format", "conllu", "--file", options.pop("file"), **options)
+        assert "1\tA\t" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (("parse", "--run", "nothing", FILM), "there is no run nothing"),
+        (("parse", "--run", "5c0", FILM), "2 runs begin with 5c0: runs/5c08aa, runs/5c09bb"),
+        (("parse", "--run", "5c08"), "no sentence to parse"),
+        (("parse", "--run", "5c08", "  "), "no sentence to parse"),
+        (("parse", "--run", "5c08", "--file", "missing.txt"), "missing.txt"),
+        (("parse", "--run", "5c08", "--out", "runs", FILM), "cannot write to runs"),
+        (("parse", "--run", "5c08", "--format", "svgg", FILM), "svgg"),
+        (("trees", "--run", "5c08", "--sample", "0"), "needs at least 1"),
+        (("trees", "--run", "5c08", "--max-length", "5"), "--max-length goes with --gold"),
+        (("trees", "--run", "5c08", "--gold", "data/sst/test.txt"), "test.txt, line 1"),
+        (("trees", "--run", "5c08", "--gold", os.devnull), "the treebank has no sentences"),
+        (("trees", "--run", "5c08", "--run", "5c09", "--format", "svg"), "need --out DIR"),
+        (("trees", "--run", "5c08", "--gold", "gold.conllu", "--paper"), "leave --format and --paper out"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_mistake_gets_a_hint_and_no_stack_trace(invoke, arguments, hint):
+    result = invoke(*arguments)
+    assert result.exit_code == 2, result.output
+    assert hint in " ".join(result.output.split())
+    assert "Traceback" not in result.output
+
+
+def test_a_sample_is_printed_and_kept_for_the_report(invoke):
+    result = invoke("trees", "--run", "5c08", "--sample", "3")
+    assert result.exit_code == 0, result.output
+    assert "3 of 4 test sentences" in result.stderr  # the neutral one is no part of the task
+    assert result.stdout.count("root") == 3
+    kept = [json.loads(line) for line in Path("runs/5c08aa/trees.jsonl").read_text().splitlines()]
+    assert [tree["heads"] for tree in kept] == [left_branching(len(tree["tokens"])) for tree in kept]
+    assert invoke("trees", "--run", "5c08", "--sample", "3").stdout == result.stdout
+    assert invoke("trees", "--run", "5c08", "--sample", "9").stdout.count("root") == 4
+
+
+def test_a_run_that_cannot_be_written_to_is_still_shown(invoke, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(importlib.import_module("pullback_study.report.trees"), "write_trees", refuse)
+    result = invoke("trees", "--run", "5c08", "--sample", "3")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.count("root") == 3
+    assert "not kept for the report: cannot write to runs/5c08aa: Permission denied" in result.stderr
+
+
+def test_drawings_of_several_runs_go_to_folders(invoke):
+    result = invoke("trees", "--run", "5c08", "--run", "5c09", "--sample", "2", "--format", "svg", "--out", "drawings")
+    assert result.exit_code == 0, result.output
+    names = sorted(str(path.relative_to("drawings")) for path in Path("drawings").rglob("*.svg"))
+    assert names == ["5c08aa/tree-1.svg", "5c08aa/tree-2.svg", "5c09bb/tree-1.svg", "5c09bb/tree-2.svg"]
+
+
+def test_the_papers_sentences(invoke, monkeypatch):
+    result = invoke("trees", "--run", "5c08", "--paper", "--format", "conllu", "--out", "paper")
+    assert result.exit_code == 0, result.output
+    assert [parse.tokens for parse in read_conllu(Path("paper/trees.conllu"))] == list(SENTENCES)
+    assert not Path("runs/5c08aa/trees.jsonl").exists()
+    assert invoke("trees", "--run", "5c08", "--paper").stdout.count("root") == 3
+    monkeypatch.setattr(Chains, "estimator", "spigot")
+    shown = invoke("trees", "--run", "5c08", "--paper").stdout
+    assert shown.count("root") == 6
+    assert "(the paper's SPIGOT, depth 5)" in shown
+
+
+def test_measures_on_a_treebank(invoke):
+    Path("gold.conllu").write_text(tree_conllu(FILM.split(), [2, 3, 0, 3]) + tree_conllu(["w"] * 9, [0] * 9))
+    result = invoke("trees", "--run", "5c08", "--gold", "gold.conllu", "--max-length", "4", "--markdown", "--out", "measured")
+    assert result.exit_code == 0, result.output
+    assert "gold.conllu: 1 sentences, 4 words; 1 longer than 4 words left out" in result.stdout
+    assert "small has vectors for 50.0% of the words" in result.stdout
+    assert "| chains 5c08aa | 50.0 [50.0, 50.0] |" in result.stdout
+    assert "| right-branching | 25.0 [25.0, 25.0] |" in result.stdout
+    assert read_conllu(Path("measured/chains-5c08aa.conllu"))[0].heads == (2, 3, 4, 0)
+    assert json.loads(Path("measured/agreement.json").read_text())[0]["all_words"]["value"] == 50.0
+
+
+@pytest.mark.parametrize("task", ["sst", "snli"])
+def test_a_trained_run(tmp_path, monkeypatch, task):
+    """The same commands, from training on."""
+    from pullback_study.cli import app
+
+    data = small.write(tmp_path / "data")
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        result = typer_testing.CliRunner().invoke(app, arguments, env={"COLUMNS": "100", "PULLBACK_DATA": str(data)})
+        assert result.exit_code == 0, result.output
+        return result
+
+    run("train", task, "--estimator", "marginals", "--epochs", "1", "--vectors", "tiny", "--device", "cpu")
+    [config] = Path("runs").glob("*/config.json")
+    name = config.parent.name[:6]
+    first, *_ = small.sentences(1, 0)
+    sentence = " ".join(first[0])
+    drawn = run("parse", "--run", name, sentence)
+    assert drawn.stdout.count("▼") == len(first[0])
+    assert ("positive" in drawn.stdout or "negative" in drawn.stdout) == (task == "sst")
+    assert "nowhere" in run("parse", "--run", name, f"{sentence} nowhere").stderr
+    assert run("parse", "--run", name, "--format", "heatmap", sentence).stdout.count("\n") > len(first[0])
+    assert "5 of" in run("trees", "--run", name, "--sample", "5").stderr
+    assert run("trees", "--run", name, "--paper").stdout.count("(the paper's") == 3

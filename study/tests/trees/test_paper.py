@@ -1,0 +1,42 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from pullback_study.text.methods import METHODS, ROWS
+from pullback_study.trees.paper import OTHERS, PRINTED, SENTENCES, printed_for
+from pullback_study.trees.shape import depth
+
+SOURCE = Path(__file__).parents[4] / "shared" / "paper" / "understanding-spigot.tex"
+
+
+def test_printed_trees_are_trees_of_their_sentences():
+    assert all(len(tree.heads) == len(tree.tokens) and depth(tree.heads) for tree in PRINTED)
+    assert {tree.sentence for tree in PRINTED} == set(range(len(SENTENCES)))
+
+
+def test_every_model_has_at_most_one_tree_of_a_sentence():
+    assert set(OTHERS) < {METHODS[name].row for name in ROWS}
+    for name in ROWS:
+        sentences = [tree.sentence for tree in printed_for(name)]
+        assert sentences == sorted(set(sentences))
+        assert (2 in sentences) == METHODS[name].latent
+
+
+def test_spigot_ce_attaches_the_adjectives_to_drama():
+    tree = next(tree for tree in PRINTED if tree.sentence == 2 and "SPIGOT-CE" in tree.models)
+    heads = {token: tree.tokens[head - 1] for token, head in zip(tree.tokens, tree.heads, strict=True) if head}
+    assert heads["taut"] == heads["intelligent"] == heads["psychological"] == "drama"
+
+
+@pytest.mark.skipif(not SOURCE.exists(), reason="needs the paper's source beside the project")
+def test_printed_trees_are_the_papers():
+    figure = r"\(([^()]*)\):?\s*\\begin\{dependency\}.*?\n\\begin\{deptext\}.*?\n(.*?)\\end\{deptext\}(.*?)\\end\{dependency\}"
+    blocks = re.findall(figure, SOURCE.read_text(), re.DOTALL)
+    assert len(blocks) == len(PRINTED)
+    for (models, words, arcs), tree in zip(blocks, PRINTED, strict=True):
+        assert models == ("all others" if tree.models == OTHERS else ", ".join(tree.models))
+        assert tuple(words.replace(r"\\", "").replace(r"\&", " ").split()) == tree.tokens
+        heads = {int(m): int(h) for h, m in re.findall(r"\\depedge\{(\d+)\}\{(\d+)\}", arcs)}
+        heads |= {int(m): 0 for m in re.findall(r"\\deproot\[.*?\]\{(\d+)\}", arcs)}
+        assert tuple(heads[word] for word in range(1, len(tree.tokens) + 1)) == tree.heads

@@ -1,0 +1,108 @@
+import json
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from pullback.structures import DependencyTree
+from pullback_study.corpora import Parse, read_conllu
+from pullback_study.trees.baselines import left_branching, right_branching
+from pullback_study.trees.measure import parse_all, up_to, write_measures
+from pullback_study.trees.tables import agreement_table, likeness_table, shape_table
+from pullback_study.trees.treebank import compare
+
+
+def small_treebank():
+    tags = ("DET", "ADJ", "NOUN", "PUNCT")
+    relations = ("det", "amod", "root", "punct")
+    return [Parse(("A", "fun", "film", "."), (3, 3, 0, 3), relations, tags, f"s{i}") for i in range(3)]
+
+
+def test_scores_by_hand():
+    flat = [[0, 1, 1, 1], [3, 3, 0, 3], [3, 3, 0, 1]]
+    rows = {row.name: row for row in compare(small_treebank(), {"mine": flat})}
+    assert list(rows) == ["mine", "left-branching", "right-branching", "random", "gold"]
+    mine = rows["mine"]
+    assert mine.all_words.value == pytest.approx(100 * (0 + 4 + 3) / 12)
+    assert mine.without_punctuation.value == pytest.approx(100 * (0 + 3 + 3) / 9)
+    assert mine.undirected.value == pytest.approx(100 * (1 + 4 + 3) / 12)  # 1 -> 3 is there as 3 -> 1
+    assert mine.alike["left-branching"].value == pytest.approx(100 * (0 + 1 + 1) / 12)
+    assert mine.alike["right-branching"].value == pytest.approx(100 * (2 + 1 + 0) / 12)
+    assert rows["left-branching"].all_words.value == pytest.approx(25.0)
+    assert rows["right-branching"].all_words.value == pytest.approx(25.0)
+    assert rows["gold"].all_words.value == 100.0
+    assert rows["gold"].shape.depth == 2.0
+
+
+def test_tables_show_every_row():
+    rows = compare(small_treebank(), {"mine": [[0, 1, 1, 1]] * 3})
+    shown = agreement_table(rows, "a treebank").markdown()
+    assert "| mine | 0.0 [0.0, 0.0] | 0.0 [0.0, 0.0] | 25.0 [25.0, 25.0] |" in shown
+    assert "gold" not in shown
+    assert "| gold |" in likeness_table(rows).markdown()
+    assert "| gold | 2.00 | 1.33 | 1.00 | 66.7% | 100.0% |" in shape_table([(r.name, r.shape) for r in rows]).markdown()
+
+
+def test_no_sentences_and_taken_names():
+    with pytest.raises(ValueError, match="no sentences"):
+        compare([], {})
+    with pytest.raises(ValueError, match="cannot be called gold"):
+        compare(small_treebank(), {"gold": [[0, 1, 1, 1]] * 3})
+    with pytest.raises(ValueError, match="at most 3 words"):
+        up_to(small_treebank(), 3)
+
+
+def test_parsing_keeps_the_order():
+    sentences = [(str(i),) * (i * 7 % 11 + 1) for i in range(60)]
+    asked = []
+    assert parse_all(lambda given: asked.extend(given) or given, sentences) == sentences
+    assert list(map(len, asked)) == sorted(map(len, sentences))
+
+
+def test_files(tmp_path):
+    treebank, trees = small_treebank(), [[0, 1, 1, 1]] * 3
+    rows = compare(treebank, {"mine 1": trees, "none": [[0, 0, 0, 0]] * 3})
+    write_measures(tmp_path, treebank, {"mine 1": trees}, rows)
+    back = read_conllu(tmp_path / "mine-1.conllu")
+    assert [parse.tokens for parse in back] == [parse.tokens for parse in treebank]
+    assert [parse.name for parse in back] == [parse.name for parse in treebank]
+    assert [list(parse.heads) for parse in back] == trees
+    measures = json.loads((tmp_path / "agreement.json").read_text())
+    assert measures[0]["undirected"] == {"value": 25.0, "low": 25.0, "high": 25.0}
+    assert measures[1]["shape"]["arc_length"] is None
+
+
+@pytest.fixture(scope="module")
+def ewt():
+    data = os.environ.get("PULLBACK_DATA") or Path(__file__).parents[4] / "shared" / "data"
+    path = Path(data) / "ud-ewt" / "en_ewt-ud-dev.conllu.gz"
+    if not path.exists():
+        pytest.skip("needs ud-ewt/en_ewt-ud-dev.conllu.gz in the folder PULLBACK_DATA")
+    return read_conllu(path)
+
+
+def test_baselines_on_english(ewt):
+    """More words have their head right after them (determiners, adjectives) than right before them."""
+    rows = {row.name: row for row in compare(ewt, {})}
+    words = sum(len(parse.tokens) for parse in ewt)
+    assert (len(ewt), rows["gold"].shape.words) == (2001, words)
+    for name, chain in (("left-branching", left_branching), ("right-branching", right_branching)):
+        same = sum(h == g for p in ewt for h, g in zip(chain(len(p.heads)), p.heads, strict=True))
+        assert rows[name].all_words.value == pytest.approx(100 * same / words)
+        assert rows[name].all_words.low < rows[name].all_words.value < rows[name].all_words.high
+    assert rows["left-branching"].all_words.value > rows["right-branching"].all_words.value
+    assert rows["random"].all_words.low < 100 * expected_of_random(ewt) / words < rows["random"].all_words.high
+    assert rows["gold"].shape.roots == 1.0
+    assert 0.9 < rows["gold"].shape.projective < 1.0
+
+
+def expected_of_random(parses):
+    """The words that a uniform projective tree gets right on average: the marginals of zero scores at the gold arcs."""
+    total, known = 0.0, {}
+    for parse in parses:
+        n = len(parse.heads)
+        if n not in known:
+            known[n] = DependencyTree().marginals(torch.zeros(n, n)).tolist()
+        total += sum(known[n][head - 1 if head else word][word] for word, head in enumerate(parse.heads))
+    return total
