@@ -14,35 +14,47 @@ from pullback_study.cli.options import SETTINGS
 from pullback_study.terminal import console, stop, user_errors
 
 if TYPE_CHECKING:
-    from pullback_study.corpora.download.transfer import Progress
+    from pullback_study.corpora.archives import Progress
 
-app = typer.Typer(**SETTINGS, help="The corpora and word vectors: check what is there, fetch what is not.")
+app = typer.Typer(**SETTINGS, help="Check and download the corpora and word vectors.")
 
 FolderArgument = Annotated[
-    Path | None, typer.Argument(metavar="DIR", help="The data folder; `$PULLBACK_DATA` by default.", show_default=False)
+    Path | None, typer.Argument(metavar="DIR", help="The data folder. [default: $PULLBACK_DATA]", show_default=False)
 ]
 
 
 @app.command()
 def check(folder: FolderArgument = None) -> None:
-    """Say what is there and what is missing: counts against the official ones, checksums, coverage by vectors.
+    """Show which data files are there: counts, checksums, and coverage by word vectors.
 
     For example: `pullback data check ~/data`
 
-    The exit status is 1 if a file is broken or has the wrong number of rows, or if nothing is there at all.
+    A second check is fast as long as no file has changed. The exit status is 1 if a file is broken or has the wrong
+    number of rows, or if the folder is empty.
     """
+    from pullback.viz.tables import Table
     from pullback_study.corpora import find_data
+    from pullback_study.corpora.cache import default_folder
+    from pullback_study.corpora.check import FILE_COLUMNS, VECTOR_COLUMNS
     from pullback_study.corpora.check import check as read
-    from pullback_study.corpora.tables import corpus_table, vector_table
+    from pullback_study.corpora.layout import choose_vectors
 
     with user_errors():
         data = find_data(folder)
         with console.status("reading") as status:
-            found = read(data, lambda name: status.update(f"reading {name}"))
-        console.print(corpus_table(found, data).rich())
-        console.print(vector_table(found, data).rich())
+            found = read(data, lambda name: status.update(f"reading {_shown(name)}"), default_folder() / "checks")
+        notes = [f"{', '.join(VECTOR_COLUMNS[3:])}: the share of the corpus's tokens that have a vector", *found.notes]
+        if found.vectors:
+            notes.append(f"used by default: {choose_vectors(data)}")
+        vectors = found.vectors or [["none", "missing", *("" for _ in VECTOR_COLUMNS[2:])]]
+        for title, columns, rows, below in (
+            (f"Corpora in {data}", FILE_COLUMNS, found.files, []),
+            (f"Word vectors in {data / 'vectors'}", VECTOR_COLUMNS, vectors, notes),
+        ):
+            shown = [[_shown(cell) for cell in row] for row in rows]
+            console.print(Table(_shown(title), columns, shown, [_shown(note) for note in below]).rich())
     if found.problems:
-        stop("\n".join(found.problems), code=1)
+        stop("\n".join(map(_shown, found.problems)), code=1)
     if found.empty:
         stop(f"There is no data in {data}; `pullback data download {data}` fetches it.", code=1)
 
@@ -54,19 +66,19 @@ def download(
         list[str] | None, typer.Option(help="Only `sst`, `snli`, `ewt` or `glove`; may be given several times.")
     ] = None,
 ) -> None:
-    """Fetch SST, SNLI, UD English EWT and GloVe 840B (2.2 GB) from their publishers.
+    """Download SST, SNLI, UD English EWT and GloVe 840B (2.2 GB) from their publishers.
 
-    What is there is not fetched again; what was interrupted goes on where it broke off.
+    Every file is compared with its SHA-256. Files that are there already are checked and kept.
 
     For example: `pullback data download ~/data --only sst --only snli`
     """
     from pullback.estimators.config import nearest
-    from pullback_study.corpora.download import DATASETS
     from pullback_study.corpora.download import download as fetch
+    from pullback_study.corpora.sources import DATASETS
 
     given = folder or os.environ.get("PULLBACK_DATA")
     if not given:
-        stop("where to? For example `pullback data download ~/data`, or set PULLBACK_DATA")
+        stop("no folder is given: for example `pullback data download ~/data`, or set PULLBACK_DATA")
     data = Path(given).expanduser()
     with user_errors():
         for name in only or ():
@@ -77,15 +89,22 @@ def download(
             with _bars() as progress:
                 new = fetch(dataset.sources, data, progress=progress)
             for path in new:
-                console.print(f"  {path}", highlight=False, markup=False, soft_wrap=True)
+                console.print(f"  {_shown(str(path))}", highlight=False, markup=False, soft_wrap=True)
             if not new:
-                console.print("  is there already")
+                console.print("  already there")
     console.print(f"Next: pullback data check {data}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _shown(text: str) -> str:
+    """Names and messages come from files: control characters in them are shown, not sent to the terminal."""
+    from pullback.viz.characters import visible
+
+    return visible(text)
 
 
 @contextmanager
 def _bars() -> Iterator[Progress]:
-    """A bar for each file under way."""
+    """One bar per file."""
     from rich.progress import BarColumn, DownloadColumn, TaskID, TextColumn, TimeRemainingColumn, TransferSpeedColumn
     from rich.progress import Progress as RichProgress
 

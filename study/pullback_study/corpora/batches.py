@@ -1,6 +1,6 @@
 """Batches of sentences of similar length, in an order that depends on (seed, epoch) and on the split alone.
 
-Every epoch the examples are shuffled and cut into pools; a pool is sorted by length and cut into batches, and all
+In every epoch the examples are shuffled and cut into pools; a pool is sorted by length and cut into batches, and all
 batches are shuffled. Pools keep padding small, and batches different from one epoch to the next.
 """
 
@@ -20,28 +20,29 @@ POOL = 50  # batches
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """B examples, padded to n words a sentence; `[B, 2, n]` and `[B, 2]` where an example has two sides.
+    """B examples, padded to n words per sentence; `[B, 2, n]` and `[B, 2]` for examples with two sides.
 
     Args:
         words: rows of the corpus's vectors, 0 on padding, int64 `[B, n]`.
         lengths: int64 `[B]`.
         labels: int64 `[B]`.
-        indices: which examples of the split these are, int64 `[B]`.
+        indices: the numbers of these examples in the split, int64 `[B]`.
+        gold: `Split.gold` of these words, -1 on padding, int64 `[B, n]`; None if the corpus has no gold structures.
     """
 
     words: Tensor
     lengths: Tensor
     labels: Tensor
     indices: Tensor
+    gold: Tensor | None = None
 
     def to(self, device: torch.device | str) -> Batch:
-        return Batch(
-            *(each.to(device, non_blocking=True) for each in (self.words, self.lengths, self.labels, self.indices))
-        )
+        parts = (self.words, self.lengths, self.labels, self.indices, self.gold)
+        return Batch(*(None if each is None else each.to(device, non_blocking=True) for each in parts))  # type: ignore[arg-type]
 
 
 class Batches:
-    """An epoch's batches, gathered when asked for, where the split lives; made by `batches`.
+    """The batches of an epoch, made by `batches` and gathered on the split's device when they are indexed.
 
     Args:
         split: the examples.
@@ -63,7 +64,7 @@ class Batches:
         return len(self.plan)
 
     def examples(self, number: int) -> tuple[Tensor, int]:
-        """Which examples a batch has, int64 `[B]` where the split lives, and n: what `gather` needs."""
+        """The arguments of `gather`: the examples of a batch, int64 `[B]` on the split's device, and n."""
         return self._indices[number], self._widths[number]
 
     def __getitem__(self, number: int) -> Batch:
@@ -87,10 +88,10 @@ def batches(
 
     Args:
         split: the examples; `split.to("cuda")` first, and batches are gathered on the GPU.
-        size: examples in a batch.
+        size: examples per batch.
         seed: None for evaluation: sorted by length, always the same.
-        epoch: a number from 0 on; another order each.
-        device: where batches go; where the split lives by default.
+        epoch: from 0; each epoch has its own order.
+        device: where batches go; the split's device by default.
         multiple: pad sentences to a multiple of this many words, for few different shapes.
 
     >>> split = Split(torch.arange(2, 8), torch.tensor([0, 1, 4, 6]), torch.tensor([0, 1, 0]), sides=1)
@@ -112,10 +113,12 @@ def gather(split: Split, indices: Tensor, width: int) -> Batch:
     lengths = split.offsets[sentences + 1] - start
     position = torch.arange(width, device=indices.device)
     inside = position < lengths[..., None]
-    words = split.words[torch.where(inside, start[..., None] + position, 0)].long().masked_fill(~inside, PADDING)
+    at = torch.where(inside, start[..., None] + position, 0)
+    words = split.words[at].long().masked_fill(~inside, PADDING)
+    gold = None if split.gold is None else split.gold[at].long().masked_fill(~inside, -1)
     if split.sides == 1:
-        words, lengths = words[:, 0], lengths[:, 0]
-    return Batch(words, lengths, split.labels[indices], indices)
+        words, lengths, gold = words[:, 0], lengths[:, 0], None if gold is None else gold[:, 0]
+    return Batch(words, lengths, split.labels[indices], indices, gold)
 
 
 def _sorted(split: Split, size: int) -> list[Tensor]:
@@ -134,6 +137,6 @@ def _bucketed(split: Split, size: int, generator: np.random.Generator) -> list[T
 
 
 def _keys(split: Split) -> np.ndarray:
-    """What batches are sorted by: the longest side, for that is what all are padded to, then all words."""
+    """The sort key of batches: the longest side, to which all are padded, then the number of words."""
     lengths = split.lengths.numpy()
     return lengths.max(1) * (lengths.sum(1).max(initial=0) + 1) + lengths.sum(1)

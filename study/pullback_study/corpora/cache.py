@@ -1,7 +1,7 @@
-"""Corpora that were preprocessed once: an uncompressed `.npz` file each, named by what went into it.
+"""Preprocessed corpora: one file each, named by a hash of its sources and options.
 
-A file is there complete or not at all. Of several processes that need the same corpus one makes it and the
-others wait. A folder that cannot be written costs time, not the run; a damaged file is made again.
+Files are written atomically. If several processes need the same corpus, one makes it and the others wait. If the
+folder cannot be written, the corpus is read again each time; a damaged file is made again.
 """
 
 from __future__ import annotations
@@ -9,21 +9,20 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import io
-import json
 import os
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from pullback_study.corpora.corpus import Corpus, Split
-from pullback_study.corpora.files import DAMAGED_NPZ
+from pullback_study.corpora.layout import SPLITS
 from pullback_study.runs import content_hash, write_atomically
 
-FORMAT = 3  # goes up when preprocessing or the layout below changes, so that old files are not used
+FORMAT = 4  # increase it when preprocessing or the layout below changes, so that old files are not used
 
 
 def default_folder() -> Path:
@@ -38,10 +37,10 @@ def cached(folder: Path, task: str, key: dict[str, Any], build: Callable[[], Cor
     Args:
         folder: where files are kept.
         task: begins the file's name.
-        key: all that the corpus depends on: checksums of its sources and options, in JSON's types.
+        key: everything that the corpus depends on: checksums of its sources and options, in JSON's types.
         build: makes the corpus.
     """
-    path = folder / f"{task}-{content_hash({**key, 'task': task, 'format': FORMAT})}.npz"
+    path = folder / f"{task}-{content_hash({**key, 'task': task, 'format': FORMAT})}.pt"
     corpus = _read(path)
     if corpus is not None:
         return corpus
@@ -58,7 +57,7 @@ def cached(folder: Path, task: str, key: dict[str, Any], build: Callable[[], Cor
 
 @contextlib.contextmanager
 def _lock(path: Path) -> Iterator[None]:
-    """Wait for other processes; where locks cannot be had, go on without: each then does the work itself."""
+    """Wait for other processes; without a lock if there can be none: each process then does the work itself."""
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -67,35 +66,18 @@ def _lock(path: Path) -> Iterator[None]:
 
 
 def _to_bytes(corpus: Corpus) -> bytes:
-    splits = corpus.splits
-    about = {
-        "vocabulary": corpus.vocabulary,
-        "description": corpus.description,
-        "splits": {name: {"sides": split.sides, "dropped": split.dropped} for name, split in splits.items()},
-    }
-    arrays = {
-        f"{name}_{part}": getattr(split, part).numpy()
-        for name, split in splits.items()
-        for part in ("words", "offsets", "labels")
-    }
     file = io.BytesIO()
-    text = np.frombuffer(json.dumps(about).encode(), np.uint8)
-    np.savez(file, about=text, vectors=corpus.vectors.numpy(), **arrays)
+    torch.save({**_fields(corpus), **{name: _fields(split) for name, split in corpus.splits.items()}}, file)
     return file.getvalue()
+
+
+def _fields(value: Corpus | Split) -> dict[str, Any]:
+    return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
 def _read(path: Path) -> Corpus | None:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        about = json.loads(arrays["about"].tobytes())
-        tensors = {name: torch.from_numpy(arrays[name]) for name in arrays if name != "about"}
-        splits = {
-            name: Split(tensors[f"{name}_words"], tensors[f"{name}_offsets"], tensors[f"{name}_labels"], **rest)
-            for name, rest in about["splits"].items()
-        }
-        return Corpus(
-            **splits, vectors=tensors["vectors"], vocabulary=about["vocabulary"], description=about["description"]
-        )
-    except (*DAMAGED_NPZ, KeyError):
+        content = torch.load(path, weights_only=True)
+        return Corpus(**{**content, **{name: Split(**content[name]) for name in SPLITS}})
+    except Exception:  # missing, or damaged in one of many ways
         return None

@@ -1,7 +1,7 @@
-"""CoNLL-U: ten columns a word, a blank line after each sentence; universaldependencies.org/format.html.
+"""CoNLL-U: ten columns per word, a blank line after each sentence; universaldependencies.org/format.html.
 
-The words of a sentence are its syntactic words, numbered from 1. Lines of multiword tokens (`3-4`) and of empty
-nodes (`8.1`) have no place in the basic tree, and are passed over as the format has it.
+The words of a sentence are its syntactic words, numbered from 1. Multiword tokens (`3-4`) and empty nodes (`8.1`) are
+no part of the basic tree and are skipped.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 from pullback_study.corpora.files import CorpusError, read_lines
 
 COLUMNS = 10
-DIGITS = 20  # more than any number of a word has; Python refuses to read thousands
 _NOT_A_WORD = re.compile(r"\d+-\d+|\d+\.\d+")
+_NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class Parse:
     name: str = ""
 
 
+Row = tuple[int, list[str]]  # the number of the line, and its columns
+
+
 def read_conllu(path: Path) -> list[Parse]:
     """The sentences of a treebank, plain or gzipped."""
     return [_parse(path, name, rows) for name, rows in _sentences(path)]
-
-
-Row = tuple[int, list[str]]  # the line's number and its columns
 
 
 def _sentences(path: Path) -> Iterator[tuple[str, list[Row]]]:
@@ -71,16 +71,14 @@ def _sentences(path: Path) -> Iterator[tuple[str, list[Row]]]:
 def _parse(path: Path, name: str, rows: list[Row]) -> Parse:
     heads = []
     for number, columns in rows:
-        head = columns[6]
-        if not (head.isascii() and head.isdigit() and len(head) <= DIGITS and int(head) <= len(rows)):
-            shown = head if len(head) <= DIGITS else f"{head[:DIGITS]}..."
-            raise CorpusError(path, number, f"the head {shown!r} is not a number from 0 to {len(rows)}")
-        heads.append(int(head))
+        if not _NUMBER.fullmatch(columns[6]) or int(columns[6]) > len(rows):
+            raise CorpusError(path, number, f"the head {columns[6][:20]!r} is not a number from 0 to {len(rows)}")
+        heads.append(int(columns[6]))
     for word, (number, _) in enumerate(rows, 1):
         at, steps = heads[word - 1], 0
         while at and steps < len(heads):
             at, steps = heads[at - 1], steps + 1
         if at:
             raise CorpusError(path, number, f"the heads of word {word} run in a circle and never reach the root")
-    tokens, tags, relations = ([columns[k] for _, columns in rows] for k in (1, 3, 7))
-    return Parse(tuple(tokens), tuple(heads), tuple(relations), tuple(tags), name)
+    tokens, tags, relations = (tuple(columns[k] for _, columns in rows) for k in (1, 3, 7))
+    return Parse(tokens, tuple(heads), relations, tags, name)

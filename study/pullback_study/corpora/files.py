@@ -4,24 +4,14 @@ from __future__ import annotations
 
 import codecs
 import gzip
-import lzma
-import tokenize
-import zipfile
+import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, cast
-
-# What NumPy raises for an `.npz` file that is damaged: in the archive, in what it compresses, in an array's header,
-# which is Python's syntax, or in a string, whose characters may be beyond Unicode (SystemError).
-DAMAGED_NPZ = (
-    OSError, EOFError, ValueError, TypeError, RuntimeError, IndexError, OverflowError, MemoryError, SyntaxError,
-    SystemError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, tokenize.TokenError,
-)  # fmt: skip
 
 
 class CorpusError(ValueError):
-    """A file that is not what its format promises.
+    """A file does not follow its format.
 
     >>> raise CorpusError("sst/train.txt", 7, "the label 9 is not one of 0 to 4")
     Traceback (most recent call last):
@@ -34,39 +24,46 @@ class CorpusError(ValueError):
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a UTF-8 file with their numbers, from 1, without the line's end.
-
-    Lines end at a line feed alone: words may hold other characters that Unicode counts as white space or line ends.
-    """
+    """The lines of a UTF-8 file with their numbers, from 1. Only a line feed ends a line: words may hold other breaks."""
     for number, line in read_raw_lines(path):
         try:
             yield number, line.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise CorpusError(
-                path, number, f"not UTF-8: {error.reason} at byte {error.start + 1} of the line"
-            ) from None
+            raise CorpusError(path, number, f"not UTF-8: {error.reason} at byte {error.start + 1} of the line") from None
 
 
 def read_raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """`read_lines` before decoding. A byte order mark, with which some editors begin a file, is no part of it."""
+    """`read_lines` before decoding, without the byte order mark that some editors write."""
     number = 0
     try:
         with open_plain(path) as file:
             for number, line in enumerate(file, 1):
                 yield number, (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).rstrip(b"\r\n")
-    except EOFError:
-        raise CorpusError(path, number + 1, "the gzip stream ends early: the file is truncated") from None
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise CorpusError(path, number + 1, f"the gzip stream is corrupt: {error}") from None
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise CorpusError(path, number + 1, f"the gzip stream is truncated or corrupt: {error}") from None
     except OSError as error:
         raise CorpusError(path, None, error.strerror or str(error)) from None
 
 
-def open_plain(path: Path) -> BinaryIO:
-    """The file's content, unzipped if it starts as a gzip file does, whatever its name."""
+def open_plain(path: Path) -> io.BufferedIOBase:
+    """The content of a file, unzipped if it starts like a gzip file, whatever its name."""
     file = open(path, "rb")  # noqa: SIM115
     if file.read(2) == b"\x1f\x8b":
         file.close()
-        return cast(BinaryIO, gzip.open(path, "rb"))
+        return gzip.GzipFile(path)
     file.seek(0)
     return file
+
+
+def is_one_tree(pieces: Sequence[str]) -> bool:
+    """Whether the first bracket is closed by the last piece, and by none before it.
+
+    >>> is_one_tree("( a ( b c ) )".split()), is_one_tree("( a ) ( b )".split())
+    (True, False)
+    """
+    depth = 0
+    for number, piece in enumerate(pieces, 1):
+        depth += (piece == "(") - (piece == ")")
+        if depth <= 0 and number < len(pieces):
+            return False
+    return depth == 0

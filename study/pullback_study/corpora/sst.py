@@ -1,8 +1,8 @@
-"""The Stanford Sentiment Treebank: a bracket tree a line, a label from 0 to 4 on each node.
+"""The Stanford Sentiment Treebank: one bracket tree per line, with a label from 0 to 4 on each node.
 
     (3 (2 It) (4 (2 works) (2 .)))
 
-The sentence's label is the root's; its words are the leaves, as published: cased and PTB-escaped.
+The label of a sentence is the root's. Its words are the leaves as published: cased and PTB-escaped.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pullback_study.corpora.files import CorpusError, read_lines
+from pullback_study.corpora.files import CorpusError, is_one_tree, read_lines
 
-LABELS = ("0", "1", "2", "3", "4")
 NEUTRAL = 2
+_LEAF = re.compile(r"\([0-4] ([^() ]+)\)")  # only spaces separate: some words hold a no-break space
+_INNER = re.compile(r"(?:\([0-4] |\)| )*")
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence and its label: 0 very negative, 2 neutral, 4 very positive; or 0 and 1, once `binary`."""
+    """A sentence and its label: 0 very negative, 2 neutral, 4 very positive; or 0 and 1 after `binary`."""
 
     tokens: tuple[str, ...]
     label: int
@@ -39,7 +40,7 @@ def read_sst(path: Path) -> list[Sentence]:
 
 
 def binary(sentences: Iterable[Sentence]) -> tuple[list[Sentence], dict[str, int]]:
-    """The task of the paper: {0, 1} -> 0, {3, 4} -> 1, and how many neutral sentences that leaves out.
+    """The task of the paper: {0, 1} -> 0, {3, 4} -> 1; and the number of neutral sentences, which are left out.
 
     >>> binary([Sentence(("bad",), 1), Sentence(("so-so",), 2), Sentence(("good",), 4)])
     ([Sentence(tokens=('bad',), label=0), Sentence(tokens=('good',), label=1)], {'neutral': 1})
@@ -49,48 +50,16 @@ def binary(sentences: Iterable[Sentence]) -> tuple[list[Sentence], dict[str, int
     return kept, {"neutral": len(sentences) - len(kept)}
 
 
-_PIECES = re.compile(r"[()]|[^() ]+")  # spaces alone separate: some words hold a no-break space
-
-
 def parse_tree(text: str) -> Sentence:
-    """The leaves and the root's label of a bracket tree; a ValueError says what is wrong with it.
+    """The leaves and the root's label of a bracket tree.
 
     >>> parse_tree("(3 (2 It) (4 (2 works) (2 .)))")
     Sentence(tokens=('It', 'works', '.'), label=3)
     """
-    tokens: list[str] = []
-    root: int | None = None
-    open_nodes: list[list[str]] = []  # of each open node its label, then its word or a "(" for each child
-    for piece in _PIECES.findall(text):
-        node = open_nodes[-1] if open_nodes else None
-        if piece == "(":
-            if root is not None and node is None:
-                raise ValueError("a second tree after the end of the first")
-            if node is not None:
-                if not node:
-                    raise ValueError("a bracket where a label should be")
-                if node[1:] and node[-1] != "(":
-                    raise ValueError(f"the node of {node[-1]!r} holds a word and another node")
-                node.append("(")
-            open_nodes.append([])
-        elif node is None:
-            raise ValueError("a closing bracket too many" if piece == ")" else f"{piece!r} outside the brackets")
-        elif piece == ")":
-            if len(node) < 2:
-                raise ValueError("a node without a word or another node in it")
-            open_nodes.pop()
-        elif not node:
-            if piece not in LABELS:
-                raise ValueError(f"the label {piece} is not one of 0 to 4")
-            root = int(piece) if root is None else root
-            node.append(piece)
-        elif len(node) > 1:
-            raise ValueError(f"{piece!r} is a second entry in the node of a word")
-        else:
-            node.append(piece)
-            tokens.append(piece)
-    if open_nodes:
-        raise ValueError(f"{len(open_nodes)} brackets are not closed")
-    if root is None:
-        raise ValueError("no tree")
-    return Sentence(tuple(tokens), root)
+    text = text.strip(" ")
+    if not is_one_tree(re.findall(r"[()]|[^()]+", text)):
+        raise ValueError("the brackets do not form one tree")
+    leaves = tuple(_LEAF.findall(text))
+    if not leaves or not _INNER.fullmatch(_LEAF.sub("", text)):
+        raise ValueError("not a tree like (3 (2 It) (2 works)), with a label from 0 to 4 and one word or subtrees per node")
+    return Sentence(leaves, int(text[1]))

@@ -21,6 +21,11 @@ PAIRS = {
     "dev": [("( A dog )", "( A ( good dog ) )", "neutral"), ("( A dog )", "A", "entailment")],
     "test": [("( A dog )", "( A dog )", "entailment"), ("( a ( b c ) )", "a", "neutral")],
 }
+PARSES = {
+    "train": [(("It", "works", "."), (2, 0, 2)), (("a", "good", "dog"), (3, 3, 0))],
+    "dev": [(("dog",), (0,))],
+    "test": [(("a", "dog"), (2, 0))],
+}
 WORDS = ["It", "works", ".", "good", "great", "(", ")", "a", "dog"]
 
 
@@ -29,9 +34,14 @@ def pair(premise: str, hypothesis: str, label: str) -> str:
     return json.dumps(row)
 
 
+def sentence(parse: tuple[tuple[str, ...], tuple[int, ...]]) -> str:
+    rows = enumerate(zip(*parse, strict=True), 1)
+    return "".join(f"{i}\t{word}\t_\tX\t_\t_\t{head}\tdep\t_\t_\n" for i, (word, head) in rows) + "\n"
+
+
 @pytest.fixture
 def data(tmp_path):
-    """SST and SNLI (the training part zipped), and vectors: word k of `WORDS` is (k, -k)."""
+    """SST, SNLI (the training part zipped), EWT, and vectors: word k of `WORDS` is (k, -k)."""
     folder = tmp_path / "data"
     for name in ("sst", "snli", "vectors"):
         (folder / name).mkdir(parents=True)
@@ -43,6 +53,9 @@ def data(tmp_path):
         else:
             (folder / "snli" / f"snli_1.0_{split}.jsonl").write_text(rows)
     numbers = np.arange(len(WORDS), dtype=np.float16)
+    (folder / "ud-ewt").mkdir()
+    for split in ("train", "dev", "test"):
+        (folder / "ud-ewt" / f"en_ewt-ud-{split}.conllu").write_text("".join(map(sentence, PARSES[split])))
     np.savez(folder / "vectors" / "tiny.npz", words=np.array(WORDS), vectors=np.stack([numbers, -numbers], 1))
     return folder
 
@@ -57,7 +70,7 @@ def site(monkeypatch):
 
 @pytest.fixture
 def fetch(site, tmp_path):
-    """Download one source to the data folder; returns the steps that the progress bar was told."""
+    """Download one source to the data folder; returns the arguments of each call of the progress function."""
 
     def run(source):
         steps = []

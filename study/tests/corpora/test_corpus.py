@@ -2,12 +2,14 @@
 
 import gzip
 import re
+import shutil
 from itertools import pairwise
 
 import numpy as np
 import pytest
+import torch
 
-from pullback_study.corpora import CorpusError, find_data, load_snli, load_sst
+from pullback_study.corpora import CorpusError, batches, choose_vectors, find_data, load_ewt, load_snli, load_sst
 
 
 def sentences(corpus, split):
@@ -79,6 +81,34 @@ def test_vectors_by_name_or_path_as_npz_or_text(data, tmp_path):
         load_sst(data, "glove", cache=tmp_path)
 
 
+def test_the_vectors_that_are_there_are_chosen_by_a_fixed_order(data, tmp_path):
+    (data / "vectors" / "tiny.npz").rename(data / "vectors" / "glove.6B.50d.npz")
+    order = ["glove.6B.50d", "spacy_md.300d", "googlenews_mapped.300d", "glove.840B.300d"]  # worst first
+    for name in order:
+        if name != "glove.6B.50d":
+            shutil.copy(data / "vectors" / "glove.6B.50d.npz", data / "vectors" / f"{name}.npz")
+        assert choose_vectors(data) == name
+        assert load_sst(data, cache=tmp_path).description["vectors"] == name
+        assert choose_vectors(data, "glove.6B.50d") == "glove.6B.50d"
+    with pytest.raises(ValueError, match=r"no vectors 'glov' in .*; there are: glove.6B.50d, glove.840B.300d"):
+        choose_vectors(data, "glov")
+    shutil.rmtree(data / "vectors")
+    with pytest.raises(ValueError, match=r"no word vectors in .*vectors; `pullback data download .* --only glove`"):
+        choose_vectors(data)
+
+
+def test_gold_heads_reach_the_batches(data, tmp_path):
+    for _ in range(2):  # the second time from the cache
+        corpus = load_ewt(data, "tiny", max_tokens=3, cache=tmp_path)
+        assert corpus.train.gold.tolist() == [2, 0, 2, 3, 3, 0]
+        assert load_sst(data, "tiny", cache=tmp_path).train.gold is None
+    [batch] = batches(corpus.train, 2, seed=None, multiple=4)
+    assert batch.gold.tolist() == [[2, 0, 2, -1], [3, 3, 0, -1]]
+    assert batch.gold.dtype == torch.int64
+    with pytest.raises(CorpusError, match="2 more than 2 tokens"):
+        load_ewt(data, "tiny", max_tokens=2, cache=tmp_path)
+
+
 def test_a_missing_file_is_named(data, tmp_path):
     (data / "sst" / "dev.txt").unlink()
     with pytest.raises(ValueError, match=r"no dev.txt or dev.txt.gz in .*sst"):
@@ -88,7 +118,7 @@ def test_a_missing_file_is_named(data, tmp_path):
 @pytest.mark.parametrize("split", ["train", "dev", "test"])
 @pytest.mark.parametrize(
     ("content", "reason"),
-    [("", "no examples in it"), ("(2 a)\n(2 b)\n", "no examples in it: all of its 2 rows are left out (2 neutral)")],
+    [("", "no examples in it"), ("(2 a)\n(2 b)\n", "no examples in it: all rows are left out (2 neutral)")],
 )
 def test_a_split_without_examples_is_named(data, tmp_path, split, content, reason):
     path = data / "sst" / f"{split}.txt"
@@ -98,7 +128,7 @@ def test_a_split_without_examples_is_named(data, tmp_path, split, content, reaso
 
 
 def test_a_split_that_the_rules_leave_empty_says_which(data, tmp_path):
-    with pytest.raises(CorpusError, match=r"of its 3 rows are left out \(2 more than 0 tokens, 1 no gold label\)"):
+    with pytest.raises(CorpusError, match=r"all rows are left out \(2 more than 0 tokens, 1 no gold label\)"):
         load_snli(data, "tiny", max_tokens=0, cache=tmp_path)
 
 

@@ -1,16 +1,19 @@
 """`pullback data check` and `pullback data download`."""
 
+import os
+
 import pytest
 
-from corpora.server import serve
+from corpora.server import digest, serve
 from pullback_study.corpora import check, layout
-from pullback_study.corpora.download import DATASETS, Dataset, Source
+from pullback_study.corpora.sources import DATASETS, Dataset, Source
 
 typer_testing = pytest.importorskip("typer.testing")
 
 
 @pytest.fixture
-def invoke(monkeypatch):
+def invoke(monkeypatch, tmp_path):
+    monkeypatch.setenv("PULLBACK_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("PULLBACK_DATA", raising=False)
 
     def run(*arguments, columns=200):
@@ -25,7 +28,9 @@ def invoke(monkeypatch):
 @pytest.fixture
 def official(monkeypatch):
     """The small folder's counts in the place of the official ones."""
-    for counts, small in ((layout.SST_TREES, (3, 1, 2)), (layout.SNLI_PAIRS, (30, 2, 2))):
+    for counts, small in (
+        (layout.SST_TREES, (3, 1, 2)), (layout.SNLI_PAIRS, (30, 2, 2)), (layout.EWT_SENTENCES, (2, 1, 1)),
+    ):  # fmt: skip
         for split, count in zip(layout.SPLITS, small, strict=True):
             monkeypatch.setitem(counts, split, count)
     monkeypatch.setattr(layout, "SNLI_PART", 3)
@@ -36,15 +41,44 @@ def test_check_shows_counts_what_is_left_out_and_coverage(invoke, data, official
     assert status == 0
     assert "sst/train.txt 3 3 2 1 neutral ≠ published" in output
     assert "snli/snli_1.0_train.first100k.jsonl.gz 3 (10.0%) 30 2 1 no gold label not known" in output
-    assert "EWT train missing 12,544" in output
+    assert "ud-ewt/en_ewt-ud-dev.conllu 1 1 1 ≠ published" in output
     assert "tiny 9 2 81.8%" in output
+    assert "used by default: tiny" in output
+    (data / "ud-ewt" / "en_ewt-ud-dev.conllu").unlink()
+    assert "EWT dev missing 1" in invoke("check", data)[1]
+
+
+def test_a_second_check_reads_nothing_until_a_file_changes(invoke, data, official, monkeypatch):
+    monkeypatch.setattr("pullback_study.corpora.checksums.SETTLED", -1.0)
+    read = []
+    plain = check.read_vectors
+    monkeypatch.setattr(check, "read_vectors", lambda *args: read.append(args) or plain(*args))
+    first = invoke("check", data)
+    assert invoke("check", data) == first
+    assert len(read) == 1
+    path = data / "sst" / "dev.txt"
+    status = path.stat()
+    path.write_text(path.read_text().replace("Awful", "Lawfu"))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))  # the same size and time of modification
+    invoke("check", data)
+    (data / "sst" / "train.txt").unlink()
+    assert "SST train missing" in invoke("check", data)[1]
+    assert len(read) == 3
+
+
+def test_control_characters_in_names_are_shown_not_sent(invoke, data, official):
+    (data / "vectors" / "evil\x1b[31m\u202e.txt").write_text("a 1 2\n")
+    _, output = invoke("check", data)
+    assert "\\x1b" in output
+    assert not {"\x1b", "\u202e"} & set(output)
 
 
 def test_the_numbers_of_check_are_whole_in_80_columns(invoke, data, monkeypatch):
-    coverage = {"SST": 0.9811, "SNLI": 0.9822, "EWT": 0.9833}
-    vectors = [check.VectorCheck("glove.840B.300d", 2_196_017, 300, coverage)]
-    files = {title: [check.FileCheck("snli/train.jsonl", 550_152, 550_152, 549_367)] for title in coverage}
-    monkeypatch.setattr(check, "check", lambda data, watch: check.DataCheck(files, vectors))
+    found = check.DataCheck(
+        [["snli/train.jsonl", "550,152", "550,152", "549,367", "", "as published"]],
+        [["glove.840B.300d", "2,196,017", "300", "98.1%", "98.2%", "98.3%"]],
+    )
+    monkeypatch.setattr(check, "check", lambda *args: found)
     _, output = invoke("check", data, columns=80)
     assert "550,152 550,152 549,367" in output
     assert "2,196,017 300 98.1% 98.2% 98.3%" in output
@@ -56,7 +90,7 @@ def test_check_names_what_is_broken_and_goes_on(invoke, data, official):
     (data / "snli" / "snli_1.0_test.jsonl").write_text("")
     status, output = invoke("check", data)
     assert status == 1
-    assert "dev.txt, line 1: the label 9 is not one of 0 to 4" in output
+    assert "dev.txt, line 1: not a tree like (3 (2 It) (2 works))" in output
     assert "bad.txt, line 2: 1 numbers after the word; the file's vectors have 2" in output
     assert "snli_1.0_test.jsonl: 0 rows where 2 should be" in output
     assert "sst/test.txt 2 2 1 1 neutral" in output
@@ -72,10 +106,10 @@ def test_check_passes_over_what_is_not_a_file_of_vectors(invoke, data, official)
 
 
 def test_check_goes_on_after_vectors_that_cannot_be_found(invoke, data, official, monkeypatch):
-    monkeypatch.setattr(layout, "vector_names", lambda data: ["gone", "tiny"])
+    monkeypatch.setattr(layout, "vector_names", lambda data: ["tiny", "zone"])
     status, output = invoke("check", data)
     assert status == 1
-    assert "gone broken" in output
+    assert "zone broken" in output
     assert "tiny 9 2 81.8%" in output
 
 
@@ -92,17 +126,18 @@ def test_download_then_again(invoke, tmp_path, monkeypatch):
     monkeypatch.setenv("no_proxy", "*")
     with serve() as site:
         site.files["/x.txt"] = b"hello"
-        monkeypatch.setitem(DATASETS, "sst", Dataset("X", "5 bytes", (Source(f"{site.address}/x.txt", {"": "s/x"}),)))
+        source = Source(f"{site.address}/x.txt", {"": "s/x"}, digest(b"hello"))
+        monkeypatch.setitem(DATASETS, "sst", Dataset("X", "5 bytes", (source,)))
         status, output = invoke("download", tmp_path / "new", "--only", "sst")
         assert (status, (tmp_path / "new" / "s" / "x").read_bytes()) == (0, b"hello")
         assert "X (5 bytes)" in output
         status, output = invoke("download", tmp_path / "new", "--only", "sst")
         assert status == 0
-        assert "is there already" in output
+        assert "already there" in output
         site.files.clear()
         status, output = invoke("download", tmp_path / "other", "--only", "sst")
         assert status == 2
-        assert "the server answers 404" in output
+        assert "404" in output
 
 
 @pytest.mark.parametrize(

@@ -1,142 +1,150 @@
-"""Downloads, from a server on this machine: resumed, checked, and nothing half-written or outside the folder."""
+"""Downloads from a server on this machine: checked, and never a file that a later run takes for data."""
 
 from __future__ import annotations
 
 import gzip
+import io
+import os
+import signal
+import subprocess
+import sys
+import zipfile
 
 import pytest
 
 from corpora.server import CONTENT, digest, everything
-from pullback_study.corpora.download import DownloadError, Source, download
-from pullback_study.corpora.download.sources import DATASETS
+from pullback_study.corpora.archives import DownloadError
+from pullback_study.corpora.download import download
+from pullback_study.corpora.sources import DATASETS, Source
 
 
-def plain(site, checksum=None):
-    return Source(f"{site.address}/a.txt", {"": "set/a.txt"}, checksum)
+def plain(site, content=CONTENT, **options):
+    return Source(f"{site.address}/a.txt", {"": "set/a.txt"}, digest(content), {"set/a.txt": digest(content)}, **options)
 
 
 def test_a_file_arrives_whole_and_nothing_else_is_left(site, fetch, tmp_path):
-    steps = fetch(plain(site, digest(CONTENT)))
+    steps = fetch(plain(site))
     assert everything(tmp_path) == {"set/a.txt": CONTENT}
     assert not (tmp_path / ".download").exists()
     assert steps[-1] == ("a.txt", len(CONTENT), len(CONTENT))
-
-
-def test_what_is_there_is_not_fetched_again(site, fetch):
-    fetch(plain(site))
     fetch(plain(site))
     assert len(site.requests) == 1
 
 
-def test_broken_connections_are_resumed(site, fetch, tmp_path):
-    site.breaks = 3
-    fetch(plain(site, digest(CONTENT)))
-    assert everything(tmp_path) == {"set/a.txt": CONTENT}
-    assert site.requests == [None, "bytes=1000-", "bytes=2000-", "bytes=3000-"]
-
-
-def test_a_later_call_goes_on_where_an_earlier_one_gave_up(site, fetch, tmp_path):
-    site.breaks, site.failures = 1, []
-    source = plain(site, digest(CONTENT))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("time.sleep", lambda seconds: site.failures.append(503))  # from the first pause on
-        with pytest.raises(DownloadError, match=r"503 .* Run the same command again to go on from byte 1,000"):
-            fetch(source)
-    assert not (tmp_path / "set" / "a.txt").exists()
-    site.failures, site.requests = [], []
-    fetch(source)
-    assert site.requests == ["bytes=1000-"]
-    assert everything(tmp_path) == {"set/a.txt": CONTENT}
-
-
-@pytest.mark.parametrize("known", [True, False], ids=["checksum known", "checksum not known"])
-@pytest.mark.parametrize("change", ["another version", "no ranges", "no versions"])
-def test_versions_are_never_mixed(site, fetch, tmp_path, change, known):
-    new = CONTENT[::-1]
-    site.breaks = 1
-    with pytest.MonkeyPatch.context() as patch:
-
-        def publish_another(seconds):
-            site.files["/a.txt"] = new
-            site.tag = '"v2"'
-            site.ranges = change != "no ranges"
-
-        if change == "no versions":
-            site.tag = None
-            patch.setattr("time.sleep", lambda seconds: site.files.update({"/a.txt": CONTENT if known else new}))
-        else:
-            patch.setattr("time.sleep", publish_another)
-        expected = CONTENT if change == "no versions" and known else new
-        fetch(plain(site, digest(expected) if known else None))
-    assert everything(tmp_path) == {"set/a.txt": expected}
-
-
-def test_a_server_that_sends_other_bytes_than_it_was_asked_for(site, fetch, tmp_path):
-    site.breaks, site.shift = 1, -500
+@pytest.mark.parametrize("ranges", [True, False])
+def test_broken_connections_are_resumed(site, fetch, tmp_path, monkeypatch, ranges):
+    monkeypatch.setattr("pullback_study.corpora.download.CHUNK", 100)
+    site.breaks, site.ranges = 3, ranges
     fetch(plain(site))
-    assert site.requests == [None, "bytes=1000-", None]
     assert everything(tmp_path) == {"set/a.txt": CONTENT}
+    starts = (1000, 2000, 3000) if ranges else (1000, 1000, 1000)
+    assert site.requests == [None, *(f"bytes={start}-" for start in starts)]
 
 
-def test_a_transfer_that_was_complete_but_not_published_is_not_fetched_again(site, fetch, tmp_path):
-    site.breaks, site.broken_after = 1, len(CONTENT) - 1
-    with pytest.MonkeyPatch.context() as patch:
-        part = tmp_path / ".download" / "a.txt.part"
-        patch.setattr("time.sleep", lambda seconds: part.write_bytes(CONTENT))
+def test_a_server_that_sends_other_bytes_than_were_requested(site, fetch, tmp_path, monkeypatch):
+    monkeypatch.setattr("pullback_study.corpora.download.CHUNK", 100)
+    site.breaks, site.shift = 1, -500
+    with pytest.raises(DownloadError, match="does not match the known hash"):
         fetch(plain(site))
-    assert site.requests == [None, f"bytes={len(CONTENT)}-"]
+    assert everything(tmp_path) == {}
+    fetch(plain(site))
     assert everything(tmp_path) == {"set/a.txt": CONTENT}
 
 
-@pytest.mark.parametrize("ranges", [True, False], ids=["ranges", "no ranges"])
-def test_a_server_that_never_gets_to_the_end_is_given_up(site, fetch, tmp_path, ranges):
-    site.breaks, site.ranges, site.shift = 100, ranges, len(CONTENT)
-    site.broken_after = 0 if ranges else 1000
-    with pytest.raises(DownloadError, match=r"Run the same command again to go on from byte"):
+WRONG = {
+    "other content": (CONTENT[::-1], None, "does not match the known hash"),
+    "an error page": (b"<html>Service unavailable</html>", None, "does not match the known hash"),
+    "nothing": (b"", None, "does not match the known hash"),
+    "truncated": (CONTENT[:-1], None, "does not match the known hash"),
+    "truncated, without a length": (CONTENT[:-1], "", "does not match the known hash"),
+    "one byte more": (CONTENT + b"x", None, "does not match the known hash"),
+    "truncated, length banana": (CONTENT[:-1], "banana", "does not match the known hash"),
+    "length too large": (CONTENT, "99999", "broke after|IncompleteRead|incomplete"),
+    "length too small": (CONTENT, "100", "does not match the known hash"),
+    "negative length": (CONTENT[:-1], "-5", "does not match the known hash"),
+    "a huge length": (CONTENT, "9" * 25, "GB to come"),
+    "a length of arabic digits": (CONTENT[:-1], "٣", "does not match the known hash"),
+    "endless": (bytes(300_000), "", "more than the 200,000 bytes"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_bad_download_is_a_clear_error_and_leaves_nothing(site, fetch, tmp_path, case):
+    content, site.length, reason = WRONG[case]
+    if site.length and not site.length.isascii():
+        site.length = site.length.encode().decode("latin-1")
+    site.files["/a.txt"] = content
+    with pytest.raises(DownloadError, match=rf"/a.txt: .*({reason})"):
+        fetch(plain(site, limit=200_000))
+    assert everything(tmp_path) == {}
+    site.files["/a.txt"], site.length = CONTENT, None
+    fetch(plain(site))
+    assert everything(tmp_path) == {"set/a.txt": CONTENT}
+
+
+def test_a_malformed_length_does_not_matter_if_the_content_is_right(site, fetch, tmp_path):
+    site.length = "banana"
+    fetch(plain(site))
+    assert everything(tmp_path) == {"set/a.txt": CONTENT}
+
+
+def test_planted_links_are_not_written_through(site, fetch, tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    work = tmp_path / ".download"
+    work.mkdir()
+    for name in ("a.txt", "a.txt.part", "tmp1234"):
+        (work / name).symlink_to(victim)
+    fetch(plain(site))
+    assert victim.read_text() == "mine"
+    assert (tmp_path / "set" / "a.txt").read_bytes() == CONTENT
+    assert not (tmp_path / "set" / "a.txt").is_symlink()
+
+
+def test_a_link_in_the_place_of_the_file_is_checked_like_a_file(site, fetch, tmp_path):
+    (tmp_path / "other").write_text("mine")
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "a.txt").symlink_to(tmp_path / "other")
+    with pytest.raises(DownloadError, match=r"a.txt exists, but the SHA-256 .* move it away"):
+        fetch(plain(site))
+    assert (tmp_path / "other").read_text() == "mine"
+
+
+def test_a_server_that_never_gets_to_the_end_is_given_up(site, fetch, tmp_path):
+    site.breaks, site.ranges = 100, False
+    with pytest.raises(DownloadError, match=r"/a.txt: "):
         fetch(plain(site))
     assert len(site.requests) < 10
-    assert not (tmp_path / "set").exists()
-
-
-def test_a_wrong_checksum(site, fetch, tmp_path):
-    with pytest.raises(DownloadError, match=f"SHA-256 is {digest(CONTENT)}, not 00"):
-        fetch(plain(site, "00"))
     assert everything(tmp_path) == {}
 
 
-def test_a_file_that_is_there_but_differs_is_not_overwritten(site, fetch, tmp_path):
+def test_a_file_that_exists_but_differs_is_not_overwritten(site, fetch, tmp_path):
     (tmp_path / "set").mkdir()
-    (tmp_path / "set" / "a.txt").write_text("mine")
-    with pytest.raises(DownloadError, match=r"a.txt is there, but its SHA-256 is .* move it away"):
-        fetch(Source(f"{site.address}/a.txt", {"": "set/a.txt"}, digest(CONTENT), {"set/a.txt": digest(CONTENT)}))
-    assert everything(tmp_path) == {"set/a.txt": b"mine"}
-
-
-def test_a_file_that_is_there_gzipped_is_not_fetched_again(site, fetch, tmp_path):
-    source = Source(f"{site.address}/a.txt", {"": "set/a.txt"}, digest(CONTENT), {"set/a.txt": digest(CONTENT)})
-    zipped = tmp_path / "set" / "a.txt.gz"
-    zipped.parent.mkdir()
-    zipped.write_bytes(gzip.compress(CONTENT))
-    fetch(source)
+    for name, content, reason in (
+        ("a.txt", b"mine", r"a.txt exists, but the SHA-256 of its content is .* move it away"),
+        ("a.txt.gz", gzip.compress(b"mine"), r"a.txt.gz exists, but the SHA-256 of its content is .* move it away"),
+        ("a.txt.gz", gzip.compress(CONTENT)[:-100], r"a.txt.gz exists, but cannot be unzipped .* move it away"),
+    ):
+        (tmp_path / "set" / name).write_bytes(content)
+        with pytest.raises(DownloadError, match=reason):
+            fetch(plain(site))
+        assert everything(tmp_path) == {f"set/{name}": content}
+        (tmp_path / "set" / name).unlink()
+    (tmp_path / "set" / "a.txt.gz").write_bytes(gzip.compress(CONTENT))
     fetch(plain(site))
     assert site.requests == []
-    assert list(everything(tmp_path)) == ["set/a.txt.gz"]
-    for content, reason in (
-        (gzip.compress(b"mine"), r"a.txt.gz is there, but its content's SHA-256 is .* move it away"),
-        (gzip.compress(CONTENT)[:-100], r"a.txt.gz is there, but cannot be unzipped .* move it away"),
-    ):
-        zipped.write_bytes(content)
-        with pytest.raises(DownloadError, match=reason):
-            fetch(source)
-        assert everything(tmp_path) == {"set/a.txt.gz": content}
 
 
 def test_an_address_without_a_file_or_a_server(site, fetch, tmp_path):
-    with pytest.raises(DownloadError, match=r"/b.txt: the server answers 404"):
-        fetch(Source(f"{site.address}/b.txt", {"": "b.txt"}))
-    with pytest.raises(DownloadError, match=r"refused.* Run the same command again"):
-        fetch(Source("http://127.0.0.1:1/b.txt", {"": "b.txt"}))
-    assert everything(tmp_path) == {}
+    missing = Source(f"{site.address}/b.txt", {"": "b.txt"}, digest(b""))
+    with pytest.raises(DownloadError, match=r"/b.txt: .*404"):
+        fetch(missing)
+    assert len(site.requests) == 1
+    with pytest.raises(DownloadError, match=r"127.0.0.1.*refused"):
+        fetch(Source("http://127.0.0.1:1/b.txt", {"": "b.txt"}, digest(b"")))
+    site.failures = [503, 503]
+    fetch(plain(site))
+    assert everything(tmp_path) == {"set/a.txt": CONTENT}
 
 
 def test_one_process_at_a_time(site, fetch, tmp_path):
@@ -148,18 +156,39 @@ def test_one_process_at_a_time(site, fetch, tmp_path):
     assert everything(tmp_path) == {"set/a.txt": CONTENT}
 
 
-def test_a_disk_that_is_full(site, fetch, tmp_path, monkeypatch):
-    full = type("Usage", (), {"free": 2})
-    monkeypatch.setattr("pullback_study.corpora.download.transfer.shutil.disk_usage", lambda path: full)
-    with pytest.raises(DownloadError, match=r"0.0 GB to come, but .* has 0.0 GB free"):
-        fetch(plain(site))
+@pytest.mark.parametrize("name", ["a.zip", "x.txt"], ids=["while fetching", "while unpacking"])
+def test_a_killed_download_leaves_nothing_that_counts_as_data(site, fetch, tmp_path, name):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("x.txt", CONTENT)
+    site.files["/a.zip"] = file.getvalue()
+    source = Source(f"{site.address}/a.zip", {"x.txt": "set/x.txt"}, digest(file.getvalue()))
+    program = (
+        "import os, signal, sys\nfrom pathlib import Path\n"
+        "from pullback_study.corpora.download import download\nfrom pullback_study.corpora.sources import Source\n"
+        "def progress(name, *_):\n    if name == sys.argv[4]: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "download([Source(sys.argv[2], {'x.txt': 'set/x.txt'}, sys.argv[3])], Path(sys.argv[1]), progress=progress)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", program, str(tmp_path), source.url, source.sha256, name]
+    assert subprocess.run(command, env=environment, check=False).returncode == -signal.SIGKILL
+    assert everything(tmp_path)
+    assert not (tmp_path / "set").exists()
+    fetch(source)
+    assert everything(tmp_path) == {"set/x.txt": CONTENT}
+
+
+def test_pooch_is_imported_for_downloads_alone():
+    program = "import sys, pullback_study.corpora.check, pullback_study.cli; sys.exit('pooch' in sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run([sys.executable, "-c", program], env=environment, check=False).returncode == 0
 
 
 def test_the_list_of_sources_is_sound():
-    paths = [path for dataset in DATASETS.values() for source in dataset.sources for path in source.files.values()]
+    sources = [source for dataset in DATASETS.values() for source in dataset.sources]
+    paths = [path for source in sources for path in source.files.values()]
     assert len(paths) == len(set(paths)) == 10
-    for dataset in DATASETS.values():
-        for source in dataset.sources:
-            assert source.url.startswith("https://")
-            assert all(len(each) == 64 for each in (source.sha256, *source.checksums.values()))
-            assert set(source.checksums) <= set(source.files.values())
+    for source in sources:
+        assert source.url.startswith("https://")
+        assert all(len(each) == 64 for each in (source.sha256, *source.checksums.values()))
+        assert set(source.checksums) <= set(source.files.values())

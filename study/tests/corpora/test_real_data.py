@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pullback_study.corpora import layout, load_snli, load_sst
+from pullback_study.corpora import layout, load_ewt, load_snli, load_sst, read_conllu
 from pullback_study.corpora.check import check
 
 DATA = Path(os.environ.get("PULLBACK_DATA", Path(__file__).parents[4] / "shared" / "data"))
@@ -22,26 +22,28 @@ def found():
     return check(DATA)
 
 
+def rows(found, folder):
+    return [row[1:4] for row in found.files if row[0].startswith(folder)]
+
+
 @needs("sst/train.txt")
 def test_sst_is_complete(found):
-    assert [each.rows for each in found.files["SST"]] == [8544, 1101, 2210]
-    assert [each.used for each in found.files["SST"]] == [6920, 872, 1821]
-    assert all(each.published for each in found.files["SST"])
+    assert rows(found, "sst") == [["8,544", "8,544", "6,920"], ["1,101", "1,101", "872"], ["2,210", "2,210", "1,821"]]
+    assert all(row[5] == "as published" for row in found.files if row[0].startswith("sst"))
 
 
 @needs("snli")
 def test_snli_has_its_labelled_pairs(found):
-    train, dev, test = found.files["SNLI"]
-    assert (train.rows, train.used) in ((550_152, 549_367), (100_000, 99_890))
-    assert (dev.used, test.used) == (9842, 9824)
-    assert dev.published
-    assert test.published
+    train, dev, test = rows(found, "snli")
+    assert (train[0], train[2]) in (("550,152", "549,367"), ("100,000 (18.2%)", "99,890"))
+    assert (dev[2], test[2]) == ("9,842", "9,824")
+    assert [row[5] for row in found.files if row[0].startswith("snli")][1:] == ["as published"] * 2
 
 
 @needs("ud-ewt")
 def test_ewt_is_complete(found):
-    assert [each.rows for each in found.files["EWT"]] == [12_544, 2001, 2077]
-    assert all(each.published for each in found.files["EWT"])
+    assert [row[0] for row in rows(found, "ud-ewt")] == ["12,544", "2,001", "2,077"]
+    assert all(row[5] == "as published" for row in found.files if row[0].startswith("ud-ewt"))
 
 
 @needs("sst", "snli/snli_1.0_train.first100k.jsonl.gz", "vectors")
@@ -50,9 +52,8 @@ def test_ewt_is_complete(found):
     [(VECTORS, 0.982, 0.996), ("spacy_md.300d", 0.982, 0.996), ("glove.6B.50d", 0.991, 0.998)],
 )
 def test_coverage(found, name, sst, snli):
-    coverage = {each.name: each.coverage for each in found.vectors}[name]
-    assert coverage["SST"] == pytest.approx(sst, abs=6e-4)
-    assert coverage["SNLI"] == pytest.approx(snli, abs=6e-4)
+    coverage = next(row[3:5] for row in found.vectors if row[0] == name)
+    assert [float(share.rstrip("%")) / 100 for share in coverage] == pytest.approx([sst, snli], abs=6e-4)
 
 
 @needs("sst", f"vectors/{VECTORS}.npz")
@@ -69,3 +70,12 @@ def test_snli_loads(tmp_path):
     assert (len(corpus.dev), len(corpus.test)) == (9842, 9824)
     assert corpus.dev.labels.bincount().tolist() == [3329, 3235, 3278]
     assert corpus.description["share"]["train"] == pytest.approx(corpus.description["rows"]["train"] / 550_152)
+
+
+@needs("ud-ewt", f"vectors/{VECTORS}.npz")
+def test_ewt_loads_with_its_trees(tmp_path):
+    corpus = load_ewt(DATA, VECTORS, max_tokens=40, cache=tmp_path)
+    rows = {name: len(split) + sum(split.dropped.values()) for name, split in corpus.splits.items()}
+    assert rows == layout.EWT_SENTENCES
+    gold = [parse.heads for parse in read_conllu(layout.ewt_file(DATA, "dev")) if len(parse.tokens) <= 40]
+    assert corpus.dev.gold.tolist() == [head for heads in gold for head in heads]
