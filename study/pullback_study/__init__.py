@@ -1,1 +1,3 @@
-"""The paper's studies: each a config, a trainer, and tables and figures made from run directories."""
+"""The experiments on learning through an argmax over structures, and the command `pullback`."""
+
+__version__ = "0.1.0"

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
+import click
 import typer
+
+from pullback_study.tasks.schema import Option, options
 
 SETTINGS: dict[str, Any] = {
     "no_args_is_help": True,
-    "rich_markup_mode": "markdown",
-    "context_settings": {"help_option_names": ["-h", "--help"]},
+    "rich_markup_mode": None,
+    "context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100},
 }
 
 
@@ -34,12 +39,40 @@ class Precision(StrEnum):
 
 RunsOption = Annotated[Path, typer.Option("--runs", help="The folder of run directories.")]
 DataOption = Annotated[
-    Path | None, typer.Option("--data", help="The folder of the data. [default: the variable PULLBACK_DATA]")
+    Path | None, typer.Option("--data", help="The folder of the data.  [default: the variable PULLBACK_DATA]")
 ]
 FiguresOption = Annotated[Path, typer.Option("--figures", help="The folder for figures.")]
-DeviceOption = Annotated[Device, typer.Option(help="Where to train; `auto` takes a GPU if there is one.")]
+DeviceOption = Annotated[Device, typer.Option(help="Where to train; auto takes a GPU if there is one.")]
 QuickOption = Annotated[bool, typer.Option("--quick", help="A small version: fewer seeds, fewer steps.")]
-TensorBoardOption = Annotated[
-    bool, typer.Option("--tensorboard/--no-tensorboard", help="Also write TensorBoard event files.")
-]
+TensorBoardOption = Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard event files.")]
 MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print tables as Markdown.")]
+
+
+def with_options(command: Callable[..., None], config_type: type) -> Callable[..., None]:
+    """The command with an option for each field of a config, which it receives by name in its last argument, `**fields`."""
+    parameters = [_parameter(each) for each in options(config_type).values() if not each.hidden]
+    own = [each for each in inspect.signature(command, eval_str=True).parameters.values() if each.kind is not each.VAR_KEYWORD]
+
+    def run(**given: Any) -> None:
+        command(**given)
+
+    run.__signature__ = inspect.Signature([*parameters, *own])  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in (*parameters, *own)}
+    run.__doc__ = command.__doc__
+    return run
+
+
+def _parameter(field: Option) -> inspect.Parameter:
+    """An option of the command line; those that are not given are None."""
+    kind = field.types[0]
+    shown = str(field.default) if field.shown is None else field.shown
+    text = f"{field.help}  [default: {shown}]" if shown else field.help
+    choice = click.Choice(field.choices) if field.choices else None
+    annotation: Any = list[kind] if field.name == "seed" else kind  # type: ignore[valid-type]
+    if field.name == "seed":
+        text = f"{field.help} Repeat it to train several.  [default: 0]"
+    names = [field.flags or f"--{field.name.replace('_', '-')}"]
+    made = typer.Option(*names, help=text, show_default=False, click_type=choice)
+    return inspect.Parameter(
+        field.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[annotation | None, made]
+    )

@@ -1,0 +1,112 @@
+"""What commands share: results on stdout, progress and messages on stderr, and messages instead of stack traces."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import typer
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from pullback_study.runs.executor import Executor
+    from pullback_study.tasks import Task
+
+out = Console(highlight=False, markup=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+
+
+def train_or_exit(
+    task: Task,
+    configs: Sequence[Any],
+    folder: Path,
+    *,
+    device: str = "auto",
+    workers: Executor | int | None = None,
+    wait: bool = False,
+    tensorboard: bool = False,
+) -> None:
+    """Train what is not done; leaves the program if that cannot be finished now.
+
+    Args:
+        task: whose configs they are.
+        configs: to be trained.
+        folder: of the runs.
+        device: `cpu`, `cuda`, or `auto` for a GPU if there is one.
+        workers: where to train, or in how many processes; None for this process.
+        wait: for runs that other processes train.
+        tensorboard: also write event files.
+    """
+    from pullback_study.runs.progress import LiveReport, PlainReport, count
+    from pullback_study.runs.train import train
+
+    device = find_device(device)
+    if tensorboard:
+        _check_tensorboard()
+    executor = pool(workers, device) if isinstance(workers, int) else workers
+    with user_errors(), LiveReport(err) if err.is_terminal else PlainReport(err) as report:
+        outcome = train(
+            task, configs, folder, device=device, report=report, tensorboard=tensorboard, executor=executor, wait=wait
+        )
+    err.print(f"{count(outcome.total, 'run')} in {folder}/: {outcome.trained} trained, {outcome.skipped} already done")
+    if outcome.interrupted:
+        stop("Stopped; what was running is saved. Run the same command again to resume.", code=130)
+    if outcome.failed:
+        stop("\n".join(["Failed:", *outcome.failed, "Run the same command again to retry."]), code=1)
+    if outcome.busy:
+        stop(f"{count(outcome.busy, 'run')} left to another process; run this again when it is done.", code=1)
+
+
+def find_device(device: str) -> str:
+    """`cpu` or `cuda`; leaves the program if a GPU is wanted and there is none."""
+    import torch
+
+    if device == "cuda" and not torch.cuda.is_available():
+        stop("--device cuda: this PyTorch sees no GPU; use --device cpu")
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    return device
+
+
+def pool(workers: int | None, device: str, per_gpu: int = 1) -> Executor | None:
+    """That many worker processes, for the GPUs or the cores there are; None, this process, for a single one on a CPU."""
+    import torch
+
+    from pullback_study.runs.pool import Pool
+
+    if workers is not None and workers < 1:
+        stop(f"--workers {workers}: there must be at least one")
+    gpus = torch.cuda.device_count() if device == "cuda" else 0
+    if workers == 1 and gpus <= 1:
+        return None
+    return Pool(workers, gpus=gpus, per_gpu=per_gpu)
+
+
+def show(table: Any, markdown: bool) -> None:
+    """Print a table: `markdown()` or `rich()` of it."""
+    out.print(table.markdown() + "\n" if markdown else table.rich(), soft_wrap=markdown)
+
+
+@contextlib.contextmanager
+def user_errors() -> Iterator[None]:
+    """A user's mistake is a message, not a stack trace."""
+    try:
+        yield
+    except ValueError as error:
+        stop(str(error), code=2)
+
+
+def stop(message: str, code: int = 2) -> NoReturn:
+    from pullback.viz.characters import visible
+
+    err.print("\n".join(visible(line) for line in message.splitlines()), style="red")
+    raise typer.Exit(code)
+
+
+def _check_tensorboard() -> None:
+    import importlib.util
+
+    if importlib.util.find_spec("tensorboard") is None:
+        stop("--tensorboard: TensorBoard is not installed; pip install tensorboard")

@@ -1,1 +1,0 @@
-"""Natural language inference (SNLI), with a latent dependency tree on each side."""

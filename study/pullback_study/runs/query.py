@@ -1,0 +1,133 @@
+"""Questions about stored runs: conditions on their fields, an order, and CSV.
+
+    clusters=10    estimator!=linear    learning_rate<=0.001    test_accuracy>90
+
+A field is one of the config or of the metrics, or `state`, `task`, `version`, `run` or `error`. Numbers compare as numbers; a
+run without the field fails every condition on it but `!=`, and `none` is the value of a field that does not apply.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import operator
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pullback_study.runs.store import Stored
+from pullback_study.tasks import TASKS, find_task
+from pullback_study.tasks.schema import nearest
+
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "<=": operator.le, ">=": operator.ge, "!=": operator.ne, "=": operator.eq, "<": operator.lt, ">": operator.gt,
+}  # fmt: skip
+_CONDITION = re.compile(r"\s*([\w-]+)\s*(<=|>=|!=|=|<|>)=?\s*(.*?)\s*")
+
+
+def fields(run: Stored) -> dict[str, Any]:
+    """All there is to know about a run, flat: `error` only where it has one."""
+    about = {"run": run.id, "state": run.state, "task": run.task, "version": run.version}
+    return {**run.metrics, **run.config, **about, **({"error": run.error} if run.error else {})}
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A field, a comparison and a value.
+
+    >>> Condition.parse("learning_rate <= 1e-3")
+    Condition(field='learning_rate', comparison='<=', value=0.001)
+    """
+
+    field: str
+    comparison: str
+    value: Any
+
+    @classmethod
+    def parse(cls, text: str) -> Condition:
+        found = _CONDITION.fullmatch(text)
+        if found is None:
+            raise ValueError(f"{text!r} is not a condition; write a field, one of = != < <= > >=, and a value")
+        name, value = found[1].replace("-", "_"), _value(found[3])
+        name = "state" if name == "status" else name
+        return cls(name, found[2], _canonical(value) if name == "estimator" and isinstance(value, str) else value)
+
+    def holds(self, about: dict[str, Any]) -> bool:
+        mine = about.get(self.field)
+        if self.comparison in ("=", "!="):
+            same = mine == self.value or str(mine).lower() == str(self.value).lower()
+            return same == (self.comparison == "=")
+        if not _is_number(mine) and not isinstance(mine, str):
+            return False
+        if _is_number(mine) != _is_number(self.value):
+            wanted = "a number" if _is_number(mine) else "a word"
+            raise ValueError(f"{self.field}{self.comparison}{self.value}: {self.field} is {wanted}, and {self.value!r} is not")
+        return _COMPARISONS[self.comparison](mine, self.value)
+
+
+def select(runs: Sequence[Stored], where: Sequence[str] = (), sort: str | None = None) -> list[Stored]:
+    """The runs for which all conditions hold, in the order of a field (`-field`: the highest first).
+
+    A field that no run has is a mistake. Runs without the field to sort by come last.
+    """
+    flat = [(run, fields(run)) for run in runs]
+    known = sorted({name for _, about in flat for name in about})
+    for condition in map(Condition.parse, where):
+        _check(condition.field, known)
+        flat = [(run, about) for run, about in flat if condition.holds(about)]
+    if sort is not None:
+        name, down = sort.lstrip("-").replace("-", "_"), sort.startswith("-")
+        _check(name, known)
+        there = [item for item in flat if item[1].get(name) is not None]
+        all_numbers = all(_is_number(about[name]) for _, about in there)
+        there.sort(key=lambda item: item[1][name] if all_numbers else str(item[1][name]), reverse=down)
+        flat = there + [item for item in flat if item[1].get(name) is None]
+    return [run for run, _ in flat]
+
+
+def as_csv(runs: Sequence[Stored]) -> str:
+    """One line for each run: what it is, then the fields of configs and metrics in their order; escapes for what no text is."""
+    from pullback.viz.characters import visible
+
+    names = dict.fromkeys(["run", "state", "task", "version"])
+    for run in runs:
+        names.update(dict.fromkeys([*run.config, *run.metrics]))
+    if any(run.error for run in runs):
+        names["error"] = None
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([visible(name) for name in names])
+    for run in runs:
+        about = fields(run)
+        writer.writerow(["" if about.get(name) is None else visible(str(about[name])) for name in names])
+    return out.getvalue()
+
+
+def _canonical(name: str) -> str:
+    """The estimator's own name for one of its aliases."""
+    for task in map(find_task, TASKS):
+        for method in task.methods.values():
+            if name in method.aliases:
+                return method.name
+    return name
+
+
+def _check(name: str, known: Sequence[str]) -> None:
+    if known and name not in known:
+        raise ValueError(f"no run here has a field {name!r}; {nearest(name, known)}")
+
+
+def _value(text: str) -> Any:
+    if text.lower() in ("none", "null", ""):
+        return None
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

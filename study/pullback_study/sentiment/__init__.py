@@ -1,1 +1,0 @@
-"""Sentiment of sentences (SST), with a latent dependency tree."""

@@ -1,0 +1,91 @@
+"""The rows of a task's tables: baselines, and the estimators of the library's registry."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pullback.estimators import Estimator
+
+
+@dataclass(frozen=True)
+class Method:
+    """A row.
+
+    Args:
+        name: on the command line and in configs.
+        label: in tables; the paper's name where it has one.
+        kind: the heading above it in tables: `Baselines`, `Relaxed`, `Argmax`; `Erratum` for what no one should use.
+        make: the estimator's factory; None for a baseline without a latent structure to learn.
+        aliases: other names on the command line.
+        stochastic: whether training draws noise.
+        in_paper: whether the paper's tables have this row.
+        defaults: the fields of a config that are its own: learning rate, step size, ...
+        decoder_calls: from the number of inner steps to calls of the decoder in a training step.
+    """
+
+    name: str
+    label: str
+    kind: str
+    make: Callable[..., Estimator] | None = None
+    aliases: tuple[str, ...] = ()
+    stochastic: bool = False
+    in_paper: bool = False
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    decoder_calls: Callable[[int], int] = field(default=lambda steps: 1)
+
+    @property
+    def latent(self) -> bool:
+        return self.make is not None
+
+    @property
+    def pulled_back(self) -> bool:
+        """Whether it makes inner steps of a size: then step_size, inner_steps and gamma_scale apply."""
+        return {"step_size", "steps"} <= self.accepted.keys()
+
+    @property
+    def accepted(self) -> Mapping[str, inspect.Parameter]:
+        """The arguments of the factory."""
+        return inspect.signature(self.make).parameters if self.make is not None else {}
+
+    def build(self, **offered: Any) -> Estimator | None:
+        """The estimator, from those of the offered arguments that its factory takes; None for a baseline."""
+        if self.make is None:
+            return None
+        return self.make(**{name: value for name, value in offered.items() if name in self.accepted})
+
+
+def registered(
+    defaults: Mapping[str, Mapping[str, Any]], *, categorical: bool = False, in_paper: Callable[[str], bool] | None = None
+) -> list[Method]:
+    """Every estimator of the library's registry that fits the structure, as a method.
+
+    Args:
+        defaults: for each estimator's name, the fields of a config that it decides.
+        categorical: whether the structure is categorical: some estimators have another name then, and some need it.
+        in_paper: from a name to whether the paper's table has it; by default whether any of its tables has.
+    """
+    from pullback.estimators import registry
+    from pullback.structures import Categorical
+    from pullback_study.results.paper.names import name_of
+
+    found = []
+    for entry in registry.ENTRIES:
+        if getattr(entry, "only", None) is Categorical and not categorical:
+            continue
+        name = name_of(entry.name, structured=not categorical)
+        kind = name.heading if name.in_paper else _HEADINGS[getattr(entry, "sees", "structure")]
+        paper = name.in_paper and (in_paper is None or in_paper(entry.name))
+        found.append(
+            Method(
+                entry.name, name.label, kind, entry.make, entry.aliases, entry.stochastic, paper,
+                defaults.get(entry.name, {}), entry.downstream.at,
+            )
+        )  # fmt: skip
+    return found
+
+
+_HEADINGS = {"average": "Relaxed", "structure": "Argmax"}

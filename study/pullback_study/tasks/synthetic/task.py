@@ -1,0 +1,77 @@
+"""Synthetic clusters as a task."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pullback_study.tasks.methods import Method
+from pullback_study.tasks.synthetic.config import Config
+from pullback_study.tasks.task import Metric, Task, Trainer
+
+
+class Synthetic(Task):
+    """Clusters with a linear model each; seeds, learning rates and step sizes train together as replicas."""
+
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        from pullback_study.tasks.synthetic.methods import METHODS
+
+        return METHODS
+
+    def defaults(self, method: Method) -> dict[str, Any]:
+        return super().defaults(method) | ({"gamma_scale": "paper"} if method.pulled_back else {})
+
+    def validate(self, config: Config, method: Method) -> None:
+        super().validate(config, method)
+        if config.gamma_scale is not None and not method.pulled_back:
+            raise ValueError(f"gamma_scale is {config.gamma_scale!r}; {method.name} makes no inner steps: leave it out")
+
+    def partition(self, configs: Sequence[Config]) -> list[list[Config]]:
+        """Replica groups: all that differs in seed, learning rate and step size only, with the same seeds for each."""
+        seeds: dict[tuple[Config, float | None, float | None], set[int]] = defaultdict(set)
+        for config in configs:
+            size = None if config.step_size is None else 1.0
+            shared = dataclasses.replace(config, seed=0, learning_rate=1.0, step_size=size)
+            seeds[shared, config.learning_rate, config.step_size].add(config.seed)
+        groups: dict[tuple[Config, tuple[int, ...]], list[tuple[float, float | None]]] = defaultdict(list)
+        for (shared, *setting), which in seeds.items():
+            groups[shared, tuple(sorted(which))].append(tuple(setting))  # type: ignore[arg-type]
+        return [
+            [
+                dataclasses.replace(shared, seed=seed, learning_rate=rate, step_size=size)
+                for seed in which
+                for rate, size in sorted(settings, key=lambda setting: (setting[0], setting[1] or 0.0))
+            ]
+            for (shared, which), settings in groups.items()
+        ]
+
+    def trainer(self, configs: Sequence[Config], device: str) -> Trainer:
+        from pullback_study.tasks.synthetic.train import ReplicaGroup
+
+        return ReplicaGroup(configs, device)
+
+    def label(self, configs: Sequence[Config]) -> str:
+        first = configs[0]
+        inner = f", {first.inner_steps} inner steps" if (first.inner_steps or 1) > 1 else ""
+        scale = f", gamma of one {first.gamma_scale}" if first.gamma_scale == "example" else ""
+        return f"{self.methods[first.estimator].label}, {first.clusters} clusters{inner}{scale}"
+
+
+TASK = Synthetic(
+    name="synthetic",
+    title="Synthetic clusters",
+    about="Clusters with a linear model each; the latent variable is the cluster.",
+    version=2,
+    config_type=Config,
+    metrics=(
+        Metric("validation_accuracy", "Validation accuracy", curve="accuracy"),
+        Metric("validation_v_measure", "Validation V-measure", curve="v_measure", headline=False),
+        Metric("test_accuracy", "Test accuracy"),
+        Metric("test_v_measure", "Test V-measure"),
+        Metric("loss", "Loss", curve="loss", percent=False, higher_is_better=False, headline=False, digits=4),
+    ),
+    tables_by=("clusters",),
+)

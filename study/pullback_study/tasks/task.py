@@ -1,0 +1,178 @@
+"""What a task is to everything else: configs that train together in groups, a trainer for a group, and metrics."""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pullback_study.tasks.config import check_inner_steps, inner_steps
+from pullback_study.tasks.methods import Method
+from pullback_study.tasks.schema import nearest, options
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from pullback_study.runs.run import Run
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number in the results of a task's runs, and how it is shown.
+
+    Args:
+        name: in `result.json`, for example `test_accuracy`.
+        label: in tables.
+        curve: its name in the rows of learning curves, for a metric of the validation data.
+        percent: whether it is in percent.
+        higher_is_better: its direction; None where neither is better.
+        headline: whether short tables show it.
+        digits: after the decimal point.
+    """
+
+    name: str
+    label: str
+    curve: str | None = None
+    percent: bool = True
+    higher_is_better: bool | None = True
+    headline: bool = True
+    digits: int = 2
+
+    def show(self, value: float | None) -> str:
+        """The number as text; empty if there is none.
+
+        >>> Metric("test_accuracy", "Test accuracy").show(91.2345)
+        '91.23'
+        """
+        return "" if value is None or math.isnan(value) else f"{value:.{self.digits}f}"
+
+
+class Trainer(abc.ABC):
+    """Trains the runs of one group together, from step 0 to `steps`.
+
+    Its state is tensors and plain values alone, so that a checkpoint is data and not code, and it decides
+    everything that follows: a trainer restored from its state ends with the same numbers.
+    """
+
+    step: int
+    steps: int
+    epochs: int = 0  # that have ended; stays 0 where a step is all of the data, and only time calls for a checkpoint
+
+    @abc.abstractmethod
+    def advance(self, until: int, stop: Callable[[], bool]) -> None:
+        """Train up to step `until`; return early, between two steps, when `stop()` is true."""
+
+    @abc.abstractmethod
+    def state(self) -> dict[str, Any]:
+        """All that training depends on; also the evaluations so far."""
+
+    @abc.abstractmethod
+    def restore(self, state: dict[str, Any]) -> None:
+        """Resume from the state of a trainer of the same group."""
+
+    @abc.abstractmethod
+    def history(self) -> list[list[dict[str, Any]]]:
+        """For each run, its evaluations so far: rows with a `step`."""
+
+    @abc.abstractmethod
+    def latest(self) -> list[dict[str, Any]]:
+        """For each run, its last evaluation; empty before the first."""
+
+    @abc.abstractmethod
+    def results(self) -> list[dict[str, Any]]:
+        """For each run, its final numbers. Called once, at the last step."""
+
+    @abc.abstractmethod
+    def parameters(self) -> list[dict[str, Tensor]]:
+        """For each run, its named parameters."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task(abc.ABC):
+    """Data, a model, a structure between its two halves, metrics and defaults.
+
+    Args:
+        name: on the command line, in sweep files and in run directories.
+        title: in tables.
+        about: one line for `--help`.
+        version: goes up when a fix changes results, or a default changes, so that old results are never reused.
+        config_type: a frozen dataclass of `schema.option` fields, among them `estimator` and `seed`.
+        metrics: in the order of the columns of tables.
+        selected_by: settings are chosen by the mean of this metric over the seeds, the higher the better.
+        tables_by: fields of the config whose values make separate tables.
+        data: the folder of the data; None for `$PULLBACK_DATA`, or where a task makes its data.
+    """
+
+    name: str
+    title: str
+    about: str = ""
+    version: int = 1
+    config_type: type
+    metrics: tuple[Metric, ...]
+    selected_by: str = "validation_accuracy"
+    tables_by: tuple[str, ...] = ()
+    data: Path | None = field(default=None, compare=False)
+
+    @property
+    @abc.abstractmethod
+    def methods(self) -> Mapping[str, Method]:
+        """The rows of the task's tables by name: baselines, and estimators that fit its structure."""
+
+    @abc.abstractmethod
+    def trainer(self, configs: Sequence[Any], device: str) -> Trainer:
+        """A trainer for one group, at step 0."""
+
+    def defaults(self, method: Method) -> dict[str, Any]:
+        """The fields of a config that the method, or the data at hand, decide."""
+        return inner_steps(method) | dict(method.defaults)
+
+    def partition(self, configs: Sequence[Any]) -> list[list[Any]]:
+        """The groups in which these configs train, in a fixed order. Each config is in exactly one."""
+        return [[config] for config in configs]
+
+    def label(self, configs: Sequence[Any]) -> str:
+        """A few words for a group, for people."""
+        first = configs[0]
+        seeds = ", ".join(str(config.seed) for config in configs)
+        return f"{self.title}, {self.methods[first.estimator].label}, seed {seeds}"
+
+    def sources(self, config: Any) -> dict[str, Path]:
+        """The files that a run of this config is trained on; raises `ValueError` if one is missing."""
+        return {}
+
+    def configure(self, *, estimator: str = "", **fields: Any) -> Any:
+        """A config, with the task's and the method's defaults for whatever is not given, or None."""
+        known = options(self.config_type)
+        for name in fields:
+            if name not in known:
+                raise ValueError(f"a config of {self.name} has no field {name!r}; {nearest(name, known)}")
+        method = self.find_method(estimator)
+        given = {name: value for name, value in fields.items() if value is not None}
+        config = self.config_type(**{"estimator": method.name, **self.defaults(method), **given})
+        self.validate(config, method)
+        return config
+
+    def validate(self, config: Any, method: Method) -> None:
+        """Raises `ValueError` for fields that do not go together; each by itself is checked by the config."""
+        check_inner_steps(config, method)
+
+    def find_method(self, name: str) -> Method:
+        """The method of that name, or of one of its aliases."""
+        names = {known: method for method in self.methods.values() for known in (method.name, *method.aliases)}
+        if not name:
+            raise ValueError(f"estimator is missing; `pullback estimators {self.name}` lists them")
+        if name not in names:
+            raise ValueError(f"there is no estimator {name!r}; {nearest(name, names)}")
+        return names[name]
+
+    def metric(self, name: str) -> Metric | None:
+        return next((metric for metric in self.metrics if metric.name == name), None)
+
+    def run(self, config: Any, folder: Path) -> Run:
+        """The run of a config, and its directory in a folder of runs."""
+        from pullback_study.runs.run import Run
+
+        return Run(folder, self.name, self.version, config)

@@ -1,0 +1,1 @@
+"""Latent dependency trees on text: what the tasks on sentences share."""
