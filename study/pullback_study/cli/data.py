@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pullback_study.cli.options import SETTINGS
-from pullback_study.terminal import console, stop, user_errors
+from pullback_study.cli.terminal import out as console
+from pullback_study.cli.terminal import stop, user_errors
 
 if TYPE_CHECKING:
     from pullback_study.corpora.archives import Progress

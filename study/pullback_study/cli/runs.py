@@ -29,7 +29,7 @@ def show_runs(
     limit: Annotated[int, typer.Option(min=1, help="How many to show.")] = 50,
     csv: Annotated[str | None, typer.Option(metavar="FILE", help="Write all that match as CSV; - to print it.")] = None,
 ) -> None:
-    """List the runs, with their state and metrics.
+    r"""List the runs, with their state and metrics.
 
     Validation metrics of a run that is not done are those of its last evaluation.
 
@@ -47,7 +47,8 @@ def show_runs(
         if status is not None and status not in STATES:
             raise ValueError(f"--status {status}: there is no such state; {nearest(status, STATES)}")
         everything = list_runs(runs)
-        conditions = [*(where or []), *([f"state={status}"] if status else []), *([f"estimator={estimator}"] if estimator else [])]
+        conditions = [*(where or []), *([f"state={status}"] if status else [])]
+        conditions += [f"estimator={estimator}"] if estimator else []
         found = select(everything, conditions, sort)
         if csv is None:
             show(_table(f"{len(found)} of {len(everything)} runs in {runs}/", found, limit), markdown=False)
@@ -85,7 +86,8 @@ def _what(run: Stored) -> str:
     from pullback_study.tasks import TASKS, find_task
     from pullback_study.tasks.schema import options
 
-    defaults = {name: each.default for name, each in options(find_task(run.task).config_type).items()} if run.task in TASKS else {}
+    known = options(find_task(run.task).config_type) if run.task in TASKS else {}
+    defaults = {name: each.default for name, each in known.items()}
     given = [
         f"{name}={value}"
         for name, value in run.config.items()

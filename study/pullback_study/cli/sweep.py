@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from pullback_study.runs.sweep import Sweep
 
 
+_SHOWN = 10
+
+
 def sweep(
     file: Annotated[Path, typer.Argument(help="A TOML file with a task and lists of values for fields of its config.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be trained.")] = False,
@@ -37,7 +40,7 @@ def sweep(
     tensorboard: TensorBoardOption = False,
     markdown: MarkdownOption = False,
 ) -> None:
-    """Train all runs of a sweep file, several at a time, and show which configuration is best.
+    r"""Train all runs of a sweep file, several at a time, and show which configuration is best.
 
     What is done is skipped, what was killed resumes from its last checkpoint, what failed is tried again. Several sweeps
     may share a folder of runs, also from several machines.
@@ -48,12 +51,15 @@ def sweep(
     pullback sweep FILE --device cuda --per-gpu 4
     pullback sweep FILE --ray auto --gpus-per-run 0.25 --runs /shared/runs
     """
-    from pullback_study.runs import summary
-    from pullback_study.runs import sweep as sweep_file
+    from pullback_study.runs.sweep import read
+    from pullback_study.tasks.schema import nearest, options
 
     with user_errors():
-        found = sweep_file.read(file, data)
-        summary.check(found.task, by or [])
+        found = read(file, data)
+        known = [name for name in options(found.task.config_type) if name != "seed"]
+        for name in by or []:
+            if name not in known:
+                raise ValueError(f"--by {name}: a config has no such field to choose by; {nearest(name, known)}")
         if dry_run:
             _show_plan(found, runs)
             return
@@ -68,9 +74,18 @@ def sweep(
             found.task, found.configs, runs, device=place, tensorboard=tensorboard, workers=executor, wait=wait
         )
     finally:
-        table = summary.table(found.task, found.configs, runs, by or [])
-        if table.rows:
-            show(table, markdown)
+        _show_best(found, runs, by or [], markdown)
+
+
+def _show_best(found: Sweep, runs: Path, by: list[str], markdown: bool) -> None:
+    """The configurations of the sweep, best first."""
+    from pullback_study.results.configurations import configurations
+    from pullback_study.runs.store import read_run
+
+    stored = [read_run(run.path) for run in (found.task.run(config, runs) for config in found.configs) if run.done]
+    done = [run for run in stored if run.state == "done"]
+    if done:
+        show(configurations(found.task.name, done, by=by, limit=None if by else _SHOWN), markdown)
 
 
 def _ray(address: str, cpus: int, gpus: float) -> Executor:

@@ -9,7 +9,15 @@ import click
 import typer
 from typer.core import TyperGroup
 
-from pullback_study.cli.options import SETTINGS, DataOption, Device, DeviceOption, RunsOption, TensorBoardOption, with_options
+from pullback_study.cli.options import (
+    SETTINGS,
+    DataOption,
+    Device,
+    DeviceOption,
+    RunsOption,
+    TensorBoardOption,
+    with_options,
+)
 from pullback_study.cli.terminal import out, train_or_exit, user_errors
 from pullback_study.tasks import TASKS, find_task
 

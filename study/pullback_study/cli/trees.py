@@ -12,7 +12,8 @@ import typer
 from rich.console import Console
 
 from pullback_study.cli.options import DataOption, MarkdownOption
-from pullback_study.terminal import console, user_errors
+from pullback_study.cli.terminal import out as console
+from pullback_study.cli.terminal import user_errors
 from pullback_study.trees.formats import Format, format_for
 
 if TYPE_CHECKING:

@@ -177,7 +177,7 @@ class ReplicaGroup(Trainer):
         return self._spread(examples.z).flatten(0, 1)
 
     def _offered(self) -> dict[str, Any]:
-        """What the replicas, equal consecutive parts of the batch, offer to an estimator: each has its own step size and noise."""
+        """What the replicas, equal consecutive parts of the batch, offer to an estimator: own step sizes, own noise."""
         config, n = self.config, self.config.train_examples
         scale = n if config.gamma_scale == "paper" else 1
         etas = self._per_replica([(each.step_size or 0.0) / scale for each in self.configs])
