@@ -43,7 +43,7 @@ def changed_since(task: Task, run: Run) -> str | None:
         files = task.sources(run.config) if run.done else {}
     except ValueError:
         return None
-    data = run.result.get("data")
+    data = run.result.get("data") if files else None
     difference = change(data.get("checksums"), files) if isinstance(data, dict) else None
     return difference and (
         f"{run.path} is a result on other data: {difference}; put that file back, use another folder of runs (--runs), or "
