@@ -1,0 +1,126 @@
+"""Groups as tasks of a Ray cluster, with the folder of runs on storage that all nodes share.
+
+Ray decides where a group trains, and retries it elsewhere when its worker or its node dies; it then resumes from its last
+checkpoint. A file in the shared folder tells the workers to stop. When the driver dies, Ray ends its tasks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+import secrets
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pullback_study.runs.executor import Executor
+from pullback_study.runs.groups import WORK
+from pullback_study.runs.work import Died, Ending, Job, train_group
+
+_RETRIES = 5
+_LOOK_SECONDS = 1.0
+
+
+class RayTasks(Executor):
+    """Trains on the cluster at `address`.
+
+    Args:
+        address: `host:port` of the cluster, or `auto` for the one this machine belongs to.
+        cpus: cores, and threads, of each task.
+        gpus: the share of a GPU of each task: 0.25 lets four share one.
+    """
+
+    def __init__(self, address: str, *, cpus: int = 1, gpus: float = 0.0) -> None:
+        try:
+            import ray
+        except ImportError:
+            raise ValueError("--ray: Ray is not installed; pip install 'pullback-study[ray]'") from None
+        try:
+            _knock(address)
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
+        except (OSError, RuntimeError, ValueError) as error:
+            raise ValueError(f"--ray {address}: no Ray cluster answers there ({error})") from None
+        self._ray: Any = ray
+        self._cpus, self._gpus = cpus, gpus
+        self._tasks: dict[Any, int] = {}
+        self._train = self._ray.remote(_train).options(num_cpus=cpus, num_gpus=gpus, max_retries=_RETRIES)
+        self._stop_name = f"stop-{secrets.token_hex(8)}"
+        self._stop_file: Path | None = None
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes live now."""
+        return sum(node["Alive"] for node in self._ray.nodes())
+
+    @property
+    def free(self) -> bool:
+        """Ray queues what has no place yet, so that a cluster that grows is used; a few are enough."""
+        there = self._ray.cluster_resources()
+        places = there.get("CPU", 0) / self._cpus
+        if self._gpus:
+            places = min(places, there.get("GPU", 0) / self._gpus)
+        return len(self._tasks) < 2 * places + 2
+
+    def start(self, group: int, job: Job) -> None:
+        absolute = dataclasses.replace(job, folder=job.folder.resolve())
+        self._stop_file = absolute.folder / WORK / self._stop_name
+        self._tasks[self._train.remote(absolute, self._cpus, self._stop_file)] = group
+
+    def wait(self, seconds: float) -> None:
+        if not self._tasks:
+            time.sleep(seconds)
+            return
+        ready, _ = self._ray.wait(list(self._tasks), timeout=seconds)
+        for reference in ready:
+            self.tell(self._tasks.pop(reference), self._ending(reference))
+
+    def stop(self) -> None:
+        if self._stop_file is not None:
+            self._stop_file.parent.mkdir(parents=True, exist_ok=True)
+            self._stop_file.touch()
+
+    def close(self) -> None:
+        self._ray.shutdown()
+        if self._stop_file is not None:
+            self._stop_file.unlink(missing_ok=True)
+
+    def _ending(self, reference: Any) -> Ending | Died:
+        try:
+            return self._ray.get(reference)
+        except self._ray.exceptions.RayTaskError as error:  # not of the training: `train_group` catches those
+            return Ending("failed", f"{type(error.cause).__name__}: {error.cause}")
+        except self._ray.exceptions.RayError as error:
+            return Died(type(error).__name__)
+
+
+def _knock(address: str) -> None:
+    """Raises `OSError` if nobody listens at host:port, at once: Ray would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if host and port.isdigit() and "//" not in host:
+        socket.create_connection((host, int(port)), timeout=10).close()
+
+
+def _train(job: Job, threads: int, stop_file: Path) -> Ending:
+    """Train a group on the node where Ray put it."""
+    import torch
+
+    torch.set_num_threads(threads)
+    if not job.folder.is_dir():
+        return Ending("failed", f"{job.folder} is not there on node {os.uname().nodename}: all nodes must share it")
+    return train_group(job, lambda event: None, _looking_for(stop_file))
+
+
+def _looking_for(stop_file: Path) -> Callable[[], bool]:
+    """Whether the file is there, from time to time."""
+    looked, found = 0.0, False
+
+    def stopped() -> bool:
+        nonlocal looked, found
+        if not found and time.monotonic() - looked > _LOOK_SECONDS:
+            looked, found = time.monotonic(), stop_file.exists()
+        return found
+
+    return stopped

@@ -1,0 +1,243 @@
+"""Training one group of runs: from its last checkpoint to its published results."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import functools
+import io
+import platform
+import subprocess
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pullback_study.runs.groups import Group
+from pullback_study.runs.lock import BusyError
+from pullback_study.runs.sources import change, checksums
+
+if TYPE_CHECKING:
+    from pullback_study.tasks.task import Task, Trainer
+
+_TALK_SECONDS = 0.25
+_EPOCH_SECONDS = 1.0  # a save takes some 20 ms, and an epoch perhaps 100
+
+
+@dataclass(frozen=True)
+class Job:
+    """A group to train, and how: all that a worker on any machine needs.
+
+    Args:
+        task: whose configs they are.
+        configs: of the runs of the group, in its order.
+        folder: of the runs.
+        device: `cpu` or `cuda`.
+        checkpoint_seconds: how much work a crash may cost; less where epochs end, each of which is saved too, at most one
+            per second.
+        tensorboard: also write event files into the run directories.
+    """
+
+    task: Task
+    configs: tuple[Any, ...]
+    folder: Path
+    device: str = "cpu"
+    checkpoint_seconds: float = 20.0
+    tensorboard: bool = False
+
+    @property
+    def group(self) -> Group:
+        return Group(tuple(self.task.run(config, self.folder) for config in self.configs))
+
+
+@dataclass(frozen=True)
+class Reached:
+    """A group is at this step of so many; `latest` is the last evaluation of each run."""
+
+    step: int
+    steps: int
+    latest: Sequence[dict[str, Any]] = ()
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How the work on a group ended: `done`, `stopped`, `failed`, or `busy`, because another process has it."""
+
+    status: str
+    message: str
+    trained: int = 0
+
+
+@dataclass(frozen=True)
+class Died:
+    """The worker is gone; the group resumes from its last checkpoint in another one."""
+
+    reason: str
+
+
+Tell = Callable[[Reached], None]
+
+
+def train_group(job: Job, tell: Tell, stopped: Callable[[], bool]) -> Ending:
+    """Lock a group, train it until it is done or `stopped()`, and publish; a failure is an ending too."""
+    group = job.group
+    try:
+        with group.claimed():
+            try:
+                if group.done:
+                    group.remove()
+                    return Ending("done", "done by another process")
+                return _train(job, group, tell, stopped)
+            except Exception as error:
+                message = explain(error, job.folder)
+                _fail(group, message, traceback.format_exc())
+                return Ending("failed", message)
+    except BusyError:
+        return Ending("done", "done by another process") if group.done else Ending("busy", "another process trains it")
+    except OSError as error:  # not even the lock could be had
+        return Ending("failed", explain(error, job.folder))
+
+
+def _train(job: Job, group: Group, tell: Tell, stopped: Callable[[], bool]) -> Ending:
+    for run in group.runs:
+        run.start()
+    tell(Reached(0, 0))
+    files = {name: path for config in job.configs for name, path in job.task.sources(config).items()}
+    trainer = job.task.trainer(list(job.configs), job.device)
+    made_from, seconds = checksums(files), 0.0
+    if (checkpoint := group.load()) is not None:
+        _check_sources(group, checkpoint["checksums"], files)
+        trainer.restore(checkpoint["trainer"])
+        seconds = checkpoint["seconds"]
+    began = time.perf_counter()
+    with _events(job, group, trainer.step) as events:
+
+        def save() -> None:
+            spent = seconds + time.perf_counter() - began
+            group.save({"trainer": trainer.state(), "seconds": spent, "checksums": made_from})
+            _write_curves(group, trainer, events)
+
+        _advance(job, trainer, save, tell, stopped)
+        if trainer.step < trainer.steps:
+            save()
+            return Ending("stopped", f"stopped at step {trainer.step}")
+        if len(group.runs) > 1:
+            save()  # should it be killed between two results, the group resumes here, with the same members
+        _write_curves(group, trainer, events)
+    trained = _publish(group, trainer, job.device, seconds + time.perf_counter() - began)
+    group.remove()
+    return Ending("done", "done", trained)
+
+
+def _advance(job: Job, trainer: Trainer, save: Callable[[], None], tell: Tell, stopped: Callable[[], bool]) -> None:
+    """Train, saving now and then, in portions of about a quarter of a second."""
+    saved, saved_epochs, chunk = time.perf_counter(), trainer.epochs, 4
+    tell(Reached(trainer.step, trainer.steps))
+    while trainer.step < trainer.steps and not stopped():
+        at = time.perf_counter()
+        trainer.advance(min(trainer.steps, trainer.step + chunk), stopped)
+        now = time.perf_counter()
+        chunk = min(100, 2 * chunk) if now - at < _TALK_SECONDS else max(1, chunk // 2)
+        tell(Reached(trainer.step, trainer.steps, trainer.latest()))
+        patience = _EPOCH_SECONDS if trainer.epochs > saved_epochs else job.checkpoint_seconds
+        if now - saved > min(patience, job.checkpoint_seconds) and trainer.step < trainer.steps:
+            save()
+            saved, saved_epochs = time.perf_counter(), trainer.epochs
+
+
+def _check_sources(group: Group, recorded: Any, files: Mapping[str, Path]) -> None:
+    if difference := change(recorded, files):
+        raise ValueError(
+            f"{group.checkpoint}, the checkpoint of {group.runs[0].path}, was made with other data: {difference}; put that "
+            f"file back, use another folder of runs (--runs), or delete {group.checkpoint} to train from the start"
+        )
+
+
+def _write_curves(group: Group, trainer: Trainer, events: Callable[[Any], None]) -> None:
+    history = trainer.history()
+    for run, rows in zip(group.runs, history, strict=True):
+        if not run.done:
+            run.write_curve(rows)
+    events(history)
+
+
+def _publish(group: Group, trainer: Trainer, device: str, seconds: float) -> int:
+    import torch
+
+    from pullback_study.runs.files import write_atomically
+
+    about = {"seconds_of_group": round(seconds, 3), "runs_in_group": len(group.runs), **_provenance(device)}
+    published = 0
+    for run, result, parameters in zip(group.runs, trainer.results(), trainer.parameters(), strict=True):
+        if not run.done:
+            buffer = io.BytesIO()
+            torch.save({name: value.cpu() for name, value in parameters.items()}, buffer)
+            write_atomically(run.path / "checkpoint.pt", buffer.getvalue())
+            with contextlib.suppress(FileExistsError):  # there is one result of a run, the first
+                run.publish({**result, **about})
+                published += 1
+    return published
+
+
+def _fail(group: Group, message: str, details: str) -> None:
+    with contextlib.suppress(OSError):  # the disk that made it fail may be too full for this file as well
+        for run in group.runs:
+            if not run.done:
+                run.fail(message, details)
+
+
+@contextlib.contextmanager
+def _events(job: Job, group: Group, after: int) -> Any:
+    """TensorBoard's event files beside the curves, if they are wanted; from the step where training resumes."""
+    if not job.tensorboard:
+        yield lambda history: None
+        return
+    from torch.utils.tensorboard import SummaryWriter
+
+    with contextlib.ExitStack() as writers:
+        open_files = [writers.enter_context(SummaryWriter(str(run.path), purge_step=after + 1)) for run in group.runs]
+        written = after
+
+        def write(history: Sequence[Sequence[dict[str, Any]]]) -> None:
+            nonlocal written
+            for writer, rows in zip(open_files, history, strict=True):
+                for row in (row for row in rows if row["step"] > written):
+                    for name in row.keys() - {"step"}:
+                        writer.add_scalar(name, row[name], row["step"])
+                writer.flush()
+            written = max((rows[-1]["step"] for rows in history if rows), default=written)
+
+        yield write
+
+
+def explain(error: Exception, folder: Path) -> str:
+    """An error in words, with what to do where that is known."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"no space left on the disk of {folder}/; free some, and run the same command again"
+    return str(error) if isinstance(error, ValueError | ArithmeticError) else f"{type(error).__name__}: {error}"
+
+
+@functools.cache
+def _provenance(device: str) -> dict[str, Any]:
+    """Where numbers come from: enough to make them again."""
+    import torch
+
+    import pullback
+
+    return {
+        "device": torch.cuda.get_device_name() if device.startswith("cuda") else platform.machine(),
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "pullback": pullback.__version__,
+        "commit": _commit(),
+    }
+
+
+def _commit() -> str | None:
+    try:
+        command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=40"]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None
