@@ -216,7 +216,7 @@ def explain(error: Exception, folder: Path) -> str:
     """An error in words, with what to do where that is known."""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"no space left on the disk of {folder}/; free some, and run the same command again"
-    return str(error) if isinstance(error, ValueError | ArithmeticError) else f"{type(error).__name__}: {error}"
+    return str(error) if type(error) in (ValueError, ArithmeticError) else f"{type(error).__name__}: {error}"
 
 
 @functools.cache

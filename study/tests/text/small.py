@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -9,7 +10,9 @@ import numpy as np
 import torch
 
 from pullback_study.corpora import Corpus, Split
-from pullback_study.text.config import configure
+from pullback_study.tasks import find_task
+from pullback_study.tasks.latent.trainer import LatentTrainer
+from pullback_study.tasks.text import task as text_task
 
 EXAMPLE = ("A", "taut", ",", "intelligent", "psychological", "drama", ".")
 WORDS = [*EXAMPLE, *(f"w{i}" for i in range(20))]
@@ -53,8 +56,20 @@ def corpus(task: str = "sst", examples: int = 60) -> Corpus:
 
 
 def config(task: str = "sst", estimator: str = "marginals", **options):
-    """A config that learns the small corpus."""
-    return configure(task, estimator, **{"learning_rate": 0.01, "epochs": 2, "batch_size": 16, **options})
+    """A config that learns the small corpus; its names are those of the files that `write` makes."""
+    names = {"vectors": "tiny", "data": {"sst": "sst", "snli": "snli_1.0_train"}[task]}
+    fields = {"learning_rate": 0.01, "epochs": 2, "batch_size": 16, **names, **options}
+    return find_task(task).configure(estimator=estimator, **fields)
+
+
+def in_memory(task: str = "sst", examples: int = 60):
+    """The task on the corpus in memory."""
+    text_task._loaded.clear()
+    return dataclasses.replace(find_task(task), load=lambda data, vectors: corpus(task, examples), data=Path("/"))
+
+
+def trainer(settings, task: str = "sst", device: str = "cpu", examples: int = 60) -> LatentTrainer:
+    return LatentTrainer(in_memory(task, examples), settings, device)
 
 
 def write(folder: Path, examples: int = 60) -> Path:

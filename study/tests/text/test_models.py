@@ -5,14 +5,15 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from pullback_study.nli.model import DecomposableAttention
-from pullback_study.sentiment.model import Baseline, LatentTree
-from pullback_study.text.bilstm import BiLSTM
-from pullback_study.text.latent import LatentTrees
-from pullback_study.text.methods import ROWS, find_method
-from pullback_study.text.model import count_parameters
-from pullback_study.text.parser import ArcScorer
-from pullback_study.text.tasks import TASKS
+from pullback import DependencyTree
+from pullback_study.tasks import find_task
+from pullback_study.tasks.snli.model import DecomposableAttention
+from pullback_study.tasks.sst.model import Baseline, LatentTree
+from pullback_study.tasks.text.bilstm import BiLSTM
+from pullback_study.tasks.text.parser import ArcScorer
+
+TASKS = {name: find_task(name) for name in ("sst", "snli")}
+METHODS = TASKS["sst"].methods
 
 TREES = {"projective": True, "non-projective": False}
 
@@ -28,7 +29,7 @@ TREES = {"projective": True, "non-projective": False}
     ids=["SST", "SST latent", "SNLI", "SNLI latent"],
 )
 def test_as_many_parameters_as_the_paper_reports(model, thousands):
-    assert abs(count_parameters(model()) / 1000 - thousands) < 3
+    assert abs(sum(each.numel() for each in model().parameters()) / 1000 - thousands) < 3
 
 
 def test_arc_scores_are_the_papers_formula():
@@ -66,13 +67,13 @@ def test_the_bilstm_is_the_one_over_packed_sequences():
     torch.testing.assert_close(ours(x, lengths), pad_packed_sequence(expected, batch_first=True)[0])
 
 
-def outputs(model, latent, vectors, lengths):
+def outputs(model, estimator, projective, vectors, lengths):
     encoded = model.encode(vectors, lengths)
-    if latent is None:
+    if estimator is None:
         return model.logits(encoded, None), None, None
-    scores = model.scores(encoded)
-    mu = latent.predict(scores, lengths)
-    return model.logits(encoded, mu), latent.heads(scores, lengths), mu
+    scores, trees = model.scores(encoded), DependencyTree(lengths, projective=projective, multiroot=True)
+    mu = estimator.predict(trees, scores)
+    return model.logits(encoded, mu), trees.heads(trees.argmax(scores)), mu
 
 
 @pytest.mark.parametrize("trees", TREES)
@@ -80,43 +81,42 @@ def outputs(model, latent, vectors, lengths):
 @pytest.mark.parametrize("task", TASKS)
 def test_padding_and_other_sentences_change_nothing(task, estimator, trees):
     torch.manual_seed(1)
-    method = find_method(estimator)
-    built = method.build(step_size=1.0, inner_steps=1)
+    method = METHODS[estimator]
+    built = method.build(step_size=1.0, steps=1)
     model = TASKS[task].model(5, method.latent).double().eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(3.0)  # fresh parameters give scores near zero, and all trees alike
-    latent = LatentTrees(built, projective=TREES[trees]) if built else None
     sides = (2,) if TASKS[task].sides == 2 else ()
     lengths = torch.randint(1, 8, (6, *sides))
     lengths[0] = 1
     vectors = torch.randn(6, *sides, 12, 5, dtype=torch.float64)
     padded = torch.where(torch.arange(12)[:, None] < lengths[..., None, None], vectors, torch.nan)
     with torch.no_grad():
-        logits, heads, mu = outputs(model, latent, padded, lengths)
+        logits, heads, mu = outputs(model, built, TREES[trees], padded, lengths)
         assert logits.isfinite().all()
         for b in range(6):
             n = int(lengths[b].max())
-            alone = outputs(model, latent, padded[b : b + 1, ..., :n, :], lengths[b : b + 1])
+            alone = outputs(model, built, TREES[trees], padded[b : b + 1, ..., :n, :], lengths[b : b + 1])
             torch.testing.assert_close(alone[0][0], logits[b], rtol=1e-9, atol=1e-11)
-            if latent:
+            if built:
                 assert torch.equal(alone[1][0], heads[b][..., :n])
                 torch.testing.assert_close(alone[2][0], mu[b][..., :n, :n], rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize("estimator", [name for name in ROWS if find_method(name).latent])
+@pytest.mark.parametrize("estimator", [name for name, method in METHODS.items() if method.in_paper and method.latent])
 @pytest.mark.parametrize("task", TASKS)
 def test_a_gradient_reaches_all_parts_by_every_estimator(task, estimator):
     torch.manual_seed(0)
     model = TASKS[task].model(5, True)
-    latent = LatentTrees(find_method(estimator).build(step_size=1.0, inner_steps=1), projective=True)
+    built = METHODS[estimator].build(step_size=1.0, steps=1)
     sides = (2,) if TASKS[task].sides == 2 else ()
     vectors, lengths = torch.randn(4, *sides, 6, 5), torch.randint(3, 7, (4, *sides))
     encoded = model.encode(vectors, lengths)
     labels = torch.tensor([0, 1, 0, 1])
-    losses = latent.objective(
+    losses = built.objective(
+        DependencyTree(lengths, multiroot=True),
         model.scores(encoded),
-        lengths,
         lambda mu: nn.functional.cross_entropy(model.logits(encoded, mu), labels, reduction="none"),
     )
     losses.mean().backward()

@@ -15,11 +15,11 @@ import torch
 from typer.testing import CliRunner
 
 from pullback_study.cli import app
-from pullback_study.groups import Group
-from pullback_study.runner import train
+from pullback_study.runs import train
+from pullback_study.runs.groups import Group
+from pullback_study.tasks import find_task
+from pullback_study.tasks.latent.trainer import LatentTrainer
 from pullback_study.text.checkpoints import load_parser
-from pullback_study.text.study import TextStudy
-from pullback_study.text.trainer import TextTrainer
 from text.small import DIMENSION, EXAMPLE, config, write
 from text.test_trainer import without_times
 
@@ -28,11 +28,11 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from text.test_runs import killed_config
-from pullback_study.runner import train
-from pullback_study.text.study import TextStudy
+from pullback_study.runs import train
+from pullback_study.tasks import find_task
 import torch
 torch.set_num_threads(1)
-train(TextStudy(Path(sys.argv[1])), [killed_config()], Path(sys.argv[2]), checkpoint_seconds=0.0)
+train(find_task("sst", Path(sys.argv[1])), [killed_config()], Path(sys.argv[2]), checkpoint_seconds=0.0)
 """
 
 
@@ -56,11 +56,11 @@ def test_killed_and_resumed_it_ends_with_the_same_numbers(data, tmp_path):
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        study, killed = TextStudy(data), tmp_path / "killed"
+        study, killed = find_task("sst", data), tmp_path / "killed"
         env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])}
         process = subprocess.Popen([sys.executable, "-c", PROGRAM, str(data), str(killed)], env=env)
         deadline = time.monotonic() + SECONDS
-        while not list(killed.glob("groups/*/checkpoint.pt")):
+        while not list(killed.glob(".work/*/checkpoint.pt")):
             assert process.poll() is None, "it ended before it could be killed"
             assert time.monotonic() < deadline
             time.sleep(0.005)
@@ -77,14 +77,14 @@ def test_killed_and_resumed_it_ends_with_the_same_numbers(data, tmp_path):
         for run in (whole, resumed)
     ]
     assert results[0] == results[1]
-    assert without_times(whole.metrics) == without_times(resumed.metrics)
+    assert without_times(whole.curve) == without_times(resumed.curve)
     expected, found = (torch.load(run.path / "checkpoint.pt", weights_only=True) for run in (whole, resumed))
     assert all(torch.equal(expected[name], found[name]) for name in expected)
 
 
 @pytest.mark.parametrize(("task", "estimator"), [("sst", "marginals"), ("snli", "ste-s")])
 def test_a_trained_run_parses(task, estimator, data, tmp_path):
-    study = TextStudy(data)
+    study = find_task("sst", data)
     name = {"sst": "sst", "snli": "snli_1.0_train"}[task]
     run = done(study, config(task, estimator, vectors="tiny", data=name), tmp_path / "runs")
     parser = load_parser(run.path, data)
@@ -106,7 +106,7 @@ def test_a_trained_run_parses(task, estimator, data, tmp_path):
 def test_what_is_no_parser_is_refused(data, tmp_path):
     with pytest.raises(ValueError, match=r"no config\.json"):
         load_parser(tmp_path, data)
-    baseline = done(TextStudy(data), config("sst", "baseline", vectors="tiny", epochs=1), tmp_path / "runs")
+    baseline = done(find_task("sst", data), config("sst", "baseline", vectors="tiny", epochs=1), tmp_path / "runs")
     with pytest.raises(ValueError, match="baseline, which has no latent trees"):
         load_parser(baseline.path, data)
 
@@ -132,7 +132,7 @@ DAMAGES = {
 
 
 def test_a_damaged_run_is_refused_with_its_name(data, tmp_path):
-    whole = done(TextStudy(data), config("sst", "marginals", vectors="tiny", epochs=1), tmp_path / "runs").path
+    whole = done(find_task("sst", data), config("sst", "marginals", vectors="tiny", epochs=1), tmp_path / "runs").path
     for name, (damage, said) in DAMAGES.items():
         run = shutil.copytree(whole, tmp_path / name)
         damage(run)
@@ -145,7 +145,7 @@ def test_a_damaged_run_is_refused_with_its_name(data, tmp_path):
 
 @pytest.mark.parametrize("form", ["npz", "txt"])
 def test_vectors_of_another_dimension_are_refused(form, data, tmp_path):
-    run = done(TextStudy(data), config("sst", "marginals", vectors="tiny", epochs=1), tmp_path / "runs").path
+    run = done(find_task("sst", data), config("sst", "marginals", vectors="tiny", epochs=1), tmp_path / "runs").path
     (data / "vectors" / "tiny.npz").unlink()
     if form == "npz":
         np.savez(data / "vectors" / "tiny.npz", words=np.array(["taut"]), vectors=np.ones((1, 4)))
@@ -161,44 +161,44 @@ def test_vectors_of_another_dimension_are_refused(form, data, tmp_path):
 
 def test_a_run_on_other_training_data_is_refused(data, tmp_path):
     settings = config("snli", "baseline", vectors="tiny", data="snli_1.0_train.first100k")
-    outcome = train(TextStudy(data), [settings], tmp_path / "runs")
+    outcome = train(find_task("sst", data), [settings], tmp_path / "runs")
     assert "the training data in" in outcome.failed[0]
 
 
 def test_a_result_on_other_data_is_no_answer(data, tmp_path):
     settings = config("sst", "baseline", vectors="tiny", epochs=1)
-    run = done(TextStudy(data), settings, tmp_path / "runs")
-    assert train(TextStudy(data), [settings], tmp_path / "runs").skipped == 1
+    run = done(find_task("sst", data), settings, tmp_path / "runs")
+    assert train(find_task("sst", data), [settings], tmp_path / "runs").skipped == 1
     other = write(tmp_path / "other", examples=50)
-    outcome = train(TextStudy(other), [settings], tmp_path / "runs")
+    outcome = train(find_task("sst", other), [settings], tmp_path / "runs")
     (problem,) = outcome.failed
     assert str(run.path) in problem
     assert str(other / "sst" / "train.txt") in problem
     assert "--runs" in problem
     (other / "sst" / "dev.txt").unlink()  # what is not there is not compared
-    assert train(TextStudy(other), [settings], tmp_path / "runs").complete
+    assert train(find_task("sst", other), [settings], tmp_path / "runs").complete
     result = run.result
     del result["data"]["checksums"]
     (run.path / "result.json").write_text(json.dumps(result))
-    assert train(TextStudy(write(other, examples=50)), [settings], tmp_path / "runs").complete
+    assert train(find_task("sst", write(other, examples=50)), [settings], tmp_path / "runs").complete
 
 
 def test_a_checkpoint_of_other_data_is_not_gone_on_from(data, tmp_path, monkeypatch):
     settings, root = config("sst", "baseline", vectors="tiny", epochs=4), tmp_path / "runs"
-    group = Group((TextStudy(data).run(settings, root),))
-    monkeypatch.setattr(TextTrainer, "results", lambda trainer: 1 / 0)
-    assert train(TextStudy(data), [settings], root, checkpoint_seconds=0.0).failed
+    group = Group((find_task("sst", data).run(settings, root),))
+    monkeypatch.setattr(LatentTrainer, "results", lambda trainer: 1 / 0)
+    assert train(find_task("sst", data), [settings], root, checkpoint_seconds=0.0).failed
     monkeypatch.undo()
     monkeypatch.setenv("PULLBACK_CACHE", str(tmp_path / "cache"))
     other = write(tmp_path / "other", examples=50)
-    (problem,) = train(TextStudy(other), [settings], root).failed
-    assert str(group.path / "checkpoint.pt") in problem
+    (problem,) = train(find_task("sst", other), [settings], root).failed
+    assert str(group.checkpoint) in problem
     assert str(group.runs[0].path) in problem
     assert str(other / "sst" / "train.txt") in problem
-    checkpoint = torch.load(group.path / "checkpoint.pt", weights_only=True)
+    checkpoint = torch.load(group.checkpoint, weights_only=True)
     del checkpoint["checksums"]  # as they were before
-    torch.save(checkpoint, group.path / "checkpoint.pt")
-    assert train(TextStudy(other), [settings], root).complete
+    torch.save(checkpoint, group.checkpoint)
+    assert train(find_task("sst", other), [settings], root).complete
 
 
 def test_commands(data, tmp_path, monkeypatch):

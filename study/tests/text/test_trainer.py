@@ -6,15 +6,18 @@ import pytest
 import torch
 
 import pullback as pb
-from pullback_study.text.methods import ROWS
-from pullback_study.text.trainer import TextTrainer, first, latent_trees
-from text.small import config, corpus
+from pullback_study.tasks import find_task
+from pullback_study.tasks.text.problem import first
+from text.small import config, corpus, trainer
+
+SST = find_task("sst")
+ROWS = [name for name, method in SST.methods.items() if method.in_paper]
 
 
-def trained(settings, until=10**6, corpus_of=None):
-    trainer = TextTrainer(settings, corpus_of or corpus(settings.task))
-    trainer.advance(until, lambda: False)
-    return trainer
+def trained(settings, task="sst", until=10**6, examples=60):
+    made = trainer(settings, task, examples=examples)
+    made.advance(until, lambda: False)
+    return made
 
 
 def without_times(rows):
@@ -26,9 +29,9 @@ def without_times(rows):
 @pytest.mark.parametrize(("task", "projective"), [("sst", True), ("snli", False)])
 def test_every_row_trains_and_tells_its_numbers(task, projective, estimator):
     latent = estimator != "baseline"
-    trainer = trained(config(task, estimator, epochs=1, projective=projective if latent else None))
-    (row,), (result,) = trainer.history()[0], trainer.results()
-    assert row["step"] == trainer.steps == 4
+    made = trained(config(task, estimator, epochs=1, projective=projective if latent else None), task)
+    (row,), (result,) = made.history()[0], made.results()
+    assert row["step"] == made.steps == 4
     assert row["loss"] > 0
     assert 0 <= result["test_accuracy"] <= 100
     assert ("depth" in row) == ("latent_share" in row) == latent
@@ -41,7 +44,7 @@ def test_every_row_trains_and_tells_its_numbers(task, projective, estimator):
 
 @pytest.mark.parametrize("estimator", ["baseline", "marginals", "spigot"])
 def test_it_learns(estimator):
-    (result,) = trained(config(estimator=estimator, epochs=25), corpus_of=corpus(examples=120)).results()
+    (result,) = trained(config(estimator=estimator, epochs=25), examples=120).results()
     assert result["test_accuracy"] > 80
 
 
@@ -50,13 +53,13 @@ def test_it_learns(estimator):
 )
 def test_restored_from_any_step_it_ends_with_the_same_numbers(task, estimator):
     settings = config(task, estimator, epochs=3)
-    whole = trained(settings)
-    part = trained(settings, until=6)  # in the middle of the second epoch
+    whole = trained(settings, task)
+    part = trained(settings, task, until=6)  # in the middle of the second epoch
     saved = io.BytesIO()
     torch.save(part.state(), saved)
     saved.seek(0)
     torch.rand(5)  # a run's noise is its own
-    resumed = TextTrainer(settings, corpus(task))
+    resumed = trainer(settings, task)
     resumed.restore(torch.load(saved, weights_only=True))
     resumed.advance(10**6, lambda: False)
     assert without_times(whole.history()[0]) == without_times(resumed.history()[0])
@@ -69,7 +72,7 @@ def test_restored_from_any_step_it_ends_with_the_same_numbers(task, estimator):
 
 def test_it_tells_how_many_epochs_have_ended():
     part = trained(config(epochs=3), until=6)
-    resumed = TextTrainer(part.config, corpus())
+    resumed = trainer(part.config)
     assert (part.epochs, resumed.epochs) == (1, 0)
     resumed.restore(part.state())
     assert resumed.epochs == 1
@@ -86,21 +89,21 @@ def test_seeds_decide():
 
 
 def test_the_parameters_are_those_of_the_best_epoch():
-    trainer = trained(config(epochs=6, learning_rate=0.03))
-    (result,) = trainer.results()
-    accuracies = [row["accuracy"] for row in trainer.history()[0]]
+    made = trained(config(epochs=6, learning_rate=0.03))
+    (result,) = made.results()
+    accuracies = [row["accuracy"] for row in made.history()[0]]
     assert result["validation_accuracy"] == max(accuracies)
     assert result["best_epoch"] == accuracies.index(max(accuracies)) + 1
     until_best = trained(config(epochs=6, learning_rate=0.03), until=4 * result["best_epoch"])
     for name, value in until_best.model.state_dict().items():
-        assert torch.equal(trainer.parameters()[0][name], value)
+        assert torch.equal(made.parameters()[0][name], value)
 
 
 def test_patience_stops_early():
-    trainer = trained(config(epochs=30, patience=2, learning_rate=1e-9))
-    assert len(trainer.history()[0]) == 3
-    assert trainer.step == trainer.steps
-    (result,) = trainer.results()
+    made = trained(config(epochs=30, patience=2, learning_rate=1e-9))
+    assert len(made.history()[0]) == 3
+    assert made.step == made.steps
+    (result,) = made.results()
     assert (result["best_epoch"], result["epochs"]) == (1, 3)
 
 
@@ -108,9 +111,9 @@ def test_patience_stops_early():
 def test_the_papers_scale_divides_the_step_and_not_the_surrogate(estimator):
     def gradient(scale, step_size):
         settings = config(estimator=estimator, gamma_scale=scale, step_size=step_size, dtype="float64")
-        trainer = TextTrainer(settings, corpus())
-        trainer._losses(trainer._batches(0)[0]).mean().backward()
-        return trainer.model.parser.output.weight.grad
+        made = trainer(settings)
+        made._losses(made.problem.gather(made.problem.splits[0], *made._batches(0)[0])).mean().backward()
+        return made.model.parser.output.weight.grad
 
     paper, example = gradient("paper", 1.6), gradient("example", 0.1)
     torch.testing.assert_close(paper, 16 * example)
@@ -142,10 +145,10 @@ def test_a_loss_that_is_not_finite_is_an_error():
     ],
 )
 def test_what_inner_steps_are_projected_onto(estimator, projection, update):
-    latent = latent_trees(config(estimator=estimator, projection=projection, step_size=0.5, inner_steps=3))
-    assert type(latent.estimator.update) is update
-    assert latent.estimator.steps == 3
-    assert latent.estimator.update.step_size == 0.5 / 16
+    made = SST.estimator(config(estimator=estimator, projection=projection, step_size=0.5, inner_steps=3))
+    assert type(made.update) is update
+    assert made.steps == 3
+    assert made.update.step_size == 0.5 / 16
 
 
 def test_projections_that_there_are_not():
@@ -153,3 +156,19 @@ def test_projections_that_there_are_not():
         config(estimator="spigot", projection="nearly")
     with pytest.raises(ValueError, match="projects nothing"):
         config(estimator="marginals", projection="exact")
+
+
+def test_embeddings_are_trained_on_request():
+    fixed, made = (trained(config(embeddings=how, epochs=1)) for how in ("fixed", "trained"))
+    assert "embedding" not in fixed.parameters()[0]
+    found, given = made.parameters()[0]["embedding"], corpus().vectors
+    assert found.shape == given.shape
+    assert (found != given).any()
+    assert made.results()[0]["parameters"] == fixed.results()[0]["parameters"] + given.numel()
+    others = [name for name in fixed.parameters()[0]]
+    assert all(torch.equal(a, b) for a, b in zip(initial("fixed", others), initial("trained", others), strict=True))
+
+
+def initial(embeddings, names):
+    parameters = trainer(config(embeddings=embeddings)).model.state_dict()
+    return [parameters[name] for name in names]

@@ -1,29 +1,31 @@
-"""A study that trains in no time: what the tests of sweeps are about is everything around the training."""
+"""A task that trains in no time: what the tests of runs are about is everything around the training."""
 
 from __future__ import annotations
 
 import os
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
-from pullback_study.study import Study, Trainer
+from pullback_study.runs.train import Report
+from pullback_study.tasks import Method, Metric, Task, Trainer
+from pullback_study.tasks.config import EstimatorConfig
+from pullback_study.tasks.schema import option
+
+HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True)
-class Config:
-    name: str
-    seed: int = 0
-    rate: float = 0.5
-    steps: int = 50
-    pause: float = 0.0
-    trouble: str | None = None
-    members: int = 1
-
-    def __post_init__(self):
-        if not self.rate > 0:
-            raise ValueError(f"rate is {self.rate}; it must be positive")
+class Config(EstimatorConfig):
+    estimator: str = option("fake", help="The only one.")
+    name: str = option("", help="A word.")
+    rate: float = option(0.5, help="A number.", positive=True)
+    steps: int = option(50, help="How many.", least=1)
+    pause: float = option(0.0, help="Seconds for each step.")
+    trouble: str | None = option(None, help="An error.")
+    members: int = option(1, help="Runs in a group.", least=1)
 
 
 class FakeTrainer(Trainer):
@@ -67,10 +69,10 @@ class FakeTrainer(Trainer):
         return [{"x": x.clone()} for x in self.x]
 
 
-class Fake(Study):
-    name = "fake"
-    version = 1
-    config_type = Config
+class Fake(Task):
+    @property
+    def methods(self):
+        return {"fake": Method("fake", "Fake", "Argmax")}
 
     def partition(self, configs):
         """Groups of up to `members` runs."""
@@ -83,3 +85,39 @@ class Fake(Study):
 
     def label(self, configs):
         return f"{configs[0].name} {', '.join(str(config.seed) for config in configs)}"
+
+
+METRICS = (Metric("validation_accuracy", "Validation accuracy", curve="x"), Metric("test_accuracy", "Test accuracy"))
+FAKE = Fake(name="fake", title="Fake", config_type=Config, metrics=METRICS)
+
+
+class Recorder(Report):
+    """Keeps what it is told."""
+
+    def __init__(self):
+        self.planned, self.begun, self.said, self.ended = [], {}, [], []
+
+    def plan(self, groups):
+        self.planned = list(groups)
+
+    def at(self, group, event):
+        if event.steps:
+            self.begun.setdefault(group, event.step)
+
+    def pause(self, group, message):
+        self.said.append(message)
+
+    def end(self, group, status, message):
+        self.ended.append((status, message))
+
+
+def numbers(configs, folder):
+    """For each config its curve and its numbers, whoever has trained it."""
+    found = []
+    for config in configs:
+        run = FAKE.run(config, folder)
+        found.append((run.curve, run.result["validation_accuracy"], run.result["test_accuracy"]))
+        parameters = torch.load(run.path / "checkpoint.pt", weights_only=True)
+        assert parameters["x"] == run.result["validation_accuracy"]
+        assert {path.name for path in run.path.iterdir()} == {"config.json", "metrics.jsonl", "result.json", "checkpoint.pt"}
+    return found

@@ -5,10 +5,10 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from pullback import Categorical
-from pullback_study.synthetic.data import generate
-from pullback_study.synthetic.methods import METHODS, Parts, find_method
-from pullback_study.synthetic.train import ReplicaGroup
-from small import small
+from pullback_study.tasks.synthetic.data import generate
+from pullback_study.tasks.synthetic.methods import METHODS
+from pullback_study.tasks.synthetic.train import ReplicaGroup
+from tasks.small import small
 
 
 def never():
@@ -56,7 +56,7 @@ def test_equals_a_plain_training_loop(estimator):
             parameter.copy_(initial[name])
     optimizer = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], lr=0.01)
     step_size = torch.full((60, 1), config.step_size or 1.0, dtype=torch.float64)
-    method = find_method(estimator).build(Parts(1, step_size, 1, torch.zeros_like))
+    method = METHODS[estimator].build(groups=1, step_size=step_size, steps=1, noise=torch.zeros_like)
     for _ in range(50):
         optimizer.zero_grad()
         losses = method.objective(
@@ -98,7 +98,7 @@ def test_decoder_calls_of_a_captured_step_are_counted(monkeypatch):
         def __call__(self):
             pass
 
-    monkeypatch.setattr("pullback_study.synthetic.train.Graphed", Replayed)
+    monkeypatch.setattr("pullback_study.tasks.synthetic.train.Graphed", Replayed)
     group = ReplicaGroup([small("spigot-ce", inner_steps=2)])
     group._graph = True
     group.advance(3, never)
