@@ -44,6 +44,30 @@ def test_each_arc_starts_at_its_head_and_ends_at_its_word(tree):
     assert found == [(head, word) for word, head in enumerate(heads, 1) if head]
 
 
+@given(trees(max_size=30))
+def test_arrows_point_at_the_middle_of_their_words(tree):
+    """Flat trees with many arcs at one word included."""
+    tokens, heads = tree
+    root = ElementTree.fromstring(tree_svg(tokens, heads).encode())
+    places = [float(e.get("x")) for e in root.iter(f"{SVG}text") if e.get("opacity") is None]
+    ends = []
+    for element in root.iter(f"{SVG}path"):
+        numbers = re.findall(r"-?[\d.]+", element.get("d"))
+        if element.get("class") == "root-arc":
+            ends.append(float(numbers[0]))
+        elif element.get("class") == "arc":
+            ends.append(float(numbers[6]))
+    assert ends == pytest.approx(places, abs=0.11)
+
+
+@pytest.mark.parametrize("root", [1, 15, 30])
+def test_a_flat_tree_is_not_much_wider_than_its_words(root):
+    heads = [root] * 30
+    heads[root - 1] = 0
+    flat, plain = (float(re.search(r'width="([\d.]+)"', tree_svg(["film"] * 30, tree))[1]) for tree in (heads, range(30)))
+    assert flat < plain + 60
+
+
 @given(trees())
 def test_the_drawing_fits_into_its_size(tree):
     root = ElementTree.fromstring(tree_svg(*tree).encode())

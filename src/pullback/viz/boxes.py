@@ -1,6 +1,8 @@
-"""Lines made of box-drawing characters."""
+"""Lines made of box-drawing characters, and the levels of spans that are drawn above each other."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 _UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
 _GLYPHS = " ╵╷│╴┘┐┤╶└┌├─┴┬┼"  # indexed by the sum of the arms that leave a cell
@@ -41,3 +43,12 @@ class Boxes:
             "".join(self._characters.get((i, j), _GLYPHS[arms]) for j, arms in enumerate(row))
             for i, row in enumerate(self._arms)
         ]
+
+
+def levels_of(spans: Iterable[tuple[int, int]]) -> list[int]:
+    """For spans with the inner ones first, the lowest levels (from 1) at which no two that touch share one."""
+    placed: list[tuple[int, int, int]] = []
+    for first, last in spans:
+        below = [level for start, end, level in placed if start <= last and first <= end]
+        placed.append((first, last, 1 + max(below, default=0)))
+    return [level for _, _, level in placed]

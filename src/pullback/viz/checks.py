@@ -1,4 +1,4 @@
-"""Trees and marginals as plain lists, checked once for every way to show them."""
+"""Structures and marginals as plain lists, checked once for every way to show them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ def checked_heads(tokens: Sequence[str], heads: Sequence[int] | Any) -> list[int
     Traceback (most recent call last):
     ValueError: the heads [2, 1] are not a tree: word 1 ('a') does not reach the root
     """
-    if isinstance(tokens, str):
-        raise TypeError(f"tokens is the string {tokens!r}; pass its words, for example {tokens.split()!r}")
-    given = heads.tolist() if hasattr(heads, "tolist") else list(heads)
+    refuse_string(tokens)
+    given = plain(heads)
     if len(given) != len(tokens):
         raise ValueError(f"there are {len(given)} heads for {len(tokens)} tokens; each token needs one")
     listed = []
@@ -29,16 +28,51 @@ def checked_heads(tokens: Sequence[str], heads: Sequence[int] | Any) -> list[int
 
 def checked_marginals(tokens: Sequence[str], marginals: Sequence[Sequence[float]] | Any) -> list[list[float]]:
     """Packed marginals `[n, n]` as lists, head x modifier with the root on the diagonal, all from 0 to 1."""
+    return checked_matrix(len(tokens), len(tokens), marginals)
+
+
+def checked_matrix(n: int, m: int, marginals: Sequence[Sequence[float]] | Any) -> list[list[float]]:
+    """Marginals `[n, m]` as lists, all from 0 to 1."""
     rows = [row.tolist() if hasattr(row, "tolist") else row for row in marginals]
-    n = len(tokens)
     sizes = {len(row) if isinstance(row, Sequence) else 0 for row in rows}
-    if len(rows) != n or sizes - {n}:
-        raise ValueError(f"marginals have {len(rows)} rows of {sorted(sizes)} for {n} tokens; they need shape [{n}, {n}]")
+    if len(rows) != n or sizes - {m}:
+        raise ValueError(f"marginals have {len(rows)} rows of {sorted(sizes)}; they need shape [{n}, {m}]")
     for h, row in enumerate(rows):
         for m, value in enumerate(row):
             if not -1e-3 <= value <= 1.001:
                 raise ValueError(f"marginals[{h}, {m}] is {value}; a marginal is from 0 to 1")
     return [[min(max(float(value), 0.0), 1.0) for value in row] for row in rows]
+
+
+def plain(values: Any) -> list[Any]:
+    """A sequence, an array or a tensor as a list."""
+    return values.tolist() if hasattr(values, "tolist") else list(values)
+
+
+def refuse_string(tokens: Sequence[str]) -> None:
+    if isinstance(tokens, str):
+        raise TypeError(f"tokens is the string {tokens!r}; pass its words, for example {tokens.split()!r}")
+
+
+def checked_spans(tokens: Sequence[str], spans: Sequence[Sequence[Any]] | Any) -> list[tuple[int, int, str]]:
+    """Spans (first, last) or (first, last, label) as triples, inner ones first: inside the sentence, and none crosses another.
+
+    >>> checked_spans(["a", "b", "c"], [(0, 1), (1, 2)])
+    Traceback (most recent call last):
+    ValueError: the spans (0, 1) and (1, 2) cross; spans must be nested or apart
+    """
+    refuse_string(tokens)
+    found: list[tuple[int, int, str]] = []
+    for span in spans:
+        first, last, label = (*plain(span), "")[:3]
+        if not 0 <= first <= last < len(tokens):
+            raise ValueError(f"the span ({first}, {last}) is outside the {len(tokens)} tokens, whose positions start at 0")
+        found.append((int(first), int(last), str(label)))
+    for a, b, _ in found:
+        for c, d, _ in found:
+            if a < c <= b < d:
+                raise ValueError(f"the spans ({a}, {b}) and ({c}, {d}) cross; spans must be nested or apart")
+    return sorted(found, key=lambda span: span[1] - span[0])
 
 
 def _refuse_cycles(tokens: Sequence[str], heads: list[int]) -> None:

@@ -33,7 +33,7 @@ def heatmap_text(tokens: Sequence[str], marginals: Sequence[Sequence[float]] | A
     mu = checked_marginals(tokens, marginals)
     n = len(tokens)
     digits = len(str(n))
-    words = [_shortened(visible(token)) for token in tokens]
+    words = [shortened(visible(token)) for token in tokens]
     labels = [" " * digits + f" {ROOT}", *(f"{i:>{digits}} {word}" for i, word in enumerate(words, 1))]
     margin = max(map(display_width, labels)) + 2
     each = 2 if margin + 2 * n <= width else 1
@@ -48,16 +48,16 @@ def _block(mu: list[list[float]], labels: list[str], margin: int, each: int, col
     lines = [" " * margin + "".join(digit.rjust(each) for digit in row) for row in zip(*numbers, strict=True)]
     roots = [mu[m][m] for m in range(len(mu))]
     for label, row, head in zip(labels, [roots, *mu], range(-1, len(mu)), strict=True):
-        shades = "".join((" " if m == head else _shade(row[m])) * each for m in columns)
+        shades = "".join((" " if m == head else shade(row[m])) * each for m in columns)
         lines.append(padded(label, margin) + shades)
     return lines
 
 
-def _shade(value: float) -> str:
+def shade(value: float) -> str:
     return " " if value == 0 else _SHADES[round(4 * value)]
 
 
-def _shortened(word: str) -> str:
+def shortened(word: str) -> str:
     if display_width(word) <= _LONGEST_LABEL:
         return word
     kept = word

@@ -9,14 +9,16 @@ from pullback.viz.checks import checked_heads
 from pullback.viz.svg import SIZE, document, number, text, text_width
 
 _SPACE, _MARGIN, _LEVEL, _TOP = 18.0, 12.0, 24.0, 26.0
-_SPREAD = 7.0  # between the ends of arcs at one word
+_SPREAD = 7.0  # between the ends of arcs at one word; less at a word with many arcs
+_ROOM = 56.0  # the widest that its arcs make a word
 _ARROW = 6.0
 
 
 def tree_svg(tokens: Sequence[str], heads: Sequence[int] | Any) -> str:
     """A tree as one self-contained SVG element, for light and dark pages: inside a page it has the page's colours.
 
-    Arcs that lie inside another are lower; those of a non-projective tree may cross. A root word has a line from the top.
+    An arrow points at the middle of its word; a root word has a line from the top. Arcs that lie inside another are lower;
+    those of a non-projective tree may cross.
 
     Args:
         tokens: the n words.
@@ -29,7 +31,7 @@ def tree_svg(tokens: Sequence[str], heads: Sequence[int] | Any) -> str:
     listed = checked_heads(tokens, heads)
     centres, width = _centres(tokens, listed)
     levels = _levels(listed)
-    ends = _ends(listed, centres)
+    ends = _ends(tokens, listed, centres)
     base = _TOP + 0.75 * _LEVEL * max(levels.values(), default=1) + 10  # a Bezier curve reaches 3/4 of its handles
     body = []
     for word, head in enumerate(listed, 1):
@@ -52,14 +54,18 @@ def tree_svg(tokens: Sequence[str], heads: Sequence[int] | Any) -> str:
 
 
 def _centres(tokens: Sequence[str], heads: list[int]) -> tuple[list[float], float]:
-    """The middle of each word, and the width of all: a word is at least as wide as the ends of its arcs."""
+    """The middle of each word, and the width of all words."""
     centres, x = [], _MARGIN
     for word, token in enumerate(tokens, 1):
-        arcs = 1 + heads.count(word)
-        width = max(text_width(token), _SPREAD * arcs, 28.0 if heads[word - 1] == 0 else 8.0)
+        width = _width(token, heads, word)
         centres.append(x + width / 2)
         x += width + _SPACE
     return centres, x - (_SPACE if tokens else 0) + _MARGIN
+
+
+def _width(token: str, heads: list[int], word: int) -> float:
+    arcs = 1 + heads.count(word)
+    return max(text_width(token), min(_SPREAD * arcs, _ROOM), 28.0 if heads[word - 1] == 0 else 8.0)
 
 
 def _levels(heads: list[int]) -> dict[int, int]:
@@ -76,24 +82,24 @@ def _levels(heads: list[int]) -> dict[int, int]:
     return levels
 
 
-def _ends(heads: list[int], centres: list[float]) -> dict[tuple[int, int], float]:
+def _ends(tokens: Sequence[str], heads: list[int], centres: list[float]) -> dict[tuple[int, int], float]:
     """Where the arc between a word and its neighbour in the tree meets the word, so that no two ends coincide.
 
-    From left to right: arcs to the left, the shortest first; the root's; arcs to the right, the longest first.
-    Then arcs of one word do not cross.
+    The arrow of the word's own head (or the root's line) points at its middle. From left to right: arcs to the left, the
+    shortest first; the root's; arcs to the right, the longest first. Then arcs of one word do not cross, and all ends lie
+    within the word's width.
     """
-    neighbours: dict[int, list[int]] = {word: [] for word in range(1, len(heads) + 1)}
-    for word, head in enumerate(heads, 1):
-        neighbours[word].append(head)
-        if head:
-            neighbours[head].append(word)
     ends = {}
-    for word, others in neighbours.items():
-        left = sorted((other for other in others if 0 < other < word), reverse=True)
+    for word, head in enumerate(heads, 1):
+        others = [other for other, its in enumerate(heads, 1) if its == word] + ([head] if head else [])
+        left = sorted((other for other in others if other < word), reverse=True)
         right = sorted((other for other in others if other > word), reverse=True)
-        ordered = [*left, *([0] if 0 in others else []), *right]
+        ordered = [*left, *([] if head else [0]), *right]
+        middle = ordered.index(head)
+        most = max(middle, len(ordered) - 1 - middle, 1)
+        step = min(_SPREAD, _width(tokens[word - 1], heads, word) / 2 / most)
         for rank, other in enumerate(ordered):
-            ends[word, other] = centres[word - 1] + _SPREAD * (rank - (len(ordered) - 1) / 2)
+            ends[word, other] = centres[word - 1] + step * (rank - middle)
     return ends
 
 

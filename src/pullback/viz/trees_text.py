@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pullback.viz.boxes import Boxes
+from pullback.viz.boxes import Boxes, levels_of
 from pullback.viz.characters import display_width, has_certain_width, padded, visible
 from pullback.viz.checks import checked_heads
 
@@ -55,7 +55,7 @@ def tree_above(tokens: Sequence[str], heads: Sequence[int] | Any) -> str:
             combs.append(_Comb(centre - 1, left, min(left), centre - 1))
         if right:
             combs.append(_Comb(centre + 1 if head else centre, right, centre + 1 if head else centre, max(right)))
-    levels = _levels((comb.first, comb.last) for comb in combs)
+    levels = levels_of((comb.first, comb.last) for comb in combs)
     bottom = max(levels, default=0)
     boxes = Boxes(bottom + 1, places[-1].end)
     for comb, level in zip(combs, levels, strict=True):
@@ -81,7 +81,7 @@ def tree_beside(tokens: Sequence[str], heads: Sequence[int] | Any) -> str:
     children = _children(governors)
     order = [word for word in _deepest_first(governors) if children[word]]
     spans = [(min(word, *children[word]), max(word, *children[word])) for word in order]
-    levels = _levels(spans)
+    levels = levels_of(spans)
     arrow = 2 * max(levels, default=0)
     columns = {word: arrow - 2 * level for word, level in zip(order, levels, strict=True)}
     boxes = Boxes(len(words), arrow + 1)
@@ -159,15 +159,6 @@ def _deepest_first(governors: list[int]) -> list[int]:
             depths[word] += 1
             head = governors[head]
     return sorted(range(len(governors)), key=lambda word: -depths[word])
-
-
-def _levels(spans: Iterable[tuple[int, int]]) -> list[int]:
-    """For spans with the inner ones first, the lowest levels (from 1) at which no two that touch share one."""
-    placed: list[tuple[int, int, int]] = []
-    for first, last in spans:
-        below = [level for start, end, level in placed if start <= last and first <= end]
-        placed.append((first, last, 1 + max(below, default=0)))
-    return [level for _, _, level in placed]
 
 
 def _width_of(block: str) -> int:

@@ -1,4 +1,4 @@
-"""`pullback parse` and `pullback trees`: latent trees of trained models, to look at and to measure."""
+"""`pullback parse` and `pullback trees`: draw and evaluate the latent trees of trained models."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from rich.console import Console
 from pullback_study.cli.options import DataOption, MarkdownOption
 from pullback_study.cli.terminal import out as console
 from pullback_study.cli.terminal import user_errors
-from pullback_study.trees.formats import Format, format_for
+from pullback_study.trees.formats import SUFFIXES, Format, format_for
 
 if TYPE_CHECKING:
     from pullback.viz.tables import Table
     from pullback_study.text.checkpoints import LatentParser
     from pullback_study.trees.drawing import Analysis
 
-FormatOption = Annotated[Format | None, typer.Option("--format", help="How to write trees. [default: text]")]
+FormatOption = Annotated[Format | None, typer.Option("--format", help="The format of the trees. [default: text]")]
 
 errors = Console(stderr=True)
 
@@ -29,78 +29,78 @@ errors = Console(stderr=True)
 def parse(
     run: Annotated[Path, typer.Option("--run", help="The directory of a trained run, or the beginning of its name.")],
     sentences: Annotated[list[str] | None, typer.Argument(help="Words separated by spaces, as in the corpus.")] = None,
-    file: Annotated[Path | None, typer.Option("--file", help="A file with a sentence a line; `-`: from stdin.")] = None,
+    file: Annotated[Path | None, typer.Option("--file", help="A file with one sentence per line; - is stdin.")] = None,
     form: FormatOption = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Write to this file; its name decides the format.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Write to this file; its ending decides the format.")] = None,
     data: DataOption = None,
 ) -> None:
-    """Print the latent tree of a sentence, as a trained model sees it.
+    """Print the latent tree that a trained model gives a sentence.
 
-    A heat map shows what the decoder saw: marginals or SparseMAP's mean for relaxed estimators, the tree for others. It
-    is a drawing where --out ends in .svg.
+    A heat map shows the input of the decoder: marginals or SparseMAP's mean for relaxed estimators, the tree for the others.
+    It is a drawing if --out ends in .svg.
 
     For example:
 
-    - `pullback parse --run runs/5c08 "A taut , intelligent psychological drama ."`
-    - `pullback parse --run runs/5c08 --file reviews.txt --out trees.conllu`
-    - `pullback parse --run runs/5c08 --format heatmap --out drama.svg "A taut , intelligent psychological drama ."`
+    - `pullback parse --run 5c08 "A taut , intelligent psychological drama ."`
+    - `pullback parse --run 5c08 --file reviews.txt --out trees.conllu`
+    - `pullback parse --run 5c08 --format heatmap --out drama.svg "A taut , intelligent psychological drama ."`
     """
-    from pullback.viz.characters import visible
     from pullback_study.trees.drawing import as_text, write_file
     from pullback_study.trees.inputs import find_run, read_sentences
 
     with user_errors():
+        chosen = format_for(form, out)
         words = read_sentences(sentences or [], file)
         parser = _load(find_run(run), data)
         analyses = _parse(parser, words)
-        chosen = format_for(form, out)
         unknown = sorted(parser.unknown({word for each in words for word in each}))
         if out is None:
             typer.echo(as_text(analyses, chosen, width=_columns(), source=parser.estimator), nl=False)
         else:
             with _writing(out):
                 write_file(analyses, chosen, out, width=_columns(), source=parser.estimator)
-            _say(f"{len(analyses)} trees in {out}")
+            _say(f"{_count(len(analyses), 'tree')} in {out}")
         if unknown:
-            _say(f"no vector, all alike to the model: {visible(' '.join(unknown[:10]))}{' ...' if unknown[10:] else ''}")
+            _say(f"words without a vector, all alike to the model: {' '.join(unknown[:10])}{' ...' if unknown[10:] else ''}")
 
 
 def trees(
-    run: Annotated[list[Path], typer.Option("--run", help="The directory of a trained run; repeat it for several.")],
-    size: Annotated[int, typer.Option("--sample", help="How many sentences of the test set.")] = 20,
-    paper: Annotated[bool, typer.Option("--paper", help="The paper's three example sentences instead.")] = False,
-    gold: Annotated[Path | None, typer.Option("--gold", help="A treebank in CoNLL-U: measure the trees on it.")] = None,
-    max_length: Annotated[int | None, typer.Option(help="With --gold: leave longer sentences out.")] = None,
+    run: Annotated[list[Path], typer.Option("--run", help="A trained run; may be given several times.")],
+    size: Annotated[int, typer.Option("--sample", help="The number of test sentences.")] = 20,
+    paper: Annotated[bool, typer.Option("--paper", help="Use the paper's three example sentences.")] = False,
+    gold: Annotated[Path | None, typer.Option("--gold", help="Compare with the trees of this CoNLL-U file.")] = None,
+    max_length: Annotated[int | None, typer.Option(help="With --gold: leave out longer sentences.")] = None,
     form: FormatOption = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write into this folder.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the sample, of random trees and of intervals.")] = 0,
+    seed: Annotated[int, typer.Option(help="The seed of the sample, random trees and intervals.")] = 0,
     data: DataOption = None,
     markdown: MarkdownOption = False,
 ) -> None:
-    """Write the latent trees of test sentences, or measure trained models on a treebank.
+    """Show the latent trees of test sentences, or compare trained models with a treebank.
 
-    A sample is also kept in the run's directory, where the report finds it. The paper's sentences are shown with the
-    paper's own trees. With --gold: attachment scores, agreement with left-branching, right-branching and random trees,
-    and shape; --out then gets the measures and all trees.
+    The paper's sentences are shown with the paper's own trees. With --gold: attachment scores, agreement with
+    left-branching, right-branching and random trees, and shape; --out then gets the measures and all trees.
 
     For example:
 
-    - `pullback trees --run runs/5c08 --sample 5`
-    - `pullback trees --run runs/5c08 --paper`
-    - `pullback trees --run runs/5c08 --format svg --out drawings`
-    - `pullback trees --run runs/5c08 --run runs/a41f --gold en_ewt-ud-dev.conllu.gz --max-length 40`
+    - `pullback trees --run 5c08 --sample 5`
+    - `pullback trees --run 5c08 --paper`
+    - `pullback trees --run 5c08 --format svg --out drawings`
+    - `pullback trees --run 5c08 --run a41f --gold en_ewt-ud-dev.conllu.gz --max-length 40`
     """
     from pullback_study.trees.inputs import find_run
 
     with user_errors():
+        if out is not None and out.suffix.lower() in SUFFIXES.values():
+            raise ValueError(f"--out {out}: trees are written into a folder, not a file; --format decides the format")
         paths = [find_run(each) for each in run]
         if gold is not None:
             if form is not None or paper:
-                raise ValueError("--gold measures trees and draws none: leave --format and --paper out")
+                raise ValueError("--gold compares trees and draws none: leave out --format and --paper")
             _measure(paths, gold, data, max_length, seed, out, markdown)
             return
         if max_length is not None:
-            raise ValueError("--max-length goes with --gold")
+            raise ValueError("--max-length needs --gold")
         if form is Format.svg and out is None and len(paths) > 1:
             raise ValueError("SVG drawings of several runs need --out DIR")
         for path in paths:
@@ -113,7 +113,6 @@ def _draw(
 ) -> None:
     """The trees of one run: printed, or written into a folder."""
     from pullback_study.corpora.layout import find_data
-    from pullback_study.report.trees import write_trees
     from pullback_study.trees.drawing import as_text, with_the_papers, write_folder
     from pullback_study.trees.paper import SENTENCES
     from pullback_study.trees.sample import sample, task_sentences
@@ -134,11 +133,6 @@ def _draw(
         with _writing(folder):
             written = write_folder(analyses, form, folder, width=_columns(), source=name)
         _say(f"{name}: {which}, in {written[0] if len(written) == 1 else f'{len(written)} files in {folder}'}")
-    if not paper:
-        try:
-            write_trees(path, analyses)
-        except OSError as error:
-            _say(f"not kept for the report: cannot write to {path}: {error.strerror}")
     errors.print(shape_table([(name, shape([each.heads for each in analyses]))]).rich())
 
 
@@ -146,6 +140,7 @@ def _measure(
     paths: Sequence[Path], gold: Path, data: Path | None, max_length: int | None, seed: int, out: Path | None, markdown: bool
 ) -> None:
     """The tables of all runs on a treebank."""
+    from pullback.viz.characters import visible
     from pullback_study.corpora import read_conllu
     from pullback_study.trees.measure import coverage, up_to, write_measures
     from pullback_study.trees.tables import agreement_table, likeness_table, shape_table
@@ -163,8 +158,8 @@ def _measure(
     rows = compare(parses, systems, seed=seed)
     words = sum(map(len, sentences))
     left_out = len(everything) - len(parses)
-    note = f"; {left_out} longer than {max_length} words left out" if left_out else ""
-    title = f"{gold.name}: {len(parses)} sentences, {words} words{note}"
+    note = f"; {_count(left_out, 'sentence')} of more than {max_length} words left out" if left_out else ""
+    title = visible(f"{gold.name}: {_count(len(parses), 'sentence')}, {_count(words, 'word')}{note}")
     shapes = [(row.name, row.shape) for row in rows]
     notes = [f"{name} has vectors for {100 * share:.1f}% of the words" for name, share in known.items()]
     for table in (agreement_table(rows, title, notes), likeness_table(rows), shape_table(shapes)):
@@ -172,7 +167,7 @@ def _measure(
     if out is not None:
         with _writing(out):
             write_measures(out, parses, systems, rows)
-        _say(f"measures and trees in {out}")
+        _say(f"wrote measures and trees to {out}")
 
 
 def _load(path: Path, data: Path | None) -> LatentParser:
@@ -184,7 +179,7 @@ def _load(path: Path, data: Path | None) -> LatentParser:
 def _parse(parser: LatentParser, sentences: Sequence[tuple[str, ...]]) -> list[Analysis]:
     from pullback_study.trees.measure import parse_all
 
-    with errors.status(f"parsing {len(sentences)} sentences"):
+    with errors.status(f"parsing {_count(len(sentences), 'sentence')}"):
         return parse_all(parser.parse, sentences)
 
 
@@ -194,7 +189,7 @@ def _name(parser: LatentParser, path: Path) -> str:
 
 @contextlib.contextmanager
 def _writing(path: Path) -> Iterator[None]:
-    """A place that cannot be written to is the user's to change."""
+    """An error of the file system is a message to the user."""
     try:
         yield
     except OSError as error:
@@ -205,8 +200,15 @@ def _columns() -> int:
     return shutil.get_terminal_size((100, 24)).columns
 
 
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def _say(message: str) -> None:
-    errors.print(message, markup=False, highlight=False, soft_wrap=True)
+    """To stderr. Names and words come from files: control characters in them are shown, not sent."""
+    from pullback.viz.characters import visible
+
+    errors.print(visible(message), markup=False, highlight=False, soft_wrap=True)
 
 
 def _show(table: Table, markdown: bool) -> None:

@@ -1,1 +1,1 @@
-"""What latent trees look like and what they know about syntax."""
+"""Drawings and measures of latent trees."""

@@ -1,4 +1,4 @@
-"""How far two analyses of the same sentences agree, with intervals over sentences."""
+"""Agreement of two analyses of the same sentences, with intervals over sentences."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def attachment(
     Args:
         trees: the heads of each sentence, 0 the root.
         gold: the heads to agree with.
-        counted: for each word, whether it counts; all do by default. Punctuation, say, may stay out as a modifier,
-            and is still a wrong head where it is not the right one.
-        undirected: an arc between two words also counts if it is there the other way round.
+        counted: for each word, whether it counts; all do by default. Punctuation, for example, may be left out as a
+            modifier; as a head it is still right or wrong.
+        undirected: an arc between two words counts in either direction.
         seed: of the resampling.
 
     >>> attachment([[2, 0], [0, 1, 2]], [[2, 0], [2, 0, 2]]).value

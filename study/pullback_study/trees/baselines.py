@@ -1,4 +1,4 @@
-"""Trees that know nothing of a sentence but its length."""
+"""Trees that depend only on the length of a sentence."""
 
 from __future__ import annotations
 

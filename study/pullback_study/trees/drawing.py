@@ -16,7 +16,7 @@ _PREAMBLE = r"% needs \usepackage{tikz-dependency} and \usepackage[T1]{fontenc}"
 
 
 class Analysis(Protocol):
-    """What a parser says about a sentence: heads with 0 for the root, and mu packed `[n, n]`, head x modifier."""
+    """The output of a parser for one sentence: heads with 0 for the root, and mu packed `[n, n]`, head x modifier."""
 
     @property
     def tokens(self) -> tuple[str, ...]: ...
@@ -39,10 +39,10 @@ def as_text(analyses: Sequence[Analysis], form: Format, *, width: int, source: s
     """All analyses as one text, which ends with a line feed.
 
     Args:
-        analyses: in the order in which they are written.
+        analyses: in order.
         form: SVG drawings are stacked into one; heat maps are shaded characters.
         width: the columns of the terminal, for drawings with characters.
-        source: what made the trees; CoNLL-U names it.
+        source: the model, which CoNLL-U names.
     """
     if form is Format.svg:
         return as_svg(analyses, form)

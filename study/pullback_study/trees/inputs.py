@@ -1,4 +1,4 @@
-"""What the commands are given: runs by the beginning of their names, and sentences."""
+"""The arguments of the commands: runs by the beginning of their names, and sentences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trained parsers on a treebank: their trees, the measures, and files of both."""
+"""Trained parsers on a treebank: their trees and measures, and files of both."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Tokens = tuple[str, ...]
 
 
 def up_to(parses: Sequence[Parse], max_length: int | None) -> list[Parse]:
-    """The sentences of at most so many words; an error if none is left."""
+    """The sentences of at most `max_length` words; an error if none is left."""
     kept = [parse for parse in parses if max_length is None or len(parse.tokens) <= max_length]
     if not parses:
         raise ValueError("the treebank has no sentences")

@@ -1,4 +1,4 @@
-"""The latent trees that the paper prints (its appendix), and who of its models drew them."""
+"""The latent trees that the paper prints in its appendix, and the models that they belong to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SENTENCES: tuple[tuple[str, ...], ...] = (
 
 @dataclass(frozen=True)
 class PrintedTree:
-    """A tree of the paper's, and the models it reports it for.
+    """A tree of the paper, and the models that it is reported for.
 
     Args:
         sentence: an index into `SENTENCES`.
@@ -40,7 +40,7 @@ class PrintedTree:
 
 _RELAXED = ("Marginals", "SparseMAP")
 OTHERS = (*_RELAXED, "Perturb-and-MAP", "STE-S", "STE-I", "SPIGOT-EG")
-"""Whom the paper calls "all others" than SPIGOT and SPIGOT-CE."""
+"""The models that the paper calls "all others" than SPIGOT and SPIGOT-CE."""
 PRINTED: tuple[PrintedTree, ...] = (
     PrintedTree(0, ("SPIGOT-CE",), (8, 7, 2, 7, 7, 7, 1, 0)),
     PrintedTree(0, ("SPIGOT",), (8, 1, 5, 5, 2, 2, 2, 0)),

@@ -1,4 +1,4 @@
-"""Sentences of a task's test set to look at."""
+"""Samples of the test sentences of a task."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Tokens = tuple[str, ...]
 
 
 def task_sentences(task: str, data: Path) -> list[Tokens]:
-    """The test set's sentences in its order: for SNLI premises and hypotheses, each once.
+    """The sentences of the test set in order, each once; for SNLI premises and hypotheses.
 
-    Those without words are left out; neutral sentences of SST are no part of its binary task.
+    Empty sentences and the neutral sentences of SST are left out.
     """
     if task == "sst":
         found = [sentence.tokens for sentence in binary(read_sst(sst_file(data, "test")))[0]]
@@ -27,7 +27,7 @@ def task_sentences(task: str, data: Path) -> list[Tokens]:
 
 
 def sample(sentences: list[Tokens], size: int, seed: int, first: tuple[Tokens, ...] = ()) -> list[Tokens]:
-    """Sentences at random, in the order of the set, after those of `first` that are in it.
+    """Random sentences in the order of the set, after those of `first` that it contains.
 
     >>> sample([("a",), ("b",), ("c",)], 2, seed=0, first=(("c",), ("d",)))
     [('c',), ('b',)]

@@ -23,14 +23,14 @@ def agreement_table(rows: Sequence[Agreement], title: str, notes: Sequence[str] 
 
 
 def likeness_table(rows: Sequence[Agreement]) -> Table:
-    """How far each system's trees are those of the baselines."""
+    """The agreement of each system with the baselines."""
     names = list(BASELINES)
     table = Table("Words with the same head as in ...", ["trees", *names])
     for row in rows:
         table.rows.append([row.name, *("" if name == row.name else _with_interval(row.alike[name]) for name in names)])
     left, right, random = BASELINES
     table.notes = [
-        f"percent of words; {left}: the head is the next word, {right}: the one before; {random}: one tree a sentence, "
+        f"percent of words; {left}: the head is the next word, {right}: the one before; {random}: one tree per sentence, "
         "uniform over projective trees with any number of roots"
     ]
     return table

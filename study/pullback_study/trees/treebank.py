@@ -1,4 +1,4 @@
-"""Latent trees beside a treebank's, and beside trees that know nothing of the sentence."""
+"""Latent trees compared with a treebank and with uninformed trees."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Agreement:
 def compare(parses: Sequence[Parse], systems: Mapping[str, Trees], *, seed: int = 0) -> list[Agreement]:
     """The systems, then the three baselines and the gold trees themselves.
 
-    Left-branching: the head is the next word; right-branching: the one before; random: one tree a sentence, uniform over
+    Left-branching: the head is the next word; right-branching: the one before; random: one tree per sentence, uniform over
     the projective trees with any number of roots.
 
     Args:

@@ -1,7 +1,6 @@
 """`pullback parse` and `pullback trees` on a parser that the tests know: every word's head is the next one."""
 
 import dataclasses
-import importlib
 import json
 import os
 from pathlib import Path
@@ -83,12 +82,12 @@ def test_a_sentence_is_drawn(invoke):
 root A fun film  .
 (positive, depth 4)
 """
-    assert "no vector, all alike to the model: . fun\n" in result.stderr
+    assert "words without a vector, all alike to the model: . fun\n" in result.stderr
 
 
 @pytest.mark.parametrize("command", ["parse", "trees"])
 def test_help_has_examples(invoke, command):
-    assert f"pullback {command} --run runs/5c08" in invoke(command, "--help").output
+    assert f"pullback {command} --run 5c08" in invoke(command, "--help").output
 
 
 @pytest.mark.parametrize("form", ["text", "svg", "latex", "conllu", "heatmap"])
@@ -132,12 +131,15 @@ def test_a_byte_order_mark_is_no_part_of_the_first_word(invoke, tmp_path):
         (("parse", "--run", "5c08", "--file", "missing.txt"), "missing.txt"),
         (("parse", "--run", "5c08", "--out", "runs", FILM), "cannot write to runs"),
         (("parse", "--run", "5c08", "--format", "svgg", FILM), "svgg"),
+        (("parse", "--run", "5c08", "--format", "conllu", "--out", "a.svg", FILM), "conllu cannot be written to a.svg"),
+        (("parse", "--run", "5c08", "--format", "svg", "--out", "a.TXT", FILM), "--format svg cannot be written to a.TXT"),
+        (("trees", "--run", "5c08", "--format", "conllu", "--out", "a.svg"), "--out a.svg: trees are written into a folder"),
         (("trees", "--run", "5c08", "--sample", "0"), "needs at least 1"),
-        (("trees", "--run", "5c08", "--max-length", "5"), "--max-length goes with --gold"),
+        (("trees", "--run", "5c08", "--max-length", "5"), "--max-length needs --gold"),
         (("trees", "--run", "5c08", "--gold", "data/sst/test.txt"), "test.txt, line 1"),
         (("trees", "--run", "5c08", "--gold", os.devnull), "the treebank has no sentences"),
         (("trees", "--run", "5c08", "--run", "5c09", "--format", "svg"), "need --out DIR"),
-        (("trees", "--run", "5c08", "--gold", "gold.conllu", "--paper"), "leave --format and --paper out"),
+        (("trees", "--run", "5c08", "--gold", "gold.conllu", "--paper"), "leave out --format and --paper"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -146,28 +148,34 @@ def test_a_mistake_gets_a_hint_and_no_stack_trace(invoke, arguments, hint):
     assert result.exit_code == 2, result.output
     assert hint in " ".join(result.output.split())
     assert "Traceback" not in result.output
+    assert not list(Path().glob("a.*"))
 
 
-def test_a_sample_is_printed_and_kept_for_the_report(invoke):
+def test_a_sample_is_printed_and_the_run_is_left_alone(invoke):
+    kept = Path("runs/5c08aa/trees.jsonl")
+    kept.write_text("the report's sample\n")
     result = invoke("trees", "--run", "5c08", "--sample", "3")
     assert result.exit_code == 0, result.output
     assert "3 of 4 test sentences" in result.stderr  # the neutral one is no part of the task
     assert result.stdout.count("root") == 3
-    kept = [json.loads(line) for line in Path("runs/5c08aa/trees.jsonl").read_text().splitlines()]
-    assert [tree["heads"] for tree in kept] == [left_branching(len(tree["tokens"])) for tree in kept]
+    assert kept.read_text() == "the report's sample\n"
+    assert sorted(path.name for path in kept.parent.iterdir()) == ["config.json", "trees.jsonl"]
     assert invoke("trees", "--run", "5c08", "--sample", "3").stdout == result.stdout
     assert invoke("trees", "--run", "5c08", "--sample", "9").stdout.count("root") == 4
 
 
-def test_a_run_that_cannot_be_written_to_is_still_shown(invoke, monkeypatch):
-    def refuse(*_):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(importlib.import_module("pullback_study.report.trees"), "write_trees", refuse)
-    result = invoke("trees", "--run", "5c08", "--sample", "3")
-    assert result.exit_code == 0, result.output
-    assert result.stdout.count("root") == 3
-    assert "not kept for the report: cannot write to runs/5c08aa: Permission denied" in result.stderr
+def test_control_characters_in_sentences_and_names_are_shown_not_sent(invoke):
+    evil = "\x1b[31m\u202e\x9b"
+    Path(f"{evil}.conllu").write_text(tree_conllu(["a"], [0]))
+    for arguments in (
+        ("parse", "--run", "5c08", f"A {evil} film"),
+        ("trees", "--run", "5c08", "--gold", f"{evil}.conllu"),
+        ("trees", "--run", "5c08", "--sample", "1", "--out", f"out{evil}"),
+    ):
+        result = invoke(*arguments)
+        assert result.exit_code == 0, result.output
+        assert "\\x1b" in result.output
+        assert not {"\x1b", "\u202e", "\x9b"} & set(result.output)
 
 
 def test_drawings_of_several_runs_go_to_folders(invoke):
@@ -193,7 +201,7 @@ def test_measures_on_a_treebank(invoke):
     Path("gold.conllu").write_text(tree_conllu(FILM.split(), [2, 3, 0, 3]) + tree_conllu(["w"] * 9, [0] * 9))
     result = invoke("trees", "--run", "5c08", "--gold", "gold.conllu", "--max-length", "4", "--markdown", "--out", "measured")
     assert result.exit_code == 0, result.output
-    assert "gold.conllu: 1 sentences, 4 words; 1 longer than 4 words left out" in result.stdout
+    assert "gold.conllu: 1 sentence, 4 words; 1 sentence of more than 4 words left out" in result.stdout
     assert "small has vectors for 50.0% of the words" in result.stdout
     assert "| chains 5c08aa | 50.0 [50.0, 50.0] |" in result.stdout
     assert "| right-branching | 25.0 [25.0, 25.0] |" in result.stdout
