@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from pullback_study.runs import write_atomically
+from pullback_study.runs.files import write_atomically
 
 BEGIN, END = "<!-- from the runs -->", "<!-- end -->"
 
