@@ -303,9 +303,8 @@ def _text_scope(
     folder = find_data(data)
     found: Any = find_task(task.value, folder)
     scope = (text.QUICK if quick else text.FULL)[task.value]
-    names = {"data": found.training_data(folder), "vectors": choose_vectors(folder, vectors)}
-    given = {"seeds": tuple(seeds) if seeds else None, "epochs": epochs}
-    return found, dataclasses.replace(scope, **names, **{name: value for name, value in given.items() if value is not None})
+    scope = dataclasses.replace(scope, data=found.training_data(folder), vectors=choose_vectors(folder, vectors))
+    return found, dataclasses.replace(scope, seeds=tuple(seeds or scope.seeds), epochs=epochs or scope.epochs)
 
 
 def _train(task: Any, configs: list[Any], runs: Path, device: Device, workers: int | None, tensorboard: bool) -> None:

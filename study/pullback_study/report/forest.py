@@ -28,13 +28,13 @@ def forest(runs: Runs) -> str:
     best = best_runs(run for run in runs.all if (run.path / FILE).exists())
     if not best:
         return (
-            "<p>No run here has kept trees. Once there are trained runs on SST or SNLI, this parses a sample of test sentences with "
-            f"them: {command('pullback report --trees --data DATA')}</p>"
+            "<p>No run here has kept trees. Once there are trained runs on SST or SNLI, this parses a sample of test "
+            f"sentences with them: {command('pullback report --trees --data DATA')}</p>"
         )
     tasks = dict.fromkeys(task for task, _ in best)
     about = (
-        "<p>The latent tree of each estimator for the same sentence, from the run with its best validation accuracy. Arcs point from "
-        "head to word. Where a model sees an average of trees, a heat map shows the weight of each arc.</p>"
+        "<p>The latent tree of each estimator for the same sentence, from the run with its best validation accuracy. Arcs "
+        "point from head to word. Where a model sees an average of trees, a heat map shows the weight of each arc.</p>"
     )
     return about + tabs("Data", [
         (describe(task).title, _of_task(task, [run for (where, _), run in best.items() if where == task])) for task in tasks
@@ -63,14 +63,15 @@ def _of_task(task: str, runs: Sequence[Stored]) -> str:
         mark = "paper: " if tokens in first else ""
         options.append(f'<option value="{i}">{esc(mark + " ".join(tokens))}</option>')
         cards = "".join(_card(task, run, tokens, kept[run.id][0]) for run in runs)
-        panels.append(f'<div class="sentence"><h4 class="paper-only">{esc(" ".join(tokens))}</h4><div class="cards">{cards}</div></div>')
+        title = f'<h4 class="paper-only">{esc(" ".join(tokens))}</h4>'
+        panels.append(f'<div class="sentence">{title}<div class="cards">{cards}</div></div>')
     picker = f'<p class="picker"><label>Sentence <select>{"".join(options)}</select></label></p>'
     left = len(seen) - len(shown)
     said = [f"{left} more sentences of the runs' samples are left out to keep this page small."] if left else []
     said += [f"{bad} lines of the trees of run {name[:8]} cannot be read." for name, (_, bad) in kept.items() if bad]
     lines = [_statistics(label_of(task, str(run.config.get("estimator"))), kept[run.id][0]) for run in runs]
     table = sortable(f"Shape of the trees, {describe(task).title}: means over a sample of test sentences", _COLUMNS, lines)
-    said.append("Depth: arcs on the longest path from the artificial root; a flat tree has depth 2. A relaxation's trees are its best ones.")
+    said.append("Depth: arcs on the longest path from the artificial root (2: flat). A relaxation's trees are its best ones.")
     return f'<div class="pick">{picker}{"".join(panels)}</div>{table}{notes(said)}'
 
 
@@ -114,8 +115,9 @@ def _statistics(label: str, trees: Sequence[dict[str, Any]]) -> list[tuple[str, 
     found = dataclasses.asdict(shape(heads))
     arcs = [(head, word) for each in heads for word, head in enumerate(each, 1) if head]
     shares = [found["left"], found["projective"], *(fmean(h == m + by for h, m in arcs) if arcs else None for by in (-1, 1))]
+    flat = fmean(depth(each) <= 2 for each in heads)
     numbers = [(f"{found[name]:.2f}", found[name]) for name in ("depth", "roots", "arc_length")]
-    numbers.insert(1, (flat := fmean(depth(each) <= 2 for each in heads)) is not None and (f"{flat:.0%}", flat))
+    numbers.insert(1, (f"{flat:.0%}", flat))
     percents = [("", None) if share is None or share != share else (f"{share:.0%}", share) for share in shares]
     return [(esc(label), label), *numbers, *percents, (str(found["sentences"]), found["sentences"])]
 

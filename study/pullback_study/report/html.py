@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from pullback.viz.characters import visible
 from pullback_study.results.figures import Figure
 from pullback_study.results.paper.verdicts import Claim, Finding, Verdict
-from pullback_study.results.statistics import Interval
 from pullback_study.results.tables import Column, Row, Table
 
 _SIGNS = {Verdict.HOLDS: "✓", Verdict.FAILS: "✗", Verdict.OPEN: "?"}
@@ -27,33 +26,42 @@ def esc(text: object) -> str:
 
 
 def command(text: str) -> str:
-    return f'<span class="command"><code>{esc(text)}</code><button type="button" class="copy">Copy</button></span>' if text else ""
+    copy = '<button type="button" class="copy">Copy</button>'
+    return f'<span class="command"><code>{esc(text)}</code>{copy}</span>' if text else ""
 
 
 def notes(lines: Iterable[str]) -> str:
     return "".join(f'<p class="quiet">{esc(line)}</p>' for line in lines)
 
 
-def tabs(label: str, panels: Sequence[tuple[str, str]]) -> str:
+def tabs(label: str, panels: Sequence[tuple[str, str]], first: int = 0) -> str:
     """Panels of which one is shown, by buttons; all of them where scripts are off, and on paper."""
     if len(panels) == 1:
         return panels[0][1]
     group = next(_ids)
-    names = "".join(f'<button type="button" aria-controls="tab-{group}-{i}">{esc(name)}</button>' for i, (name, _) in enumerate(panels))
-    found = "".join(f'<div class="panel" id="tab-{group}-{i}">{body}</div>' for i, (_, body) in enumerate(panels))
-    return f'<div class="tabs"><div class="choices" role="group" aria-label="{esc(label)}">{names}</div>{found}</div>'
+    names = found = ""
+    for i, (name, body) in enumerate(panels):
+        names += f'<button type="button" aria-controls="tab-{group}-{i}">{esc(name)}</button>'
+        found += f'<div class="panel" id="tab-{group}-{i}">{body}</div>'
+    choices = f'<div class="choices" role="group" aria-label="{esc(label)}">{names}</div>'
+    return f'<div class="tabs" data-first="{first}">{choices}{found}</div>'
 
 
-def sortable(title: str, columns: Sequence[str], rows: Sequence[Sequence[tuple[str, object]] | str], kind: str = "plain") -> str:
+Cells = Sequence[tuple[str, object]]
+"""A row of a table: the HTML of each cell, and what it is sorted by (a number, a text, or None for nothing)."""
+
+
+def sortable(title: str, columns: Sequence[str], rows: Sequence[Cells | str], kind: str = "plain") -> str:
     """A table that sorts by a click on a heading.
 
     Args:
         title: its caption.
         columns: the headings.
-        rows: cells, each its HTML and what it is sorted by (a number, a text, or None for nothing); or a heading.
+        rows: cells, or a heading for the rows that follow.
         kind: a class.
     """
-    head = "".join(f'<th scope="col" aria-sort="none"><button type="button">{esc(name)}</button></th>' for name in columns)
+    heads = [f'<button type="button">{esc(name)}</button>' for name in columns]
+    head = "".join(f'<th scope="col" aria-sort="none">{each}</th>' for each in heads)
     lines = []
     for row in rows:
         if isinstance(row, str):
@@ -64,9 +72,8 @@ def sortable(title: str, columns: Sequence[str], rows: Sequence[Sequence[tuple[s
             by = "" if key is None else f' data-by="{esc(key)}"'
             cells.append(f'<th scope="row"{by}>{shown}</th>' if i == 0 else f"<td{by}>{shown}</td>")
         lines.append(f"<tr>{''.join(cells)}</tr>")
-    return scrolled(
-        f'<table class="{kind}"><caption>{esc(title)}</caption><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table>', title
-    )
+    body = f"<caption>{esc(title)}</caption><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody>"
+    return scrolled(f'<table class="{kind}">{body}</table>', title)
 
 
 def scrolled(body: str, label: str) -> str:
@@ -77,7 +84,7 @@ def scrolled(body: str, label: str) -> str:
 def table(found: Table, *, more: bool = True) -> str:
     """A results table; the runs behind a number are shown on focus."""
     heads = [label for column in found.columns for label in [column.label, "paper"][: 1 + column.reference]]
-    rows: list[Sequence[tuple[str, object]] | str] = []
+    rows: list[Cells | str] = []
     heading = ""
     for row in found.rows:
         if row.heading != heading:
@@ -95,10 +102,11 @@ def table(found: Table, *, more: bool = True) -> str:
     return out
 
 
-def _cells(row: Row, column: Column) -> list[tuple[str, object]]:
+def _cells(row: Row, column: Column) -> Cells:
     cell = row.cells.get(column.name)
     if cell is None:
-        return [(esc(row.texts.get(column.name, "")), row.texts.get(column.name)), ("", None)][: 1 + column.reference]
+        words = row.texts.get(column.name, "")
+        return [(esc(words), words or None), ("", None)][: 1 + column.reference]
     shown = column.show(cell)
     text = esc(shown.text)
     if cell.differs and text.endswith("≠"):
@@ -115,11 +123,13 @@ def _cells(row: Row, column: Column) -> list[tuple[str, object]]:
 
 def figure(found: Figure) -> str:
     panels = "".join(f"<div>{panel.svg()}</div>" for panel in found.panels)
-    return f'<figure><figcaption>{esc(found.title)}</figcaption><div class="panels">{panels}</div>{notes([found.note])}</figure>'
+    title = f"<figcaption>{esc(found.title)}</figcaption>"
+    return f'<figure>{title}<div class="panels">{panels}</div>{notes([found.note])}</figure>'
 
 
 def badge(verdict: Verdict) -> str:
-    return f'<span class="badge" data-verdict="{verdict.value}"><span aria-hidden="true">{_SIGNS[verdict]} </span>{verdict.value}</span>'
+    sign = f'<span aria-hidden="true">{_SIGNS[verdict]} </span>'
+    return f'<span class="badge" data-verdict="{verdict.value}">{sign}{verdict.value}</span>'
 
 
 def claim(found: Claim) -> str:
@@ -130,7 +140,8 @@ def claim(found: Claim) -> str:
         for each in found.findings
     )
     head = "<tr><th>Part</th><th>95% interval</th><th>Found</th><th>Verdict</th></tr>"
-    evidence = scrolled(f'<table class="evidence"><thead>{head}</thead><tbody>{rows}</tbody></table>', f"Evidence for claim {found.number}")
+    table = f'<table class="evidence"><thead>{head}</thead><tbody>{rows}</tbody></table>'
+    evidence = scrolled(table, f"Evidence for claim {found.number}")
     return (
         f'<details class="claim" id="claim-{found.number}"><summary><span class="ordinal">{found.number}</span>'
         f'<span class="words">{esc(found.claim)}</span>{badge(found.verdict)}</summary>'
@@ -143,10 +154,10 @@ def _forest(finding: Finding) -> str:
     if finding.interval is None or finding.threshold is None or not all(map(math.isfinite, finding.interval)):
         return ""
     mean, low, high = finding.interval
-    every = Interval(min(low, finding.threshold, 0.0), min(low, finding.threshold, 0.0), max(high, finding.threshold, 0.0))
+    left, right = min(low, finding.threshold, 0.0), max(high, finding.threshold, 0.0)
 
     def x(value: float) -> str:
-        return f"{6 + 168 * (value - every.low) / (every.high - every.low or 1):.1f}"
+        return f"{6 + 168 * (value - left) / (right - left or 1):.1f}"
 
     return (
         f'<svg width="180" height="22" aria-hidden="true"><path class="zero" d="M{x(0)} 1v20"/>'

@@ -44,7 +44,8 @@ def report(runs: Runs, benchmarks: Sequence[Path] = (), explorer: str = "explore
         "links": "".join(f'<a href="#{name}">{esc(title)}</a>' for name, title, _ in sections),
         "sections": "".join(body for *_, body in sections),
     }  # fmt: skip
-    return _page("pullback: the study in one page", _filled("report.html", parts), ("theme", "report"), "setUpTheme();setUp();")
+    body = _filled("report.html", parts)
+    return _page("pullback: the study in one page", body, ("theme", "report"), "setUpTheme();setUp();")
 
 
 def explorer_page() -> str:
@@ -56,15 +57,15 @@ def explorer_page() -> str:
 
 def _page(title: str, body: str, modules: Sequence[str], start: str) -> str:
     style = _asset("style.css")
-    script = '(() => {\n"use strict";\n' + "".join(_MODULE.sub("", _asset(f"{name}.mjs")) for name in modules) + start + "})();\n"
+    code = "".join(_MODULE.sub("", _asset(f"{name}.mjs")) for name in modules)
+    script = f'(() => {{\n"use strict";\n{code}{start}}})();\n'
     # Drawings bring styles of their own: a handful of different ones.
     styles = " ".join(f"'{_digest(each)}'" for each in dict.fromkeys([style, *_STYLE.findall(body)]))
-    policy = (
-        f"default-src 'none'; style-src {styles}; script-src '{_digest(script)}'; connect-src 'none'; base-uri 'none'; form-action 'none'"
-    )
+    policy = f"default-src 'none'; style-src {styles}; script-src '{_digest(script)}'; base-uri 'none'; form-action 'none'"
     return (
-        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="color-scheme" content="light dark">\n'
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{esc(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n{body}\n<script>{script}</script>\n</body>\n</html>\n"
     )
 

@@ -22,7 +22,8 @@ def find(folder: Path, given: Sequence[Path] | None = None) -> list[Path]:
             raise ValueError(f"--benchmarks {path} is not a file; `python -m benchmarks --json {path}` makes it")
     if given is not None:
         return list(given)
-    return [path for path in (*sorted(Path("docs").glob("*.json")), *sorted(folder.glob("benchmarks*.json"))) if "rows" in _read(path)]
+    there = (*sorted(Path("docs").glob("*.json")), *sorted(folder.glob("benchmarks*.json")))
+    return [path for path in there if "rows" in _read(path)]
 
 
 def render(files: Sequence[Path]) -> str:
@@ -55,8 +56,11 @@ def _row(row: dict[str, Any]) -> dict[str, _Cell]:
     if row.get("difference") is not None:
         found["largest difference"] = (f"{row['difference']:.1e}", row["difference"])
     for name, figure in row.get("figures", {}).items():
-        number = isinstance(figure, int | float) and math.isfinite(figure)
-        found[str(name)] = _timing(figure) if isinstance(figure, dict) else (f"{figure:.4g}", figure) if number else (esc(figure), None)
+        if isinstance(figure, dict):
+            found[str(name)] = _timing(figure)
+        else:
+            number = isinstance(figure, int | float) and math.isfinite(figure)
+            found[str(name)] = (f"{figure:.4g}", figure) if number else (esc(figure), None)
     return found | ({"note": (esc(str(row["note"]).strip()), None)} if row.get("note") else {})
 
 

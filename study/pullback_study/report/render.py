@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pullback_study.report import performance
 from pullback_study.report.forest import forest
@@ -21,16 +21,14 @@ if TYPE_CHECKING:
 
 _STATES = ("done", "running", "stopped", "failed", "unreadable")
 _CONFIGURATIONS, _SPARKS, _POINTS = 300, 3000, 24
-_ORDINARY = {"evaluate_every", "features", "train_examples", "validation_examples", "test_examples", "batch_size", "weight_decay"}
 
 
 def render(runs: Runs, benchmarks: Sequence[Path]) -> list[tuple[str, str, str]]:
     """For each section its id, its name in the navigation and its HTML."""
     sections = [find_section(name) for name in SECTIONS]
-    parts = [(name, section.title, _results(section, runs)) for name, section in zip(SECTIONS, sections, strict=True)]
-    parts.append(("claims", "Claims", _claims(sections, runs)))
-    parts.append(("runs", "All runs", _runs(runs)))
-    parts.append(("trees", "Trees", forest(runs)))
+    parts = [("runs", "All runs", _runs(runs))]
+    parts += [(name, section.title, _results(section, runs)) for name, section in zip(SECTIONS, sections, strict=True)]
+    parts += [("claims", "Claims", _claims(sections, runs)), ("trees", "Trees", forest(runs))]
     if benchmarks:
         parts.append(("performance", "Performance", performance.render(benchmarks)))
     return [(name, title, f'<section id="{name}"><h2>{esc(title)}</h2>{body}</section>') for name, title, body in parts]
@@ -46,11 +44,13 @@ def summary(runs: Runs) -> str:
 
 
 def _results(section: Section, runs: Runs) -> str:
-    panels = []
-    for group in section.groups(runs):
+    panels, first = [], 0
+    for i, group in enumerate(found := section.groups(runs)):
+        first = first if any(each.runs for each in found[first].tables) else i
         warning = f'<p class="warning">{esc(group.warning)}</p>' if group.warning else ""
         panels.append((group.title, warning + "".join(map(table, group.tables)) + "".join(map(figure, group.figures))))
-    return f"<p>{esc(section.about)} Focus or tap one of our numbers to see the runs behind it.</p>" + tabs(section.title, panels)
+    about = f"<p>{esc(section.about)} Focus or tap one of our numbers to see the runs behind it.</p>"
+    return about + tabs(section.title, panels, first)
 
 
 def _claims(sections: Sequence[Section], runs: Runs) -> str:
@@ -58,16 +58,17 @@ def _claims(sections: Sequence[Section], runs: Runs) -> str:
     counted = Counter(each.verdict for each in found)
     verdicts = "".join(f"<span>{badge(verdict)} {counted[verdict]}</span>" for verdict in Verdict)
     return (
-        "<p>The paper's claims, each with a verdict from our own runs, by a rule that was committed before the runs were made: paired "
-        "differences over the seeds with 95% intervals. <em>Not decided</em> is the default. Open a claim to see its rule and what "
-        f'was found.</p><p class="verdicts">{verdicts}</p>' + "".join(map(claim, found))
+        "<p>The paper's claims, each with a verdict from our own runs, by a rule that was committed before the runs were made: "
+        "paired differences over the seeds with 95% intervals. <em>Not decided</em> is the default. Open a claim to see its "
+        f'rule and what was found.</p><p class="verdicts">{verdicts}</p>' + "".join(map(claim, found))
     )
 
 
 def _runs(runs: Runs) -> str:
     """For each task its configurations, their curves, and every run."""
     if not runs.all:
-        return f"<p>There are no runs in <code>{esc(runs.folder)}/</code>. For example: {command('pullback reproduce table1 --quick')}</p>"
+        first = command("pullback reproduce table1 --quick")
+        return f"<p>There are no runs in <code>{esc(runs.folder)}/</code>. This command makes some: {first}</p>"
     names = dict.fromkeys(sorted((run.task for run in runs.all), key=lambda name: (name == "?", name)))
     return tabs("Task", [(describe(name).title if name != "?" else "Unreadable", _task(name, runs)) for name in names])
 
@@ -86,7 +87,7 @@ def _task(name: str, runs: Runs) -> str:
 def _listing(name: str, listed: Sequence[Stored]) -> str:
     """Every run: what differs between their configs, their metrics and their curves."""
     about = describe(name, listed)
-    fields = [field for field in varying([run.config for run in listed]) if field not in ("estimator", *_ORDINARY)]
+    fields = [field for field in varying([run.config for run in listed]) if field != "estimator"]
     curves = [metric for metric in about.metrics if metric.curve][:2]
     columns = ["Estimator", *(field.replace("_", " ") for field in fields), "Seed", "State"]
     columns += [*(metric.label for metric in about.metrics), *(f"Curve: {metric.label}" for metric in curves), "Run"]
@@ -94,13 +95,13 @@ def _listing(name: str, listed: Sequence[Stored]) -> str:
     left = max(0, len(listed) - _SPARKS)
     said = [f"Curves are drawn for the first {_SPARKS} runs, to keep this page small."] if left and curves else []
     older = sum(run.older for run in listed)
-    said += [f"{older} runs were made by an older version of this task: they are listed, and not used in tables."] if older else []
+    said += [f"{older} runs of an older version of this task are listed, and not used in tables."] if older else []
     filtering = '<p><label>Filter: <input class="filter" type="search"></label></p>'
     return filtering + sortable(f"Every run ({len(listed)})", columns, rows) + notes(said)
 
 
 def _run(
-    task: str, run: Stored, fields: Sequence[str], metrics: Sequence[object], curves: Sequence[object]
+    task: str, run: Stored, fields: Sequence[str], metrics: Sequence[Any], curves: Sequence[Any]
 ) -> list[tuple[str, object]]:
     estimator = label_of(task, str(run.config.get("estimator", "?")))
     values = [run.config.get(field) for field in fields]
@@ -111,14 +112,13 @@ def _run(
         state += f"<details><summary>why</summary><pre>{esc(run.error[:2000])}</pre></details>"
     cells += [("" if run.seed is None else esc(run.seed), run.seed), (state, run.state)]
     for metric in metrics:
-        value = run.metrics.get(metric.name)  # type: ignore[attr-defined]
+        value = run.metrics.get(metric.name)
         good = isinstance(value, int | float) and value == value
-        cells.append((esc(f"{value:.{metric.digits}f}") if good else "", value if good else None))  # type: ignore[attr-defined]
+        cells.append((esc(f"{value:.{metric.digits}f}") if good else "", value if good else None))
     rows = run.curve() if curves else []
     for metric in curves:
-        found = list(history(rows, metric.curve, "epoch" if rows and "epoch" in rows[0] else "step").values())  # type: ignore[attr-defined]
+        found = list(history(rows, metric.curve).values())
         thin = found[:: max(1, len(found) // _POINTS)]
         words = f"{len(found)} evaluations, from {found[0]:.4g} to {found[-1]:.4g}, at most {max(found):.4g}" if found else ""
         cells.append((f'<span title="{words}">{spark(thin)}</span>' if found else "", found[-1] if found else None))
-    cells += [("", None)] * (max(0, 0) if curves else 0)
     return [*cells, (f"<code>{esc(run.id[:12])}</code>", run.id)]

@@ -137,14 +137,13 @@ def over_seeds(config: Any, seeds: Iterable[int]) -> tuple[Any, ...]:
 
 def history(rows: Sequence[Mapping[str, Any]], measure: str, unit: str = "step") -> dict[float, float]:
     """A measure by the step of its evaluation; what is not a number is left out."""
-    return {
-        row[unit]: row[measure] for row in rows if _is_number(row.get(unit)) and _is_number(row.get(measure))
-    }
+    good = [row for row in rows if isinstance(row, dict) and _is_number(row.get(unit)) and _is_number(row.get(measure))]
+    return {row[unit]: row[measure] for row in good}
 
 
 def number(run: Stored, measure: str) -> float:
     """A number of a run's result; NaN for what is not one."""
-    value = run.result.get(measure)
+    value: Any = run.result.get(measure)
     return float(value) if _is_number(value) else math.nan
 
 

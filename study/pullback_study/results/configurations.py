@@ -50,7 +50,8 @@ def configurations(
     ]
     label = next((metric.label for metric in about.metrics if metric.name == about.selected_by), about.selected_by)
     best = f"Best configuration for each {' and '.join(by)}" if by else "Configurations"
-    return Table(title or f"{best}, by {label[:1].lower()}{label[1:]}", columns, lines, notes, f"{task}-configurations", first="Configuration")
+    title = title or f"{best}, by {label[:1].lower()}{label[1:]}"
+    return Table(title, columns, lines, notes, f"{task}-configurations", first="Configuration")
 
 
 def best_curves(task: str, runs: Sequence[Stored]) -> Figure:

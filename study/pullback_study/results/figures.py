@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pullback_study.results import svg
 from pullback_study.results.cells import Cell
@@ -109,7 +110,7 @@ class Figure:
 
 def over_seeds(
     label: str,
-    histories: Sequence[Mapping[float, float]],
+    histories: Sequence[Mapping[Any, float]],
     middle: Callable[[Sequence[float]], float] = statistics.median,
     most: int = 200,
 ) -> Curve:

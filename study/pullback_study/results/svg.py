@@ -72,11 +72,11 @@ def strips(rows: Sequence[tuple[str, Cell]], label: str) -> str:
         middle = x(statistics.median(cell.finite))
         body.append(_text(left - 6, at + 4, name, "end"))
         body.append(f"<g><title>{escaped(f'{name}: {cell.show()}, quartiles {low:.4g} and {high:.4g}')}</title>")
-        body.append(f'<path d="M{number(x(low))} {at}H{number(x(high))}" stroke="{_COLOURS[0]}" stroke-opacity=".3" stroke-width="14"/>')
-        body += [
-            f'<circle cx="{number(x(value))}" cy="{number(at + 4 * ((j * 7) % 3 - 1))}" r="2.4" fill="{_COLOURS[0]}" fill-opacity=".55"/>'
-            for j, value in enumerate(cell.finite)
-        ]
+        bar = f'stroke="{_COLOURS[0]}" stroke-opacity=".3" stroke-width="14"'
+        body.append(f'<path d="M{number(x(low))} {at}H{number(x(high))}" {bar}/>')
+        for j, value in enumerate(cell.finite):
+            place = f'cx="{number(x(value))}" cy="{number(at + 4 * (j % 3 - 1))}"'
+            body.append(f'<circle {place} r="2.4" fill="{_COLOURS[0]}" fill-opacity=".55"/>')
         body.append(f'<path d="M{number(middle)} {at - 8}v16" stroke="currentColor" stroke-width="2"/>')
         if cell.reference:
             ring = f'cx="{number(x(cell.reference.value))}" cy="{at}" r="4.5"'

@@ -33,7 +33,7 @@ function setUpTabs(tabs) {
     document.getElementById(button.getAttribute("aria-controls")).hidden = button !== chosen;
   });
   buttons.forEach((button) => button.addEventListener("click", () => show(button)));
-  show(buttons[0]);
+  show(buttons[tabs.dataset.first]);
 }
 
 function setUpPicker(pick) {

@@ -49,7 +49,8 @@ def page(runs: Runs, folder: Path) -> str:
     """All tables and verdicts as Markdown."""
     scopes = {task: text.on_data_of(runs, scope) for task, scope in FULL.items()}
     titles = {task: f"{scope.title}, {len(scope.seeds)} seeds" for task, scope in scopes.items()}
-    found = {(task, search): text.choose(scope, runs, search=search) for task, scope in scopes.items() for search in (True, False)}
+    both = [(task, search) for task in scopes for search in (True, False)]
+    found = {(task, search): text.choose(scopes[task], runs, search=search) for task, search in both}
 
     def table(task: str, search: bool) -> str:
         words = ("--search",) if search else ()

@@ -16,7 +16,7 @@ from pullback_study.results.commands import command
 from pullback_study.results.figures import Curve, Figure, Panel, over_seeds
 from pullback_study.results.paper.numbers import reported, rows
 from pullback_study.results.tables import Column, Row, Table
-from pullback_study.tasks import Task, find_task
+from pullback_study.tasks import find_task
 
 TASKS = {name: find_task(name) for name in ("sst", "snli")}
 METHODS = TASKS["sst"].methods
@@ -76,8 +76,8 @@ class Scope:
             return ""
         part = f", the first {self.train_examples} training examples" if self.train_examples else ""
         return (
-            f"Reduced: {len(self.seeds)} of {len(full.seeds)} seeds, {self.epochs} of {full.epochs} epochs{part}. These numbers "
-            "are not comparable with the paper's."
+            f"Reduced: {len(self.seeds)} of {len(full.seeds)} seeds, {self.epochs} of {full.epochs} epochs{part}. These "
+            "numbers are not comparable with the paper's."
         )
 
 
@@ -97,7 +97,7 @@ def on_data_of(runs: Runs, scope: Scope) -> Scope:
     if not there:
         return scope
     data, vectors = there.most_common(1)[0][0]
-    return dataclasses.replace(scope, data=data, vectors=vectors)
+    return dataclasses.replace(scope, data=str(data), vectors=str(vectors))
 
 
 def table_plan(estimator: str, scope: Scope, *, search: bool, **options: Any) -> Plan:
@@ -202,7 +202,8 @@ def curves(runs: Runs, scope: Scope, *, search: bool) -> Figure:
 
     words = ["table2", "--task", scope.task, *(["--search"] * search)]
     note = f"{'Learning rates of the search' if search else 'The paper’s best settings'}; mean and range of the seeds."
-    return _figure(f"{TASKS[scope.task].title}: learning curves", f"{scope.task}-curves", "Epochs", "Validation", ROWS, curve, note,
+    title = f"{TASKS[scope.task].title}: learning curves"
+    return _figure(title, f"{scope.task}-curves", "Epochs", "Validation", ROWS, curve, note,
                    command("reproduce", *words, runs=runs.folder))  # fmt: skip
 
 
@@ -227,7 +228,8 @@ def made_with(found: Found) -> str:
     """The vectors and the share of the data, as the runs recorded them."""
     words: dict[tuple[Any, ...], str] = {}
     for run in (run for chosen in found.values() if chosen for run in chosen.done):
-        data, limit = run.result.get("data"), run.config.get("train_examples")
+        data: Any = run.result.get("data")
+        limit = run.config.get("train_examples")
         try:
             part = f"the first {limit}" if limit else f"{data['share']['train']:.0%}"
             text = f"Vectors {data['vectors']} ({data['coverage']:.1%} of tokens), {part} of the training data"
@@ -256,7 +258,3 @@ def _cell(scope: Scope, name: str, chosen: Chosen | None, split: str) -> Cell:
 
 def _label(name: str) -> str:
     return f"{'*' * METHODS[name].stochastic}{METHODS[name].label}"
-
-
-def task_of(scope: Scope) -> Task:
-    return TASKS[scope.task]
