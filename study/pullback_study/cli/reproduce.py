@@ -1,16 +1,15 @@
-"""`pullback reproduce`: the paper's tables and figures."""
+"""`pullback reproduce`: the paper's tables, figures, claims and pages."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pullback_study.cli import reproduce_text
 from pullback_study.cli.options import (
     SETTINGS,
     DataOption,
@@ -24,12 +23,25 @@ from pullback_study.cli.options import (
     Scale,
     TensorBoardOption,
 )
-from pullback_study.terminal import console, train, user_errors
 
 if TYPE_CHECKING:
-    from pullback_study.synthetic.plans import Cell, Scope
+    from pullback_study.results.figures import Figure
+    from pullback_study.results.paper import clusters, text
+    from pullback_study.results.tables import Table
 
-app = typer.Typer(help="Make the paper's tables and figures.", **SETTINGS)
+app = typer.Typer(help="Make the paper's tables, figures and pages.", **SETTINGS)
+
+SeedsOption = Annotated[int | None, typer.Option(min=1, help="Seeds 0 to N - 1. [default: the paper's number]", metavar="N")]
+WorkersOption = Annotated[int | None, typer.Option(help="Worker processes. [default: train in this process]")]
+OnlyOption = Annotated[list[str] | None, typer.Option(help="Only this row; repeat it for several.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print tables as JSON, with the runs behind each number.")]
+VectorsOption = Annotated[str | None, typer.Option(help="Word vectors of SST and SNLI: a name in `vectors/`, or a file.")]
+_MANY = 8  # seeds from which quartiles and distributions are shown
+
+
+class Text(StrEnum):
+    sst = "sst"
+    snli = "snli"
 
 
 class Steps(StrEnum):
@@ -49,116 +61,203 @@ def table1(
     grid: Annotated[bool, typer.Option("--grid", help="Search the paper's grid by validation accuracy.")] = False,
     gamma_scale: Annotated[Scale, typer.Option(help="The paper's scale of gamma, per example, or both.")] = Scale.paper,
     errata: Annotated[bool, typer.Option("--errata", help="Add rows with errors of the released code.")] = False,
-    only: Annotated[list[str] | None, typer.Option(help="Only this row; repeat it for several.")] = None,
+    only: OnlyOption = None,
+    seeds: SeedsOption = None,
     dtype: Precision = Precision.float32,
-    workers: reproduce_text.WorkersOption = None,
+    workers: WorkersOption = None,
     runs: RunsOption = Path("runs"),
+    figures: FiguresOption = Path("figures"),
     device: DeviceOption = Device.auto,
     tensorboard: TensorBoardOption = False,
     markdown: MarkdownOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Synthetic clusters: accuracy and V-measure of every method, beside the paper's.
+
+    With 8 seeds or more it also prints quartiles, intervals and the share of runs that find every cluster, and draws the
+    distributions.
 
     For example:
 
     - `pullback reproduce table1 --quick`
-    - `pullback reproduce table1 --grid --gamma-scale both --device cuda`
+    - `pullback reproduce table1 --grid --seeds 48 --device cuda`
     """
-    from pullback_study.synthetic import methods, plans, tables
-    from pullback_study.synthetic.study import Synthetic
+    from pullback_study.cli.terminal import user_errors
+    from pullback_study.results.choice import Runs
+    from pullback_study.results.paper import clusters
 
     with user_errors():
-        wanted = [methods.find_method(name).name for name in only or methods.ROWS]
-    scope = _scope(quick, dtype.value)
+        names = [clusters.TASK.find_method(name).name for name in only or clusters.ROWS]
+    scope = _scope(quick, seeds, dtype.value)
     scales = ("paper", "example") if gamma_scale is Scale.both else (gamma_scale.value,)
-    parts: list[tuple[str, list[Cell]]] = []
+    variants = []
     for scale in scales:
-        names = [name for name in wanted if scale == scales[0] or methods.METHODS[name].pulled_back]
-        for clusters in plans.SETTINGS:
-            rows = [*names, *(methods.ERRATA if errata and scale == scales[0] else ())]
-            cells = [plans.table_cell(name, clusters, grid=grid, gamma_scale=scale, scope=scope) for name in rows]
-            parts.append((f"{clusters} clusters, gamma of {_SCALES[scale]}", cells))
-    configs = [config for _, cells in parts for cell in cells for config in cell.configs]
-    train(Synthetic(), configs, runs, device=device.value, tensorboard=tensorboard, workers=workers)
-    for title, cells in parts:
-        _show(tables.results_table(title, cells, runs), markdown)
+        rows = [name for name in names if scale == scales[0] or clusters.METHODS[name].pulled_back]
+        rows += clusters.ERRATA if errata and scale == scales[0] else []
+        words = ("--grid",) * grid
+        variants.append(clusters.Variant(f"gamma of {clusters.SCALES[scale]}", rows, words, scope, scale))
+    cases = [(variant, k) for variant in variants for k in clusters.SETTINGS]
+    plans = [variant.plan(name, k) for variant, k in cases for name in variant.rows]
+    _train(clusters.TASK, [config for plan in plans for config in plan.configs], runs, device, workers, tensorboard)
+    found = Runs(runs)
+    tables = [clusters.results(variant, k, found, title=f"{k} clusters, {variant.title}") for variant, k in cases]
+    extra = [clusters.spreads(table) for table in tables] if len(scope.seeds) >= _MANY else []
     if grid or not quick:
-        _show(tables.settings_table([cell for _, cells in parts for cell in cells], runs), markdown)
-    _say_what_was_reduced(scope, quick)
+        extra.append(clusters.settings(plans, found))
+    _show([*tables, *extra], markdown, as_json)
+    if len(scope.seeds) >= _MANY:
+        _write([table.distribution(measure) for table in tables for measure in clusters.MEASURES], figures)
 
 
-app.command("table2")(reproduce_text.table2)
+@app.command("table2")
+def table2(
+    task: Annotated[Text, typer.Option(help="The data set.")] = Text.sst,
+    quick: QuickOption = False,
+    search: Annotated[
+        bool, typer.Option("--search", help="Choose each row's learning rate: the same few for every row.")
+    ] = False,
+    only: OnlyOption = None,
+    seed: Annotated[list[int] | None, typer.Option(help="Repeat it for several. [default: all of the table's]")] = None,
+    seeds: SeedsOption = None,
+    epochs: Annotated[int | None, typer.Option(help="[default: 40 for SST, 5 for SNLI]")] = None,
+    projective: Annotated[
+        bool | None,
+        typer.Option("--projective/--non-projective", help="[default: projective for SST, non-projective for SNLI]"),
+    ] = None,
+    vectors: VectorsOption = None,
+    workers: WorkersOption = None,
+    data: DataOption = None,
+    runs: RunsOption = Path("runs"),
+    device: DeviceOption = Device.auto,
+    tensorboard: TensorBoardOption = False,
+    markdown: MarkdownOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Latent dependency trees: accuracy of every row on SST or SNLI, beside the paper's.
+
+    By default with the paper's best settings. Runs that are done are skipped, and interrupted ones resume.
+
+    For example:
+
+    - `pullback reproduce table2 --data DATA --quick`
+    - `pullback reproduce table2 --task sst --search --device cuda --workers 4`
+    - `pullback reproduce table2 --task snli --only marginals --only spigot --seed 0`
+    """
+    from pullback_study.cli.terminal import user_errors
+    from pullback_study.results.choice import Runs
+    from pullback_study.results.paper import text
+
+    with user_errors():
+        trained, scope = _text_scope(task, quick, data, vectors, seeds=range(seeds) if seeds else seed, epochs=epochs)
+        names = [trained.find_method(name).name for name in only or text.ROWS]
+        options = {name: projective if trained.methods[name].latent else None for name in names}
+        plans = [text.table_plan(name, scope, search=search, projective=options[name]) for name in names]
+    how = (runs, device, workers, tensorboard)
+    _train(trained, [config for plan in plans for candidate in plan.deciding for config in candidate], *how)
+    chosen = [plan.choose(Runs(runs)) for plan in plans]
+    _train(trained, text.seed_by_seed(chosen), *how)
+    rows = {plan.estimator: plan.choose(found) for found in [Runs(runs)] for plan in plans}
+    title = f"{scope.title}, {'searched' if search else 'the paper’s best'} settings"
+    tables = [text.results(title, scope, rows, Runs(runs)), text.settings(rows), text.speed(task.value, rows)]
+    _show(tables, markdown, as_json)
 
 
 @app.command("curves")
 def curves(
     quick: QuickOption = False,
-    workers: reproduce_text.WorkersOption = None,
+    seeds: SeedsOption = None,
+    workers: WorkersOption = None,
     runs: RunsOption = Path("runs"),
     figures: FiguresOption = Path("figures"),
     device: DeviceOption = Device.auto,
     tensorboard: TensorBoardOption = False,
 ) -> None:
-    """Synthetic clusters: learning curves, 10 clusters.
+    """Synthetic clusters: learning curves, 10 clusters, as SVG and CSV.
 
     For example: `pullback reproduce curves --quick`
     """
-    from pullback_study.synthetic.figures import curves_cells, draw_curves
+    from pullback_study.results.choice import Runs
+    from pullback_study.results.paper import clusters
 
-    _figure(curves_cells, draw_curves, quick, workers, runs, figures, device, tensorboard)
+    scope = _scope(quick, seeds)
+    plans = [clusters.table_plan(name, 10, grid=False, scope=scope) for name in clusters.CURVES]
+    _train(clusters.TASK, [config for plan in plans for config in plan.configs], runs, device, workers, tensorboard)
+    _write([clusters.curves(Runs(runs), 10, scope)], figures)
 
 
 @app.command("steps")
 def steps(
     task: Annotated[Steps, typer.Option(help="Synthetic clusters, SST or SNLI.")] = Steps.synthetic,
     quick: QuickOption = False,
-    vectors: Annotated[
-        str | None, typer.Option(help="Word vectors of SST and SNLI: a name in `vectors/`, or a file.")
-    ] = None,
-    workers: reproduce_text.WorkersOption = None,
+    seeds: SeedsOption = None,
+    vectors: VectorsOption = None,
+    workers: WorkersOption = None,
     data: DataOption = None,
     runs: RunsOption = Path("runs"),
     figures: FiguresOption = Path("figures"),
     device: DeviceOption = Device.auto,
     tensorboard: TensorBoardOption = False,
     markdown: MarkdownOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """The impact of multiple updates.
 
-    Synthetic clusters: a figure, 10 clusters, 1 to 10 inner steps. SST: a table, SPIGOT, SPIGOT-CE and SPIGOT-EG at 1, 2 and 5
-    inner steps, each at the learning rate that `table2 --search` chose.
+    Synthetic clusters: a figure, 10 clusters, 1 to 10 inner steps. SST and SNLI: a table, SPIGOT, SPIGOT-CE and SPIGOT-EG at
+    1, 2 and 5 inner steps, each at the learning rate that `table2 --search` chose.
 
     For example:
 
     - `pullback reproduce steps --quick`
     - `pullback reproduce steps --task sst --data DATA --vectors glove.840B.300d`
     """
-    if task is not Steps.synthetic:
-        reproduce_text.steps(task.value, quick, vectors, workers, data, runs, device.value, tensorboard, markdown)
-        return
-    from pullback_study.synthetic.figures import draw_steps, steps_cells
+    from pullback_study.cli.terminal import user_errors
+    from pullback_study.results.choice import Runs
 
-    _figure(steps_cells, draw_steps, quick, workers, runs, figures, device, tensorboard)
+    how = (runs, device, workers, tensorboard)
+    if task is Steps.synthetic:
+        from pullback_study.results.paper import clusters
+
+        whole = _scope(quick, seeds)
+        points = [clusters.steps_plan(name, k, whole) for name in clusters.STEPPED for k in whole.inner_steps]
+        _train(clusters.TASK, [config for plan in points for config in plan.configs], *how)
+        _write([clusters.steps(Runs(runs), whole)], figures)
+        return
+    from pullback_study.results.paper import text
+
+    with user_errors():
+        trained, scope = _text_scope(Text(task.value), quick, data, vectors, seeds=range(seeds) if seeds else None)
+        plans = [text.table_plan(name, scope, search=True) for name in text.STEPPED]
+    _train(trained, [config for plan in plans for candidate in plan.deciding for config in candidate], *how)
+    rows = {plan.estimator: plan.choose(found) for found in [Runs(runs)] for plan in plans}
+    for k in text.INNER_STEPS:
+        _train(trained, text.seed_by_seed([row and row.replace(Runs(runs), inner_steps=k) for row in rows.values()]), *how)
+    table = text.steps_table(scope.title, rows, Runs(runs))
+    _show([dataclasses.replace(table, warning=scope.warning)], markdown, as_json)
 
 
 @app.command("claims")
 def claims(
-    runs: RunsOption = Path("runs"), dtype: Precision = Precision.float32, markdown: MarkdownOption = False
+    runs: RunsOption = Path("runs"),
+    seeds: SeedsOption = None,
+    dtype: Precision = Precision.float32,
+    markdown: MarkdownOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Verdicts on the paper's claims, from the runs that are there; it trains nothing.
 
     They need `pullback reproduce table1 --grid` and `steps`; those on text need `table2 --search`, `steps --task sst` and
     `table2 --task snli`.
     """
-    from pullback_study.synthetic import claims as on_clusters
-    from pullback_study.synthetic.evidence import Evidence
-    from pullback_study.text import claims as on_text
-    from pullback_study.text.evidence import Evidence as TextEvidence
-    from pullback_study.verdicts import claims_tables
+    from pullback_study.cli.terminal import user_errors
+    from pullback_study.results.choice import Runs
+    from pullback_study.results.paper import claims_clusters, page_text
+    from pullback_study.results.paper.verdicts import decide
 
-    tables = claims_tables(on_clusters.CLAIMS, Evidence(runs, _scope(False, dtype.value)))
-    for table in [*tables, *claims_tables(on_text.CLAIMS, TextEvidence(runs))]:
-        _show(table, markdown)
+    with user_errors():
+        found = Runs(runs)
+        on_clusters = claims_clusters.Evidence(found, _scope(False, seeds, dtype.value))
+        decided = [*decide(claims_clusters.CLAIMS, on_clusters), *page_text.claims(found)]
+    _show([claim.table() for claim in decided], markdown, as_json)
 
 
 @app.command("page")
@@ -173,56 +272,65 @@ def page(
 
     For example: `pullback reproduce page --study text`
     """
-    from pullback_study.synthetic import page as synthetic_page
-    from pullback_study.text import page as text_page
+    from pullback_study.cli.terminal import err, user_errors
+    from pullback_study.results import pages
+    from pullback_study.results.choice import Runs
+    from pullback_study.results.registry import find_section
 
     path = path or Path("docs/results") / f"{study.value}.md"
+    render = find_section(study.value).page
+    assert render is not None
     with user_errors():
-        (text_page if study is Page.text else synthetic_page).update(path, runs)
-    console.print(f"wrote {path}", highlight=False, soft_wrap=True)
+        pages.update(path, lambda: render(Runs(runs), path.parent))
+    err.print(f"wrote {path}", highlight=False, soft_wrap=True)
 
 
-_SCALES = {"paper": "the mean loss, as the paper's", "example": "one example's loss"}
+def _scope(quick: bool, seeds: int | None, dtype: str = "float32") -> clusters.Scope:
+    from pullback_study.results.paper.clusters import FULL, QUICK
+
+    scope = dataclasses.replace(QUICK if quick else FULL, dtype=dtype)
+    return dataclasses.replace(scope, seeds=tuple(range(seeds))) if seeds else scope
 
 
-def _figure(
-    cells: Callable[[Scope], list[Cell]],
-    draw: Callable[[Scope, Path, Path], list[Path]],
-    quick: bool,
-    workers: int | None,
-    runs: Path,
-    figures: Path,
-    device: Device,
-    tensorboard: bool,
-) -> None:
-    from pullback_study.synthetic.study import Synthetic
+def _text_scope(
+    task: Text, quick: bool, data: Path | None, vectors: str | None, *, seeds: Sequence[int] | None, epochs: int | None = None
+) -> tuple[Any, text.Scope]:
+    """The task on the data at hand, and the scope with its names."""
+    from pullback_study.corpora import choose_vectors, find_data
+    from pullback_study.results.paper import text
+    from pullback_study.tasks import find_task
 
-    scope = _scope(quick, "float32")
-    configs = [config for cell in cells(scope) for config in cell.configs]
-    train(Synthetic(), configs, runs, device=device.value, tensorboard=tensorboard, workers=workers)
-    written = draw(scope, runs, figures)
-    for path in written:
-        console.print(f"wrote {path}", highlight=False, soft_wrap=True)
-    if len(written) == 1:
-        console.print("Only the data: Matplotlib is not installed. pip install 'pullback-study'", soft_wrap=True)
-    _say_what_was_reduced(scope, quick)
+    folder = find_data(data)
+    found: Any = find_task(task.value, folder)
+    scope = (text.QUICK if quick else text.FULL)[task.value]
+    scope = dataclasses.replace(scope, data=found.training_data(folder), vectors=choose_vectors(folder, vectors))
+    return found, dataclasses.replace(scope, seeds=tuple(seeds or scope.seeds), epochs=epochs or scope.epochs)
 
 
-def _scope(quick: bool, dtype: str) -> Scope:
-    from pullback_study.synthetic.plans import FULL, QUICK
+def _train(task: Any, configs: list[Any], runs: Path, device: Device, workers: int | None, tensorboard: bool) -> None:
+    from pullback_study.cli.terminal import train_or_exit
 
-    return dataclasses.replace(QUICK if quick else FULL, dtype=dtype)
-
-
-def _show(table: Any, markdown: bool) -> None:
-    shown = table.markdown() + "\n" if markdown else table.rich()
-    console.print(shown, markup=False, highlight=False, soft_wrap=markdown)
+    if configs:
+        train_or_exit(task, configs, runs, device=device.value, workers=workers, tensorboard=tensorboard)
 
 
-def _say_what_was_reduced(scope: Scope, quick: bool) -> None:
-    if quick:
-        console.print(
-            f"Reduced by --quick: {len(scope.seeds)} seeds instead of 4, {scope.steps} steps instead of 10000, no "
-            f"search for settings that the paper does not list. These numbers only show the shape of the paper's.",
-            highlight=False, soft_wrap=True,
-        )  # fmt: skip
+def _show(tables: Sequence[Table], markdown: bool, as_json: bool) -> None:
+    """The tables on stdout, where nothing else goes."""
+    from pullback_study.cli.terminal import out
+
+    if markdown or as_json:
+        text = "\n\n".join(table.markdown() for table in tables)
+        typer.echo("[" + ",\n".join(table.json() for table in tables) + "]" if as_json else text)
+        return
+    for table in tables:
+        out.print(table.rich(), markup=False, highlight=False)
+
+
+def _write(figures: Sequence[Figure], folder: Path) -> None:
+    from pullback_study.cli.terminal import err
+
+    for figure in figures:
+        for path in figure.write(folder):
+            err.print(f"wrote {path}", highlight=False, markup=False, soft_wrap=True)
+        if figure.note:
+            err.print(figure.note, highlight=False, markup=False)

@@ -1,5 +1,4 @@
-"""The report: one self-contained HTML page made from run directories alone.
+"""The report: one self-contained HTML file made from run directories alone, and the explorer of the mechanics beside it.
 
-`collect` gathers everything that is shown into one JSON value, `page` puts it with the template, the style and the
-scripts of `assets/` into one file, and `serve` shows that page on loopback while runs go on.
+`render` makes the sections from the results model, `page` puts them with a style and a script into one file.
 """

@@ -1,4 +1,4 @@
-"""The page: template, style, scripts and data in one file that needs no network and no other file."""
+"""A page: its body, a style and scripts in one file that needs no network and no other file."""
 
 from __future__ import annotations
 
@@ -6,70 +6,72 @@ import base64
 import hashlib
 import json
 import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
-_SCRIPTS = (
-    "dom", "format", "mechanics", "plane", "axes", "tips", "sorting", "chart", "figure", "results", "claims", "arcs",
-    "treedrawing", "trees", "drawing", "handles", "notes", "controls", "explorer", "performance", "runs", "live", "main",
-)  # fmt: skip
-"""The modules in the order in which they need each other."""
-_EXPORT = re.compile(r"^export (?=(?:async )?(?:const|function|class) (\w+))", re.MULTILINE)
-_IMPORT = re.compile(r"^import (\{[^}]*\}) from \"\./(\w+)\.mjs\";$", re.MULTILINE)
-# In JSON these characters occur inside of strings alone, where an escape means the same; in HTML they could end the script.
-_UNSAFE = {ord(character): f"\\u{ord(character):04x}" for character in "<>&"}
+from pullback_study.report import explorer
+from pullback_study.report.html import esc
+from pullback_study.report.render import render, summary
+from pullback_study.results.choice import Runs
+from pullback_study.runs.files import write_atomically
+
+_MODULE = re.compile(r'^(?:export (?=const|function)|import \{[^}]*\} from "\./\w+\.mjs";$)', re.MULTILINE)
+_STYLE = re.compile(r"<style>(.*?)</style>", re.DOTALL)
 
 
-def render(data: dict[str, Any], *, live: bool = False) -> str:
-    """The whole report as HTML.
+def write(out: Path, folder: Path, benchmarks: Sequence[Path] = ()) -> list[Path]:
+    """Write the report, and the explorer beside it; returns both files."""
+    if out.is_dir():
+        raise ValueError(f"--out {out} is a folder; name a file, such as {out / 'report.html'}")
+    beside = out.with_name("explorer.html" if out.name != "explorer.html" else "mechanics.html")
+    try:
+        write_atomically(out, report(Runs(folder), benchmarks, explorer=beside.name))
+        write_atomically(beside, explorer_page())
+    except OSError as error:
+        raise ValueError(f"{out} cannot be written: {error.strerror or error}") from error
+    return [out, beside]
 
-    Args:
-        data: from `collect`, with `made`, when it was made in words.
-        live: whether the page asks the server that sent it for newer data.
-    """
-    style, script = _asset("style.css"), bundle()
+
+def report(runs: Runs, benchmarks: Sequence[Path] = (), explorer: str = "explorer.html") -> str:
+    """The whole report as HTML."""
+    sections = render(runs, benchmarks)
+    time = datetime.now(UTC)
     parts = {
-        "policy": policy(style, script, live=live),
-        "style": style,
-        "live": "true" if live else "false",
-        "data": embedded(data),
-        "script": script,
-    }
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _asset("template.html"))
+        "summary": summary(runs), "made": f"{time.day} {time:%B %Y at %H:%M} UTC", "explorer": esc(explorer),
+        "links": "".join(f'<a href="#{name}">{esc(title)}</a>' for name, title, _ in sections),
+        "sections": "".join(body for *_, body in sections),
+    }  # fmt: skip
+    body = _filled("report.html", parts)
+    return _page("pullback: the study in one page", body, ("theme", "report"), "setUpTheme();setUp();")
 
 
-def embedded(data: Any) -> str:
-    """JSON that can stand inside a script element: no character of it can end the element or start another.
-
-    >>> print(embedded({"name": "</script>"}).count("<"))
-    0
-    """
-    return json.dumps(data, allow_nan=False, separators=(",", ":")).translate(_UNSAFE)
+def explorer_page() -> str:
+    """The explorer of the mechanics as HTML."""
+    given = json.dumps(explorer.presets()).replace("<", "\\u003c")
+    start = f"globalThis.pullback = {{ evaluate, reachOf, view, toPlane }};setUpTheme();explore({given});"
+    return _page("pullback: the mechanics", _asset("explorer.html"), ("theme", "mechanics", "explorer"), start)
 
 
-def bundle() -> str:
-    """All modules as one script: each a function that returns its exports, imports taken from those before it."""
-    return '(() => {\n"use strict";\n' + "".join(map(_as_function, _SCRIPTS)) + "})();\n"
+def _page(title: str, body: str, modules: Sequence[str], start: str) -> str:
+    style = _asset("style.css")
+    code = "".join(_MODULE.sub("", _asset(f"{name}.mjs")) for name in modules)
+    script = f'(() => {{\n"use strict";\n{code}{start}}})();\n'
+    # Drawings bring styles of their own: a handful of different ones.
+    styles = " ".join(f"'{_digest(each)}'" for each in dict.fromkeys([style, *_STYLE.findall(body)]))
+    policy = f"default-src 'none'; style-src {styles}; script-src '{_digest(script)}'; base-uri 'none'; form-action 'none'"
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{esc(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n{body}\n<script>{script}</script>\n</body>\n</html>\n"
+    )
 
 
-def _as_function(name: str) -> str:
-    source = _asset(f"{name}.mjs")
-    exports = ", ".join(_EXPORT.findall(source))
-    body = _IMPORT.sub(r"const \1 = $\2;", _EXPORT.sub("", source))
-    return f"const ${name} = (() => {{\n{body}return {{ {exports} }};\n}})();\n"
-
-
-def policy(style: str, script: str, *, live: bool) -> str:
-    """The content security policy: this style and this script alone, and no network but, if live, the page's own server."""
-    network = "'self'" if live else "'none'"
-    return "; ".join([
-        "default-src 'none'",
-        f"style-src '{_digest(style)}'",
-        f"script-src '{_digest(script)}'",
-        f"connect-src {network}",
-        "base-uri 'none'",
-        "form-action 'none'",
-    ])  # fmt: skip
+def _filled(template: str, parts: Mapping[str, Any]) -> str:
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _asset(template))
 
 
 def _digest(content: str) -> str:

@@ -3,86 +3,78 @@
 from __future__ import annotations
 
 import json
+import math
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pullback_study.report.numbers import UNREADABLE, finite
+from pullback_study.report.html import command, esc, notes, sortable
+
+_UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
+_Cell = tuple[str, object]
 
 
-def find(root: Path) -> list[Path]:
-    """Benchmark files in the usual places: `docs/` and the folder of the runs."""
-    places = [*sorted(Path("docs").glob("*.json")), *sorted(root.glob("benchmarks*.json"))]
-    return [path for path in places if "rows" in _read(path)]
+def find(folder: Path, given: Sequence[Path] | None = None) -> list[Path]:
+    """The files that were named, which must be there; else those in `docs/` and in the folder of the runs."""
+    for path in given or ():
+        if not path.is_file():
+            raise ValueError(f"--benchmarks {path} is not a file; `python -m benchmarks --json {path}` makes it")
+    if given is not None:
+        return list(given)
+    there = (*sorted(Path("docs").glob("*.json")), *sorted(folder.glob("benchmarks*.json")))
+    return [path for path in there if "rows" in _read(path)]
 
 
-def performance(files: Sequence[Path]) -> list[dict[str, Any]]:
+def render(files: Sequence[Path]) -> str:
     """For each file where and how it was measured, and a table for each benchmark."""
-    return [_measured(path) for path in files]
+    return "".join(map(_measured, files))
 
 
-def _measured(path: Path) -> dict[str, Any]:
+def _measured(path: Path) -> str:
     whole = _read(path)
     try:
-        groups: dict[str, list[dict[str, Any]]] = {}
+        groups: dict[str, list[dict[str, _Cell]]] = {}
         for row in whole["rows"]:
             groups.setdefault(str(row["benchmark"]), []).append(_row(row))
-        tables = [{"title": name, **_table(rows)} for name, rows in groups.items()]
-        environment = [[str(name), str(value)] for name, value in whole["environment"].items()]
-    except UNREADABLE as error:
-        return {"file": path.name, "problem": f"not a file of `python -m benchmarks --json`: {error!r}"}
-    return {"file": path.name, "command": str(whole.get("command", "")), "environment": environment, "tables": tables}
+        where = ", ".join(f"{name}: {value}" for name, value in whole["environment"].items())
+    except _UNREADABLE as error:
+        return notes([f"{path.name} is not a file of `python -m benchmarks --json`: {error!r}"])
+    tables = []
+    for title, rows in groups.items():
+        columns = list(dict.fromkeys(name for row in rows for name in row))
+        tables.append(sortable(title, columns, [[row.get(name, ("", None)) for name in columns] for row in rows]))
+    return f"<p>{esc(path.name)}: {command(str(whole.get('command', '')))}</p>{notes([where])}{''.join(tables)}"
 
 
-def _table(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    if "note" in columns:
-        columns.append(columns.pop(columns.index("note")))
-    return {"columns": columns, "rows": [[row.get(name) for name in columns] for row in rows]}
-
-
-def _row(row: dict[str, Any]) -> dict[str, Any]:
-    """Each cell is [what is shown, what it is sorted by]."""
-    found: dict[str, Any] = {"case": [str(row["case"]), None], "threads": [str(row["threads"]), row["threads"]]}
-    ours = row.get("ours")
-    if ours is not None:
-        found["pullback, ms"] = _timing(ours)
-    for name, timing in row.get("peers", {}).items():
-        found[f"{name}, ms"] = _timing(timing)
+def _row(row: dict[str, Any]) -> dict[str, _Cell]:
+    found: dict[str, _Cell] = {"case": (esc(row["case"]), str(row["case"])), "threads": (esc(row["threads"]), row["threads"])}
+    timings = {"pullback": row.get("ours"), **row.get("peers", {})}
+    found |= {f"{name}, ms": _timing(timing) for name, timing in timings.items() if timing is not None}
     if row.get("ratio") is not None:
-        found["times faster than the fastest peer"] = [f"{row['ratio']:.3g}×", finite(row["ratio"])]
+        found["times faster than the fastest peer"] = (f"{row['ratio']:.3g}×", row["ratio"])
     if row.get("difference") is not None:
-        found["largest difference"] = [f"{row['difference']:.1e}", finite(row["difference"], 12)]
+        found["largest difference"] = (f"{row['difference']:.1e}", row["difference"])
     for name, figure in row.get("figures", {}).items():
-        found[str(name)] = _timing(figure) if isinstance(figure, dict) else _figure(figure)
-    if row.get("note"):
-        found["note"] = [str(row["note"]).strip(), None]
-    return found
+        if isinstance(figure, dict):
+            found[str(name)] = _timing(figure)
+        else:
+            number = isinstance(figure, int | float) and math.isfinite(figure)
+            found[str(name)] = (f"{figure:.4g}", figure) if number else (esc(figure), None)
+    return found | ({"note": (esc(str(row["note"]).strip()), None)} if row.get("note") else {})
 
 
-def _figure(figure: Any) -> list[Any]:
-    value = finite(figure, 9)
-    return [str(figure), None] if value is None else [f"{value:.4g}", value]
-
-
-def _timing(timing: dict[str, Any]) -> list[Any]:
+def _timing(timing: dict[str, Any]) -> _Cell:
     """Median ± half of the interquartile range, in ms."""
     samples = [1e3 * sample for sample in timing["samples"]]
     median = statistics.median(samples)
     low, _, high = statistics.quantiles(samples, n=4, method="inclusive") if len(samples) > 1 else (median,) * 3
-    return [f"{_digits(median)} ± {_digits((high - low) / 2)}", finite(median, 9)]
-
-
-def _digits(value: float) -> str:
-    if value >= 100:
-        return f"{value:.0f}"
-    return f"{value:.3f}" if value < 1 else f"{value:.3g}"
+    return f"{median:.4g} ± {(high - low) / 2:.2g}", median
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
         whole = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return whole if isinstance(whole, dict) else {}

@@ -12,37 +12,23 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from pullback_study.runs import write_atomically
+from pullback_study.runs.files import write_atomically
 from pullback_study.trees.shape import depth
 
 FILE = "trees.jsonl"
 _NOTICEABLE = 0.005
 
 
-class Analysis(Protocol):
-    """What a trained parser says about a sentence.
+def write_trees(run: Path, analyses: Iterable[Any]) -> None:
+    """Keep the trees of a sample of sentences in a run's directory.
 
-    Attributes:
-        tokens: the words.
-        heads: the head of each word: 0 is the root, 1 the first word.
-        mu: what the decoder sees, packed `[n, n]` (head x word, the root on the diagonal), or None for the tree itself.
-        label: the predicted label.
+    Args:
+        run: the directory.
+        analyses: what a trained parser says about each sentence: `tokens`; `heads`, numbered as above; `mu`, what the decoder
+            sees, packed `[n, n]` (head x word, the root on the diagonal), or None for the tree itself; and a `label`.
     """
-
-    @property
-    def tokens(self) -> Sequence[str]: ...
-    @property
-    def heads(self) -> Any: ...
-    @property
-    def mu(self) -> Any: ...
-    @property
-    def label(self) -> Any: ...
-
-
-def write_trees(run: Path, analyses: Iterable[Analysis]) -> None:
-    """Keep the trees of a sample of sentences in a run's directory."""
     lines = []
     for analysis in analyses:
         packed = None if analysis.mu is None else _plain(analysis.mu)

@@ -1,4 +1,4 @@
-"""One folder of runs for all tests that only read it."""
+"""One folder of runs, and the two pages made of it, for all tests that only read them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pullback_study.report.collect import collect
+from pullback_study.report.page import write
 from report.folders import whole_folder
 
 
@@ -25,5 +25,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, _no_waiting_for_the_disk: N
 
 
 @pytest.fixture(scope="session")
-def data(folder: Path) -> dict:
-    return collect(folder)
+def pages(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The report and the explorer."""
+    report, explorer = write(tmp_path_factory.mktemp("page") / "report.html", folder)
+    return report, explorer

@@ -1,14 +1,17 @@
 """The explorer's estimators are the library's."""
 
+import json
+
 import pytest
 
 from pullback.estimators.registry import ENTRIES
+from pullback_study.report.explorer import describe, presets
+from pullback_study.results.paper.names import ORDER
 from report.nodes import in_node, needs_node
 from report.settings import RECIPES, in_library, random_settings
 
 pytestmark = needs_node
-NAMES = ["ste-i", "spigot", "spigot-ce", "spigot-eg", "marginals", "sparsemap", "ste-s", "perturbed-marginals",
-         "perturb-and-map", "sfe", "sfe-baseline"]  # fmt: skip
+PRESETS = {preset["name"]: preset for preset in presets()}
 
 
 def assert_agree(page, library):
@@ -20,21 +23,25 @@ def assert_agree(page, library):
             assert page[name] == pytest.approx(expected, abs=1e-5)
 
 
-def test_every_estimator_of_the_paper_can_be_explored():
-    assert set(in_node("mechanics", "ESTIMATORS")) == {entry.name for entry in ENTRIES if entry.in_paper} == set(NAMES)
+def test_every_estimator_of_the_paper_can_be_explored_and_others_need_not():
+    assert set(ORDER) <= set(PRESETS) <= {entry.name for entry in ENTRIES}
+    assert describe(object()) is None
 
 
-@pytest.mark.parametrize("name", [*NAMES, "own"])
+@pytest.mark.parametrize("name", [*ORDER, "own"])
 def test_the_page_agrees_with_the_library(name):
     settings = random_settings(2 * len(RECIPES) if name == "own" else 20, seed=len(name))
-    found = in_node("mechanics", f"given.map((settings) => evaluate({name!r}, settings))", settings)
+    estimators = [{"family": "pulled-back", **each["recipe"]} if name == "own" else PRESETS[name] for each in settings]
+    found = in_node("mechanics", "given.map(([estimator, settings]) => evaluate(estimator, settings))",
+                    list(zip(estimators, settings, strict=True)))  # fmt: skip
     for page, each in zip(found, settings, strict=True):
         assert_agree(page, in_library(name, each))
 
 
 def test_the_label_of_a_projected_step_is_in_the_simplex_and_its_trial_is_not_needed_to_be():
     settings = random_settings(20, seed=3)
-    for found in in_node("mechanics", "given.map((settings) => evaluate('spigot', settings))", settings):
+    script = f"given.map((settings) => evaluate({json.dumps(PRESETS['spigot'])}, settings))"
+    for found in in_node("mechanics", script, settings):
         assert len(found["trials"]) == len(found["path"]) - 1
         for mu in found["path"]:
             assert min(mu) >= 0
@@ -44,3 +51,30 @@ def test_the_label_of_a_projected_step_is_in_the_simplex_and_its_trial_is_not_ne
 def test_the_expected_loss_is_the_mean_over_the_corners():
     loss = {"kind": "linear", "gradient": [3.0, 6.0, 9.0]}
     assert in_node("mechanics", "expectedLoss([0, 0, 0], given)", loss) == pytest.approx(6.0)
+
+
+def test_a_point_of_the_plane_is_its_vector():
+    for vector in ([0.2, 0.3, 0.5], [1.0, 0.0, 0.0], [-1.0, 2.0, 0.0]):
+        assert in_node("explorer", "fromPlane(toPlane(given), 1)", vector) == pytest.approx(vector, abs=1e-12)
+
+
+def test_a_small_picture_shows_whole_arrows():
+    settings = random_settings(40, seed=5)
+    script = """given.map(([estimator, settings, result]) => {
+        const { pixel } = view(180, reachOf(settings, result));
+        const end = settings.scores.map((value, i) => value - result.gradient[i]);
+        return [settings.scores, end].map((vector) => pixel(toPlane(vector)));
+    })"""
+    for name in ("ste-i", "spigot", "marginals"):
+        results = in_node("mechanics", f"given.map((settings) => evaluate({json.dumps(PRESETS[name])}, settings))", settings)
+        given = [[PRESETS[name], each, result] for each, result in zip(settings, results, strict=True)]
+        for points in in_node("explorer", script, given):
+            assert all(0 <= x <= 180 and 0 <= y <= 154.8 for x, y in points)
+
+
+def test_rows_sort_with_missing_values_last():
+    rows = [{"by": "3"}, {}, {"by": "20"}, {"by": "3"}]
+    script = "['descending', 'ascending', 'none'].map((order) => sorted(given, (row) => row.by, order).map((row) => given.indexOf(row)))"
+    assert in_node("report", script, rows) == [[2, 0, 3, 1], [0, 3, 2, 1], [0, 1, 2, 3]]
+    words = [{"by": "spigot"}, {"by": "gold"}, {"by": "7"}]
+    assert in_node("report", "sorted(given, (row) => row.by, 'ascending').map((row) => row.by)", words) == ["7", "gold", "spigot"]

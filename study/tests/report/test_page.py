@@ -1,140 +1,196 @@
-"""The page is whole, closed to the network, and shows data as text."""
+"""The report as a file: what is in it, and what must never get into it."""
 
-import base64
-import hashlib
-import html.parser
 import json
 import re
-import subprocess
+from html.parser import HTMLParser
 
 import pytest
+from typer.testing import CliRunner
 
-from pullback_study.report.page import _SCRIPTS, bundle, embedded, render
-from pullback_study.report.write import find_benchmarks, write
-from report.folders import NASTY
-from report.nodes import ASSETS, NODE, needs_node
+from pullback_study.cli import app
+from pullback_study.report.forest import heat_map
+from pullback_study.report.html import esc, sortable
+from pullback_study.report.page import report, write
+from pullback_study.report.performance import find
+from pullback_study.report.performance import render as performance
+from pullback_study.results.choice import Runs
+from pullback_study.results.paper.clusters import TASK, VARIANTS
+from report.folders import NASTY, publish, raw_run, text_run
 
-VOID = {"meta", "link", "br", "hr", "img", "input"}
 
+class Text(HTMLParser):
+    """The words of a page, and its elements."""
 
-class Parsed(html.parser.HTMLParser):
-    """Elements and their text; complains about tags that do not match."""
-
-    def __init__(self, text):
+    def __init__(self, page):
         super().__init__()
-        self.open, self.elements, self.content = [], [], {}
-        self.feed(text)
-        self.close()
-        assert self.open == []
+        self.tags, self.words, self.attributes = [], [], []
+        self.feed(page)
 
     def handle_starttag(self, tag, attrs):
-        self.elements.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag):
-        assert self.open.pop()[0] == tag
+        self.tags.append(tag)
+        self.attributes += attrs
 
     def handle_data(self, data):
-        tag, attributes = self.open[-1] if self.open else ("", {})
-        self.content.setdefault(attributes.get("id") or tag, []).append(data)
-
-    def text(self, key):
-        return "".join(self.content[key])
+        self.words.append(data)
 
 
 @pytest.fixture(scope="module")
-def page(data):
-    return render({**data, "made": "today"})
+def page(pages):
+    return pages[0].read_text()
 
 
-@pytest.fixture(scope="module")
-def parsed(page):
-    return Parsed(page)
+def rows(page, title):
+    """The cells of each row of the tables with a caption."""
+    found = []
+    for table in re.findall(r"<table.*?</table>", page, re.DOTALL):
+        if f"<caption>{esc(title)}</caption>" in table:
+            lines = re.findall(r"<tr>(.*?)</tr>", table, re.DOTALL)[1:]
+            found += [["".join(Text(cell).words) for cell in re.findall(r"<t[hd].*?</t[hd]>", line, re.DOTALL)] for line in lines]
+    return found
 
 
-def test_the_page_is_well_formed_and_has_every_section(parsed):
-    ids = [attributes["id"] for _, attributes in parsed.elements if "id" in attributes]
-    assert len(ids) == len(set(ids))
-    assert {"results", "table1", "table2", "curves", "steps", "claims", "trees", "mechanics", "performance"} <= set(ids)
-    links = [attributes["href"] for tag, attributes in parsed.elements if tag == "a"]
-    assert all(link[0] == "#" and link[1:] in ids for link in links)
+def test_every_run_is_listed_with_its_metrics_and_curve(page, folder):
+    for run in Runs(folder).all:
+        assert run.id[:12] in page
+    listed = [run for run in Runs(folder).all if run.task == "synthetic"]
+    done = [row for row in rows(page, f"Every run ({len(listed)})") if row[0] == "Softmax"]
+    assert len(done) == 8
+    assert {row[-2] for row in done} == {""}  # a curve is a drawing
+    assert page.count('class="spark"') > 250
+    parity = rows(page, "Every run (3)")
+    assert parity[0][:6] == ["imle", "0", "done", "70.00", "60.00", "0.50"]
 
 
-def test_links_of_claims_lead_somewhere(parsed, data):
-    ids = {attributes.get("id") for _, attributes in parsed.elements}
-    assert {link["to"] for claim in data["claims"] for link in claim["links"]} <= ids
+def test_a_task_and_an_estimator_that_nobody_knows_have_a_table(page):
+    assert ["imle", "3", "71.00±0.58", "60.00±0.00", "0.50±0.00"] in rows(page, "Configurations, by validation accuracy")
 
 
-def test_the_page_asks_for_nothing(parsed, page):
-    for _, attributes in parsed.elements:
-        assert not {"src", "srcset", "data", "action", "style", "onclick", "onload"} & set(attributes)
-    assert not [tag for tag, _ in parsed.elements if tag in ("link", "iframe", "object", "embed", "base", "form")]
-    markup = page.replace(embedded(NASTY)[1:-1], "")
-    assert set(re.findall(r"https?://[^\"' ]*", markup)) == {"http://www.w3.org/2000/svg"}
-    assert not re.search(r"@import|url\(", parsed.text("style"))
+def test_three_runs_of_the_user_are_in_table_2(tmp_path):
+    for seed in range(3):
+        text_run(tmp_path, "spigot", seed=seed)
+    page = report(Runs(tmp_path))
+    table = next(row for row in rows(page, "SST. data not recorded") if row[0].startswith("SPIGOT "))
+    assert table[1:4] == ["80.00±0.00≠", "84.51±0.80", "81.00±0.00≠"]
+    assert table[-1] == "3 of 3"
 
 
-def test_the_policy_allows_this_style_and_this_script_alone(parsed):
-    (policy,) = [attributes["content"] for _, attributes in parsed.elements
-                 if attributes.get("http-equiv") == "Content-Security-Policy"]  # fmt: skip
-    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
-    assert rules["default-src"] == rules["connect-src"] == rules["base-uri"] == rules["form-action"] == "'none'"
-    for key, name in (("style", "style-src"), ("script", "script-src")):
-        digest = base64.b64encode(hashlib.sha256(parsed.text(key).encode()).digest()).decode()
-        assert rules[name] == f"'sha256-{digest}'"
+def test_the_paper_stands_beside_and_what_is_missing_has_its_command(page, folder):
+    best = {row[0]: row[1:] for row in rows(page, "10 clusters")}
+    assert best["Softmax learning rate 0.002"] == ["90.50±0.65≠", "86.45±0.33", "70.00±0.00≠", "75.07±1.18"]
+    assert best["STE-S"] == ["not run", "75.95±1.10", "not run", "82.83±2.75"]
+    assert "pullback reproduce table1 --grid" in page
+    assert "seed 3: 92.00, run " in page
 
 
-def test_a_live_page_may_ask_its_own_server(data):
-    assert "connect-src 'self'" in render({**data, "made": ""}, live=True)
+def test_a_quick_tab_has_its_warning_and_does_not_say_four_seeds(tmp_path):
+    for name in ("linear", "spigot"):
+        for config in VARIANTS["quick"].plan(name, 3).configs:
+            publish(tmp_path, config, 60.0, 0.0)
+    page = report(Runs(tmp_path))
+    quick = page.split('id="synthetic"')[1].split('class="panel"')[3]
+    assert "not comparable" in quick
+    assert "over 2 seeds" in quick
+    assert "4 seeds" not in quick.replace("(the paper has 4)", "")
 
 
-def test_hostile_data_stays_inside_the_data(page, parsed, data):
-    assert page.count("<script") == 2
-    assert page.count("</script") == 2
-    assert "<script>alert" not in page
-    assert json.loads(parsed.text("data")) == json.loads(json.dumps({**data, "made": "today"}))
-    assert NASTY in json.loads(parsed.text("data"))["runs"]["open"][0]["error"]
+def test_claims_open_and_say_what_they_rest_on(page):
+    assert page.count('<details class="claim"') == 11
+    first = page.split('id="claim-1"')[1].split("</details>")[0]
+    assert "<summary>" in first
+    assert "FAR is 10 points" in first
+    assert "runs missing" in first
+
+
+def test_data_is_text_and_never_markup(page):
+    found = Text(page)
+    assert found.tags.count("script") == 1
+    assert found.tags.count("html") == 1
+    assert not any(name.startswith("on") or name in ("style", "src") for name, _ in found.attributes)
+    words = "".join(found.words)
+    assert "<script>alert('x')</script>" in words
+    assert "\x1b" not in page
+    assert "\u202e" not in page
+    assert "\\x1b[31m" in words
+
+
+def test_no_network(page):
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1]
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert "unsafe" not in policy
+    assert not re.findall(r'(?:src|href)="(?!#|explorer\.html)', page)
 
 
 @pytest.mark.parametrize(
-    "text", [NASTY, "{{script}} {{data}} \\1 \\g<0>", "\u2028\u2029", "]]>", "&lt;", "\U0001f600 é", "\ud800"]
-)
-def test_any_text_survives_the_embedding(text):
-    inside = embedded({"key": [text]})
-    assert json.loads(inside) == {"key": [text]}
-    assert not set(inside) & set("<>&\u2028\u2029")
-    page = Parsed(render({"key": [text], "made": ""}).encode().decode())
-    assert json.loads(page.text("data"))["key"] == [text]
+    "content",
+    ["{", "[]", "[" * 200_000, "null", '{"task": 7}', '{"task": "sst", "version": "1", "config": {}}',
+     '{"task": "synthetic", "version": 1, "config": {"estimator": {"a": []}, "seed": "x", "steps": null}}'],
+    ids=lambda text: text[:30],
+)  # fmt: skip
+def test_one_bad_directory_is_listed_and_takes_nothing_down(tmp_path, content):
+    publish(tmp_path, TASK.configure(estimator="gold", clusters=3), 90.0, 100.0)
+    raw_run(tmp_path, "b" * 16, content)
+    raw_run(tmp_path, "c" * 16, content, result='{"test_accuracy": "\\ud800", "validation_accuracy": [1], "device": {}}')
+    page = report(Runs(tmp_path))
+    page.encode()
+    for name in ("b" * 12, "c" * 12):
+        assert name in page
+    assert "Gold cluster labels" in page
 
 
-def test_the_scripts_never_write_markup():
-    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function|DOMParser", bundle())
+def test_broken_results_of_a_row_do_not_take_the_page_down(tmp_path):
+    for i, config in enumerate(VARIANTS["best"].plan("linear", 3).configs):
+        run = TASK.run(config, tmp_path)
+        run.start()
+        (run.path / "metrics.jsonl").write_text(['{"step": "x"}\n', "[]\n", "{\n", '{"step": 1, "accuracy": NaN}\n'][i])
+        (run.path / "result.json").write_text(['{"test_accuracy": "x"}', "{}", '{"test_accuracy": 1e999}', '{"test_accuracy": 3}'][i])
+    page = report(Runs(tmp_path))
+    assert "3.00 (3 of 4 diverged)" in page
 
 
-def test_each_module_comes_after_those_it_imports():
-    assert sorted(_SCRIPTS) == sorted(path.stem for path in ASSETS.glob("*.mjs"))
-    for i, name in enumerate(_SCRIPTS):
-        imported = re.findall(r'from "\./(\w+)\.mjs"', (ASSETS / f"{name}.mjs").read_text())
-        assert set(imported) <= set(_SCRIPTS[:i]), name
+def test_an_empty_folder_says_how_to_start(tmp_path):
+    page = report(Runs(tmp_path / "none"))
+    assert "pullback reproduce table1 --quick" in page
+    assert page.count("not decided</span></summary>") == 11
 
 
-@needs_node
-def test_the_bundle_is_a_program(tmp_path):
-    (tmp_path / "bundle.js").write_text(bundle())
-    subprocess.run([str(NODE), "--check", str(tmp_path / "bundle.js")], check=True, capture_output=True)
-    assert not re.search(r"^(import|export) ", bundle(), re.MULTILINE)
+def test_heat_maps_have_axes_and_a_scale():
+    drawn = heat_map(["a", "film"], [[0, 2, 0.75], [2, 1, 1.0]])
+    assert "rows: its head" in drawn
+    assert "columns: the word" in drawn
+    assert "0 <span class=\"scale\">" in drawn
+    assert "root → film: 0.750" in drawn
 
 
-def test_the_file_is_small_and_written_whole(tmp_path, folder):
-    out = tmp_path / "new" / "report.html"
-    size = write(out, folder, [])
-    assert size == out.stat().st_size < 3_000_000
-    assert [path.name for path in out.parent.iterdir()] == ["report.html"]
+def test_a_table_sorts_by_values_and_not_by_words():
+    made = sortable("t", ["a", "b"], ["A heading", [("x", "x"), ("9.5±1", 9.5)], [("y", "y"), ("", None)]])
+    assert 'data-by="9.5"' in made
+    assert made.count("data-by") == 3
+    assert 'aria-sort="none"' in made
 
 
-def test_mistakes_get_a_message(tmp_path):
+def test_benchmarks(tmp_path):
+    row = {"benchmark": "argmax", "case": NASTY, "threads": 1, "ours": {"samples": [0.001, 0.002, 0.003]},
+           "peers": {"peer": {"samples": [0.004]}}, "ratio": 2.0, "difference": 1e-7, "figures": {"n": 3, "w": "x"}, "note": " n "}  # fmt: skip
+    good = {"rows": [row], "environment": {"cpu": "a"}, "command": "python -m benchmarks"}
+    (tmp_path / "benchmarks.json").write_text(json.dumps(good))
+    (tmp_path / "benchmarks-bad.json").write_text('{"rows": 3}')
+    (tmp_path / "benchmarks-worse.json").write_text("[" * 100_000)
+    files = find(tmp_path)
+    page = performance(files)
+    assert "2 ± 0.5" in page
+    assert "<script>" not in page
+    assert "benchmarks-bad.json is not a file of" in page
+    with pytest.raises(ValueError, match="is not a file"):
+        find(tmp_path, [tmp_path / "none.json"])
+
+
+def test_the_command_writes_two_files_and_says_so(folder, tmp_path):
+    out = tmp_path / "deep" / "report.html"
+    done = CliRunner().invoke(app, ["report", "--runs", str(folder), "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    assert out.stat().st_size > 100_000
+    assert (tmp_path / "deep" / "explorer.html").exists()
+    assert not done.stdout
     with pytest.raises(ValueError, match="is a folder; name a file"):
-        write(tmp_path, tmp_path, [])
-    with pytest.raises(ValueError, match="python -m benchmarks --json"):
-        find_benchmarks(tmp_path, [tmp_path / "none.json"])
+        write(tmp_path, folder)
+    assert CliRunner().invoke(app, ["report", "--runs", str(out)]).exit_code == 2

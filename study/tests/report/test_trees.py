@@ -1,23 +1,20 @@
 """Trees in run directories, and what the report makes of them."""
 
 import json
+import re
 from types import SimpleNamespace
 
 import pytest
 import torch
 
 import pullback as pb
-from pullback_study.report.forest import forest, statistics
+from pullback_study.report.forest import _statistics, best_runs, forest
 from pullback_study.report.trees import FILE, read_trees, write_trees
-from pullback_study.status import list_runs
+from pullback_study.results.choice import Runs
 from pullback_study.trees.paper import SENTENCES
 from report.folders import NASTY, halves, text_run
 
 EXAMPLES = [" ".join(tokens) for tokens in SENTENCES]
-
-
-def forest_of(root):
-    return forest(root, {run.hash: run for run in list_runs(root)})
 
 
 def test_trees_are_read_as_they_were_written(tmp_path):
@@ -65,56 +62,49 @@ def test_what_is_not_a_tree_is_counted_and_left_out(tmp_path, line):
     assert len(found) == bad == 1
 
 
-def test_depth_and_attachment():
-    flat = {"heads": [2, 0, 2, 2]}
-    chain = {"heads": [0, 1, 2, 3]}
-    found = statistics([flat, chain, {"heads": [0]}])
-    assert found["sentences"] == 2
-    assert found["depth"] == 3.0
-    assert found["flat"] == 0.5
-    assert found["roots"] == 1.0
-    assert found["right"] == round(1 / 6, 4)
-    assert found["previous"] == round(4 / 6, 4)
-    assert found["next"] == round(1 / 6, 4)
-    assert found["length"] == round((1 + 1 + 2 + 1 + 1 + 1) / 6, 3)
-    assert statistics([]) == {"sentences": 0}
+def test_the_shape_of_trees():
+    flat, chain = {"heads": [2, 0, 2, 2]}, {"heads": [0, 1, 2, 3]}
+    words = [words for words, _ in _statistics("SPIGOT", [flat, chain, {"heads": [0]}])]
+    assert words == ["SPIGOT", "3.00", "50%", "1.00", "1.17", "17%", "100%", "67%", "17%", "2"]
+    assert [key for _, key in _statistics("SPIGOT", [])][-1] == 0
 
 
 def test_sentences_stand_side_by_side_and_the_papers_come_first(tmp_path):
-    text_run(tmp_path, "a" * 16, "spigot-ce", ["Fun .", *reversed(EXAMPLES)])
-    text_run(tmp_path, "b" * 16, "marginals", [EXAMPLES[2], NASTY], mu=halves)
-    (sst,) = forest_of(tmp_path)
-    shown = [" ".join(tokens) for tokens in sst["sentences"]]
-    assert shown == [*EXAMPLES, NASTY, "Fun ."]
-    assert sst["examples"] == 3
-    marginals, spigot = sst["estimators"]
-    assert (marginals["label"], spigot["label"]) == ("Marginals", "SPIGOT-CE")
-    assert marginals["trees"][0] is None
-    assert marginals["trees"][2]["mu"]
-    assert spigot["trees"][2] == {"heads": [0, 1, 2, 3, 4, 5, 6], "mu": None, "label": "positive"}
-    assert spigot["statistics"]["previous"] == 1.0
-    assert spigot["paper"][2] == [7, 6, 6, 6, 6, 1, 0]
+    text_run(tmp_path, "spigot-ce", ["Fun .", *reversed(EXAMPLES)])
+    text_run(tmp_path, "marginals", [EXAMPLES[2], NASTY], mu=halves)
+    page = forest(Runs(tmp_path))
+    options = re.findall(r"<option[^>]*>(.*?)</option>", page)
+    assert [option.startswith("paper: ") for option in options] == [True] * 3 + [False] * 2
+    third = page.split('class="sentence"')[3]
+    assert "weight of an arc" in third
+    assert "Marginals" in third
+    assert "SPIGOT-CE" in third
+    assert "the paper's tree, depth" in third
+    assert "This sentence is not in its sample." in page.split('class="sentence"')[1]
+    assert "<script>" not in page
 
 
 def test_each_estimator_shows_its_best_run(tmp_path):
-    text_run(tmp_path, "a" * 16, "spigot", ["Worse ."])
-    best = text_run(tmp_path, "b" * 16, "spigot", ["Better ."])
+    text_run(tmp_path, "spigot", ["Worse ."])
+    best = text_run(tmp_path, "spigot", ["Better ."], seed=1)
     (best / "result.json").write_text('{"validation_accuracy": 85.0}')
-    (sst,) = forest_of(tmp_path)
-    assert [estimator["run"] for estimator in sst["estimators"]] == ["b" * 16]
-    assert sst["sentences"] == [("Better", ".")]
+    ((_, run),) = best_runs(Runs(tmp_path).of("sst")).items()
+    assert run.path == best
+    assert "Better" in forest(Runs(tmp_path))
+    assert "Worse" not in forest(Runs(tmp_path))
 
 
-def test_many_long_sentences_do_not_make_the_page_large(tmp_path, monkeypatch):
-    monkeypatch.setattr("pullback_study.report.forest._BYTES", 100_000)
-    sentences = [" ".join(f"word{i}.{j}" for j in range(20)) for i in range(40)]
+def test_many_long_sentences_do_not_make_the_page_large(tmp_path):
+    sentences = [" ".join(f"word{i}.{j}" for j in range(30)) for i in range(60)]
+    for estimator in ("marginals", "sparsemap"):
+        text_run(tmp_path, estimator, sentences, mu=lambda n: [[1 / n] * n for _ in range(n)])
+    page = forest(Runs(tmp_path))
+    assert len(page) < 9_000_000
+    assert "36 more sentences" in page
 
-    def everything(n):
-        return [[1 / n] * n for _ in range(n)]
 
-    for name, estimator in (("a", "marginals"), ("b", "sparsemap")):
-        text_run(tmp_path, name * 16, estimator, sentences, mu=everything)
-    (sst,) = forest_of(tmp_path)
-    assert len(json.dumps(sst)) < 100_000
-    assert sst["sentences"]
-    assert sst["left_out"] == 40 - len(sst["sentences"])
+def test_trees_that_cannot_be_read_are_counted(tmp_path):
+    path = text_run(tmp_path, "spigot", ["Fun ."])
+    (path / FILE).write_text("{\n")
+    assert "cannot be read" in forest(Runs(tmp_path))
+    assert "pullback report --trees" in forest(Runs(tmp_path / "none"))

@@ -1,0 +1,97 @@
+// Sorting, tabs, tips, and the picker of sentences; without it the page shows everything.
+
+const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+const NEXT = { none: "descending", descending: "ascending", ascending: "none" };
+
+// The rows in the order that is asked for; rows without a value stay last, equal ones keep their order.
+export function sorted(rows, key, direction) {
+  if (direction === "none") return rows;
+  const sign = direction === "ascending" ? 1 : -1;
+  const numbers = rows.every((row) => key(row) === undefined || Number.isFinite(Number(key(row))));
+  const order = (a, b) => (numbers ? Number(a) - Number(b) : String(a).localeCompare(String(b)));
+  const missing = (value) => (value === undefined ? 1 : 0);
+  const compare = (a, b) => missing(a) - missing(b) || (a === undefined ? 0 : sign * order(a, b));
+  return rows.map((row, i) => [row, i, key(row)]).sort((a, b) => compare(a[2], b[2]) || a[1] - b[1]).map(([row]) => row);
+}
+
+function setUpSorting(table) {
+  const [body, own] = [table.tBodies[0], [...table.tBodies[0].rows]];
+  all("thead th", table).forEach((heading, column) =>
+    heading.querySelector("button")?.addEventListener("click", () => {
+      const direction = NEXT[heading.ariaSort];
+      all("thead th", table).forEach((each) => (each.ariaSort = each === heading ? direction : "none"));
+      const rows = direction === "none" ? own : sorted(own.filter((row) => !row.matches(".kind")), (row) => row.cells[column]?.dataset.by, direction);
+      body.replaceChildren(...rows);
+    }),
+  );
+}
+
+function setUpTabs(tabs) {
+  const buttons = all(":scope > .choices > button", tabs);
+  const show = (chosen) => buttons.forEach((button) => {
+    button.ariaPressed = String(button === chosen);
+    document.getElementById(button.getAttribute("aria-controls")).hidden = button !== chosen;
+  });
+  buttons.forEach((button) => button.addEventListener("click", () => show(button)));
+  show(buttons[tabs.dataset.first]);
+}
+
+function setUpPicker(pick) {
+  const show = (chosen) => all(":scope > .sentence", pick).forEach((each, i) => (each.hidden = i !== chosen));
+  const select = pick.querySelector("select");
+  select.addEventListener("change", () => show(Number(select.value)));
+  show(0);
+}
+
+function setUpTips() {
+  const tip = document.getElementById("tip");
+  const hide = () => (tip.hidden = true);
+  const show = (element) => {
+    tip.textContent = element.dataset.tip;
+    tip.hidden = false;
+    const [box, own] = [element.getBoundingClientRect(), tip.getBoundingClientRect()];
+    tip.style.left = `${Math.min(Math.max(8, box.left + box.width / 2 - own.width / 2), innerWidth - own.width - 8)}px`;
+    tip.style.top = `${box.top - own.height - 8 > 8 ? box.top - own.height - 8 : box.bottom + 8}px`;
+  };
+  for (const element of all("[data-tip]")) {
+    for (const event of ["pointerenter", "focus", "click"]) element.addEventListener(event, () => show(element));
+    for (const event of ["pointerleave", "blur"]) element.addEventListener(event, hide);
+  }
+  document.addEventListener("keydown", (event) => event.key === "Escape" && hide());
+  document.addEventListener("scroll", hide, { passive: true });
+}
+
+function setUpFilter(input) {
+  const rows = all("tbody tr", input.closest("p").nextElementSibling);
+  input.addEventListener("input", () => {
+    const words = input.value.toLowerCase().split(/\s+/);
+    for (const row of rows) row.hidden = !words.every((word) => row.textContent.toLowerCase().includes(word));
+  });
+}
+
+// A box that is wider than its place says so.
+function setUpScroll(box) {
+  new ResizeObserver(() => box.classList.toggle("wide", box.scrollWidth > box.clientWidth + 1)).observe(box);
+}
+
+export function setUp() {
+  all("table:has(thead th[aria-sort])").forEach(setUpSorting);
+  all(".tabs").forEach(setUpTabs);
+  all(".pick").forEach(setUpPicker);
+  all(".filter").forEach(setUpFilter);
+  all(".scroll").forEach(setUpScroll);
+  setUpTips();
+  for (const button of all(".copy"))
+    button.addEventListener("click", () =>
+      navigator.clipboard.writeText(button.previousElementSibling.textContent).then(
+        () => (button.textContent = "Copied"),
+        () => getSelection().selectAllChildren(button.previousElementSibling),
+      ),
+    );
+  const open = () => {
+    const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (target?.tagName === "DETAILS") target.open = true;
+  };
+  addEventListener("hashchange", open);
+  open();
+}

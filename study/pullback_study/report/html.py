@@ -1,0 +1,166 @@
+"""Pieces of HTML from the results model. Whatever comes from data becomes text, never markup."""
+
+from __future__ import annotations
+
+import html
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+
+from pullback.viz.characters import visible
+from pullback_study.results.figures import Figure
+from pullback_study.results.paper.verdicts import Claim, Finding, Verdict
+from pullback_study.results.tables import Column, Row, Table
+
+_SIGNS = {Verdict.HOLDS: "✓", Verdict.FAILS: "✗", Verdict.OPEN: "?"}
+_ids = itertools.count()
+
+
+def esc(text: object) -> str:
+    r"""Any text as content or as a quoted attribute; control characters and direction marks become visible escapes.
+
+    >>> esc('<b> "\x1b')
+    '&lt;b&gt; &quot;\\x1b'
+    """
+    return html.escape("\n".join(visible(line) for line in str(text).split("\n")))
+
+
+def command(text: str) -> str:
+    copy = '<button type="button" class="copy">Copy</button>'
+    return f'<span class="command"><code>{esc(text)}</code>{copy}</span>' if text else ""
+
+
+def notes(lines: Iterable[str]) -> str:
+    return "".join(f'<p class="quiet">{esc(line)}</p>' for line in lines)
+
+
+def tabs(label: str, panels: Sequence[tuple[str, str]], first: int = 0) -> str:
+    """Panels of which one is shown, by buttons; all of them where scripts are off, and on paper."""
+    if len(panels) == 1:
+        return panels[0][1]
+    group = next(_ids)
+    names = found = ""
+    for i, (name, body) in enumerate(panels):
+        names += f'<button type="button" aria-controls="tab-{group}-{i}">{esc(name)}</button>'
+        found += f'<div class="panel" id="tab-{group}-{i}">{body}</div>'
+    choices = f'<div class="choices" role="group" aria-label="{esc(label)}">{names}</div>'
+    return f'<div class="tabs" data-first="{first}">{choices}{found}</div>'
+
+
+Cells = Sequence[tuple[str, object]]
+"""A row of a table: the HTML of each cell, and what it is sorted by (a number, a text, or None for nothing)."""
+
+
+def sortable(title: str, columns: Sequence[str], rows: Sequence[Cells | str], kind: str = "plain") -> str:
+    """A table that sorts by a click on a heading.
+
+    Args:
+        title: its caption.
+        columns: the headings.
+        rows: cells, or a heading for the rows that follow.
+        kind: a class.
+    """
+    heads = [f'<button type="button">{esc(name)}</button>' for name in columns]
+    head = "".join(f'<th scope="col" aria-sort="none">{each}</th>' for each in heads)
+    lines = []
+    for row in rows:
+        if isinstance(row, str):
+            lines.append(f'<tr class="kind"><th colspan="{len(columns)}">{esc(row)}</th></tr>')
+            continue
+        cells = []
+        for i, (shown, key) in enumerate(row):
+            by = "" if key is None else f' data-by="{esc(key)}"'
+            cells.append(f'<th scope="row"{by}>{shown}</th>' if i == 0 else f"<td{by}>{shown}</td>")
+        lines.append(f"<tr>{''.join(cells)}</tr>")
+    body = f"<caption>{esc(title)}</caption><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody>"
+    return scrolled(f'<table class="{kind}">{body}</table>', title)
+
+
+def scrolled(body: str, label: str) -> str:
+    """Something wide, which scrolls by itself and says so."""
+    return f'<div class="scroll" tabindex="0" role="region" aria-label="{esc(label)}">{body}</div>'
+
+
+def table(found: Table, *, more: bool = True) -> str:
+    """A results table; the runs behind a number are shown on focus."""
+    heads = [label for column in found.columns for label in [column.label, "paper"][: 1 + column.reference]]
+    rows: list[Cells | str] = []
+    heading = ""
+    for row in found.rows:
+        if row.heading != heading:
+            heading = row.heading
+            rows.append(heading or " ")
+        name = esc(row.label) + (f' <span class="quiet">{esc(row.note)}</span>' if row.note else "")
+        rows.append([(name, row.label), *(cell for column in found.columns for cell in _cells(row, column))])
+    missing = [row for row in found.rows if row.command]
+    out = sortable(found.title, [found.first, *heads], rows, "results") + notes(found.caption)
+    if missing and more:
+        names = ", ".join(row.label for row in missing)
+        words = command(found.command if len(missing) > 1 else missing[0].command)
+        out += f'<details class="missing"><summary>{len(missing)} of {len(found.rows)} rows have missing runs</summary>'
+        out += f"<p>{esc(names)}. This command makes them: {words}</p></details>"
+    return out
+
+
+def _cells(row: Row, column: Column) -> Cells:
+    cell = row.cells.get(column.name)
+    if cell is None:
+        words = row.texts.get(column.name, "")
+        return [(esc(words), words or None), ("", None)][: 1 + column.reference]
+    shown = column.show(cell)
+    text = esc(shown.text)
+    if cell.differs and text.endswith("≠"):
+        text = f'{text[:-1]}<b class="differs">≠</b>'
+    if cell.runs:
+        behind = "\n".join(f"seed {seed}: {value:.{cell.digits}f}, run {run[:8]}"
+                           for seed, value, run in zip(cell.seeds, cell.values, cell.runs, strict=True))  # fmt: skip
+        if cell.reference:
+            behind += f"\ndifference from the paper: {cell.difference:+.{cell.digits}f}"
+        text = f'<button type="button" class="number" data-tip="{esc(behind)}">{text}</button>'
+    reference = (esc(cell.show_reference()), cell.reference.value if cell.reference else None)
+    return [(text, shown.number), reference][: 1 + column.reference]
+
+
+def figure(found: Figure) -> str:
+    panels = "".join(f"<div>{panel.svg()}</div>" for panel in found.panels)
+    title = f"<figcaption>{esc(found.title)}</figcaption>"
+    return f'<figure>{title}<div class="panels">{panels}</div>{notes([found.note])}</figure>'
+
+
+def badge(verdict: Verdict) -> str:
+    sign = f'<span aria-hidden="true">{_SIGNS[verdict]} </span>'
+    return f'<span class="badge" data-verdict="{verdict.value}">{sign}{verdict.value}</span>'
+
+
+def claim(found: Claim) -> str:
+    """A verdict, which opens to what it rests on."""
+    rows = "".join(
+        f'<tr><th scope="row">{esc(each.statement)}</th><td class="plot">{_forest(each)}</td><td>{esc(each.evidence)}</td>'
+        f"<td>{badge(each.verdict)}</td></tr>"
+        for each in found.findings
+    )
+    head = "<tr><th>Part</th><th>95% interval</th><th>Found</th><th>Verdict</th></tr>"
+    table = f'<table class="evidence"><thead>{head}</thead><tbody>{rows}</tbody></table>'
+    evidence = scrolled(table, f"Evidence for claim {found.number}")
+    return (
+        f'<details class="claim" id="claim-{found.number}"><summary><span class="ordinal">{found.number}</span>'
+        f'<span class="words">{esc(found.claim)}</span>{badge(found.verdict)}</summary>'
+        f'<div class="inside"><p>{esc(found.rule)}</p>{evidence}</div></details>'
+    )
+
+
+def _forest(finding: Finding) -> str:
+    """An interval against its threshold."""
+    if finding.interval is None or finding.threshold is None or not all(map(math.isfinite, finding.interval)):
+        return ""
+    mean, low, high = finding.interval
+    left, right = min(low, finding.threshold, 0.0), max(high, finding.threshold, 0.0)
+
+    def x(value: float) -> str:
+        return f"{6 + 168 * (value - left) / (right - left or 1):.1f}"
+
+    return (
+        f'<svg width="180" height="22" aria-hidden="true"><path class="zero" d="M{x(0)} 1v20"/>'
+        f'<path class="threshold" d="M{x(finding.threshold)} 1v20"/><path class="range" d="M{x(low)} 11H{x(high)}"/>'
+        f'<circle cx="{x(mean)}" cy="11" r="3.5"/></svg>'
+    )

@@ -1,0 +1,144 @@
+"""Runs of any task as tables and curves: a configuration is everything in a config but the seed."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from pullback_study.results.cells import MEAN_ERROR, Cell
+from pullback_study.results.choice import history, number
+from pullback_study.results.figures import Figure, Panel, over_seeds
+from pullback_study.results.tables import Column, Row, Table
+
+if TYPE_CHECKING:
+    from pullback_study.runs.store import Stored
+
+
+def configurations(
+    task: str, runs: Sequence[Stored], *, by: Sequence[str] = (), limit: int | None = None, title: str = ""
+) -> Table:
+    """The configurations of some runs, the best mean validation metric first, with all their seeds.
+
+    Args:
+        task: its name; metrics and labels are the task's, or the results' own where there is no such task.
+        runs: of that task, done.
+        by: fields; only the best configuration for each of their values is listed.
+        limit: how many to list.
+        title: of the table.
+    """
+    about = describe(task, runs)
+    groups = _grouped(runs)
+    rows = [(group[0].config, {m.name: _cell(group, m) for m in about.metrics}, group) for group in groups]
+    rows.sort(key=lambda row: _rank(row[1].get(about.selected_by)), reverse=True)
+    found = len(rows)
+    if by:
+        first: dict[str, Any] = {}
+        for row in rows:
+            first.setdefault(json.dumps([row[0].get(name) for name in by], default=str), row)
+        rows = list(first.values())
+    shown = rows[:limit]
+    names = [*by, *(name for name in varying([config for config, *_ in shown]) if name not in by)] or ["estimator"]
+    notes = [f"{found - len(shown)} more configurations."] if limit is not None and not by and found > limit else []
+    columns = [Column("seeds", "Seeds"), *(Column(metric.name, metric.label) for metric in about.metrics)]
+    lines = [
+        Row(words(config, names), cells, {"seeds": str(len(group))}, name=str(config.get("estimator", "")))
+        for config, cells, group in shown
+    ]
+    label = next((metric.label for metric in about.metrics if metric.name == about.selected_by), about.selected_by)
+    best = f"Best configuration for each {' and '.join(by)}" if by else "Configurations"
+    title = title or f"{best}, by {label[:1].lower()}{label[1:]}"
+    return Table(title, columns, lines, notes, f"{task}-configurations", first="Configuration")
+
+
+def best_curves(task: str, runs: Sequence[Stored]) -> Figure:
+    """Learning curves of any task: for each estimator its configuration with the best mean validation metric."""
+    about = describe(task, runs)
+    best: dict[str, list[Stored]] = {}
+    for group in sorted(_grouped(runs), key=lambda group: _rank(_cell(group, _named(about.selected_by))), reverse=True):
+        best.setdefault(str(group[0].config.get("estimator", "")), group)
+    curves = {name: [run.curve() for run in group] for name, group in best.items()}
+    unit = "epoch" if all("epoch" in row for rows in curves.values() for each in rows for row in each[:1]) else "step"
+    measures = {metric.curve: metric.label for metric in about.metrics if metric.curve}
+    panels = [
+        Panel(measure, f"{unit.capitalize()}s", label, [
+            curve for name, rows in curves.items()
+            if (curve := over_seeds(label_of(task, name), [history(each, measure, unit) for each in rows])).x
+        ])
+        for measure, label in measures.items()
+    ]  # fmt: skip
+    note = "The best configuration of each estimator; median and range of its seeds."
+    return Figure(f"{about.title}: learning curves", [panel for panel in panels if panel.curves], f"{task}-curves", note)
+
+
+def describe(task: str, runs: Sequence[Stored] = ()) -> Any:
+    """Title, metrics and selecting metric of a task; made up from the results where the task is not installed."""
+    found = _task(task)
+    if found is not None:
+        return SimpleNamespace(title=found.title, metrics=found.metrics, selected_by=found.selected_by)
+    names = dict.fromkeys(name for run in runs for name in run.metrics if name.startswith(("validation_", "test_")))
+    metrics = [_named(name) for name in names]
+    selected = next((name for name in names if name.startswith("validation_")), "validation_accuracy")
+    return SimpleNamespace(title=task, metrics=metrics, selected_by=selected)
+
+
+def label_of(task: str, estimator: str) -> str:
+    """The name of an estimator in a task's tables."""
+    found = _task(task)
+    return found.methods[estimator].label if found is not None and estimator in found.methods else estimator
+
+
+def varying(configs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The fields that have several values, those to which they do not apply left aside; never the seed."""
+    names = dict.fromkeys(name for config in configs for name in config if name != "seed")
+    return [name for name in names if len({json.dumps(c.get(name), default=str) for c in configs} - {"null"}) > 1]
+
+
+def words(config: Mapping[str, Any], names: Sequence[str]) -> str:
+    """Some fields of a config for people: a word speaks for itself, a number needs its name.
+
+    >>> words({"estimator": "spigot", "learning_rate": 0.1, "patience": None}, ["estimator", "learning_rate", "patience"])
+    'spigot, learning rate 0.1'
+    """
+    given = [(name, config.get(name)) for name in names if config.get(name) is not None]
+    return ", ".join(
+        value if isinstance(value, str) else f"{name.replace('_', ' ')} {value:g}" if isinstance(value, float)
+        else f"{name.replace('_', ' ')} {value}"
+        for name, value in given
+    )  # fmt: skip
+
+
+def _grouped(runs: Sequence[Stored]) -> list[list[Stored]]:
+    groups: dict[str, list[Stored]] = {}
+    for run in runs:
+        setting = {name: value for name, value in run.config.items() if name != "seed"}
+        groups.setdefault(json.dumps(setting, sort_keys=True, default=str), []).append(run)
+    return [sorted(group, key=lambda run: run.seed or 0) for group in groups.values()]
+
+
+def _cell(group: Sequence[Stored], metric: Any) -> Cell:
+    values = tuple(number(run, metric.name) for run in group)
+    return Cell(values, tuple(run.id for run in group), tuple(run.seed for run in group), MEAN_ERROR, digits=metric.digits)
+
+
+def _rank(cell: Cell | None) -> float:
+    return -math.inf if cell is None or cell.diverged or not cell.values else cell.value
+
+
+def _named(name: str) -> Any:
+    split, _, rest = name.partition("_")
+    label = name.replace("_", " ").capitalize()
+    return SimpleNamespace(name=name, label=label, curve=rest if split == "validation" else None, digits=2)
+
+
+@functools.cache
+def _task(name: str) -> Any:
+    from pullback_study.tasks import find_task
+
+    try:
+        return find_task(name)
+    except ValueError:
+        return None

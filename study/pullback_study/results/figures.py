@@ -1,0 +1,128 @@
+"""Figures as data: panels of curves with bands, or of one dot per seed; written as SVG and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pullback_study.results import svg
+from pullback_study.results.cells import Cell
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A line through the middle of the seeds, with their range; NaN where there is nothing."""
+
+    label: str
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Curves that share their axes."""
+
+    name: str
+    x_label: str
+    y_label: str
+    curves: Sequence[Curve]
+
+    def svg(self) -> str:
+        return svg.lines(self.curves, self.x_label, self.y_label)
+
+    def points(self) -> list[list[object]]:
+        return [
+            [self.name, curve.label, *(f"{value:g}" for value in point)]
+            for curve in self.curves
+            for point in zip(curve.x, curve.y, curve.low, curve.high, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class Strips:
+    """Distributions over the seeds, a line for each row of a table."""
+
+    name: str
+    label: str
+    rows: Sequence[tuple[str, Cell]]
+
+    def svg(self) -> str:
+        return svg.strips(self.rows, self.label)
+
+    def points(self) -> list[list[object]]:
+        return [
+            [self.name, label, str(seed), f"{value:g}", "", ""]
+            for label, cell in self.rows
+            for seed, value in zip(cell.seeds or range(cell.count), cell.values, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Panels side by side.
+
+    Args:
+        title: above them.
+        panels: of curves, or of distributions.
+        name: of its files.
+        note: what the lines are.
+        command: makes its runs.
+    """
+
+    title: str
+    panels: Sequence[Panel | Strips]
+    name: str
+    note: str = ""
+    command: str = ""
+
+    @property
+    def drawn(self) -> bool:
+        return any(panel.points() for panel in self.panels)
+
+    def svg(self) -> str:
+        """One self-contained drawing, for light and dark pages."""
+        return svg.beside([panel.svg() for panel in self.panels], self.title)
+
+    def csv(self) -> str:
+        """All points of all panels, one line each."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(["measure", "curve", "x", "y", "low", "high"])
+        writer.writerows(point for panel in self.panels for point in panel.points())
+        return out.getvalue()
+
+    def write(self, folder: Path) -> list[Path]:
+        """`<name>.svg` and `<name>.csv`."""
+        from pullback_study.runs.files import write_atomically
+
+        for suffix, content in ((".svg", self.svg()), (".csv", self.csv())):
+            write_atomically(folder / f"{self.name}{suffix}", content)
+        return [folder / f"{self.name}{suffix}" for suffix in (".svg", ".csv")]
+
+
+def over_seeds(
+    label: str,
+    histories: Sequence[Mapping[Any, float]],
+    middle: Callable[[Sequence[float]], float] = statistics.median,
+    most: int = 200,
+) -> Curve:
+    """One curve from the histories of several seeds: the middle, the lowest and the highest of those that got so far.
+
+    A long curve is thinned to about `most` points, the last one always among them.
+
+    >>> over_seeds("a", [{1: 2.0, 2: 4.0}, {1: 3.0}]).y
+    [2.5, 4.0]
+    """
+    reached = sorted({x for history in histories for x in history})
+    every = max(1, math.ceil(len(reached) / most))
+    xs = reached[(len(reached) - 1) % every :: every]
+    points = [[value for h in histories if math.isfinite(value := h.get(x, math.nan))] or [math.nan] for x in xs]
+    return Curve(label, xs, [middle(p) for p in points], [min(p) for p in points], [max(p) for p in points])

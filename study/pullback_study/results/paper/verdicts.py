@@ -1,0 +1,201 @@
+"""Verdicts on claims: three-valued, with 'not decided' as the default."""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pullback_study.results.statistics import Interval, interval, paired
+from pullback_study.results.tables import Column, Row, Table
+
+Values = Sequence[float] | None
+"""A number for each seed; None while runs are missing."""
+
+
+class Verdict(enum.Enum):
+    HOLDS = "holds"
+    FAILS = "does not hold"
+    OPEN = "not decided"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One part of a claim: what was compared, what was found, and what follows.
+
+    Args:
+        statement: what was compared.
+        evidence: what was found, in words.
+        verdict: what follows.
+        interval: what was found, where it is an interval.
+        threshold: what the interval was compared with.
+    """
+
+    statement: str
+    evidence: str
+    verdict: Verdict
+    interval: Interval | None = None
+    threshold: float | None = None
+
+
+def above(found: Interval, threshold: float) -> Verdict:
+    """Holds if the whole interval lies above the threshold, fails if it lies below, otherwise not decided.
+
+    >>> above(Interval(5.0, 4.0, 6.0), 3.0)
+    <Verdict.HOLDS: 'holds'>
+    """
+    if found.low > threshold:
+        return Verdict.HOLDS
+    return Verdict.FAILS if found.high < threshold else Verdict.OPEN
+
+
+def within(shortfall: Interval, margin: float) -> Verdict:
+    """Is a shortfall negligible?
+
+    Holds if the whole interval lies below the margin. Fails if the shortfall is established (the interval
+    lies above zero) and its mean exceeds the margin. Otherwise not decided: to see no difference in a few seeds is not
+    to have shown that there is none.
+
+    >>> within(Interval(0.5, -1.0, 2.0), margin=3.0)
+    <Verdict.HOLDS: 'holds'>
+    >>> within(Interval(8.0, 2.0, 14.0), margin=3.0)
+    <Verdict.FAILS: 'does not hold'>
+    >>> within(Interval(8.0, -2.0, 18.0), margin=3.0)
+    <Verdict.OPEN: 'not decided'>
+    """
+    if shortfall.high < margin:
+        return Verdict.HOLDS
+    return Verdict.FAILS if shortfall.low > 0 and shortfall.mean > margin else Verdict.OPEN
+
+
+def between(found: Interval, low: float, high: float) -> Verdict:
+    """Holds if the whole interval lies between the two, fails if it lies beyond one of them, otherwise not decided."""
+    if low < found.low and found.high < high:
+        return Verdict.HOLDS
+    return Verdict.FAILS if found.low > high or found.high < low else Verdict.OPEN
+
+
+def compare(statement: str, high: Values, low: Values, threshold: float = 0.0) -> Finding:
+    """Is high - low above the threshold, seed by seed?"""
+    if high is None or low is None:
+        return missing(statement)
+    found = paired(high, low)
+    return Finding(statement, f"{show(found)}; more than {threshold:g}?", above(found, threshold), found, threshold)
+
+
+def near(statement: str, best: Values, row: Values, margin: float) -> Finding:
+    """Is a row's shortfall from the best one within the margin?"""
+    if best is None or row is None:
+        return missing(statement)
+    found = paired(best, row)
+    return Finding(statement, f"{show(found)}; within {margin:g}?", within(found, margin), found, margin)
+
+
+def unchanged(statement: str, first: Values, second: Values, margin: float) -> Finding:
+    """Is the difference within the margin of zero, in both directions?"""
+    if first is None or second is None:
+        return missing(statement)
+    found = paired(first, second)
+    words = f"{show(found)}; between -{margin:g} and {margin:g}?"
+    return Finding(statement, words, between(found, -margin, margin), found, margin)
+
+
+def exceeds(statement: str, values: Values, threshold: float, measure: str = "") -> Finding:
+    """Is the mean over the seeds above the threshold?"""
+    if values is None:
+        return missing(statement)
+    found = interval(values)
+    words = f"{measure}{show(found)}; more than {threshold:g}?"
+    return Finding(statement, words, above(found, threshold), found, threshold)
+
+
+def below(statement: str, values: Values, threshold: float) -> Finding:
+    """Is the mean over the seeds below the threshold?"""
+    if values is None:
+        return missing(statement)
+    found = interval(values)
+    return Finding(statement, f"{show(found)}; less than {threshold:g}?", opposite(above(found, threshold)), found, threshold)
+
+
+def opposite(found: Verdict) -> Verdict:
+    return {Verdict.HOLDS: Verdict.FAILS, Verdict.FAILS: Verdict.HOLDS, Verdict.OPEN: Verdict.OPEN}[found]
+
+
+def missing(statement: str) -> Finding:
+    return Finding(statement, "runs missing", Verdict.OPEN)
+
+
+def show(found: Interval) -> str:
+    spread = "" if math.isinf(found.low) else f" [{found.low:.2f}, {found.high:.2f}]"
+    return f"{found.mean:.2f}{spread}"
+
+
+def all_of(verdicts: Sequence[Verdict]) -> Verdict:
+    """A conjunction: fails if a part fails, holds if all parts hold, otherwise not decided.
+
+    >>> all_of([Verdict.HOLDS, Verdict.OPEN])
+    <Verdict.OPEN: 'not decided'>
+    """
+    if Verdict.FAILS in verdicts:
+        return Verdict.FAILS
+    return Verdict.HOLDS if verdicts and set(verdicts) == {Verdict.HOLDS} else Verdict.OPEN
+
+
+def verdict(findings: Sequence[Finding]) -> Verdict:
+    """On a claim, from all its parts."""
+    return all_of([finding.verdict for finding in findings])
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim with what its rule found.
+
+    Args:
+        number: in our list of the paper's claims.
+        claim: in words.
+        rule: in words; it was committed before the runs were made.
+        findings: its parts.
+    """
+
+    number: int
+    claim: str
+    rule: str
+    findings: Sequence[Finding]
+
+    @property
+    def verdict(self) -> Verdict:
+        return verdict(self.findings)
+
+    def table(self) -> Table:
+        columns = [Column(name, name) for name in ("Found", "Verdict")]
+        rows = [
+            Row(each.statement, {}, {"Found": each.evidence, "Verdict": each.verdict.value}) for each in self.findings
+        ]
+        title = f"Claim {self.number}: {self.verdict.value}. {self.claim}"
+        return Table(title, columns, rows, name=f"claim-{self.number}", first="Part")
+
+
+def decide(
+    rules: Mapping[int, Callable[[Any], Sequence[Finding]]], evidence: Any, margins: Mapping[str, str] | None = None
+) -> list[Claim]:
+    """The claims with their verdicts; not decided where the runs do not hold what a rule looks at.
+
+    Args:
+        rules: by number, the rule that decides it; the first line of its docstring is the claim, the rest the rule.
+        evidence: what the rules look at.
+        margins: by the names that the rules' words use, their values in words.
+    """
+    found = []
+    for number, rule in rules.items():
+        claim, _, words = (inspect.getdoc(rule) or "").partition("\n")
+        used = [value for name, value in (margins or {}).items() if name in words]
+        words = " ".join([*words.split(), *([f"({'; '.join(used)}.)"] if used else [])])
+        try:
+            findings = rule(evidence)
+        except (ValueError, KeyError, TypeError, IndexError) as error:
+            findings = [Finding("the runs", f"do not hold what the rule looks at: {error!r}", Verdict.OPEN)]
+        found.append(Claim(number, claim, words, findings))
+    return found

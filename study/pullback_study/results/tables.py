@@ -1,0 +1,197 @@
+"""A results table: rows of cells under columns, rendered as text, Markdown, JSON and a figure of the distributions."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pullback.viz.tables import Table as TextTable
+from pullback_study.results.cells import Cell
+from pullback_study.results.statistics import quartiles, share
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+    from pullback_study.results.figures import Figure
+
+
+class Shown(NamedTuple):
+    """What a column shows of a cell, and the number that it is sorted by."""
+
+    text: str
+    number: float | None
+
+
+def middle(cell: Cell) -> Shown:
+    """The value with its spread, marked with ≠ where it differs from the published one."""
+    return Shown(cell.show() + "≠" * cell.differs, _finite(cell.value))
+
+
+def interval(cell: Cell) -> Shown:
+    """The 95% interval of the middle."""
+    low, high = cell.interval[1:]
+    return Shown(f"[{low:.{cell.digits}f}, {high:.{cell.digits}f}]" if math.isfinite(low) else "", _finite(low))
+
+
+def quarters(cell: Cell) -> Shown:
+    """The first and the third quartile."""
+    if not cell.finite:
+        return Shown("", None)
+    low, high = quartiles(cell.finite)
+    return Shown(f"{low:.{cell.digits}f} to {high:.{cell.digits}f}", low)
+
+
+def at_least(least: float) -> Callable[[Cell], Shown]:
+    """The share of the seeds that reach `least`, with its 95% interval; a run that diverged does not."""
+
+    def show(cell: Cell) -> Shown:
+        if not cell.values:
+            return Shown("", None)
+        found = share(cell.values, least)
+        return Shown(f"{found.mean:.0%} [{found.low:.0%}, {found.high:.0%}]", found.mean)
+
+    return show
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column.
+
+    Args:
+        name: of the cells it shows, or of the texts.
+        label: the heading.
+        reference: whether the published numbers stand beside it.
+        show: what it shows of a cell.
+    """
+
+    name: str
+    label: str
+    reference: bool = False
+    show: Callable[[Cell], Shown] = middle
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row.
+
+    Args:
+        label: its name for people.
+        cells: by the name of a column; an empty one is shown as `not run`.
+        texts: columns of words, by name.
+        heading: under which it stands.
+        name: its name on the command line.
+        note: more about it, such as its chosen setting.
+        command: makes its missing runs.
+    """
+
+    label: str
+    cells: Mapping[str, Cell]
+    texts: Mapping[str, str] = field(default_factory=dict)
+    heading: str = ""
+    name: str = ""
+    note: str = ""
+    command: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under columns, with a caption that says what is in it.
+
+    Args:
+        title: what, in which setting.
+        columns: after the first, which names the rows.
+        rows: those of one heading are next to each other.
+        notes: lines below the table.
+        name: in files and links.
+        warning: why the numbers must not be taken at face value.
+        command: makes all of its runs.
+        first: the heading of the first column.
+    """
+
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Row]
+    notes: Sequence[str] = ()
+    name: str = ""
+    warning: str = ""
+    command: str = ""
+    first: str = "Model"
+
+    @property
+    def runs(self) -> int:
+        """How many runs are behind it."""
+        return len({run for row in self.rows for cell in row.cells.values() for run in cell.runs})
+
+    @property
+    def caption(self) -> list[str]:
+        """The notes, after what ± and ≠ mean here."""
+        shown = [row.cells[column.name] for column in self.columns if column.show is middle for row in self.rows
+                 if column.name in row.cells]  # fmt: skip
+        words = sorted({cell.summary.words for cell in shown if cell.count > 1})
+        counts = sorted({cell.count for cell in shown if cell.count})
+        seeds = f"{counts[0]} to {counts[-1]} seeds" if len(counts) > 1 else _plural(counts[0], "seed") if counts else ""
+        found = [f"±: {' or '.join(words)} over {seeds}."] if words else [f"{seeds.capitalize()}."] if seeds else []
+        if any(column.reference for column in self.columns):
+            found.append("≠: ours and the published number differ by more than both spreads together.")
+        return [*found, *self.notes, *([self.warning] if self.warning else [])]
+
+    def text(self) -> TextTable:
+        """As words, for the terminal and for Markdown."""
+        heads = [label for column in self.columns for label in [column.label, "paper"][: 1 + column.reference]]
+        lines: list[list[str]] = []
+        heading = ""
+        for row in self.rows:
+            if row.heading != heading:
+                heading = row.heading
+                lines.append([heading])
+            lines.append([row.label, *(text for column in self.columns for text in shown(row, column))])
+        return TextTable(self.title, [self.first, *heads], lines, self.caption)
+
+    def markdown(self) -> str:
+        return self.text().markdown()
+
+    def rich(self) -> RichTable:
+        return self.text().rich()
+
+    def json(self) -> str:
+        rows = [
+            {"name": row.name, "label": row.label, "heading": row.heading, "note": row.note, "texts": dict(row.texts),
+             "cells": {name: cell.json() for name, cell in row.cells.items()}}
+            for row in self.rows
+        ]  # fmt: skip
+        return json.dumps(plain({"title": self.title, "notes": self.caption, "rows": rows}), indent=1, allow_nan=False)
+
+    def distribution(self, column: str) -> Figure:
+        """One line per row, one dot per seed."""
+        from pullback_study.results.figures import Figure, Strips
+
+        label = next(each.label for each in self.columns if each.name == column)
+        rows = [(row.label, row.cells[column]) for row in self.rows if column in row.cells and row.cells[column].finite]
+        return Figure(self.title, [Strips(column, label, rows)], f"{self.name}-{column}")
+
+
+def shown(row: Row, column: Column) -> list[str]:
+    """The words of a row under a column, and the published number beside it where the column has those."""
+    cell = row.cells.get(column.name)
+    found = row.texts.get(column.name, "") if cell is None else column.show(cell).text
+    return [found, cell.show_reference() if cell else ""][: 1 + column.reference]
+
+
+def plain(value: Any) -> Any:
+    """The same without NaN and infinities, which JSON does not have: they become None."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" + "s" * (count != 1)

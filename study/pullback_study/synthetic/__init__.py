@@ -1,1 +1,0 @@
-"""Synthetic clusters: the study of categorical latent variables (the paper's Table of results, its two figures)."""

@@ -1,0 +1,171 @@
+"""Table 1: which runs are chosen, what the rules conclude, and the figures, from results made by the tests."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from pullback_study.results.choice import Chosen, Runs
+from pullback_study.results.paper import clusters
+from pullback_study.results.paper.claims_clusters import CLAIMS, Evidence
+from pullback_study.results.paper.clusters import INNER_STEPS, METHODS, TASK, VARIANTS, results, steps_plan, table_plan
+from pullback_study.results.paper.numbers import rows
+from pullback_study.results.paper.verdicts import Verdict, above, decide, verdict, within
+from pullback_study.results.statistics import interval
+
+# A world in which every claim holds: accuracy and V-measure.
+WORLD = {
+    "linear": (60, 0), "gold": (90, 100), "marginals": (89, 70), "sparsemap": (89, 72),
+    "perturbed-marginals": (88, 97), "perturb-and-map": (88, 97), "sfe": (60, 50), "sfe-baseline": (89, 98),
+    "ste-s": (80, 85), "ste-i": (88, 97), "spigot": (70, 25), "spigot-ce": (88, 97), "spigot-eg": (88, 97),
+}  # fmt: skip
+CALLS = {"spigot-ce": 1, "spigot-eg": 1}
+
+
+@dataclass(frozen=True)
+class FakeRun:
+    seed: int
+    result: dict
+    metrics: list
+
+    def curve(self):
+        return self.metrics
+
+
+def fake_run(config, accuracy, v_measure):
+    wobble = 0.1 * config.seed
+    early = 80 if config.estimator in ("marginals", "sparsemap") else 65
+    noise = 2.0 + config.seed if config.estimator == "spigot" else 0.1
+    late = [(step, accuracy + noise * (step % 200 == 0)) for step in range(8000, 10_001, 100)]
+    metrics = [{"step": step, "accuracy": value} for step, value in [(1000, early + wobble), *late]]
+    numbers = {"accuracy": accuracy + wobble, "v_measure": v_measure - wobble}
+    result = {f"{split}_{name}": value for split in ("validation", "test") for name, value in numbers.items()}
+    result["decoder_calls"] = (config.inner_steps or 1) + CALLS.get(config.estimator, 0)
+    return FakeRun(config.seed, result, metrics)
+
+
+class World(Evidence):
+    """Runs that were never made."""
+
+    def row(self, estimator, clusters):
+        return self.made(table_plan(estimator, clusters, grid=True), estimator)
+
+    def steps(self, estimator):
+        plans = {k: steps_plan(estimator, k) for k in INNER_STEPS}
+        return {k: self.made(plan, estimator, k / 4 * (estimator == "spigot-ce")) for k, plan in plans.items()}
+
+    def made(self, plan, estimator, gain=0.0):
+        accuracy, v_measure = self.runs[estimator]
+        configs = plan.candidates[0]
+        return Chosen(TASK, configs, tuple(fake_run(config, accuracy + gain, v_measure) for config in configs))
+
+
+def verdicts(evidence):
+    return {number: verdict(rule(evidence)) for number, rule in CLAIMS.items()}
+
+
+def test_without_runs_nothing_is_decided(tmp_path):
+    assert set(verdicts(Evidence(Runs(tmp_path))).values()) == {Verdict.OPEN}
+
+
+def test_a_world_in_which_all_claims_hold():
+    assert verdicts(World(WORLD)) == dict.fromkeys(CLAIMS, Verdict.HOLDS)
+    (first, *_) = decide(CLAIMS, World(WORLD), {"FAR": "FAR is 10 points"})
+    assert first.table().title.startswith("Claim 1: holds. Cluster separation is needed")
+    assert first.rule.endswith("by more than FAR. (FAR is 10 points.)")
+
+
+def test_a_rule_that_cannot_be_applied_decides_nothing():
+    (claim,) = decide({1: lambda evidence: evidence["row"]}, {})
+    assert claim.verdict is Verdict.OPEN
+    assert "KeyError" in claim.findings[0].evidence
+
+
+@pytest.mark.parametrize(
+    ("change", "fails"),
+    [
+        ({"linear": (88, 0)}, {1}),
+        ({"sfe": (89, 98)}, {2}),
+        ({"sfe-baseline": (70, 60)}, {2, 3}),
+        ({"spigot-eg": (70, 60)}, {3}),
+        ({"spigot": (88, 97)}, {4, 6}),
+        ({"marginals": (89, 99)}, {5}),
+    ],
+    ids=str,
+)
+def test_worlds_in_which_a_claim_does_not_hold(change, fails):
+    assert fails <= {number for number, found in verdicts(World(WORLD | change)).items() if found is Verdict.FAILS}
+
+
+def publish(root, config, accuracy, v_measure):
+    run = TASK.run(config, root)
+    run.start()
+    made = fake_run(config, accuracy, v_measure)
+    run.write_curve(made.metrics)
+    run.publish(made.result)
+
+
+def test_a_choice_waits_for_all_candidates_and_takes_the_best_on_validation(tmp_path):
+    plan = table_plan("spigot-ce", 3, grid=True)
+    assert len(plan.candidates) == 9
+    for config in plan.configs[:-1]:
+        publish(tmp_path, config, 70 + 5 * (config.step_size == 1.0) + (config.learning_rate == 0.002), 50)
+    assert plan.choose(Runs(tmp_path)) is None
+    publish(tmp_path, plan.configs[-1], 70, 50)
+    chosen = plan.choose(Runs(tmp_path))
+    assert (chosen.config.learning_rate, chosen.config.step_size) == (0.002, 1.0)
+    assert [run.seed for run in chosen.runs] == [0, 1, 2, 3]
+
+
+def test_the_table_marks_what_differs(tmp_path):
+    for name, accuracy, v_measure in (("linear", 68, 0), ("marginals", 80, 66.9)):
+        for config in table_plan(name, 3, grid=False).configs:
+            publish(tmp_path, config, accuracy, v_measure)
+    table = results(VARIANTS["best"], 3, Runs(tmp_path))
+    rows = {row[0]: row[1:] for row in table.text().rows}
+    assert rows["Linear model"][:2] == ["68.15±0.06", "68.05±0.09"]
+    assert "≠" in rows["Softmax"][0]
+    assert "≠" not in rows["Softmax"][2]
+    assert rows["STE-I"] == ["not run", "92.60±0.23", "not run", "100.00±0.00"]
+    assert "±: median ± standard error over 4 seeds." in table.caption
+    assert table.rows[-1].command == f"pullback reproduce table1 --only spigot-eg --runs {tmp_path}"
+
+
+def test_a_quick_table_says_what_is_reduced(tmp_path):
+    assert "not comparable" in results(VARIANTS["quick"], 3, Runs(tmp_path)).caption[-1]
+    assert "2 seeds" in results(VARIANTS["quick"], 3, Runs(tmp_path)).warning
+    assert not results(VARIANTS["best"], 3, Runs(tmp_path)).warning
+
+
+def test_many_seeds_show_quartiles_and_how_many_runs_find_every_cluster(tmp_path):
+    scope = clusters.Scope(seeds=tuple(range(12)))
+    for config in table_plan("ste-i", 3, grid=False, scope=scope).configs:
+        publish(tmp_path, config, 90, 100.0 + 0.1 * config.seed if config.seed % 3 else 60.0)
+    table = results(clusters.Variant("many", ("ste-i",), scope=scope), 3, Runs(tmp_path))
+    words = clusters.spreads(table).text()
+    assert words.rows[1][-1] == "67% [39%, 86%]"
+    assert any("Wilson" in note for note in words.notes)
+    assert table.distribution("v_measure").drawn
+
+
+def test_the_figures_are_the_medians_of_the_runs(tmp_path):
+    for k in (1, 3):
+        for config in steps_plan("spigot", k).configs:
+            publish(tmp_path, config, 60 + k + (config.step_size == 2.0), 20)
+    figure = clusters.steps(Runs(tmp_path))
+    (curve,) = figure.panels[0].curves
+    assert (curve.label, list(curve.x)) == ("SPIGOT", [1, 3])
+    assert curve.y == pytest.approx([62.15, 64.15])  # the larger step size is the better one
+    assert not clusters.curves(Runs(tmp_path), 3).drawn
+    assert figure.command == f"pullback reproduce steps --runs {tmp_path}"
+
+
+def test_every_row_of_the_paper_is_there():
+    assert {METHODS[name].label for name in clusters.ROWS} == set(rows("synthetic"))
+    assert len(clusters.ROWS) == 13
+
+
+def test_intervals_and_verdicts():
+    assert interval([1.0, 1.0, 1.0, 1.0]) == (1.0, 1.0, 1.0)
+    assert above(interval([5.0]), 0.0) is Verdict.OPEN
+    nan = interval([float("nan")] * 4)
+    assert above(nan, 0.0) is within(nan, 1.0) is Verdict.OPEN

@@ -1,0 +1,128 @@
+"""Cells, tables and figures: what is computed from seeds, and how it is rendered."""
+
+import json
+import math
+import statistics
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+
+from pullback_study.results.cells import MEAN, MEAN_ERROR, MEDIAN, Cell, Reference
+from pullback_study.results.figures import Curve, Figure, Panel, over_seeds
+from pullback_study.results.statistics import bootstrap, interval, share
+from pullback_study.results.svg import ticks
+from pullback_study.results.tables import Column, Row, Table, at_least, quarters
+from pullback_study.results.tables import interval as intervals
+
+NASTY = "</svg><script>\x1b&"
+
+
+def cell(*values, **more):
+    return Cell(values, tuple(f"run{i}" for i in range(len(values))), tuple(range(len(values))), **more)
+
+
+def test_value_and_spread_are_the_named_statistics():
+    values = (1.0, 4.0, 2.0, 9.0)
+    assert cell(*values).value == statistics.fmean(values)
+    assert cell(*values).spread == statistics.stdev(values)
+    assert cell(*values, summary=MEDIAN).value == statistics.median(values)
+    for summary in (MEDIAN, MEAN_ERROR):
+        assert cell(*values, summary=summary).spread == pytest.approx(statistics.stdev(values) / 2)
+
+
+def test_a_difference_counts_where_it_exceeds_both_spreads():
+    reference = Reference(10.0, 1.0)
+    assert not cell(8.0, 9.5, summary=MEAN, reference=reference).differs
+    assert cell(8.0, 8.1, reference=reference).differs
+    assert not cell(1.0, reference=reference).differs  # one seed has no spread
+    assert not cell(1.0, math.nan, reference=reference).differs
+    assert not cell(1.0, 1.1).differs
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [((), "not run"), ((80.0,), "80.00"), ((80.0, 82.0), "81.00±1.41"), ((math.nan,), "diverged"),
+     ((80.0, math.nan), "80.00 (1 of 2 diverged)")],
+)  # fmt: skip
+def test_a_cell_in_words(values, shown):
+    assert cell(*values).show() == shown
+
+
+def test_the_bootstrap_covers_the_median_about_as_often_as_it_says():
+    draws = np.random.default_rng(1).normal(5.0, 1.0, (200, 40))
+    inside = [found.low <= 5.0 <= found.high for found in map(bootstrap, draws)]
+    assert 0.88 <= np.mean(inside) <= 0.99
+    assert bootstrap([3.0]).low == -math.inf
+
+
+def test_a_share_and_its_interval():
+    assert share([100.0] * 48, 99.5)[::2] == pytest.approx((1.0, 1.0))
+    assert share([0.0] * 48, 99.5)[:2] == (0.0, 0.0)
+    assert 0.07 < share([0.0] * 48, 99.5).high < 0.08  # Wilson: z^2 / (n + z^2)
+    assert math.isnan(interval([math.nan, 1.0]).mean)
+
+
+@pytest.fixture
+def table():
+    rows = [
+        Row("Softmax", {"a": cell(90.0, 91.0, summary=MEDIAN, reference=Reference(80.0, 1.0))}, {"n": "2"}, "Relaxed"),
+        Row("*SFE", {"a": Cell(reference=Reference(70.0, 2.0))}, {"n": "0"}, "Argmax", command="pullback x"),
+    ]
+    return Table("Accuracy", [Column("a", "Test", reference=True), Column("n", "Seeds")], rows, ["A note."], "t", "Few seeds.")
+
+
+def test_a_table_as_markdown(table):
+    assert table.markdown().splitlines() == [
+        "**Accuracy**", "", "| Model | Test | paper | Seeds |", "|---|---:|---:|---:|", "| *Relaxed* |  |  |  |",
+        "| Softmax | 90.50±0.50≠ | 80.00±1.00 | 2 |", "| *Argmax* |  |  |  |", "| \\*SFE | not run | 70.00±2.00 | 0 |", "",
+        "±: median ± standard error over 2 seeds.",
+        "≠: ours and the published number differ by more than both spreads together.", "A note.", "Few seeds.",
+    ]  # fmt: skip
+
+
+def test_a_table_as_json_has_the_runs_behind_each_number(table):
+    found = json.loads(table.json())
+    first = found["rows"][0]["cells"]["a"]
+    assert first["value"] == 90.5
+    assert first["runs"] == ["run0", "run1"]
+    assert first["reference"] == {"value": 80.0, "spread": 1.0, "source": "paper"}
+    assert first["differs"] is True
+    assert found["rows"][1]["cells"]["a"]["count"] == 0
+    assert "NaN" not in Table("t", [], [Row("r", {"a": cell(math.nan)})]).json()
+
+
+def test_columns_of_many_seeds(table):
+    row = Row("r", {"a": cell(*[100.0] * 30, *[60.0] * 10, summary=MEDIAN)})
+    columns = [Column("a", "quartiles", show=quarters), Column("a", "95%", show=intervals), Column("a", "all", show=at_least(99))]
+    words = Table("t", columns, [row]).text().rows[0][1:]
+    assert words == ["90.00 to 100.00", "[100.00, 100.00]", "75% [60%, 86%]"]
+
+
+def test_figures_are_xml_and_data_cannot_break_them(table):
+    curve = Curve(NASTY, [1, 2], [1.0, math.nan], [0.5, math.nan], [2.0, math.nan])
+    figure = Figure(NASTY, [Panel("a", NASTY, NASTY, [curve])], "f")
+    drawn = ElementTree.fromstring(figure.svg())
+    assert NASTY.replace("\x1b", "\\x1b") in [text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    ElementTree.fromstring(table.distribution("a").svg())
+    ElementTree.fromstring(Figure("empty", [Panel("a", "x", "y", [])], "f").svg())
+    assert figure.csv().splitlines()[1] == f"a,{NASTY},1,1,0.5,2"
+    assert len(table.distribution("a").csv().splitlines()) == 3
+
+
+def test_a_curve_over_seeds():
+    found = over_seeds("a", [{1: 1.0, 2: 5.0}, {1: 3.0}, {1: 2.0, 3: math.nan}])
+    assert (list(found.x), found.y[:2], found.low[:2], found.high[:2]) == ([1, 2, 3], [2.0, 5.0], [1.0, 5.0], [3.0, 5.0])
+    assert math.isnan(found.y[2])
+    long = over_seeds("a", [{step: 1.0 for step in range(1000)}], most=100)
+    assert long.x[-1] == 999
+    assert len(long.x) == 100
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 1), (59.3, 60.1), (-3, 1e6), (5, 5), (0.001, 0.002)])
+def test_ticks_are_inside_and_even(low, high):
+    found = ticks(low, high)
+    assert all(low - 1e-9 <= tick <= high + 1 for tick in found)
+    assert len(found) <= 6
+    steps = np.diff(found)
+    assert np.allclose(steps, steps[0] if len(steps) else 0)

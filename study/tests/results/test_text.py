@@ -1,0 +1,176 @@
+"""Table 2: which runs are chosen, and what the rules conclude, from results made by the tests."""
+
+import dataclasses
+
+import pytest
+
+from pullback_study.results.choice import Runs
+from pullback_study.results.paper.claims_text import CLAIMS, Evidence, claim_7, claim_8, claim_9, claim_10
+from pullback_study.results.paper.text import (
+    FULL,
+    METHODS,
+    ROWS,
+    STEPPED,
+    TASKS,
+    choose,
+    on_data_of,
+    results,
+    seed_by_seed,
+    steps_table,
+    table_plan,
+)
+from pullback_study.results.paper.verdicts import Verdict, verdict
+
+SST, SNLI = FULL["sst"], FULL["snli"]
+ATTACHED, FLAT = [7, 6, 6, 6, 6, 1, 0], [2, 0, 2, 2, 2, 2, 2]
+
+
+def publish(config, root, accuracy, depth=2.0, heads=FLAT, wobble=0.0, task="sst"):
+    """A made-up result: `accuracy`, a little more for later seeds."""
+    run = TASKS[task].run(config, root)
+    run.start()
+    value = accuracy + 0.01 * config.seed
+    rows = [{"step": i, "accuracy": value + wobble * (i % 2) * (1 + 0.1 * config.seed)} for i in range(8)]
+    run.write_curve(rows)
+    latent = METHODS[config.estimator].latent
+    data = {"vectors": "tiny", "coverage": 1.0, "share": {"train": 1.0}, "checksums": {"train": "a", "vectors": "b"}}
+    run.publish(
+        {
+            "validation_accuracy": value, "test_accuracy": value, "best_epoch": 1, "data": data, "latent_share": 0.1,
+            "test_depth": depth + 0.01 * config.seed if latent else None, "example_heads": heads if latent else None,
+        }
+    )  # fmt: skip
+
+
+def fill(root, task="sst", accuracy=None, **options):
+    """Every row of a task: all candidates of the search on SST, the best learning rate being the second."""
+    scope = FULL[task]
+    for name in ROWS:
+        given = {key: value.get(name, value[None]) for key, value in options.items()}
+        for i, candidate in enumerate(table_plan(name, scope, search=task == "sst").candidates):
+            for config in candidate:
+                publish(config, root, (accuracy or {}).get(name, 80.0) - 5 * (i != 1) * (task == "sst"), **given, task=task)
+
+
+def verdicts(findings):
+    return [finding.verdict for finding in findings]
+
+
+def test_the_search_has_the_same_budget_for_every_row():
+    plans = [table_plan(name, SST, search=True) for name in ROWS]
+    assert {len(plan.candidates) for plan in plans} == {3}
+    deciding = [config for plan in plans for candidate in plan.deciding for config in candidate]
+    assert {config.learning_rate for config in deciding} == set(SST.rates)
+    assert {config.seed for config in deciding} == {0}
+
+
+def test_the_paper_settings_are_its_table():
+    configs = {name: table_plan(name, SNLI, search=False).configs[0] for name in ROWS}
+    settings = {name: (config.learning_rate, config.step_size) for name, config in configs.items()}
+    assert settings["spigot"] == (3e-4, 1.0)
+    assert settings["spigot-eg"] == (1e-4, 0.001)
+    assert settings["baseline"] == (1e-4, None)
+
+
+def test_a_row_is_chosen_by_the_deciding_seed_once_all_candidates_are_there(tmp_path):
+    plan = table_plan("spigot", SST, search=True)
+    for accuracy, candidate in zip((70.0, 71.0), plan.candidates, strict=False):
+        publish(candidate[0], tmp_path, accuracy)
+    assert plan.choose(Runs(tmp_path)) is None
+    publish(plan.candidates[2][0], tmp_path, 60.0)
+    publish(plan.candidates[2][1], tmp_path, 99.0)  # another seed does not decide
+    chosen = plan.choose(Runs(tmp_path))
+    assert chosen.config == plan.candidates[1][0]
+    assert not chosen.complete
+    only_seed_2 = table_plan("spigot", dataclasses.replace(SST, seeds=(2,)), search=True)
+    assert only_seed_2.choose(Runs(tmp_path)).config == plan.candidates[1][2]
+
+
+def test_seeds_come_one_after_the_other(tmp_path):
+    rows = choose(SST, Runs(tmp_path), search=False)
+    assert [config.seed for config in seed_by_seed(list(rows.values()))] == [0] * 9 + [1] * 9 + [2] * 9
+
+
+def test_without_runs_nothing_is_decided(tmp_path):
+    for rule in CLAIMS.values():
+        assert set(verdicts(rule(Evidence(Runs(tmp_path))))) == {Verdict.OPEN}
+
+
+def test_claim_7(tmp_path):
+    fill(tmp_path / "a")
+    assert verdict(claim_7(Evidence(Runs(tmp_path / "a")))) is Verdict.HOLDS
+    fill(tmp_path / "b", accuracy={"spigot": 75.0})
+    assert verdicts(claim_7(Evidence(Runs(tmp_path / "b")))) == [Verdict.HOLDS, Verdict.HOLDS, Verdict.FAILS]
+
+
+@pytest.mark.parametrize(("at_five", "expected"), [(80.5, Verdict.HOLDS), (85.0, Verdict.FAILS)])
+def test_claim_8(at_five, expected, tmp_path):
+    fill(tmp_path)
+    evidence = Evidence(Runs(tmp_path))
+    assert verdict(claim_8(evidence)) is Verdict.OPEN
+    for name in STEPPED:
+        row = evidence.row("sst", name)
+        for k, accuracy in ((2, 80.0), (5, at_five)):
+            for config in row.configs:
+                publish(dataclasses.replace(config, inner_steps=k), tmp_path, accuracy)
+    evidence = Evidence(Runs(tmp_path))
+    assert verdict(claim_8(evidence)) is expected
+    table = steps_table("SST", {name: evidence.row("sst", name) for name in STEPPED}, Runs(tmp_path))
+    assert table.text().rows[0][3] == f"{at_five + 0.01:.2f}±0.01"
+
+
+def test_claim_9(tmp_path):
+    argmax = [name for name in ROWS if METHODS[name].kind == "Argmax"]
+    wobble = {None: 0.0, **dict.fromkeys(argmax, 1.0)}
+    accuracy = dict.fromkeys(argmax, 78.0)
+    fill(tmp_path / "a", "sst", wobble=wobble)
+    fill(tmp_path / "a", "snli", accuracy=accuracy, wobble=wobble)
+    assert verdict(claim_9(Evidence(Runs(tmp_path / "a")))) is Verdict.HOLDS
+    fill(tmp_path / "b", "sst", wobble=wobble)
+    fill(tmp_path / "b", "snli", accuracy={**accuracy, "ste-s": 82.0}, wobble=wobble)
+    findings = claim_9(Evidence(Runs(tmp_path / "b")))
+    assert [finding.statement for finding in findings if finding.verdict is Verdict.FAILS] == [
+        "relaxations - STE-S, test accuracy, SNLI"
+    ]
+
+
+def test_one_seed_decides_nothing(tmp_path):
+    fill(tmp_path)
+    one = {"sst": dataclasses.replace(SST, seeds=(0,)), "snli": dataclasses.replace(SNLI, seeds=(0,))}
+    for rule in (claim_7, claim_10):
+        assert set(verdicts(rule(Evidence(Runs(tmp_path), one)))) == {Verdict.OPEN}
+
+
+def test_claim_10(tmp_path):
+    fill(tmp_path / "a", depth={None: 2.1, "spigot-ce": 5.0}, heads={None: FLAT, "spigot-ce": ATTACHED})
+    assert verdicts(claim_10(Evidence(Runs(tmp_path / "a")))) == [Verdict.HOLDS] * 4
+    fill(tmp_path / "b", depth={None: 4.0, "spigot-ce": 2.0}, heads={None: FLAT})
+    assert verdicts(claim_10(Evidence(Runs(tmp_path / "b")))) == [Verdict.FAILS] * 4
+
+
+def test_tables_name_vectors_and_share_and_say_where_data_differ(tmp_path):
+    fill(tmp_path)
+    rows = choose(SST, Runs(tmp_path), search=True)
+    table = results("SST", SST, rows, Runs(tmp_path), "--search")
+    assert table.title == "SST. Vectors tiny (100.0% of tokens), 100% of the training data"
+    lines = table.text().rows
+    found = next(line for line in lines if line[0] == "Baseline")
+    assert found == ["Baseline", "80.01±0.01≠", "83.79±0.17", "80.01±0.01≠", "83.99±0.32", "", "3 of 3"]
+    assert [row[0] for row in lines if len(row) == 1][-2:] == ["Relaxed", "Argmax"]
+    run = TASKS["sst"].run(rows["baseline"].configs[0], tmp_path)
+    result = run.result
+    (run.path / "result.json").unlink()
+    run.publish({**result, "data": {**result["data"], "checksums": {"train": "other", "vectors": "b"}}})
+    rows = choose(SST, Runs(tmp_path), search=True)
+    assert "NOT THE SAME DATA" in results("SST", SST, rows, Runs(tmp_path)).title
+
+
+def test_the_tables_are_on_the_data_that_most_runs_have(tmp_path):
+    mine = dataclasses.replace(SST, vectors="mine")
+    for config in table_plan("spigot", mine, search=False).configs:
+        publish(config, tmp_path, 77.0)
+    runs = Runs(tmp_path)
+    scope = on_data_of(runs, SST)
+    assert scope == mine
+    (row,) = [row for row in results("SST", scope, choose(scope, runs, search=False), runs).rows if row.name == "spigot"]
+    assert row.cells["test"].show() == "77.01±0.01"
