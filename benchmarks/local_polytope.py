@@ -22,8 +22,7 @@ from benchmarks.options import text_parser
 from pullback.estimators import LocallyProjected
 from pullback.estimators.updates import State
 from pullback.structures import DependencyTree
-from pullback_study.text.config import configure
-from pullback_study.text.study import TextStudy
+from pullback_study.tasks import find_task
 
 _SAME = 1e-6  # of the length of the step
 _LONGEST = 20  # words; SparseMAP takes seconds for longer ones
@@ -47,7 +46,7 @@ class Comparison(LocallyProjected):
 
     def _compare(self, structure: Any, state: State, gamma: Tensor) -> None:
         few = slice(0, self.sentences)
-        lengths = structure._trees.lengths[few]
+        lengths = structure.lengths[few]
         trees = DependencyTree(lengths)
         start, allowed = state.start[few].double(), state.allowed[few]
         target = torch.where(allowed, start - (self.step_size * gamma[few]).double(), -torch.inf)
@@ -70,9 +69,10 @@ class Comparison(LocallyProjected):
 def main() -> None:
     options = _options()
     torch.set_num_threads(1)
-    config = configure("sst", "spigot-ce", learning_rate=options.learning_rate, seed=options.seed)
-    trainer: Any = TextStudy(options.data).trainer([config], "cpu")
-    estimator = trainer._latent.estimator
+    task = find_task("sst", options.data)
+    config = task.configure(estimator="spigot-ce", learning_rate=options.learning_rate, seed=options.seed)
+    trainer: Any = task.trainer([config], "cpu")
+    estimator = trainer._estimator
     update = Comparison(estimator.update.step_size, options.sentences)
     estimator.update = update
     for until in range(options.every, options.steps + 1, options.every):

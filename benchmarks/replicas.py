@@ -16,9 +16,10 @@ import time
 
 import torch
 
-from pullback_study.synthetic.config import LEARNING_RATES, STEP_SIZES, Config, configure
-from pullback_study.synthetic.methods import METHODS, ROWS
-from pullback_study.synthetic.train import ReplicaGroup
+from pullback_study.tasks import find_task
+from pullback_study.tasks.synthetic.config import LEARNING_RATES, STEP_SIZES, Config
+from pullback_study.tasks.synthetic.methods import METHODS, ROWS
+from pullback_study.tasks.synthetic.train import ReplicaGroup
 
 
 def main() -> None:
@@ -42,7 +43,7 @@ def compare(names: list[str], device: str, clusters: int, seconds: float) -> Non
         together, single = best_of((group, alone), seconds)
         loop = single * len(configs)
         print(
-            f"{METHODS[name].row:22}{len(configs):9}{1e3 * together:10.3f}{1e3 * loop:10.3f}{loop / together:8.1f}"
+            f"{METHODS[name].label:22}{len(configs):9}{1e3 * together:10.3f}{1e3 * loop:10.3f}{loop / together:8.1f}"
             f"{10_000 * together:26.1f} s",
             flush=True,
         )
@@ -84,7 +85,7 @@ def check(names: list[str], device: str) -> None:
             resumed.restore(state)
             resumed.advance(50, lambda: False)
             differences.append((graph.theta - resumed.theta).abs().max())
-        print(f"{METHODS[name].row:22}" + "".join(f"{value.item():20.1e}" for value in differences), flush=True)
+        print(f"{METHODS[name].label:22}" + "".join(f"{value.item():20.1e}" for value in differences), flush=True)
 
 
 def replicas(name: str, clusters: int) -> list[Config]:
@@ -92,7 +93,7 @@ def replicas(name: str, clusters: int) -> list[Config]:
     sizes = STEP_SIZES if METHODS[name].pulled_back else (None,)
     endless = {"steps": 10**9, "evaluate_every": 10**9}
     return [
-        configure(name, clusters=clusters, seed=seed, learning_rate=rate, step_size=size, **endless)
+        find_task("synthetic").configure(estimator=name, clusters=clusters, seed=seed, learning_rate=rate, step_size=size, **endless)
         for seed in range(4)
         for rate in LEARNING_RATES
         for size in sizes

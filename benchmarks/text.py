@@ -24,17 +24,15 @@ import torch
 from torch import Tensor
 
 from benchmarks.options import text_parser
-from pullback.estimators.base import Downstream
+from pullback.estimators import registry
 from pullback.structures import Structure
-from pullback_study.text.config import configure
-from pullback_study.text.latent import LatentTrees
-from pullback_study.text.methods import METHODS, ROWS
-from pullback_study.text.study import TextStudy
-from pullback_study.text.tables import MINUTES
-from pullback_study.text.tasks import TASKS
-from pullback_study.text.timing import Stopwatch, TimedTrees
-from pullback_study.text.trainer import TextTrainer
+from pullback_study.results.paper.text import MINUTES
+from pullback_study.tasks import find_task
+from pullback_study.tasks.latent.trainer import LatentTrainer
 
+TASKS = {name: find_task(name) for name in ("sst", "snli")}
+METHODS = TASKS["sst"].methods
+ROWS = [name for name, method in METHODS.items() if method.in_paper]
 _WARM_UP = {"cpu": 3, "cuda": 434}  # on a GPU two epochs of SST, in which the steps of all shapes are captured
 
 
@@ -67,19 +65,6 @@ class TorchStructTrees(Structure):
         return torch_struct.DependencyCRF(masked, lengths=self._lengths)
 
 
-class PeerTrees:
-    """The latent layer of a trainer, with torch-struct's inference."""
-
-    def __init__(self, ours: LatentTrees, stopwatch: Stopwatch) -> None:
-        self.estimator = ours.estimator
-        self.predict, self.heads = ours.predict, ours.heads  # for evaluation, which is not timed
-        self._stopwatch = stopwatch
-
-    def objective(self, scores: Tensor, lengths: Tensor, downstream: Downstream) -> Tensor:
-        trees: Any = TorchStructTrees(lengths)
-        return self.estimator.objective(TimedTrees(trees, self._stopwatch), scores, downstream)
-
-
 def main() -> None:
     options = _options()
     torch.set_num_threads(options.threads)
@@ -90,21 +75,20 @@ def main() -> None:
         print("torch-struct is not installed; benchmarks/README.md says how to install it")
     headings = f"{'estimator':18}{'ms a step':>10}{'s an epoch':>12}{'paper, min':>12}{'latent':>8}"
     print(f"{headings}{'torch-struct, s an epoch':>26}{'ratio':>7}" if peer else headings)
-    study, task = TextStudy(options.data), TASKS[options.task]
+    task: Any = find_task(options.task, options.data)
     for name in options.only or ROWS:
-        config = configure(
-            options.task, name, batch_size=options.batch_size, data=task.training_data(options.data),
-            projective=None if name == "baseline" else options.projective, seed=options.seed,
+        config = task.configure(
+            estimator=name, batch_size=options.batch_size, seed=options.seed,
+            projective=None if name == "baseline" else options.projective,
         )  # fmt: skip
-        contenders: dict[str, Any] = {"ours": study.trainer([config], options.device)}
-        entry = METHODS[name].entry
-        needed = set(entry.inference) if entry else {"no trees"}
+        contenders: dict[str, Any] = {"ours": task.trainer([config], options.device)}
+        needed = {"no trees"} if name == "baseline" else set(registry.lookup(name).inference)
         if peer and config.projective and task.sides == 1 and needed <= {"argmax", "marginals"}:
-            contenders["torch-struct"] = _with_peer(study.trainer([config], options.device))
+            contenders["torch-struct"] = _with_peer(task.trainer([config], options.device))
         _show(name, options.task, contenders["ours"], time_in_turns(contenders, options.steps, options.device))
 
 
-def time_in_turns(contenders: dict[str, TextTrainer], steps: int, device: str) -> dict[str, tuple[float, float]]:
+def time_in_turns(contenders: dict[str, LatentTrainer], steps: int, device: str) -> dict[str, tuple[float, float]]:
     """The mean seconds of a step, and the share of it that is inference, of each; all make the same steps."""
     spent = dict.fromkeys(contenders, 0.0)
     first, *others = contenders.values()
@@ -130,12 +114,12 @@ def time_in_turns(contenders: dict[str, TextTrainer], steps: int, device: str) -
 
 def _with_peer(trainer: Any) -> Any:
     warnings.filterwarnings("ignore", message=".*does not define `arg_constraints`.*")
-    trainer._latent = PeerTrees(trainer._latent, trainer._stopwatch)
+    trainer.problem.structure = lambda batch: TorchStructTrees(batch.lengths)
     trainer._captured, trainer._take_step = False, trainer._update  # torch-struct waits for the device
     return trainer
 
 
-def _show(name: str, task: str, trainer: TextTrainer, found: dict[str, tuple[float, float]]) -> None:
+def _show(name: str, task: str, trainer: LatentTrainer, found: dict[str, tuple[float, float]]) -> None:
     step, share = found["ours"]
     per_epoch = trainer.steps // trainer.config.epochs
     minutes = str(MINUTES[name][("sst", "snli").index(task)]) if name in MINUTES else ""
@@ -143,7 +127,7 @@ def _show(name: str, task: str, trainer: TextTrainer, found: dict[str, tuple[flo
         f"{per_epoch * found['torch-struct'][0]:26.1f}{found['torch-struct'][0] / step:7.1f}" if len(found) > 1 else ""
     )
     print(
-        f"{METHODS[name].row:18}{1e3 * step:10.1f}{per_epoch * step:12.1f}{minutes:>12}{share:8.1%}{theirs}", flush=True
+        f"{METHODS[name].label:18}{1e3 * step:10.1f}{per_epoch * step:12.1f}{minutes:>12}{share:8.1%}{theirs}", flush=True
     )
 
 

