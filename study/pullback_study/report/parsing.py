@@ -23,8 +23,8 @@ def keep_trees(root: Path, listed: Mapping[str, Listed], data: Path | None, say:
         say: is told what is done, and which run cannot be parsed with.
     """
     from pullback_study.corpora import find_data
-    from pullback_study.text.checkpoints import load_parser
     from pullback_study.trees.paper import SENTENCES
+    from pullback_study.trees.parser import load_parser
     from pullback_study.trees.sample import sample, task_sentences
 
     able = {name: run for name, run in listed.items() if run.study == "text" and run.status == "done"}

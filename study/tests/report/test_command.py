@@ -76,7 +76,7 @@ def test_trees_are_parsed_where_there_are_none(invoke, tmp_path, monkeypatch):
             raise ValueError("no checkpoint")
         return SimpleNamespace(task="sst", parse=parse)
 
-    monkeypatch.setattr("pullback_study.text.checkpoints.load_parser", load_parser)
+    monkeypatch.setattr("pullback_study.trees.parser.load_parser", load_parser)
     monkeypatch.setattr("pullback_study.trees.sample.task_sentences", lambda task, data: [("Fun", "."), ("Dull", ".")])
     result = invoke("--trees", "--data", str(tmp_path))
     assert result.exit_code == 0, result.output

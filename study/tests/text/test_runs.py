@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 from pullback_study.cli import app
 from pullback_study.groups import Group
 from pullback_study.runner import train
-from pullback_study.text.checkpoints import load_parser
 from pullback_study.text.study import TextStudy
 from pullback_study.text.trainer import TextTrainer
+from pullback_study.trees.parser import load_parser
 from text.small import DIMENSION, EXAMPLE, config, write
 from text.test_trainer import without_times
 
