@@ -65,6 +65,7 @@ def expectations(module, scores, lengths, direction, multiroot):
         "marginals": module.marginals(scores, lengths, multiroot, False),
         "marginals_vjp": module.marginals_vjp(scores, lengths, direction, multiroot, False),
         "entropy": module.entropy(scores, lengths, multiroot, False),
+        "entropy_gradient": module.entropy_gradient(scores, lengths, multiroot, False),
     }
 
 

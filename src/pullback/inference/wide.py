@@ -51,7 +51,7 @@ def narrow(a):
 
 @inner
 def gap(a, b):
-    """a - b as a float64: +inf if only b is -inf, -inf if a is."""
+    """The difference a - b as a float64: +inf if only b is -inf, -inf if a is."""
     if a[0] == -math.inf:
         return -math.inf
     if b[0] == -math.inf:
