@@ -147,8 +147,7 @@ def test_values_are_checked_on_request_only(projective, multiroot):
     scores[1, 0, 2], scores[2, :, 1] = torch.nan, -torch.inf
     unchecked = pb.DependencyTree(projective=projective, multiroot=multiroot)
     assert unchecked.log_partition(scores)[0].isfinite()
-    assert unchecked.log_partition(scores)[1].isnan()
-    assert unchecked.log_partition(scores)[2] == -torch.inf
+    assert unchecked.log_partition(scores)[1:].isnan().all()
     checked = pb.DependencyTree(projective=projective, multiroot=multiroot, validate=True)
     for name in ("argmax", "sample", *GRADIENTS):
         with pytest.raises(ValueError, match=r"sentence 1 .* contains NaN"):

@@ -2,6 +2,7 @@
 
 import decimal
 
+import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
@@ -132,10 +133,15 @@ def test_lanes_and_logs_agree(multiroot, forbidden):
     mu, product = torch.zeros(2, 3, n, n, dtype=torch.float64)
     log_z, entropy = torch.zeros(2, 3, dtype=torch.float64)
     status = torch.full((3,), -1)
-    arrays = (t.numpy() for t in (torch.arange(3), scores, lengths, v))
-    logs.solve(0, 1, *arrays, multiroot, *(t.numpy() for t in (mu, product, log_z, entropy, status)))
+    slope, none = torch.zeros(3, n, n, dtype=torch.float64), np.empty((0, 0, 0))
+    sentences, batch = np.arange(3), (scores.numpy(), lengths.numpy())
+    found = [t.numpy() for t in (mu, product, log_z)]
+    logs.solve(0, 1, sentences, *batch, v.numpy(), 0.0, multiroot, *found, np.empty(0), status.numpy())
+    found = [t.numpy() for t in (slope, log_z, entropy, status)]
+    logs.solve(0, 1, sentences, *batch, none, 1.0, multiroot, none, *found)
     assert not status.any()
     flags = (multiroot, True)
+    assert_close(cpu.entropy_gradient(scores, lengths, *flags), slope, atol=1e-10, rtol=0)
     assert_close(cpu.marginals(scores, lengths, *flags), mu, atol=1e-12, rtol=0)
     assert_close(cpu.marginals_vjp(scores, lengths, v, *flags), product, atol=1e-11, rtol=0)
     assert_close(cpu.log_partition(scores, lengths, *flags), log_z)

@@ -25,6 +25,7 @@ _ALGORITHMS = {  # operation: (for projective trees, for all trees)
     "marginals": ("eisner", "matrix_tree"),
     "marginals_vjp": ("eisner", "matrix_tree"),
     "entropy": ("eisner", "matrix_tree"),
+    "entropy_gradient": ("eisner", "matrix_tree"),
     "sample": ("eisner", "matrix_tree"),
     "sparsemap": ("sparsemap", "sparsemap"),
     "sparsemap_vjp": ("sparsemap", "sparsemap"),
@@ -37,6 +38,7 @@ _SCHEMAS = {
     "marginals": f"({_SCORES}, {_FLAGS}) -> Tensor",
     "marginals_vjp": f"({_SCORES}, Tensor direction, {_FLAGS}) -> Tensor",
     "entropy": f"({_SCORES}, {_FLAGS}) -> Tensor",
+    "entropy_gradient": f"({_SCORES}, {_FLAGS}) -> Tensor",
     "sample": f"({_SCORES}, Tensor seeds, {_FLAGS}) -> Tensor",
     "sparsemap": (
         f"({_SCORES}, Tensor start_heads, Tensor start_weights, int max_iterations, bool complete, {_FLAGS})"
@@ -87,6 +89,7 @@ tree_log_partition = _ops.tree_log_partition.default
 tree_marginals = _ops.tree_marginals.default
 tree_marginals_vjp = _ops.tree_marginals_vjp.default
 tree_entropy = _ops.tree_entropy.default
+tree_entropy_gradient = _ops.tree_entropy_gradient.default
 tree_sample = _ops.tree_sample.default
 tree_sparsemap = _ops.tree_sparsemap.default
 tree_sparsemap_vjp = _ops.tree_sparsemap_vjp.default
@@ -104,7 +107,7 @@ def _fake(operation: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return torch.library.register_fake(f"pullback::tree_{operation}", lib=_library)
 
 
-for _operation in ("argmax", "marginals", "marginals_vjp", "sample"):
+for _operation in ("argmax", "marginals", "marginals_vjp", "entropy_gradient", "sample"):
 
     @_fake(_operation)
     def _like_scores(scores: Tensor, *rest: object) -> Tensor:
@@ -155,21 +158,9 @@ def _marginals_backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
 
 
 def _entropy_backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-    """The gradient of H = log Z - <s, mu> is -J s: minus the derivative of the marginals along the scores.
-
-    J does not see a constant added to a word's column: its largest score is taken off, or large scores would be noise.
-    What is left may still be large where a word's best heads make no tree, and cancels in float64 only; the CPU's sums are
-    in float64 anyway, a GPU's in the precision of the scores.
-    """
     scores, lengths = ctx.saved_tensors
-    dtype = scores.dtype
-    scores = scores.double() if (_forced or scores.device.type) == "cuda" else scores
-    words = torch.arange(scores.shape[-1], device=scores.device) < lengths[:, None]
-    used = words[:, :, None] & words[:, None, :] & (scores != -torch.inf)
-    top = torch.where(used, scores, -torch.inf).amax(1, keepdim=True) if scores.numel() > 0 else scores
-    along = torch.where(used, scores - top, 0.0)
-    slope = tree_marginals_vjp(scores, lengths, along, *ctx.flags).to(dtype)
-    return -grad.to(dtype)[:, None, None] * slope, None, None, None, None
+    slope = tree_entropy_gradient(scores, lengths, *ctx.flags)
+    return grad.to(scores.dtype)[:, None, None] * slope, None, None, None, None
 
 
 def _sparsemap_setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -222,6 +213,7 @@ for _operation, _setup, _backward, _tangent in (
     ("log_partition", _save_inputs, _log_partition_backward, _scalar(_log_partition_backward)),
     ("marginals", _save_inputs, _marginals_backward, _symmetric(_marginals_backward)),
     ("marginals_vjp", _nothing, _no_second_derivative, _no_second_derivative),
+    ("entropy_gradient", _nothing, _no_second_derivative, _no_second_derivative),
     ("entropy", _save_inputs, _entropy_backward, _scalar(_entropy_backward)),
     ("sparsemap", _sparsemap_setup, _sparsemap_backward, _sparsemap_tangent),
     ("sparsemap_vjp", _nothing, _no_second_derivative, _no_second_derivative),

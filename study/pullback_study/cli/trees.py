@@ -18,8 +18,8 @@ from pullback_study.trees.formats import SUFFIXES, Format, format_for
 
 if TYPE_CHECKING:
     from pullback.viz.tables import Table
-    from pullback_study.text.checkpoints import LatentParser
     from pullback_study.trees.drawing import Analysis
+    from pullback_study.trees.parser import LatentParser
 
 FormatOption = Annotated[Format | None, typer.Option("--format", help="The format of the trees. [default: text]")]
 
@@ -171,7 +171,7 @@ def _measure(
 
 
 def _load(path: Path, data: Path | None) -> LatentParser:
-    from pullback_study.text.checkpoints import load_parser
+    from pullback_study.trees.parser import load_parser
 
     return load_parser(path, data)
 

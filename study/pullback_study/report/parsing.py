@@ -22,6 +22,7 @@ def keep_trees(runs: Runs, data: Path | None, say: Callable[[str], None]) -> int
     """
     from pullback_study.corpora import find_data
     from pullback_study.trees.paper import SENTENCES
+    from pullback_study.trees.parser import load_parser
     from pullback_study.trees.sample import sample, task_sentences
 
     able = [run for task in ("sst", "snli") for run in runs.of(task) if run.config.get("estimator") != "baseline"]

@@ -5,25 +5,33 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from pullback_study.corpora.layout import snli_file, sst_file
-from pullback_study.corpora.snli import read_snli
-from pullback_study.corpora.sst import binary, read_sst
+from pullback_study.corpora import read_conllu, read_snli, read_sst
+from pullback_study.corpora.sst import binary
+from pullback_study.tasks import find_task
+from pullback_study.tasks.text.task import TextTask
 
 Tokens = tuple[str, ...]
 
 
 def task_sentences(task: str, data: Path) -> list[Tokens]:
-    """The sentences of the test set in order, each once; for SNLI premises and hypotheses.
+    """The sentences of the test set in order, each once; for pairs both sides.
 
     Empty sentences and the neutral sentences of SST are left out.
     """
-    if task == "sst":
-        found = [sentence.tokens for sentence in binary(read_sst(sst_file(data, "test")))[0]]
-    elif task == "snli":
-        found = [side for pair in read_snli(snli_file(data, "test")) for side in (pair.premise, pair.hypothesis)]
-    else:
-        raise ValueError(f"there are no test sentences for the task {task!r}; it is sst or snli")
-    return [tokens for tokens in dict.fromkeys(found) if tokens]
+    found = find_task(task)
+    if not isinstance(found, TextTask):
+        raise ValueError(f"there are no test sentences for the task {task!r}")
+    return [tokens for tokens in dict.fromkeys(_read(found.file(data, "test"))) if tokens]
+
+
+def _read(path: Path) -> list[Tokens]:
+    """The sentences of a file in one of the formats of the corpora, by its ending."""
+    ending = Path(path.name.removesuffix(".gz")).suffix
+    if ending == ".jsonl":
+        return [side for pair in read_snli(path) for side in (pair.premise, pair.hypothesis)]
+    if ending == ".conllu":
+        return [parse.tokens for parse in read_conllu(path)]
+    return [sentence.tokens for sentence in binary(read_sst(path))[0]]
 
 
 def sample(sentences: list[Tokens], size: int, seed: int, first: tuple[Tokens, ...] = ()) -> list[Tokens]:

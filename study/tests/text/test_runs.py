@@ -19,7 +19,7 @@ from pullback_study.runs import train
 from pullback_study.runs.groups import Group
 from pullback_study.tasks import find_task
 from pullback_study.tasks.latent.trainer import LatentTrainer
-from pullback_study.text.checkpoints import load_parser
+from pullback_study.trees.parser import load_parser
 from text.small import DIMENSION, EXAMPLE, config, write
 from text.test_trainer import without_times
 

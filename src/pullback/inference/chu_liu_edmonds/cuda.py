@@ -7,7 +7,7 @@ from torch import Tensor
 
 from pullback.inference import checks
 from pullback.inference.chu_liu_edmonds.cuda_contraction import best_heads
-from pullback.inference.eisner.cuda_layout import length_of, load_scores
+from pullback.inference.eisner.cuda_layout import beyond, length_of, load_scores
 from pullback.inference.triton_support import constant, contiguous, jit, launch, next_power_of_2, program_count, tl
 
 _OK, _INFEASIBLE = constant(checks.OK), constant(checks.INFEASIBLE)
@@ -42,7 +42,7 @@ def _argmax(
     scores, lengths, z, status, history, nodes, batch, n, multiroot,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, LEVELS: tl.constexpr,
 ):  # fmt: skip
-    """Write the best trees of `[B, n, n]` scores as 0/1 matrices, zeros where there is none, and a status."""
+    """Write the best trees of `[B, n, n]` scores as 0/1 matrices, NaN where there is none, and a status."""
     program = tl.program_id(0)
     history += program.to(tl.int64) * 3 * n * n
     nodes += program.to(tl.int64) * 4 * n
@@ -54,11 +54,11 @@ def _argmax(
             scores + matrix, length, n, multiroot, history, nodes, ROWS, COLUMNS, LEVELS
         )  # fmt: skip
         tl.store(status + sentence, tl.where(feasible > 0, _OK, _INFEASIBLE).to(tl.int64))
-        feasible = tl.where(_garbled(scores + matrix, length, n, ROWS, COLUMNS) > 0, 0, feasible)
-        heads = tl.where(feasible > 0, heads, -1)
+        unsound = _garbled(scores + matrix, length, n, ROWS, COLUMNS) + beyond(lengths, sentence, n)
+        feasible = tl.where(unsound > 0, 0, feasible)
         for start in range(0, n, ROWS):
             head = (start + tl.arange(0, ROWS))[:, None]
-            one = (heads[None, :] == head).to(z.dtype.element_ty)
+            one = tl.where(feasible > 0, (heads[None, :] == head).to(tl.float32), float("nan")).to(z.dtype.element_ty)
             tl.store(z + matrix + head * n + word[None, :], one, mask=(head < n) & (word < n)[None, :])
         tl.debug_barrier()
 

@@ -46,20 +46,23 @@ class Batch:
 
     Args:
         scores: `[B, n, n]`.
-        lengths: `[B]`; out of range is an error here, before any kernel runs.
+        lengths: `[B]`; a sentence whose length is out of range counts as empty, and its status says so.
         extra: something else that each sentence has, `[B, ...]`, contiguous.
     """
 
     def __init__(self, scores: Tensor, lengths: Tensor, extra: Tensor | None = None) -> None:
         self.scores = scores.detach().contiguous()
-        self.lengths = lengths = lengths.contiguous()
+        self.lengths = lengths.contiguous()
         self.extra = extra
-        n, length = scores.shape[-1], lengths.numpy()
+        n, length = scores.shape[-1], self.lengths.numpy()
         self.order = np.empty(len(length), np.int64)
         self.status = np.zeros(len(length), np.int64)
         self.cubes, self.longest = by_length(length, n, self.order)
+        self._beyond = None
         if self.longest > n:
-            checks.raise_for(((lengths < 0) | (lengths > n)) * checks.BAD_LENGTH, lengths, n)
+            self._beyond = (length < 0) | (length > n)
+            length = np.where(self._beyond, 0, length)
+            self.cubes, self.longest = by_length(length, n, self.order)
         self.arrays = self.scores.numpy(), length, self.order
 
     def leave_out(self, sentences: np.ndarray) -> None:
@@ -77,10 +80,15 @@ class Batch:
         bytes_each = self.scores.itemsize
         return -(-len(self.order) * bytes_each // BYTES), sweeps / 6 * self.cubes * bytes_each / 24
 
-    def check(self, validate: bool) -> None:
-        """Raise for the first sentence with trouble, if asked."""
-        if validate and self.status.any():
-            checks.raise_for(torch.from_numpy(self.status), self.lengths, self.scores.shape[-1])
+    def settle(self, result: Tensor, validate: bool) -> Tensor:
+        """Raise for the first sentence with trouble, if asked; otherwise its result is NaN."""
+        if self._beyond is not None:
+            self.status[self._beyond] = checks.BAD_LENGTH
+        if self.status.any():
+            if validate:
+                checks.raise_for(torch.from_numpy(self.status), self.lengths, self.scores.shape[-1])
+            result[torch.from_numpy(self.status != checks.OK)] = torch.nan
+        return result
 
 
 Attempt = Callable[[Batch], Tensor]
@@ -94,7 +102,7 @@ def widening(batch: Batch, attempts: Sequence[Attempt]) -> Tensor:
         extra = None if batch.extra is None else batch.extra[left]
         if extra is not None and extra.is_floating_point():
             extra = extra.double()
-        part = Batch(batch.scores[left].double(), batch.lengths[left], extra)
+        part = Batch(batch.scores[left].double(), torch.from_numpy(batch.arrays[1])[left], extra)
         result[left] = widening(part, attempts[1:]).to(result.dtype)
         batch.status[outside] = part.status
     return result

@@ -23,8 +23,7 @@ def argmax(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> 
     batch = Batch(scores, lengths)
     z = torch.empty_like(batch.scores)
     spread(maximum.argmax, *batch.cost(3), *batch.arrays, multiroot, z.numpy(), batch.status)
-    batch.check(validate)
-    return z
+    return batch.settle(z, validate)
 
 
 def log_partition(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
@@ -58,16 +57,40 @@ def marginals_vjp(scores: Tensor, lengths: Tensor, direction: Tensor, multiroot:
 
 
 def entropy(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
-    """H = log Z - <s, mu>, less each column's largest score first: large scores then do not cancel."""
+    """In lanes H = log Z - <log w, mu> of weights w in the range of float64, in logarithms from the sweep's choices."""
+
+    def in_lanes(batch: Batch) -> Tensor:
+        shifted, (_, *rest) = _shifted(batch.scores, batch.lengths), batch.arrays
+        mu, log_z = torch.empty_like(shifted), np.empty(len(shifted))
+        outputs = multiroot, mu.numpy(), log_z, batch.status
+        spread(marginal_kernels.marginals, *batch.cost(9), shifted.numpy(), *rest, *outputs)
+        return (torch.from_numpy(log_z) - torch.where(mu > 0, mu * shifted, 0.0).sum((1, 2))).clamp_min(0.0)
+
+    batch = Batch(scores.double(), lengths)
+    return _wide(batch, in_lanes, lambda part: _in_logs(part, multiroot, entropic=True)[3], validate)
+
+
+def entropy_gradient(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
+    """The derivative of the entropy in each score: in lanes -J log w, in logarithms without scores."""
+
+    def in_lanes(batch: Batch) -> Tensor:
+        out, log_z = torch.empty_like(batch.scores), np.empty(len(batch.scores))
+        outputs = _extra(batch), multiroot, out.numpy(), log_z, batch.status
+        spread(marginal_kernels.marginals_vjp, *batch.cost(27), *batch.arrays, *outputs)
+        return out.neg_()
+
+    scores = scores.detach()
+    batch = Batch(scores, lengths, _shifted(scores, lengths))
+    return _wide(batch, in_lanes, lambda part: _in_logs(part, multiroot, entropic=True)[1], validate)
+
+
+def _shifted(scores: Tensor, lengths: Tensor) -> Tensor:
+    """Scores less each column's largest, zeros in the padding."""
     if scores.numel() == 0:
-        return torch.zeros(scores.shape[0], dtype=torch.float64)
-    real = checks.only_words(scores.double(), lengths)
-    top = real.amax(1, keepdim=True)
-    shifted = real - torch.where(torch.isfinite(top), top, 0.0)
-    log_z = log_partition(shifted, lengths, multiroot, validate)
-    mu = marginals(shifted, lengths, multiroot, validate)
-    used = torch.where(mu > 0, shifted, 0.0)
-    return (log_z - (mu * used).sum((1, 2))).clamp_min(0.0)
+        return scores.contiguous()
+    real = checks.only_words(scores, lengths)
+    top = torch.where(checks.word_mask(lengths, scores.shape[-1])[:, :, None], real, -torch.inf).amax(1, keepdim=True)
+    return (real - torch.where(torch.isfinite(top), top, 0.0)).contiguous()
 
 
 def sample(scores: Tensor, lengths: Tensor, seeds: Tensor, multiroot: bool, validate: bool) -> Tensor:
@@ -75,17 +98,17 @@ def sample(scores: Tensor, lengths: Tensor, seeds: Tensor, multiroot: bool, vali
         heads = torch.full(batch.scores.shape[:2], -1)
         outputs = _extra(batch), multiroot, heads.numpy(), batch.status
         spread(sampling.sample, *batch.cost(3), *batch.arrays, *outputs)
-        return heads
+        return from_heads(heads, torch.float64)
 
     def in_logs(batch: Batch) -> Tensor:
         heads = torch.full(batch.scores.shape[:2], -1)
         array, length, _ = batch.arrays
         outputs = _extra(batch), multiroot, heads.numpy(), batch.status
         spread(sampling.sample_in_logs, len(length), np.inf, array, length, *outputs)
-        return heads
+        return from_heads(heads, torch.float64)
 
     batch = Batch(scores.double(), lengths, seeds)
-    return from_heads(_wide(batch, in_lanes, in_logs, validate), scores.dtype)
+    return _wide(batch, in_lanes, in_logs, validate).to(scores.dtype)
 
 
 def _wide(batch: Batch, in_lanes: Attempt, in_logs: Attempt, validate: bool) -> Tensor:
@@ -95,20 +118,18 @@ def _wide(batch: Batch, in_lanes: Attempt, in_logs: Attempt, validate: bool) -> 
         attempts.insert(0, in_lanes)
         if batch.longest > _FLOAT32_WORDS:
             batch.leave_out(batch.arrays[1] > _FLOAT32_WORDS)
-    result = widening(batch, attempts)
-    batch.check(validate)
-    return result
+    return batch.settle(widening(batch, attempts), validate)
 
 
-def _in_logs(batch: Batch, multiroot: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Marginals, their derivative along the batch's direction, and log-partitions."""
+def _in_logs(batch: Batch, multiroot: bool, entropic: bool = False) -> tuple[Tensor, ...]:
+    """Marginals, their derivative along the batch's direction or the entropy's gradient, log-partitions, entropies."""
     array, length, _ = batch.arrays
     mu, slope = torch.empty_like(batch.scores), torch.empty_like(batch.scores)
-    log_z = np.empty(len(length))
-    direction = np.zeros_like(array) if batch.extra is None else _extra(batch)
-    outputs = mu.numpy(), slope.numpy(), log_z, batch.status
-    spread(log_domain.marginals, len(length), np.inf, array, direction, length, multiroot, *outputs)
-    return mu, slope, torch.from_numpy(log_z)
+    log_z, nats = np.empty(len(length)), np.empty(len(length))
+    direction = np.zeros_like(array) if entropic or batch.extra is None else _extra(batch)
+    outputs = mu.numpy(), slope.numpy(), log_z, nats, batch.status
+    spread(log_domain.marginals, len(length), np.inf, array, direction, float(entropic), length, multiroot, *outputs)
+    return mu, slope, torch.from_numpy(log_z), torch.from_numpy(nats)
 
 
 def _extra(batch: Batch) -> np.ndarray:

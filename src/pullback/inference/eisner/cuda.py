@@ -40,7 +40,7 @@ def marginals(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) 
     plan, parts = _plan(*scores.shape[:2], charts=2), _parts(scores)
     charts = plan.charts(scores, torch.int64, parts)
     tensors = mu, mu, charts, charts
-    plan.run(cuda_outside.marginals, scores, lengths, *tensors, multiroot=multiroot, SLOPE=0, PARTS=parts)
+    plan.run(cuda_outside.marginals, scores, lengths, *tensors, multiroot=multiroot, COMPANION=cuda_inside.ALONE, PARTS=parts)
     return mu
 
 
@@ -51,7 +51,19 @@ def marginals_vjp(scores: Tensor, lengths: Tensor, direction: Tensor, multiroot:
     plan, parts = _plan(*scores.shape[:2], charts=3), _parts(scores)
     charts = plan.charts(scores, torch.int64, parts), plan.charts(scores, torch.float64)
     tensors = direction.contiguous(), out, *charts
-    plan.run(cuda_outside.marginals, scores, lengths, *tensors, multiroot=multiroot, SLOPE=1, PARTS=parts)
+    flags = {"COMPANION": cuda_inside.SLOPE, "PARTS": parts}
+    plan.run(cuda_outside.marginals, scores, lengths, *tensors, multiroot=multiroot, **flags)
+    return out
+
+
+def entropy_gradient(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
+    if validate:
+        _check(scores, lengths, multiroot)
+    out = torch.empty_like(scores, memory_format=torch.contiguous_format)
+    plan, parts = _plan(*scores.shape[:2], charts=3), _parts(scores)
+    tensors = out, out, plan.charts(scores, torch.int64, parts), plan.charts(scores, torch.float64)
+    flags = {"COMPANION": cuda_inside.ENTROPY, "PARTS": parts}
+    plan.run(cuda_outside.marginals, scores, lengths, *tensors, multiroot=multiroot, **flags)
     return out
 
 
@@ -94,7 +106,7 @@ def _parts(scores: Tensor) -> int:
 def _check(scores: Tensor, lengths: Tensor, multiroot: bool) -> None:
     """Raise for the first sentence with trouble: this waits for the device."""
     status = checks.status_of(scores, lengths)
-    infeasible = _log_partition(scores, lengths, multiroot) == -torch.inf
+    infeasible = _log_partition(scores, lengths, multiroot).isnan()
     status = torch.where(infeasible & (status == checks.OK), checks.INFEASIBLE, status)
     checks.raise_for(status, lengths, scores.shape[-1])
 

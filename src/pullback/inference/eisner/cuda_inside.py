@@ -13,6 +13,7 @@ Both are in float64, and sums without cancellation, whatever the size of the sco
 from __future__ import annotations
 
 from pullback.inference.eisner.cuda_layout import (
+    beyond,
     chart_sizes,
     charts_of,
     empty_charts,
@@ -39,7 +40,7 @@ def log_partition(
     Args:
         scores: `[B, n, n]`.
         lengths: `[B]`.
-        out: `[B]`, float64, to write; NaN for a sentence with NaN or +inf.
+        out: `[B]`, float64, to write; NaN for a sentence with NaN, +inf or no tree.
         scratch: charts of int64 for each program.
         mean_scratch: charts of float64 for each program, if there are companions.
         batch: B.
@@ -70,7 +71,8 @@ def log_partition(
         result = shift + log2_of(m, e, SOFT) * 0.6931471805599453  # log(2)
         if COMPANION:
             result = tl.maximum(tl.load(means + whole), 0.0)
-        tl.store(out + sentence, tl.where(garbled == 0, result, float("nan")))
+        sound = (garbled == 0) & (m > 0.0) & (beyond(lengths, sentence, n) == 0)
+        tl.store(out + sentence, tl.where(sound, result, float("nan")))
         tl.debug_barrier()
 
 

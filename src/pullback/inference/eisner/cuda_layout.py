@@ -51,6 +51,13 @@ def length_of(lengths, sentence, n):
 
 
 @jit()
+def beyond(lengths, sentence, n):
+    """1 if the length of a sentence is out of range, else 0."""
+    length = tl.load(lengths + sentence)
+    return tl.where((length >= 0) & (length <= n), 0, 1)
+
+
+@jit()
 def spans_of(first, width, length, LANES: tl.constexpr):
     """For each lane the start of its span, whether it works on left items, and whether there is such a span."""
     lane = tl.arange(0, LANES)

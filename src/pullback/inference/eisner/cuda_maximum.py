@@ -8,13 +8,13 @@ sentence of n words takes n steps up the chart, and n steps down again to follow
 
 from __future__ import annotations
 
-from pullback.inference.eisner.cuda_layout import fill, lay_out, length_of, spans_of
+from pullback.inference.eisner.cuda_layout import beyond, fill, lay_out, length_of, spans_of
 from pullback.inference.triton_support import jit, tl
 
 
 @jit(do_not_specialize=["batch", "n", "multiroot"])
 def argmax(scores, lengths, z, charts, splits, batch, n, multiroot, ROWS: tl.constexpr, LANES: tl.constexpr):
-    """Write the best trees of `[B, n, n]` scores as 0/1 matrices, zeros where there is none.
+    """Write the best trees of `[B, n, n]` scores as 0/1 matrices, NaN where there is none.
 
     Args:
         scores: `[B, n, n]`.
@@ -39,6 +39,7 @@ def argmax(scores, lengths, z, charts, splits, batch, n, multiroot, ROWS: tl.con
         fill(splits + 3 * size, 2 * size, 0, 32 * LANES)
         _edges(charts, size, length, n + 1, LANES)
         garbled = lay_out(scores + matrix, length, n, charts + 2 * size, size, 32, LANES // 2)
+        garbled = garbled | beyond(lengths, sentence, n)
         tl.debug_barrier()
         for width in range(1, length + 1):
             _spans(width, length, n + 1, multiroot, charts, splits, ROWS, LANES)
@@ -49,6 +50,8 @@ def argmax(scores, lengths, z, charts, splits, batch, n, multiroot, ROWS: tl.con
         for done in range(0, length):
             _follow(length - done, length, n, splits, z + matrix, LANES)
             tl.debug_barrier()
+        if not exists:
+            fill(z + matrix, n * n, float("nan"), 32 * LANES)
 
 
 @jit()

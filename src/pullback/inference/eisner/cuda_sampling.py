@@ -6,7 +6,15 @@ The draws come in the order of reference.py from the stream of random.py, so tha
 from __future__ import annotations
 
 from pullback.inference.eisner.cuda_inside import inside
-from pullback.inference.eisner.cuda_layout import chart_sizes, charts_of, empty_charts, fill, lay_out_weights, length_of
+from pullback.inference.eisner.cuda_layout import (
+    beyond,
+    chart_sizes,
+    charts_of,
+    empty_charts,
+    fill,
+    lay_out_weights,
+    length_of,
+)
 from pullback.inference.eisner.cuda_numbers import load, power
 from pullback.inference.triton_support import jit, tl
 
@@ -16,7 +24,7 @@ def sample(
     scores, lengths, seeds, z, scratch, stack, batch, n, multiroot,
     ROWS: tl.constexpr, LANES: tl.constexpr, TERMS: tl.constexpr,
 ):  # fmt: skip
-    """Draw a tree for each sentence of `[B, n, n]` scores, as 0/1 matrices; zeros where there is none.
+    """Draw a tree for each sentence of `[B, n, n]` scores, as 0/1 matrices; NaN where there is none.
 
     Args:
         scores: `[B, n, n]`.
@@ -46,11 +54,13 @@ def sample(
             inside(width, length, n + 1, multiroot, charts, charts, size, 0, tl.float64, ROWS, LANES)
             tl.debug_barrier()
         m, e = load(charts, length * (n + 1), 0, True, tl.float64)
-        if (garbled == 0) & (m > 0.0):
+        if (garbled == 0) & (m > 0.0) & (beyond(lengths, sentence, n) == 0):
             seed = tl.load(seeds + sentence)
             todo, drawn = _draw_roots(length, n, seed, charts, size, stack, z + matrix, TERMS)
             while todo > 0:
                 todo, drawn = _draw_item(todo, drawn, n, seed, charts, size, stack, z + matrix, TERMS)
+        else:
+            fill(z + matrix, n * n, float("nan"), 32 * LANES)
         tl.debug_barrier()
 
 

@@ -63,6 +63,13 @@ def entropy(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) ->
     return log_z - (mu * real).sum((1, 2))
 
 
+def entropy_gradient(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
+    """-J s, from which a constant of each column drops out: its largest score goes."""
+    safe = _safe(scores, lengths, validate)
+    along = safe - safe.amax(1, keepdim=True) if safe.numel() > 0 else safe
+    return -marginals_vjp(scores, lengths, along, multiroot, validate)
+
+
 def sample(scores: Tensor, lengths: Tensor, seeds: Tensor, multiroot: bool, validate: bool) -> Tensor:
     log_partition(scores, lengths, multiroot, validate)
     safe = _safe(scores, lengths, validate)

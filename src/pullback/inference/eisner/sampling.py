@@ -16,6 +16,7 @@ from pullback.inference.eisner.scaling import limit_of, to_weights
 from pullback.inference.eisner.sweeps import inside, inside_root
 from pullback.inference.lanes import splat
 from pullback.inference.random_kernels import uniform
+from pullback.inference.wide import gap, nothing, plus
 
 
 @kernel
@@ -40,7 +41,7 @@ def sample(worker, workers, scores, lengths, order, seeds, multiroot, heads, sta
             if codes[lane] > 0:
                 status[b] = INFINITE if codes[lane] == 1 else NAN
             else:
-                view = (complete, arc, prefix, root_arc, pitch_of(n), lanes, lane)
+                view = (charts[1:2], charts[2:3], lines[0:1], lines[1:2], pitch_of(n), lanes, lane)
                 found = _descend(view, lengths[b], multiroot, False, limit_of(scores), seeds[b], stack, heads[b])
                 status[b] = OK if found else OUT_OF_RANGE
 
@@ -49,28 +50,30 @@ def sample(worker, workers, scores, lengths, order, seeds, multiroot, heads, sta
 def sample_in_logs(worker, workers, scores, lengths, seeds, multiroot, heads, status):
     """The same draws from charts in logarithms, for scores of any size."""
     n = scores.shape[-1]
-    s, v, zero = np.empty((n, n)), np.empty((n, n)), np.zeros((n, n))
-    charts, lines = np.empty((2, 2, n * n)), np.empty((2, 2, n + 1))
+    s, v, zero = np.empty((3, n * n)), np.empty((n, n)), np.zeros((n, n))
+    charts, lines = np.empty((2, 4, n * n)), np.empty((2, 4, n + 1))
     stack = np.empty((2 * n + 4, 2), np.int64)
     for b in range(worker, len(scores), workers):
         length = lengths[b]
         log_domain.shifted(scores[b], zero, length, s, v)
-        log_domain.inside(s, v, length, multiroot, charts, lines)
+        log_domain.inside(s, v, 0.0, length, multiroot, charts[0], charts[1], lines[0], lines[1])
         if lines[0, 0, length] == -np.inf:
             status[b] = INFEASIBLE
         else:
-            view = (charts[0, 0], charts[0, 1], lines[0, 0], lines[0, 1], length, 1, 0)
+            view = (charts[0], charts[1], lines[0], lines[1], length, 1, 0)
             _descend(view, length, multiroot, True, 0.0, seeds[b], stack, heads[b])
             status[b] = OK
 
 
 @inner
 def _descend(view, length, multiroot, logs, limit, seed, stack, heads):
-    """Draw one tree; False when an item on the way is too small to trust. `view` is one lane of the inside charts."""
+    """Draw one tree; False when an item on the way is too small to trust. `view` is one lane of the inside charts,
+    each with a first axis for the numbers of an item.
+    """
     complete, arc, prefix, root_arc, pitch, lanes, lane = view
     row, drawn, top, j = pitch * lanes, 0, 0, length
     while j > 0:
-        end = prefix[j * lanes + lane]
+        end = prefix[0, j * lanes + lane]
         if not logs and not (1 / limit <= end <= limit):
             return False
         u, drawn = uniform(seed, drawn)
@@ -88,7 +91,7 @@ def _descend(view, length, multiroot, logs, limit, seed, stack, heads):
         if h == other:
             continue
         hh, ho, width = h * row + h * lanes + lane, h * row + other * lanes + lane, abs(other - h)
-        if not logs and complete[ho] < 1 / limit:
+        if not logs and complete[0, ho] < 1 / limit:
             return False
         u, drawn = uniform(seed, drawn)
         if h < other:
@@ -111,15 +114,16 @@ def _descend(view, length, multiroot, logs, limit, seed, stack, heads):
 @inner
 def _choose(a, ia, a_step, b, ib, b_step, count, logs, u):
     """Draw t < count with probability proportional to the product of a[ia + t * a_step] and b[ib + t * b_step]."""
-    top, total = -np.inf, 0.0
+    top, total = nothing(), 0.0
     if logs:
         for t in range(count):
-            top = max(top, a[ia + t * a_step] + b[ib + t * b_step])
+            log = _log(a, ia + t * a_step, b, ib + t * b_step)
+            top = log if gap(log, top) > 0.0 else top
     for t in range(count):
-        total += _product(a[ia + t * a_step], b[ib + t * b_step], logs, top)
+        total += _product(a, ia + t * a_step, b, ib + t * b_step, logs, top)
     below, last = 0.0, 0
     for t in range(count):
-        part = _product(a[ia + t * a_step], b[ib + t * b_step], logs, top)
+        part = _product(a, ia + t * a_step, b, ib + t * b_step, logs, top)
         below += part
         if part > 0:
             last = t
@@ -129,5 +133,11 @@ def _choose(a, ia, a_step, b, ib, b_step, count, logs, u):
 
 
 @inner
-def _product(a, b, logs, top):
-    return math.exp(a + b - top) if logs else a * b
+def _product(a, ia, b, ib, logs, top):
+    """The product of two items, over that of the largest if they are logs."""
+    return math.exp(gap(_log(a, ia, b, ib), top)) if logs else a[0, ia] * b[0, ib]
+
+
+@inner
+def _log(a, ia, b, ib):
+    return plus(log_domain.get(a, ia), log_domain.get(b, ib))

@@ -45,6 +45,13 @@ def marginals_vjp(scores: Tensor, lengths: Tensor, direction: Tensor, multiroot:
     return _like(scores, product)
 
 
+def entropy_gradient(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
+    """The derivative of the entropy in each score, -J s, from the scores' differences alone."""
+    batch, slope = _Batch(scores, lengths, multiroot), np.zeros(scores.shape)
+    batch.products(validate, batch.scores, slope, entropic=True)
+    return _like(scores, slope)
+
+
 def sample(scores: Tensor, lengths: Tensor, seeds: Tensor, multiroot: bool, validate: bool) -> Tensor:
     batch = _Batch(scores, lengths, multiroot)
     roots = np.empty((0, 0))
@@ -65,28 +72,31 @@ class _Batch:
         self.lengths = lengths.contiguous().numpy()
         self.multiroot = multiroot
         self.status = np.zeros(len(lengths), np.int64)
-        n = scores.shape[-1]
-        if len(lengths) and (self.lengths.min() < 0 or self.lengths.max() > n):
-            self.status[(self.lengths < 0) | (self.lengths > n)] = checks.BAD_LENGTH
-            self._check(True)
+        self._given, n = lengths, scores.shape[-1]
+        self._beyond = (self.lengths < 0) | (self.lengths > n)
+        if self._beyond.any():
+            self.lengths = np.where(self._beyond, 0, self.lengths)
 
     def expectations(
         self, validate: bool, mu: Array = _NO_MATRICES, log_z: Array = _NONE, entropy: Array = _NONE
     ) -> None:
         """Write what is wanted."""
         self._in_lanes(expectations, 3 if mu.size or entropy.size else 1, self.multiroot, mu, log_z, entropy)
-        self._in_logs(_NO_MATRICES, self.multiroot, mu, _NO_MATRICES, log_z, entropy)
-        self._check(validate)
+        self._in_logs(_NO_MATRICES, 1.0, self.multiroot, mu, _NO_MATRICES, log_z, entropy)
+        self._settle(validate, mu, log_z, entropy)
 
-    def products(self, validate: bool, direction: Array, product: Array) -> None:
-        """Write the derivatives of the marginals along the direction."""
+    def products(self, validate: bool, direction: Array, product: Array, entropic: bool = False) -> None:
+        """Write the derivatives of the marginals along the direction; or, if it is the scores, the entropy's gradient."""
         self._in_lanes(products, 9, direction, self.multiroot, product)
-        self._in_logs(direction, self.multiroot, _NO_MATRICES, product, _NONE, _NONE)
-        self._check(validate)
+        if entropic:
+            np.negative(product, out=product)
+        along = _NO_MATRICES if entropic else direction
+        self._in_logs(along, float(entropic), self.multiroot, _NO_MATRICES, product, _NONE, _NONE)
+        self._settle(validate, product)
 
     def sample(self, validate: bool, seeds: Array, roots: Array, z: Array) -> None:
         """Write random trees; with a single root, the marginals of root arcs are given."""
-        children, drawn = np.full(len(seeds), -1), np.zeros(len(seeds), np.int64)
+        children, drawn, before = np.full(len(seeds), -1), np.zeros(len(seeds), np.int64), self.status.copy()
         trees = (children, seeds, drawn, z, self.status)
         steps = wilson.STEPS_PER_WORD
         spread(wilson.sample, len(seeds), 20.0 * z.size, self.scores, self.lengths, roots, steps, *trees)
@@ -94,7 +104,8 @@ class _Batch:
         if len(rest):
             work = 10.0 * float((self.lengths[rest].astype(float) ** 3).sum())
             spread(reinsertion.sample, len(rest), work, rest, self.scores, self.lengths, *trees)
-        self._check(validate)
+        self.status[before != checks.OK] = before[before != checks.OK]
+        self._settle(validate, z)
 
     def _in_lanes(self, kernel: Callable[..., None], passes: int, *args: object) -> None:
         """A pass is a loop over the n^3 / 3 triples of words."""
@@ -108,9 +119,16 @@ class _Batch:
             work = 10.0 * float((self.lengths[rest].astype(float) ** 3).sum())
             spread(logs.solve, len(rest), work, rest, self.scores, self.lengths, *args, self.status)
 
-    def _check(self, validate: bool) -> None:
-        if validate and self.status.any():
-            checks.raise_for(torch.from_numpy(self.status), torch.from_numpy(self.lengths), self.scores.shape[-1])
+    def _settle(self, validate: bool, *results: Array) -> None:
+        """Raise for the first sentence with trouble, if asked; otherwise its results are NaN."""
+        self.status[self._beyond] = checks.BAD_LENGTH
+        if not self.status.any():
+            return
+        if validate:
+            checks.raise_for(torch.from_numpy(self.status), self._given, self.scores.shape[-1])
+        for result in results:
+            if result.size > 0:
+                result[self.status != checks.OK] = np.nan
 
 
 def _double(x: Tensor) -> Array:

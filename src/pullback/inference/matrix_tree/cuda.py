@@ -11,15 +11,16 @@ from torch import Tensor
 
 from pullback.inference import checks
 from pullback.inference.matrix_tree import cuda_marginals, cuda_sampling
+from pullback.inference.matrix_tree.cuda_elimination import ALONE, ENTROPY, SLOPE
 from pullback.inference.triton_support import contiguous, launch, next_power_of_2, program_count
 
 
 def log_partition(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
     log_z = scores.new_zeros(len(scores), dtype=torch.float64)
-    _run(cuda_marginals.log_partition, 1, scores, lengths, log_z, multiroot=multiroot)
+    _run(cuda_marginals.log_partition, 1, scores, lengths, log_z, multiroot=multiroot, COMPANION=ALONE)
     if validate:
         status = checks.status_of(scores, lengths)
-        infeasible = (log_z == -torch.inf) & (status == checks.OK)
+        infeasible = log_z.isnan() & (status == checks.OK)
         checks.raise_for(torch.where(infeasible, checks.INFEASIBLE, status), lengths, scores.shape[-1])
     return log_z
 
@@ -27,22 +28,29 @@ def log_partition(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bo
 def marginals(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
     _check(scores, lengths, multiroot, validate)
     mu = torch.empty_like(scores, memory_format=torch.contiguous_format)
-    _run(cuda_marginals.marginals, 2, scores, lengths, scores, mu, mu, multiroot=multiroot, SLOPE=0, ENTROPY=0)
+    _run(cuda_marginals.marginals, 2, scores, lengths, scores, mu, multiroot=multiroot, COMPANION=ALONE)
     return mu
 
 
 def marginals_vjp(scores: Tensor, lengths: Tensor, direction: Tensor, multiroot: bool, validate: bool) -> Tensor:
     _check(scores, lengths, multiroot, validate)
     out = torch.empty_like(scores, memory_format=torch.contiguous_format)
-    _run(cuda_marginals.marginals, 4, scores, lengths, direction, out, out, multiroot=multiroot, SLOPE=1, ENTROPY=0)
+    _run(cuda_marginals.marginals, 4, scores, lengths, direction, out, multiroot=multiroot, COMPANION=SLOPE)
     return out
 
 
 def entropy(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
     _check(scores, lengths, multiroot, validate)
     h = scores.new_zeros(len(scores), dtype=torch.float64)
-    _run(cuda_marginals.marginals, 2, scores, lengths, scores, h, h, multiroot=multiroot, SLOPE=0, ENTROPY=1)
+    _run(cuda_marginals.log_partition, 2, scores, lengths, h, multiroot=multiroot, COMPANION=ENTROPY)
     return h
+
+
+def entropy_gradient(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
+    _check(scores, lengths, multiroot, validate)
+    out = torch.empty_like(scores, memory_format=torch.contiguous_format)
+    _run(cuda_marginals.marginals, 4, scores, lengths, scores, out, multiroot=multiroot, COMPANION=ENTROPY)
+    return out
 
 
 def sample(scores: Tensor, lengths: Tensor, seeds: Tensor, multiroot: bool, validate: bool) -> Tensor:

@@ -15,8 +15,8 @@ that k can have. With a single root S_k is over words, and the root is the head 
 
 from __future__ import annotations
 
-from pullback.inference.eisner.cuda_layout import length_of
-from pullback.inference.matrix_tree.cuda_elimination import eliminate, lay_out
+from pullback.inference.eisner.cuda_layout import beyond, length_of
+from pullback.inference.matrix_tree.cuda_elimination import prepare
 from pullback.inference.triton_support import jit, tl
 
 
@@ -25,7 +25,7 @@ def sample(
     scores, lengths, seeds, z, charts, sums, batch, n, multiroot,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, LEVELS: tl.constexpr,
 ):  # fmt: skip
-    """Write a random tree for each of `[B, n, n]` scores as a 0/1 matrix; zeros without a tree.
+    """Write a random tree for each of `[B, n, n]` scores as a 0/1 matrix; NaN without a tree.
 
     Args:
         scores: `[B, n, n]`.
@@ -48,13 +48,12 @@ def sample(
     for sentence in range(tl.program_id(0), batch, tl.num_programs(0)):
         matrix = tl.cast(sentence, tl.int64) * n * n
         length = length_of(lengths, sentence, n)
-        _, _, _, _, garbled = lay_out(
-            scores + matrix, scores + matrix, length, n, multiroot, charts, charts, 0, ROWS, COLUMNS
+        log_z, last, _, _, _, _, garbled, _ = prepare(
+            scores + matrix, scores + matrix, length, n, multiroot, charts, charts, sums, 0, ROWS, COLUMNS
         )  # fmt: skip
-        tl.debug_barrier()
-        log_z, last = eliminate(length, n, multiroot, charts, charts, sums, 0, ROWS, COLUMNS)
         seed = tl.load(seeds + sentence).to(tl.uint64, bitcast=True)
-        exists = tl.where((log_z > float("-inf")) & (garbled == 0), 1, 0)
+        sound = (log_z > float("-inf")) & (garbled == 0) & (beyond(lengths, sentence, n) == 0)
+        exists = tl.where(sound, 1, 0)
         heads = tl.where((word == last) & (exists > 0), last, -1)
         drawn = uniform(seed, word)
         spent = tl.zeros([COLUMNS], tl.float64)
@@ -66,7 +65,7 @@ def sample(
                     )  # fmt: skip
         for start in range(0, n, ROWS):
             head = (start + tl.arange(0, ROWS))[:, None]
-            one = (heads[None, :] == head).to(z.dtype.element_ty)
+            one = tl.where(exists > 0, (heads[None, :] == head).to(tl.float32), float("nan")).to(z.dtype.element_ty)
             tl.store(z + matrix + head * n + word[None, :], one, mask=(head < n) & (word < n)[None, :])
         tl.debug_barrier()
 

@@ -15,6 +15,8 @@ from pullback.inference.matrix_tree.scaling import copy, place, read_tangents, r
 LANES = BYTES // 8
 OUT_OF_RANGE = -1
 _FAR = 300.0  # a score this far below the best of its column has a weight of 1e-130, well inside the range
+_LARGE = 1e4
+_NEGLIGIBLE = 50.0  # logs apart
 
 
 class Group(NamedTuple):
@@ -24,6 +26,7 @@ class Group(NamedTuple):
     lengths: Any
     codes: Any
     spread: Any
+    dropped: Any
     least: Any
 
 
@@ -35,7 +38,7 @@ def expectations(worker, workers, scores, lengths, order, multiroot, mu, log_z, 
     if first >= len(order):
         return
     largest = lengths[order[first]]
-    group = Group(np.empty(LANES, np.int64), _line(0), _line(0), _line(0), _line(0))
+    group = Group(np.empty(LANES, np.int64), _line(0), _line(0), _line(0), _line(0), _line(0))
     weights, adjoints = _chart(largest), _chart(largest)
     shifts, sums, gains, uses = _line(largest), _line(largest), _line(largest), _line(largest)
     flat, flat_mu = scores.reshape(-1), mu.reshape(-1)
@@ -53,7 +56,7 @@ def expectations(worker, workers, scores, lengths, order, multiroot, mu, log_z, 
             store(uses, 0, _mean_score(flat, n, size, pitch, group, weights, shifts))
         for lane in range(min(LANES, len(order) - start)):
             b = order[start + lane]
-            status[b] = _verdict(group, lane)
+            status[b] = _verdict(group, lane, size, sums)
             if log_z.size > 0:
                 log_z[b] = _sum_of_logs(size, lane, sums) + _sum(size + 1, lane, shifts)
             if entropy.size > 0:
@@ -70,7 +73,7 @@ def products(worker, workers, scores, lengths, order, direction, multiroot, prod
     if first >= len(order):
         return
     largest = lengths[order[first]]
-    group = Group(np.empty(LANES, np.int64), _line(0), _line(0), _line(0), _line(0))
+    group = Group(np.empty(LANES, np.int64), _line(0), _line(0), _line(0), _line(0), _line(0))
     weights, adjoints = (_chart(largest), _chart(largest)), (_chart(largest), _chart(largest))
     sums, gains = (_line(largest), _line(largest)), (_line(largest), _line(largest))
     uses, shifts = (_line(largest), _line(largest)), _line(largest)
@@ -87,7 +90,7 @@ def products(worker, workers, scores, lengths, order, direction, multiroot, prod
         differentiate(weights, adjoints, size, pitch, LANES, multiroot, sums, gains, uses)
         for lane in range(min(LANES, len(order) - start)):
             b = order[start + lane]
-            status[b] = _verdict(group, lane)
+            status[b] = _verdict(group, lane, size, sums[0])
         _write(n, size, pitch, group, weights[1], -np.inf, np.inf, flat_product)
 
 
@@ -110,17 +113,26 @@ def _line(size):
 
 @inner
 def _read(flat, n, size, group, multiroot, weights, shifts):
-    spread = read_weights(
+    spread, dropped = read_weights(
         flat, n, size, _pitch(size), group.bases, group.lengths, multiroot, weights, shifts, group.codes
     )
+    root = load(shifts, size * LANES)  # added to each root arc: where it is large it takes their last digits
+    too_large = splat(shifts, _LARGE)
+    spread = where_larger(root, too_large, root, where_larger(splat(shifts, -_LARGE), root, splat(shifts, 0.0) - root, spread))
     store(group.spread, 0, spread)
+    store(group.dropped, 0, dropped)
 
 
 @inner
-def _verdict(group, lane):
-    """The lane's status; a lane that is not OK loses its words, so that nothing of it is written."""
+def _verdict(group, lane, size, sums):
+    """The lane's status; a lane that is not OK loses its words, so that nothing of it is written.
+
+    Arcs whose weight is zero may be left out if the at most (size + 1)^size trees with one of them weigh next to nothing.
+    """
     if group.codes[lane] == 0 and group.spread[lane] <= _FAR and group.least[lane] >= TINY:
-        return OK
+        lost = group.dropped[lane]
+        if lost == -np.inf or lost + size * np.log(size + 1.0) + _NEGLIGIBLE < _sum_of_logs(size, lane, sums):
+            return OK
     group.lengths[lane] = 0.0
     if group.codes[lane] == 0:
         return OUT_OF_RANGE

@@ -37,6 +37,13 @@ def entropy(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) ->
     return (log_z - (_marginals(safe, lengths, multiroot) * safe).sum((1, 2))).clamp_min(0.0)
 
 
+def entropy_gradient(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
+    """-J s, from which a constant of each column drops out: its largest score goes."""
+    safe = _safe(scores, lengths, validate)
+    along = safe - safe.amax(1, keepdim=True) if safe.numel() > 0 else safe
+    return -marginals_vjp(scores, lengths, along, multiroot, validate)
+
+
 def sample(scores: Tensor, lengths: Tensor, seeds: Tensor, multiroot: bool, validate: bool) -> Tensor:
     """Word after word, a head from its marginals given the heads of the words before."""
     log_partition(scores, lengths, multiroot, validate)

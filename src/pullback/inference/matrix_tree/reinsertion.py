@@ -12,8 +12,9 @@ import numpy as np
 
 from pullback.inference.checks import INFEASIBLE, OK
 from pullback.inference.compile import inner, kernel
-from pullback.inference.matrix_tree.logs import eliminate, read
+from pullback.inference.matrix_tree.log_elimination import at, eliminate, read
 from pullback.inference.random_kernels import uniform
+from pullback.inference.wide import gap, minus, plus
 
 _DIRECT = -1
 
@@ -40,12 +41,12 @@ def sample(worker, workers, sentences, scores, lengths, children, seeds, drawn, 
         b = sentences[i]
         length = lengths[b]
         words = np.arange(length)
-        shape = (length + 1, length)
-        before, logs, slopes = np.empty(shape), np.empty(shape), np.empty(shape)
-        sums, means = np.empty(length), np.empty(length)
+        shape = (length + 1, length, 3)
+        before, logs, slopes = np.empty(shape), np.empty(shape), np.empty(shape[:2])
+        sums, means = np.empty((length, 3)), np.empty(length)
         _restrict(scores[b], length, children[b], arcs)
-        read(arcs, nothing, True, words, before, slopes)
-        _, feasible = eliminate(arcs, nothing, 0.0, True, words, logs, slopes, sums, means)
+        cutoff, _, feasible = eliminate(arcs, nothing, 0.0, True, words, logs, slopes, sums, means)
+        read(arcs, nothing, True, words, cutoff, before, slopes)
         status[b] = OK if feasible else INFEASIBLE
         if feasible:
             heads = _reinsert(before, logs, sums, seeds[b], drawn[b])
@@ -69,6 +70,7 @@ def _reinsert(before, logs, sums, seed, drawn):
     heads, via = np.empty(length, np.int64), np.empty(length, np.int64)
     below, weights = np.empty(length, np.bool_), np.empty(length + 1)
     for k in range(length):
+        whole = (sums[k, 0], sums[k, 1], sums[k, 2])
         for m in range(k):
             below[m] = _is_below(m, k, heads, via, root)
         for m in range(k):
@@ -76,8 +78,8 @@ def _reinsert(before, logs, sums, seed, drawn):
                 heads[m] = k
                 via[m], drawn = _draw_via(k, m, before, logs, sums, seed, drawn, weights)
         for h in range(k):
-            weights[h] = -np.inf if below[h] else logs[h, k]
-        weights[k] = logs[root, k]
+            weights[h] = -np.inf if below[h] else gap(at(logs, h, k), whole)
+        weights[k] = gap(at(logs, root, k), whole)
         chosen, drawn = _draw(weights, k + 1, seed, drawn)
         heads[k] = root if chosen == k else chosen
         via[k], drawn = _draw_via(heads[k], k, before, logs, sums, seed, drawn, weights)
@@ -99,8 +101,9 @@ def _draw_via(h, m, before, logs, sums, seed, drawn, weights):
     length = logs.shape[1]
     first = m + 1 if h == length else max(h, m) + 1
     for k in range(first, length):
-        weights[k - first] = logs[h, k] - sums[k] + logs[k, m]
-    weights[length - first] = before[h, m]
+        share = minus(at(logs, h, k), (sums[k, 0], sums[k, 1], sums[k, 2]))
+        weights[k - first] = gap(plus(share, at(logs, k, m)), at(logs, h, m))
+    weights[length - first] = gap(at(before, h, m), at(logs, h, m))
     chosen, drawn = _draw(weights, length - first + 1, seed, drawn)
     return _DIRECT if chosen == length - first else first + chosen, drawn
 

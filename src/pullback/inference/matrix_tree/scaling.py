@@ -11,6 +11,8 @@ import numpy as np
 from pullback.inference.compile import inline, inner
 from pullback.inference.lanes import exp, gather, larger, load, splat, store, trouble, where_larger
 
+LOWEST = -708.0  # the exponential of what is below this is zero
+
 
 @inner
 def place(order, first, lengths, stride, bases, lane_lengths):
@@ -39,7 +41,8 @@ def read_weights(scores, n, size, pitch, bases, lane_lengths, multiroot, weights
     nothing hangs from it: it does not change Z.
 
     Returns:
-        The largest difference between a column's shift and a score, in each lane.
+        In each lane, the largest difference between a column's shift and a score whose weight is not zero; and the largest
+        of the finite shifted scores whose weight is, -inf if there is none.
     """
     lanes = len(bases)
     row = pitch * lanes
@@ -64,7 +67,7 @@ def read_weights(scores, n, size, pitch, bases, lane_lengths, multiroot, weights
         store(shifts, m * lanes, shift)
         top = larger(load(weights, root + m * lanes) - shift, top)
     store(shifts, size * lanes, zero if multiroot else _finite(top, zero, forbidden))
-    spread = zero
+    spread, dropped, lowest = zero, forbidden, splat(shifts, LOWEST)
     for h in range(size + 1):
         extra = load(shifts, size * lanes) if h == size else zero
         for m in range(size):
@@ -73,9 +76,10 @@ def read_weights(scores, n, size, pitch, bases, lane_lengths, multiroot, weights
                 store(weights, at, zero)
             else:
                 x = load(weights, at) - load(shifts, m * lanes) - extra
-                spread = larger(where_larger(x, forbidden, zero - x, zero), spread)
+                spread = larger(where_larger(lowest, x, zero, zero - x), spread)
+                dropped = larger(where_larger(lowest, x, x, forbidden), dropped)
                 store(weights, at, exp(x))
-    return spread
+    return spread, dropped
 
 
 @inner

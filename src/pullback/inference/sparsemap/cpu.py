@@ -40,7 +40,7 @@ def sparsemap(
         kernel, len(scores), _SWEEPS * batch.cubes, np.zeros(1, np.int64), *batch.arrays,
         multiroot, max_iterations, starts, complete, arrays, batch.status,
     )  # fmt: skip
-    batch.check(validate)
+    batch.settle(result.mu, validate)
     if not result.converged.all():
         warnings.warn(not_converged(max_iterations, result.converged, result.gap), NotConverged, stacklevel=2)
     return result.mu.to(scores.dtype), *result[1:]

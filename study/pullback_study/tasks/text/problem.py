@@ -112,4 +112,6 @@ def first(split: Split, examples: int) -> Split:
     """The first examples of a split."""
     examples = min(examples, len(split))
     offsets = split.offsets[: examples * split.sides + 1]
-    return Split(split.words[: int(offsets[-1])], offsets, split.labels[:examples], split.sides, split.dropped)
+    words = int(offsets[-1])
+    gold = None if split.gold is None else split.gold[:words]
+    return Split(split.words[:words], offsets, split.labels[:examples], split.sides, split.dropped, gold)

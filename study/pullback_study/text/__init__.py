@@ -1,1 +1,0 @@
-"""Latent dependency trees on text: what the sentiment and the inference study share."""

@@ -1,0 +1,185 @@
+"""Scores of any size: large finite masks, trees that cannot avoid a large score, scores from 1e-8 to 1e8 side by side.
+
+The oracle adds up the scores of every tree as fractions, without rounding.
+"""
+
+import functools
+import math
+from fractions import Fraction
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+import pullback as pb
+from pullback.inference import operators
+
+MASKS = [-1e9, -1e18, -1e30, torch.finfo(torch.float32).min, "finfo.min"]
+KINDS = [(True, True), (True, False), (False, True), (False, False)]
+TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-11}
+EACH_TREE = pytest.mark.parametrize(
+    ("projective", "multiroot"), KINDS, ids=["projective-multi", "projective-single", "all-multi", "all-single"]
+)
+EACH_DTYPE = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
+
+
+@pytest.fixture(autouse=True)
+def _on_cpu():
+    with operators.backend("cpu"):
+        yield
+
+
+@functools.cache
+def all_trees(projective, multiroot, n):
+    return pb.DependencyTree(projective=projective, multiroot=multiroot).enumerate(n).double()
+
+
+def exact(scores, projective, multiroot):
+    """Log Z, marginals, entropy, its gradient, and J v for v = scores' positions, of `[n, n]`: from exact totals."""
+    n = scores.shape[-1]
+    z = all_trees(projective, multiroot, n)
+    values = [[None if x == -math.inf else Fraction(x) for x in row] for row in scores.double().tolist()]
+    arcs = [[values[h][m] for h, m in tree.nonzero().tolist()] for tree in z]
+    totals = [None if None in of else sum(of, Fraction(0)) for of in arcs]
+    best = max(total for total in totals if total is not None)
+    gaps = [-math.inf if total is None else float(max(total - best, Fraction(-(10**6)))) for total in totals]
+    log_p = torch.tensor(gaps, dtype=torch.float64)
+    log_z = log_p.logsumexp(0)
+    log_p = log_p - log_z
+    p = log_p.exp()
+    log_p = torch.where(p > 0, log_p, 0.0)
+    mu = torch.einsum("t,thm->hm", p, z)
+    entropy = -(p * log_p).sum()
+    slope = -torch.einsum("t,thm->hm", p * (log_p + entropy), z)
+    along = torch.einsum("thm,hm->t", z, direction_of(n))
+    product = torch.einsum("t,thm->hm", p * (along - (p * along).sum()), z)
+    return {
+        "log_partition": torch.tensor(float(best + Fraction(float(log_z))), dtype=torch.float64),
+        "marginals": mu,
+        "entropy": entropy,
+        "gradient of entropy": slope,
+        "gradient of marginals": product,
+    }
+
+
+def direction_of(n):
+    return torch.arange(n * n, dtype=torch.float64).reshape(n, n).sin()
+
+
+def found(scores, projective, multiroot):
+    """The same for a batch `[B, n, n]`, from the library."""
+    tree = pb.DependencyTree(projective=projective, multiroot=multiroot)
+    leaves = [scores.clone().requires_grad_() for _ in range(2)]
+    tree.entropy(leaves[0]).sum().backward()
+    (tree.marginals(leaves[1]) * direction_of(scores.shape[-1]).to(scores.dtype)).sum().backward()
+    return {
+        "log_partition": tree.log_partition(scores),
+        "marginals": tree.marginals(scores),
+        "entropy": tree.entropy(scores),
+        "gradient of entropy": leaves[0].grad,
+        "gradient of marginals": leaves[1].grad,
+    }
+
+
+def assert_exact(scores, projective, multiroot, tolerance):
+    results = found(scores, projective, multiroot)
+    for i, one in enumerate(scores):
+        expected = exact(one, projective, multiroot)
+        for name, result in results.items():
+            rounding = 8 * torch.finfo(scores.dtype).eps * abs(float(expected[name])) if name == "log_partition" else 0.0
+            assert_close(
+                result[i].double(), expected[name], atol=tolerance + rounding, rtol=0, msg=lambda m, n=name: f"{n}: {m}"
+            )
+
+
+def normal(*shape, seed):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def masked(n, size, projective, multiroot, seed):
+    """Which arcs to forbid so that a tree is left, `[B, n, n]`."""
+    generator = torch.Generator().manual_seed(seed)
+    z = all_trees(projective, multiroot, n)
+    kept = z[torch.randint(len(z), (size,), generator=generator)].bool()
+    return (torch.rand(size, n, n, generator=generator) < 0.6) & ~kept
+
+
+@EACH_TREE
+@EACH_DTYPE
+@pytest.mark.parametrize("mask", MASKS, ids=str)
+def test_a_large_finite_mask_is_like_minus_infinity(projective, multiroot, dtype, mask):
+    mask = torch.finfo(dtype).min if mask == "finfo.min" else mask
+    for n in (1, 2, 3, 5):
+        scores = normal(16, n, n, seed=n).to(dtype)
+        forbidden = masked(n, 16, projective, multiroot, seed=n)
+        large = found(scores.masked_fill(forbidden, mask), projective, multiroot)
+        infinite = found(scores.masked_fill(forbidden, -torch.inf), projective, multiroot)
+        for name, result in large.items():
+            assert_close(result, infinite[name], atol=TOLERANCE[dtype], rtol=0, msg=lambda m, n=name: f"{n}: {m}")
+
+
+@pytest.mark.parametrize("mask", [-1e18, -1e30, -torch.inf], ids=str)
+def test_masks_that_once_lost_all_digits(mask):
+    single = pb.DependencyTree(projective=False, multiroot=False)
+    scores = torch.tensor([[-0.97, mask], [-3.95, 1.92]], dtype=torch.float64)
+    assert_close(single.log_partition(scores), torch.tensor(-3.95 + 1.92, dtype=torch.float64))
+    rows = [[2.4, -0.9, mask, mask], [0.4, 2.0, mask, mask], [mask, 1.1, 1.6, 1.6], [-1.0, -0.5, -1.7, -1.5]]
+    mu = single.marginals(torch.tensor(rows, dtype=torch.float64))
+    assert_close(mu.sum(0), torch.ones(4, dtype=torch.float64))
+
+
+@EACH_TREE
+@EACH_DTYPE
+@pytest.mark.parametrize("size", [1e8, 1e9, 1e18, 1e30])
+def test_where_every_tree_uses_a_large_score(projective, multiroot, dtype, size):
+    """Two words whose only good heads are each other: a tree takes one large score, one way or the other."""
+    scores = normal(8, 4, 4, seed=3)
+    high, low = scores.clone(), scores.clone()
+    high[:, 0, 1], high[:, 1, 0] = size, size
+    low[:, :, :2] = -size
+    low[:, 0, 1], low[:, 1, 0] = scores[:, 0, 1], scores[:, 1, 0]
+    anywhere = torch.where(normal(8, 4, 4, seed=4) > 0, size, scores)
+    for case in (high, low, anywhere, -anywhere):
+        assert_exact(case.to(dtype), projective, multiroot, 20 * TOLERANCE[dtype])
+
+
+@EACH_TREE
+@EACH_DTYPE
+def test_scores_of_all_sizes_side_by_side(projective, multiroot, dtype):
+    for n in (2, 4, 5):
+        powers = 16 * torch.rand(12, n, n, generator=torch.Generator().manual_seed(n), dtype=torch.float64) - 8
+        assert_exact((normal(12, n, n, seed=n) * 10**powers).to(dtype), projective, multiroot, 20 * TOLERANCE[dtype])
+
+
+@EACH_TREE
+@pytest.mark.parametrize("mask", [-1e9, -1e30, -torch.inf], ids=str)
+def test_samples_avoid_masked_arcs(projective, multiroot, mask):
+    tree = pb.DependencyTree(projective=projective, multiroot=multiroot)
+    forbidden = masked(5, 64, projective, multiroot, seed=9)
+    for scale in (1.0, 1e3):  # random walks, and elimination
+        drawn = tree.sample((scale * normal(64, 5, 5, seed=8)).masked_fill(forbidden, mask))
+        assert (drawn.sum(1) == 1).all()
+        assert not drawn[forbidden].any()
+
+
+@EACH_TREE
+@EACH_DTYPE
+def test_without_checks_a_bad_example_is_nan_and_the_others_are_right(projective, multiroot, dtype):
+    scores = normal(6, 4, 4, seed=11).to(dtype)
+    scores[1, :, 2], scores[3, 0, 1], scores[4, 1, 0] = -torch.inf, torch.nan, torch.inf
+    lengths = torch.tensor([4, 4, 5, 4, 4, 3])
+    tree = pb.DependencyTree(lengths, projective=projective, multiroot=multiroot, validate=False)
+    sound = pb.DependencyTree(lengths[[0, 5]], projective=projective, multiroot=multiroot)
+
+    def gradient(structure, s):
+        leaf = s.clone().requires_grad_()
+        return torch.autograd.grad(structure.entropy(leaf).sum(), leaf)[0]
+
+    drawn = tree.sample(scores)
+    assert drawn[1:5].isnan().all()
+    assert (drawn[0].sum(0) == 1).all()
+    operations = [lambda t, s, n=name: getattr(t, n)(s) for name in ("argmax", "marginals", "log_partition", "entropy")]
+    for operation in [*operations, gradient]:
+        result = operation(tree, scores)
+        assert result[1:5].isnan().all()
+        assert torch.equal(result[[0, 5]], operation(sound, scores[[0, 5]]))
