@@ -11,6 +11,7 @@ from pullback_study.report import performance
 from pullback_study.report.forest import forest
 from pullback_study.report.html import badge, claim, command, esc, figure, notes, sortable, table, tabs
 from pullback_study.results.choice import Runs, history
+from pullback_study.results.commands import command as make
 from pullback_study.results.configurations import best_curves, configurations, describe, label_of, varying
 from pullback_study.results.paper.verdicts import Verdict
 from pullback_study.results.registry import SECTIONS, Section, find_section
@@ -57,10 +58,15 @@ def _claims(sections: Sequence[Section], runs: Runs) -> str:
     found = sorted((each for section in sections for each in section.claims(runs)), key=lambda each: each.number)
     counted = Counter(each.verdict for each in found)
     verdicts = "".join(f"<span>{badge(verdict)} {counted[verdict]}</span>" for verdict in Verdict)
+    todo = sorted({words for section in sections for words in section.needs}) if any(
+        each.evidence == "runs missing" for claim in found for each in claim.findings
+    ) else []  # fmt: skip
+    making = "".join(f"<p>{command(make(*words, runs=runs.folder))}</p>" for words in todo)
+    missing = f'<details class="missing"><summary>Some runs are missing; these commands make them</summary>{making}</details>'
     return (
         "<p>The paper's claims, each with a verdict from our own runs, by a rule that was committed before the runs were made: "
         "paired differences over the seeds with 95% intervals. <em>Not decided</em> is the default. Open a claim to see its "
-        f'rule and what was found.</p><p class="verdicts">{verdicts}</p>' + "".join(map(claim, found))
+        f'rule and what was found.</p><p class="verdicts">{verdicts}</p>' + (missing if todo else "") + "".join(map(claim, found))
     )
 
 
@@ -80,8 +86,15 @@ def _task(name: str, runs: Runs) -> str:
         body += table(configurations(name, done, limit=_CONFIGURATIONS))
         curves = best_curves(name, done)
         body += figure(curves) if curves.drawn else ""
+    fields = ["estimator", *(name for name in varying([run.config for run in runs.all]) if name != "estimator"), "seed"]
     listed = [run for run in runs.all if run.task == name]
+    listed.sort(key=lambda run: [_key(run.config.get(field)) for field in fields])
     return body + _listing(name, listed)
+
+
+def _key(value: object) -> tuple[int, float, str]:
+    """Numbers by their size, then everything else by its words."""
+    return (0, float(value), "") if isinstance(value, int | float) else (1, 0.0, str(value))
 
 
 def _listing(name: str, listed: Sequence[Stored]) -> str:

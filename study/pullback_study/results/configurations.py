@@ -75,10 +75,12 @@ def best_curves(task: str, runs: Sequence[Stored]) -> Figure:
 
 
 def describe(task: str, runs: Sequence[Stored] = ()) -> Any:
-    """Title, metrics and selecting metric of a task; made up from the results where the task is not installed."""
+    """Title, selecting metric and those metrics of a task that some runs have; from their results alone if it is not installed."""
     found = _task(task)
     if found is not None:
-        return SimpleNamespace(title=found.title, metrics=found.metrics, selected_by=found.selected_by)
+        there = {name for run in runs for name in (*run.result, *run.metrics)}
+        metrics = [metric for metric in found.metrics if metric.name in there]
+        return SimpleNamespace(title=found.title, metrics=metrics, selected_by=found.selected_by)
     names = dict.fromkeys(name for run in runs for name in run.metrics if name.startswith(("validation_", "test_")))
     metrics = [_named(name) for name in names]
     selected = next((name for name in names if name.startswith("validation_")), "validation_accuracy")

@@ -35,6 +35,7 @@ class Section:
         groups: from the runs to tables and figures, by tab.
         claims: from the runs to claims with their verdicts.
         page: from the runs and a folder for figures to the Markdown of its results page.
+        needs: the commands, as words, that make the runs of its claims.
     """
 
     title: str
@@ -42,6 +43,7 @@ class Section:
     groups: Callable[[Runs], Sequence[Group]]
     claims: Callable[[Runs], Sequence[Claim]] = lambda runs: ()
     page: Callable[..., str] | None = None
+    needs: Sequence[tuple[str, ...]] = ()
 
 
 SECTIONS = {

@@ -68,5 +68,5 @@ def _figure(figure: Figure, folder: Path) -> str:
 SECTION = Section(
     "Synthetic clusters",
     "Table 1 of the paper: test accuracy and V-measure in percent, beside the paper's numbers.",
-    groups, claims, page,
+    groups, claims, page, [("reproduce", "table1", "--grid"), ("reproduce", "steps")],
 )  # fmt: skip

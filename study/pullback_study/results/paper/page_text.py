@@ -77,4 +77,5 @@ SECTION = Section(
     "Latent trees on text",
     "Table 2 of the paper: accuracy in percent on SST and SNLI, beside the paper's numbers.",
     groups, claims, page,
+    [("reproduce", "table2", "--search"), ("reproduce", "table2", "--task", "snli"), ("reproduce", "steps", "--task", "sst")],
 )  # fmt: skip
