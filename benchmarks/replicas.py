@@ -92,8 +92,9 @@ def replicas(name: str, clusters: int) -> list[Config]:
     """The paper's grid for one row: 12 replicas, or 36 where there are step sizes."""
     sizes = STEP_SIZES if METHODS[name].pulled_back else (None,)
     endless = {"steps": 10**9, "evaluate_every": 10**9}
+    task = find_task("synthetic")
     return [
-        find_task("synthetic").configure(estimator=name, clusters=clusters, seed=seed, learning_rate=rate, step_size=size, **endless)
+        task.configure(estimator=name, clusters=clusters, seed=seed, learning_rate=rate, step_size=size, **endless)
         for seed in range(4)
         for rate in LEARNING_RATES
         for size in sizes

@@ -5,10 +5,12 @@ All are plain sequences or arrays.
 """
 
 from pullback.viz.alignment import alignment_svg, alignment_text
+from pullback.viz.characters import visible
 from pullback.viz.heatmap_svg import heatmap_svg
 from pullback.viz.heatmap_text import heatmap_text
 from pullback.viz.spans_text import segments_text, spans_text
 from pullback.viz.svg import stacked
+from pullback.viz.tables import Table
 from pullback.viz.tags_text import subset_text, tags_text
 from pullback.viz.trees_conllu import tree_conllu
 from pullback.viz.trees_latex import tree_latex
@@ -17,6 +19,7 @@ from pullback.viz.trees_text import tree_above, tree_beside, tree_list, tree_tex
 from pullback.viz.words_svg import segments_svg, spans_svg, subset_svg, tags_svg
 
 __all__ = [
+    "Table",
     "alignment_svg",
     "alignment_text",
     "heatmap_svg",
@@ -37,4 +40,5 @@ __all__ = [
     "tree_list",
     "tree_svg",
     "tree_text",
+    "visible",
 ]

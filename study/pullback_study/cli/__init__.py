@@ -5,9 +5,10 @@ These modules import typer and rich alone; what a command needs is imported when
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from pullback_study import __version__
 from pullback_study.cli import data, reproduce, train, trees
@@ -17,7 +18,16 @@ from pullback_study.cli.report import write_report
 from pullback_study.cli.runs import show_runs
 from pullback_study.cli.sweep import sweep
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, **SETTINGS)
+_ORDER = ("reproduce", "train", "sweep", "runs", "estimators", "report", "data", "parse", "trees")
+
+
+class _Commands(TyperGroup):
+    def list_commands(self, context: Any) -> list[str]:
+        """In the order in which people need them."""
+        return sorted(super().list_commands(context), key=_ORDER.index)
+
+
+app = typer.Typer(cls=_Commands, add_completion=False, pretty_exceptions_enable=False, **SETTINGS)
 app.add_typer(train.app, name="train")
 app.command("sweep", no_args_is_help=True)(sweep)
 app.command("runs")(show_runs)

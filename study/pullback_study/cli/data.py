@@ -33,7 +33,7 @@ def check(folder: FolderArgument = None) -> None:
     A second check is fast as long as no file has changed. The exit status is 1 if a file is broken or has the wrong
     number of rows, or if the folder is empty.
     """
-    from pullback.viz.tables import Table
+    from pullback.viz import Table
     from pullback_study.corpora import find_data
     from pullback_study.corpora.cache import default_folder
     from pullback_study.corpora.check import FILE_COLUMNS, VECTOR_COLUMNS
@@ -73,9 +73,9 @@ def download(
 
     For example: `pullback data download ~/data --only sst --only snli`
     """
-    from pullback.estimators.config import nearest
     from pullback_study.corpora.download import download as fetch
     from pullback_study.corpora.sources import DATASETS
+    from pullback_study.tasks.schema import nearest
 
     given = folder or os.environ.get("PULLBACK_DATA")
     if not given:
@@ -98,7 +98,7 @@ def download(
 
 def _shown(text: str) -> str:
     """Names and messages come from files: control characters in them are shown, not sent to the terminal."""
-    from pullback.viz.characters import visible
+    from pullback.viz import visible
 
     return visible(text)
 

@@ -13,13 +13,13 @@ from pullback_study.tasks import find_task
 def list_estimators(
     task: Annotated[str, typer.Argument(help="A task: baselines and defaults are its own.")] = "synthetic",
 ) -> None:
-    r"""List the estimators and baselines of a task, with their other names.
+    """List the estimators and baselines of a task, with their other names.
 
     \b
     pullback estimators
     pullback estimators sst
-    """
-    from pullback.viz.tables import Table
+    """  # noqa: D301
+    from pullback.viz import Table
 
     with user_errors():
         found = find_task(task)

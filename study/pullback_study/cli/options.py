@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from enum import StrEnum
+from enum import Enum, StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import typer
 
 from pullback_study.tasks.schema import Option, options
@@ -50,11 +49,14 @@ MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print tables a
 
 def with_options(command: Callable[..., None], config_type: type) -> Callable[..., None]:
     """The command with an option for each field of a config, which it receives by name in its last argument, `**fields`."""
-    parameters = [_parameter(each) for each in options(config_type).values() if not each.hidden]
-    own = [each for each in inspect.signature(command, eval_str=True).parameters.values() if each.kind is not each.VAR_KEYWORD]
+    fields = options(config_type)
+    parameters = [_parameter(each) for each in fields.values() if not each.hidden]
+    signature = inspect.signature(command, eval_str=True).parameters.values()
+    own = [each.replace(kind=each.KEYWORD_ONLY) for each in signature if each.kind is not each.VAR_KEYWORD]
 
     def run(**given: Any) -> None:
-        command(**given)
+        plain = {name: value.value if isinstance(value, Enum) and name in fields else value for name, value in given.items()}
+        command(**plain)
 
     run.__signature__ = inspect.Signature([*parameters, *own])  # type: ignore[attr-defined]
     run.__annotations__ = {each.name: each.annotation for each in (*parameters, *own)}
@@ -64,15 +66,14 @@ def with_options(command: Callable[..., None], config_type: type) -> Callable[..
 
 def _parameter(field: Option) -> inspect.Parameter:
     """An option of the command line; those that are not given are None."""
-    kind = field.types[0]
+    kind = StrEnum(field.name, {value: value for value in field.choices}) if field.choices else field.types[0]
     shown = str(field.default) if field.shown is None else field.shown
     text = f"{field.help}  [default: {shown}]" if shown else field.help
-    choice = click.Choice(field.choices) if field.choices else None
     annotation: Any = list[kind] if field.name == "seed" else kind  # type: ignore[valid-type]
     if field.name == "seed":
         text = f"{field.help} Repeat it to train several.  [default: 0]"
     names = [field.flags or f"--{field.name.replace('_', '-')}"]
-    made = typer.Option(*names, help=text, show_default=False, click_type=choice)
+    made = typer.Option(*names, help=text, show_default=False)
     return inspect.Parameter(
         field.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[annotation | None, made]
     )

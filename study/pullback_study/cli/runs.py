@@ -13,7 +13,7 @@ from pullback_study.cli.options import RunsOption
 from pullback_study.cli.terminal import err, show, user_errors
 
 if TYPE_CHECKING:
-    from pullback.viz.tables import Table
+    from pullback.viz import Table
     from pullback_study.runs.store import Stored
 
 
@@ -29,7 +29,7 @@ def show_runs(
     limit: Annotated[int, typer.Option(min=1, help="How many to show.")] = 50,
     csv: Annotated[str | None, typer.Option(metavar="FILE", help="Write all that match as CSV; - to print it.")] = None,
 ) -> None:
-    r"""List the runs, with their state and metrics.
+    """List the runs, with their state and metrics.
 
     Validation metrics of a run that is not done are those of its last evaluation.
 
@@ -37,7 +37,7 @@ def show_runs(
     pullback runs --status failed
     pullback runs --where estimator=spigot-ce --where clusters=10 --sort -test_accuracy
     pullback runs --where "learning_rate>=0.001" --csv runs.csv
-    """
+    """  # noqa: D301
     from pullback_study.runs.files import write_atomically
     from pullback_study.runs.query import as_csv, select
     from pullback_study.runs.store import STATES, list_runs
@@ -60,8 +60,7 @@ def show_runs(
 
 
 def _table(title: str, found: Sequence[Stored], limit: int) -> Table:
-    from pullback.viz.characters import visible
-    from pullback.viz.tables import Table
+    from pullback.viz import Table, visible
     from pullback_study.tasks import TASKS, find_task
 
     shown = found[:limit]

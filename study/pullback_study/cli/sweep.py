@@ -40,7 +40,7 @@ def sweep(
     tensorboard: TensorBoardOption = False,
     markdown: MarkdownOption = False,
 ) -> None:
-    r"""Train all runs of a sweep file, several at a time, and show which configuration is best.
+    """Train all runs of a sweep file, several at a time, and show which configuration is best.
 
     What is done is skipped, what was killed resumes from its last checkpoint, what failed is tried again. Several sweeps
     may share a folder of runs, also from several machines.
@@ -50,7 +50,7 @@ def sweep(
     pullback sweep FILE --workers 2 --by estimator
     pullback sweep FILE --device cuda --per-gpu 4
     pullback sweep FILE --ray auto --gpus-per-run 0.25 --runs /shared/runs
-    """
+    """  # noqa: D301
     from pullback_study.runs.sweep import read
     from pullback_study.tasks.schema import nearest, options
 
@@ -96,7 +96,7 @@ def _ray(address: str, cpus: int, gpus: float) -> Executor:
 
 
 def _show_plan(found: Sweep, runs: Path) -> None:
-    from pullback.viz.tables import Table
+    from pullback.viz import Table
     from pullback_study.runs.groups import plan
     from pullback_study.runs.progress import count
     from pullback_study.runs.store import list_runs

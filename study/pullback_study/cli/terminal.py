@@ -99,7 +99,7 @@ def user_errors() -> Iterator[None]:
 
 
 def stop(message: str, code: int = 2) -> NoReturn:
-    from pullback.viz.characters import visible
+    from pullback.viz import visible
 
     err.print("\n".join(visible(line) for line in message.splitlines()), style="red")
     raise typer.Exit(code)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import click
 import typer
 from typer.core import TyperGroup
 
@@ -25,10 +24,10 @@ from pullback_study.tasks import TASKS, find_task
 class _Tasks(TyperGroup):
     """The registry's tasks as commands, each made when it is needed."""
 
-    def list_commands(self, context: click.Context) -> list[str]:
+    def list_commands(self, context: Any) -> list[str]:
         return list(TASKS)
 
-    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+    def get_command(self, context: Any, name: str) -> Any:
         if name not in TASKS:
             return None
         with user_errors():
@@ -43,7 +42,7 @@ def about() -> None:
     """Train models of a task."""
 
 
-def _command(name: str) -> click.Command:
+def _command(name: str) -> Any:
     task = find_task(name)
 
     def train(

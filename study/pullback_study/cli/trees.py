@@ -17,7 +17,7 @@ from pullback_study.cli.terminal import user_errors
 from pullback_study.trees.formats import SUFFIXES, Format, format_for
 
 if TYPE_CHECKING:
-    from pullback.viz.tables import Table
+    from pullback.viz import Table
     from pullback_study.trees.drawing import Analysis
     from pullback_study.trees.parser import LatentParser
 
@@ -140,7 +140,7 @@ def _measure(
     paths: Sequence[Path], gold: Path, data: Path | None, max_length: int | None, seed: int, out: Path | None, markdown: bool
 ) -> None:
     """The tables of all runs on a treebank."""
-    from pullback.viz.characters import visible
+    from pullback.viz import visible
     from pullback_study.corpora import read_conllu
     from pullback_study.trees.measure import coverage, up_to, write_measures
     from pullback_study.trees.tables import agreement_table, likeness_table, shape_table
@@ -206,7 +206,7 @@ def _count(number: int, noun: str) -> str:
 
 def _say(message: str) -> None:
     """To stderr. Names and words come from files: control characters in them are shown, not sent."""
-    from pullback.viz.characters import visible
+    from pullback.viz import visible
 
     errors.print(visible(message), markup=False, highlight=False, soft_wrap=True)
 

@@ -7,7 +7,7 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 
-from pullback.viz.characters import visible
+from pullback.viz import visible
 from pullback_study.results.figures import Figure
 from pullback_study.results.paper.verdicts import Claim, Finding, Verdict
 from pullback_study.results.tables import Column, Row, Table

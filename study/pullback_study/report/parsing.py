@@ -21,15 +21,16 @@ def keep_trees(runs: Runs, data: Path | None, say: Callable[[str], None]) -> int
         say: is called with what was done, and which run cannot be parsed with.
     """
     from pullback_study.corpora import find_data
+    from pullback_study.tasks import TASKS, find_task
     from pullback_study.trees.paper import SENTENCES
     from pullback_study.trees.parser import load_parser
     from pullback_study.trees.sample import sample, task_sentences
 
-    able = [run for task in ("sst", "snli") for run in runs.of(task) if run.config.get("estimator") != "baseline"]
+    with_trees = [name for name in TASKS if hasattr(find_task(name), "sides")]
+    able = [run for task in with_trees for run in runs.of(task) if run.config.get("estimator") != "baseline"]
     wanted = [run for run in best_runs(able).values() if not (run.path / FILE).exists()]
     if not wanted:
         return 0
-    from pullback_study.text.checkpoints import load_parser
 
     folder = find_data(data)
     kept = 0

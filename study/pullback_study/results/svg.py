@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
-from pullback.viz.characters import visible
+from pullback.viz import visible
 from pullback_study.results.statistics import quartiles
 
 if TYPE_CHECKING:

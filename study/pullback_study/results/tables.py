@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pullback.viz.tables import Table as TextTable
+from pullback.viz import Table as TextTable
 from pullback_study.results.cells import Cell
 from pullback_study.results.statistics import quartiles, share
 

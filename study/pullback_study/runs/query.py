@@ -88,7 +88,7 @@ def select(runs: Sequence[Stored], where: Sequence[str] = (), sort: str | None =
 
 def as_csv(runs: Sequence[Stored]) -> str:
     """One line for each run: what it is, then the fields of configs and metrics in their order; escapes for what no text is."""
-    from pullback.viz.characters import visible
+    from pullback.viz import visible
 
     names = dict.fromkeys(["run", "state", "task", "version"])
     for run in runs:

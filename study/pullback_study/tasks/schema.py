@@ -84,7 +84,7 @@ class Option:
 
 
 @functools.cache
-def options(config_type: type) -> dict[str, Option]:
+def options(config_type: Any) -> dict[str, Option]:
     """The fields of a config by name."""
     kinds = typing.get_type_hints(config_type)
     found = {}
@@ -97,7 +97,8 @@ def options(config_type: type) -> dict[str, Option]:
 
 def check(config: Any) -> None:
     """Raises `ValueError` for a field of the wrong type or out of its range; puts 1.0 in the place of 1 for a float."""
-    for name, each in options(type(config)).items():
+    kind: Any = type(config)
+    for name, each in options(kind).items():
         value = getattr(config, name)
         try:
             object.__setattr__(config, name, each.convert(value))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from pullback.viz.tables import Table
+from pullback.viz import Table
 from pullback_study.trees.agreement import Score
 from pullback_study.trees.shape import Shape
 from pullback_study.trees.treebank import BASELINES, GOLD, Agreement

@@ -29,10 +29,11 @@ from pathlib import Path
 import torch
 from runs.chaos import configs
 from runs.fake import FAKE
-from pullback_study.runs import Run, train
+from pullback_study.runs import train
 from pullback_study.runs.pool import Pool
 torch.set_num_threads(1)
-outcome = train(FAKE, configs(int(sys.argv[2]), 0.004), Path(sys.argv[1]), executor=Pool(2, threads=1), wait=True, checkpoint_seconds=0.0)
+wanted, folder, pool = configs(int(sys.argv[2]), 0.004), Path(sys.argv[1]), Pool(2, threads=1)
+outcome = train(FAKE, wanted, folder, executor=pool, wait=True, checkpoint_seconds=0.0)
 sys.exit(0 if outcome.complete else f"{outcome}")
 """
 

@@ -115,9 +115,10 @@ def test_killed_between_two_results_a_group_publishes_the_rest_with_the_same_num
         published.append(run)
         publish(run, result)
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch:
         patch.setattr(Run, "publish", once)
-        train(FAKE, four, tmp_path / "half")
+        with pytest.raises(KeyboardInterrupt):
+            train(FAKE, four, tmp_path / "half")
     outcome = train(FAKE, four, tmp_path / "half")
     assert (outcome.skipped, outcome.trained) == (1, 3)
     for config in four:

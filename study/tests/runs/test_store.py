@@ -1,4 +1,4 @@
-"""A folder of runs as it is found: hostile directories are listed as unreadable, and nothing they hold reaches the terminal raw."""
+"""A folder of runs as it is found: what cannot be read is listed as such, and no escape reaches the terminal raw."""
 
 import json
 import os

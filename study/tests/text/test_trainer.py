@@ -165,7 +165,7 @@ def test_embeddings_are_trained_on_request():
     assert found.shape == given.shape
     assert (found != given).any()
     assert made.results()[0]["parameters"] == fixed.results()[0]["parameters"] + given.numel()
-    others = [name for name in fixed.parameters()[0]]
+    others = list(fixed.parameters()[0])
     assert all(torch.equal(a, b) for a, b in zip(initial("fixed", others), initial("trained", others), strict=True))
 
 

@@ -62,7 +62,7 @@ class ReplicaGroup(Trainer):
         self._known = self._given(self._train) if self._estimator is None else None
         initial = torch.stack([self.model.initial(each.seed) for each in configs])
         self.theta = initial.to(self._device, self._dtype).requires_grad_()
-        self._adam = Adam(self.theta, self._per_replica([each.learning_rate for each in configs]), self._clock)
+        self._adam = Adam(self.theta, self._per_replica([each.learning_rate or 0.0 for each in configs]), self._clock)
         self._loss = torch.zeros(self.replicas, dtype=self._dtype, device=self._device)
         self.decoder_calls = 0
 

@@ -39,5 +39,9 @@ class TextConfig(LatentConfig):
         "fixed", help="Whether the word vectors stay fixed or are trained too.", choices=("fixed", "trained")
     )
     epochs: int = option(40, help="Passes over the training data.", least=1)
-    batch_size: int | None = option(None, help="Examples.", shown="the paper's", least=1)
-    weight_decay: float | None = option(None, help="AdamW's.", shown="the paper's", least=0)
+    batch_size: int | None = option(  # type: ignore[assignment]
+        None, help="Examples.", shown="the paper's", least=1
+    )
+    weight_decay: float | None = option(  # type: ignore[assignment]
+        None, help="AdamW's.", shown="the paper's", least=0
+    )
