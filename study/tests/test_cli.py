@@ -62,7 +62,7 @@ def test_help_does_not_wait_for_torch(words):
         "import sys; from pullback_study.cli import app\n"
         f"try: app({words!r}, prog_name='pullback')\n"
         "except SystemExit: pass\n"
-        "sys.exit(' '.join(name for name in ('torch', 'pullback', 'pandas', 'matplotlib', 'ray') if name in sys.modules))"
+        "sys.exit(' '.join(name for name in ('torch', 'pullback', 'pandas', 'matplotlib', 'ray') if name in sys.modules) or 0)"
     )
     subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)
 

@@ -1,0 +1,83 @@
+"""The task of docs/write-a-task.md, taken from the page: it appears in every command, table and in the report."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pullback_study import tasks
+from pullback_study.cli import app
+from pullback_study.runs import list_runs
+
+PAGE = Path(__file__).parents[2] / "docs" / "write-a-task.md"
+SWEEP = """
+task = "pointers"
+[fields]
+seed = [0, 1]
+epochs = 1
+[[grid]]
+estimator = ["marginals", "ste-i"]
+learning_rate = [0.01]
+"""
+
+
+@pytest.fixture
+def code(tmp_path, monkeypatch):
+    """The page's module, on the path and in the registry."""
+    (text,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    (tmp_path / "pointers.py").write_text(text)
+    (tmp_path / "sweep.toml").write_text(SWEEP)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setitem(tasks.TASKS, "pointers", "pointers:TASK")
+    yield text
+    tasks._load.cache_clear()
+    sys.modules.pop("pointers", None)
+
+
+def invoke(*arguments):
+    result = CliRunner().invoke(app, arguments, env={"COLUMNS": "160"})
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def test_it_appears_everywhere(code):
+    assert len(code.splitlines()) < 120
+    assert "--noise" in invoke("train", "pointers", "--help").output
+    assert "spigot-ce" in invoke("estimators", "pointers").output
+    trained = invoke("train", "pointers", "--estimator", "softmax", "--learning-rate", "0.05", "--epochs", "8", "--device", "cpu")
+    (run,) = list_runs(Path("runs"))
+    assert f"attachment {run.metrics['test_attachment']:.2f}" in trained.stdout
+    assert run.metrics["test_attachment"] > 70  # it finds the tree that nobody has shown it; by chance about a quarter
+    swept = invoke("sweep", "sweep.toml", "--device", "cpu", "--workers", "1", "--by", "estimator").stdout
+    assert all(word in swept for word in ("marginals", "ste-i", "Attachment", "±"))
+    assert "5 of 5 runs" in invoke("runs", "--where", "task=pointers").output
+    invoke("report", "--out", "report.html")
+    page = Path("report.html").read_text()
+    assert "Pointers" in page
+    assert all(run.id in page for run in list_runs(Path("runs")))
+    assert json.loads((run.path / "config.json").read_text())["task"] == "pointers"
+
+
+def test_a_variable_is_enough(code, tmp_path):
+    environment = {
+        **os.environ, "PULLBACK_TASKS": "pointers=pointers:TASK",
+        "PYTHONPATH": os.pathsep.join([str(tmp_path), *(path for path in sys.path if path)]),
+    }  # fmt: skip
+    command = [sys.executable, "-m", "pullback_study", "train", "--help"]
+    listed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+    assert "pointers" in listed
+
+
+def test_a_task_that_cannot_be_loaded_is_named(code, monkeypatch):
+    monkeypatch.setitem(tasks.TASKS, "broken", "no.such.module:TASK")
+    with pytest.raises(ValueError, match=r"'broken' cannot be loaded from no\.such\.module:TASK"):
+        tasks.find_task("broken")
+    monkeypatch.setitem(tasks.TASKS, "odd", "pointers:Config")
+    with pytest.raises(ValueError, match="is not a Task"):
+        tasks.find_task("odd")
