@@ -13,7 +13,8 @@ import pytest
 import torch
 
 from cases import OPERATIONS, TREE_CASES
-from pullback.inference import openmp, operators, threads
+from pullback.inference import openmp, threads
+from pullback.inference.family import backend
 
 PLENTY = 1e9  # so much work that it is worth spreading
 COMPILED = [case for case in TREE_CASES if case.backend == "cpu"]
@@ -25,7 +26,7 @@ FORKED = 48  # too little for the threads of torch's own operators, which do not
 @pytest.fixture(params=COMPILED, ids=str)
 def compiled(request, monkeypatch):
     monkeypatch.setattr(threads, "LITTLE", 1e-9)  # any work is spread
-    with operators.backend("cpu"):
+    with backend("cpu"):
         yield request.param
 
 

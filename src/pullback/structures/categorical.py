@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pullback.inference.precision import result_dtype, working
-from pullback.inference.simplex.operators import simplex_project
-from pullback.inference.vmap import is_mapped
+from pullback.inference.layout import result_dtype, working
+from pullback.inference.simplex.family import SIMPLEX
+from pullback.inference.torch_seam.transforms import is_mapped
 from pullback.structures.base import Structure
 
 
@@ -42,7 +42,7 @@ class Categorical(Structure):
     def sparsemap(self, scores: Tensor, *, warm_start: object = None) -> Tensor:
         """Sparsemax, in closed form: mu = max(s - tau, 0) with tau such that mu sums to one."""
         s = self._prepare(scores)
-        return simplex_project(s.reshape(-1, s.shape[-1])).reshape(s.shape).to(result_dtype(scores))
+        return SIMPLEX.project(s.reshape(-1, s.shape[-1]), False).reshape(s.shape).to(result_dtype(scores))
 
     def log_partition(self, scores: Tensor) -> Tensor:
         s = self._prepare(scores)
@@ -65,7 +65,7 @@ class Categorical(Structure):
         gumbel = -torch.log(-torch.log(uniform.clamp_min(torch.finfo(torch.float64).tiny)))
         return self.argmax(s + gumbel).to(result_dtype(scores))
 
-    def enumerate(self, n: int) -> Tensor:
+    def enumerate(self, n: int) -> Tensor:  # type: ignore[override]
         return torch.eye(n)
 
     def _prepare(self, scores: Tensor) -> Tensor:
