@@ -168,7 +168,7 @@ class Family:
                 ctx.mark_non_differentiable(*output[1:])
                 ctx.set_materialize_grads(False)
 
-        def slope(ctx: Any, direction: Tensor | None) -> Tensor:
+        def slope(ctx: Any, direction: Any) -> Tensor:
             if operation.refuses:
                 raise NotImplementedError(operation.refuses)
             kept = Kept(self, ctx.saved_tensors, ctx.options)

@@ -110,14 +110,16 @@ class _Problem:
             nats, total = self._entropy(leaf, create_graph=False)
             return nats.detach().clamp_min(0.0), total.detach()
 
-        return self.finish(*with_autograd(run, self.scores), validate)
+        nats, total = with_autograd(run, self.scores)
+        return self.finish(nats, total, validate)
 
     def entropy_gradient(self, validate: bool) -> Tensor:
         def run(leaf: Tensor) -> tuple[Tensor, Tensor]:
             nats, total = self._entropy(leaf, create_graph=True)
             return gradient(nats, leaf).to(self._dtype), total.detach()
 
-        return self.finish(*with_autograd(run, self.scores), validate)
+        found, total = with_autograd(run, self.scores)
+        return self.finish(found, total, validate)
 
     def _entropy(self, leaf: Tensor, create_graph: bool) -> tuple[Tensor, Tensor]:
         """The entropy and log Z."""

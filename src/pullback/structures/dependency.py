@@ -57,6 +57,20 @@ class DependencyTree(FamilyStructure):
         self.multiroot = multiroot
 
     def step_inside(self, scores: Tensor, mu: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
+        """Where mu - step, near mu = Marg(s), is projected onto the marginal polytope by a shift along its affine hull.
+
+        That is so where the shifted point is inside, and there it saves the search for trees that make it up. A structure
+        may offer this or not.
+
+        Args:
+            scores: `[..., n, n]`.
+            mu: their marginals.
+            step: `[..., n, n]`; only allowed parts are read.
+
+        Returns:
+            `moved`, the part of the step along the affine hull, `[..., n, n]`, and `inside`, `[...]` of bool: where it is
+            true, sparsemap(mu - step) = mu - moved for sure. False claims nothing. No gradient.
+        """
         from pullback.inference.interior import step_inside
 
         flat = self._flat(scores)
@@ -70,7 +84,10 @@ class DependencyTree(FamilyStructure):
         return flat.restore(moved), flat.reshape(inside)
 
     def local_projection(self, scores: Tensor) -> Tensor:
-        """The nearest point where every word has one head and a word the root, which need not be an average of trees."""
+        """The nearest point where every word has one head and a word the root, which need not be an average of trees.
+
+        It is `sparsemap` wherever it is an average of trees. A structure may offer this or not. No gradient.
+        """
         from pullback.inference import checks
         from pullback.inference.local_polytope import is_empty, project
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from pullback.inference import seen
 from pullback.inference.family import Family
 from pullback.inference.layout import Flat
-from pullback.inference.sparsemap.solution import SparseMAPSolution
+from pullback.inference.sparsemap.solution import ActiveSet, SparseMAPSolution
 from pullback.inference.torch_seam import derivatives
 from pullback.structures.base import Structure
 
@@ -97,6 +97,18 @@ class FamilyStructure(Structure):
         flat = self._flat(scores)
         return flat.reshape((flat.scores.detach() != -torch.inf) & flat.mask)
 
+    def sparsemap(
+        self,
+        scores: Tensor,
+        *,
+        warm_start: Tensor | SparseMAPSolution | None = None,
+        max_iterations: int | None = None,
+    ) -> Tensor:
+        if "project" not in self.family.operations:
+            return super().sparsemap(scores, warm_start=warm_start, max_iterations=max_iterations)
+        flat = self._flat(scores)
+        return self._run("project", flat, flat.scores)
+
     def sparsemap_solution(
         self,
         scores: Tensor,
@@ -104,7 +116,12 @@ class FamilyStructure(Structure):
         warm_start: Tensor | SparseMAPSolution | None = None,
         max_iterations: int | None = None,
     ) -> SparseMAPSolution:
-        """`sparsemap` with its certificate: the duality gap, the active set and the number of oracle calls."""
+        """`sparsemap` with its certificate: the duality gap, the active set and the number of oracle calls.
+
+        A projection in closed form takes one call of the oracle, for its gap; neither a start nor a limit changes it.
+        """
+        if "project" in self.family.operations:
+            return self._in_closed_form(self.sparsemap(scores), scores)
         if "sparsemap" not in self.family.operations:
             return super().sparsemap_solution(scores, warm_start=warm_start, max_iterations=max_iterations)
         from pullback.inference.sparsemap.trees import project
@@ -112,6 +129,18 @@ class FamilyStructure(Structure):
         flat = self._flat(scores)
         options = (*self._static(), self._validates(flat))
         return project(flat, options, warm_start=warm_start, max_iterations=max_iterations)
+
+    def _in_closed_form(self, mu: Tensor, scores: Tensor) -> SparseMAPSolution:
+        flat, point = self._flat(scores), mu.detach().double()
+        apart = torch.where(flat.reshape(flat.mask), scores.detach().double() - point, 0.0)
+        z = self.argmax(apart)
+        gap = (self.score(apart, z) - self.score(apart, point)).clamp_min(0.0)
+        calls = torch.ones(flat.batch, dtype=torch.int32, device=mu.device)  # for the gap
+        return SparseMAPSolution(mu, gap, calls, torch.ones_like(calls, dtype=torch.bool), self._decompose(mu.detach()))
+
+    def _decompose(self, mu: Tensor) -> ActiveSet:
+        """Structures whose weighted mean a projection is, where that comes in closed form."""
+        raise NotImplementedError(f"{type(self).__name__} does not decompose its projections")
 
     def _run(self, operation: str, flat: Flat, scores: Tensor, *tensors: Tensor) -> Tensor:
         return flat.restore(self._call(operation, flat, scores, *tensors))

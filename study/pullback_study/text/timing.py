@@ -11,8 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pullback.inference.sparsemap.solution import SparseMAPSolution
-from pullback.structures import DependencyTree, Structure
+from pullback.structures import Structure, Wrapper
 
 
 @dataclass
@@ -99,7 +98,7 @@ def _seconds_of(intervals: list[tuple[torch.cuda.Event, torch.cuda.Event]]) -> f
     return sum(begin.elapsed_time(end) for begin, end in intervals) / 1000
 
 
-class TimedTrees(Structure):
+class TimedTrees(Wrapper):
     """Dependency trees whose inference is timed, in the forward and in the backward pass.
 
     Args:
@@ -107,42 +106,16 @@ class TimedTrees(Structure):
         stopwatch: adds up the time.
     """
 
-    event_dims = DependencyTree.event_dims
-
-    def __init__(self, trees: DependencyTree, stopwatch: Stopwatch) -> None:
-        self._trees = trees
+    def __init__(self, trees: Structure, stopwatch: Stopwatch) -> None:
+        super().__init__(trees)
         self._stopwatch = stopwatch
 
-    def argmax(self, scores: Tensor) -> Tensor:
-        return self._timed(self._trees.argmax, scores)
-
-    def marginals(self, scores: Tensor) -> Tensor:
-        return self._timed(self._trees.marginals, scores)
-
-    def sparsemap(self, scores: Tensor, *, warm_start: Tensor | SparseMAPSolution | None = None) -> Tensor:
-        return self._timed(lambda s: self._trees.sparsemap(s, warm_start=warm_start), scores)
-
-    def step_inside(self, scores: Tensor, mu: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
-        with self._stopwatch.running():
-            return self._trees.step_inside(scores, mu, step)
-
-    def local_projection(self, scores: Tensor) -> Tensor:
-        return self._timed(self._trees.local_projection, scores)
-
-    def log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
-        return self._timed(lambda s: self._trees.log_prob(s, z), scores)
-
-    def sample(self, scores: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        return self._timed(lambda s: self._trees.sample(s, generator), scores)
-
-    def allowed(self, scores: Tensor) -> Tensor:
-        return self._timed(self._trees.allowed, scores)
-
-    def _timed(self, inference: Callable[[Tensor], Tensor], scores: Tensor) -> Tensor:
+    def around(self, operation: str, inference: Callable[[Tensor], Any], scores: Tensor) -> Any:
         differentiable = torch.is_grad_enabled() and scores.requires_grad
         with self._stopwatch.running():
             out = inference(_Call.apply(scores, self._stopwatch.stop) if differentiable else scores)
-            return _Call.apply(out, self._stopwatch.start) if out.requires_grad else out
+            timed = isinstance(out, Tensor) and out.requires_grad
+            return _Call.apply(out, self._stopwatch.start) if timed else out
 
 
 class _Call(torch.autograd.Function):

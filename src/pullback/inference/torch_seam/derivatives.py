@@ -140,18 +140,18 @@ def _try_internals() -> bool:
     library.define("double(Tensor x, bool flag) -> Tensor")
     library.impl("double", lambda x, flag: 2 * x, "CPU")
     double = torch.ops.pullback_self_test.double.default
-    rule = {
+    rule: dict[str, Any] = {
         "setup": lambda ctx, inputs, output: keep(ctx, inputs[0]),
         "backward": lambda ctx, grad: (2 * grad * torch.ones_like(ctx.saved_tensors[0]), None),
         "tangent": lambda ctx, tangent, _: 2 * tangent,
     }
     _works = True  # for `keep`, while trying
     try:
-        _register_by_internals(library, "double", **rule)  # type: ignore[arg-type]
+        _register_by_internals(library, "double", **rule)
         x = torch.ones(1, requires_grad=True)
         with torch.enable_grad():
             (gradient,) = torch.autograd.grad(double(x, True), x)
-        _, tangent = torch.func.jvp(lambda v: double(v, True), (torch.ones(1),), (torch.ones(1),))
+        tangent = torch.func.jvp(lambda v: double(v, True), (torch.ones(1),), (torch.ones(1),))[1]
         nested = torch.func.grad(lambda v: double(v, True).sum())(torch.ones(1))
         plain = double(torch.ones(1), False)
         return [float(v) for v in (gradient, tangent, nested, plain)] == [2.0] * 4

@@ -32,7 +32,7 @@ def register(library: torch.library.Library, name: str) -> None:
 
 def is_mapped(x: Tensor) -> bool:
     """Whether `torch.vmap` maps over a dimension of x, so that nothing may depend on its values."""
-    functorch = getattr(torch._C, "_functorch", None)
+    functorch: Any = getattr(torch._C, "_functorch", None)
     try:
         while functorch.is_functorch_wrapped_tensor(x) and not functorch.is_batchedtensor(x):
             x = functorch.get_unwrapped(x)
