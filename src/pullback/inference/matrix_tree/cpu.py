@@ -72,7 +72,7 @@ class _Batch:
         self.lengths = lengths.contiguous().numpy()
         self.multiroot = multiroot
         self.status = np.zeros(len(lengths), np.int64)
-        self._given, n = lengths, scores.shape[-1]
+        n = scores.shape[-1]
         self._beyond = (self.lengths < 0) | (self.lengths > n)
         if self._beyond.any():
             self.lengths = np.where(self._beyond, 0, self.lengths)

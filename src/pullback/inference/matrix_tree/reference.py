@@ -29,13 +29,6 @@ def value(scores: Tensor, lengths: Tensor, multiroot: bool, combine: Combine) ->
 _, log_partition, marginals, marginals_vjp, entropy, entropy_gradient, _ = operations(value, TREES.layout)
 
 
-def entropy_gradient(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
-    """-J s, from which a constant of each column drops out: its largest score goes."""
-    safe = _safe(scores, lengths, validate)
-    along = safe - safe.amax(1, keepdim=True) if safe.numel() > 0 else safe
-    return -marginals_vjp(scores, lengths, along, multiroot, validate)
-
-
 def sample(scores: Tensor, lengths: Tensor, seeds: Tensor, multiroot: bool, validate: bool) -> Tensor:
     """Word after word, a head from its marginals given the heads of the words before."""
     left, n = scores.detach().double().clone(), scores.shape[-1]
