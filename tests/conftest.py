@@ -10,7 +10,7 @@ import torch
 from hypothesis import HealthCheck, settings
 
 from cases import CASES, TREE_CASES, Case, dtypes
-from pullback.inference import operators
+from pullback.inference.family import backend
 
 settings.register_profile(
     "fixed",
@@ -52,5 +52,5 @@ def _on_backend(case: Case) -> Iterator[Case]:
     if not case.is_tree:
         yield case
         return
-    with operators.backend(case.backend):
+    with backend(case.backend):
         yield case

@@ -10,7 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from pullback.inference import operators
+from pullback.inference.family import backend
+from pullback.inference.trees import TREES
 
 ALGORITHMS = ("eisner", "chu_liu_edmonds", "matrix_tree", "sparsemap")
 
@@ -50,14 +51,14 @@ def call_everything(n: int, batch: int, dtype: torch.dtype) -> None:
     scores, lengths = torch.zeros(batch, n, n, dtype=dtype), torch.full((batch,), n)
     seeds = torch.zeros(batch, dtype=torch.long)
     starts, weights = torch.zeros(batch, 1, n, dtype=torch.int16), torch.ones(batch, 1, dtype=torch.float64)
-    with operators.backend("cuda"):
+    with backend("cuda"):
         for projective in (True, False):
             flags = projective, True, False
-            operators.tree_argmax(scores, lengths, *flags)
-            operators.tree_log_partition(scores, lengths, *flags)
-            operators.tree_marginals(scores, lengths, *flags)
-            operators.tree_marginals_vjp(scores, lengths, scores, *flags)
-            operators.tree_entropy(scores, lengths, *flags)
-            operators.tree_sample(scores, lengths, seeds, *flags)
-            found = operators.tree_sparsemap(scores, lengths, starts, weights, 100, True, *flags)
-            operators.tree_sparsemap_vjp(found[1], found[3], lengths, scores, *flags)
+            TREES.argmax(scores, lengths, *flags)
+            TREES.log_partition(scores, lengths, *flags)
+            TREES.marginals(scores, lengths, *flags)
+            TREES.marginals_vjp(scores, lengths, scores, *flags)
+            TREES.entropy(scores, lengths, *flags)
+            TREES.sample(scores, lengths, seeds, *flags)
+            found = TREES.sparsemap(scores, lengths, starts, weights, 100, True, *flags)
+            TREES.sparsemap_vjp(found[1], found[3], lengths, scores, *flags)

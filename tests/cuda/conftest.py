@@ -13,13 +13,14 @@ from contextlib import AbstractContextManager
 import pytest
 import torch
 
-from pullback.inference import operators, triton_support
+from pullback.inference import triton_support
+from pullback.inference.family import backend
 
 
 @pytest.fixture
 def device() -> Iterator[torch.device]:
     """Where the kernels run: a GPU, or the CPU in the interpreter."""
-    with operators.backend("cuda"):
+    with backend("cuda"):
         yield torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import pullback as pb
-from pullback.inference import operators
+from pullback.inference.trees import TREES
 
 if not torch.cuda.is_available():
     pytest.skip("needs a GPU", allow_module_level=True)
@@ -37,7 +37,7 @@ def every_operation(projective, multiroot, scores, lengths, direction, seeds, di
     tree = pb.DependencyTree(lengths, projective, multiroot)
     leaf = scores.detach().requires_grad_()
     z = tree.argmax(leaf)
-    results = {"argmax": z, "sample": operators.tree_sample(scores, lengths, seeds, projective, multiroot, False)}
+    results = {"argmax": z, "sample": TREES.sample(scores, lengths, seeds, projective, multiroot, False)}
     for name in differentiable:
         value = getattr(tree, name)(leaf)
         incoming = direction if value.dim() > 1 else direction[:, 0, 0]

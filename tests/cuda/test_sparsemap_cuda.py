@@ -9,7 +9,7 @@ import torch
 from torch.testing import assert_close
 
 import pullback as pb
-from pullback.inference import operators
+from pullback.inference.family import backend
 from pullback.inference.sparsemap import cuda, cuda_search
 from pullback.inference.sparsemap.solution import NotConverged, SparseMAPSolution
 from pullback.inference.sparsemap.trees import TreeSet
@@ -42,9 +42,9 @@ def batch(n, scale=1.0, size=None, dtype=torch.float32):
     return scores.masked_fill(padding[:, :, None] | padding[:, None, :], torch.nan).to(dtype), lengths
 
 
-def solve(scores, lengths, projective, multiroot, warm_start=None, backend="cuda"):
+def solve(scores, lengths, projective, multiroot, warm_start=None, name="cuda"):
     """The solution, and the gradient of a weighted sum of it."""
-    with operators.backend(backend):
+    with backend(name):
         leaf = scores.detach().clone().requires_grad_()
         tree = pb.DependencyTree(lengths.to(leaf.device), projective, multiroot)
         solution = tree.sparsemap_solution(leaf, warm_start=warm_start)
@@ -58,7 +58,7 @@ def gap_of(scores, lengths, mu, projective, multiroot):
     real = torch.arange(scores.shape[-1]) < lengths[:, None]
     real = real[:, :, None] & real[:, None, :]
     s, mu = torch.where(real, scores, 0.0).double(), mu.detach().cpu().double()
-    with operators.backend(RIGHT):
+    with backend(RIGHT):
         z = pb.DependencyTree(lengths, projective, multiroot).argmax(s - mu)
     used = (z > 0) | (mu > 0)
     return (torch.where(used, s - mu, 0.0) * (z - mu)).sum((-1, -2))
@@ -66,7 +66,7 @@ def gap_of(scores, lengths, mu, projective, multiroot):
 
 def assert_projects(scores, lengths, projective, multiroot, device, warm_start=None):
     found, gradient = solve(scores.to(device), lengths, projective, multiroot, warm_start)
-    expected, expected_gradient = solve(scores.double(), lengths, projective, multiroot, backend=RIGHT)
+    expected, expected_gradient = solve(scores.double(), lengths, projective, multiroot, name=RIGHT)
     assert found.converged.all()
     assert_close(found.mu.detach().cpu().double(), expected.mu.detach(), atol=2e-6, rtol=0)
     assert_close(gradient.cpu().double(), expected_gradient, atol=1e-5, rtol=0)
@@ -135,7 +135,7 @@ def test_without_room_for_another_tree_it_says_so(device, monkeypatch):
     monkeypatch.setattr(cuda, "_ROOMS", (2, 4))
     monkeypatch.setattr(cuda, "active_set_capacity", lambda n, backend: 4)
     scores, lengths = batch(3, 0.05, size=2)
-    with operators.backend("cuda"), pytest.warns(NotConverged, match=r"4 trees a sentence at most; 1 of 2 .* scores.cpu"):
+    with backend("cuda"), pytest.warns(NotConverged, match=r"4 trees a sentence at most; 1 of 2 .* scores.cpu"):
         solution = pb.DependencyTree(lengths.to(device), validate=True).sparsemap_solution(scores.to(device))
     assert not solution.converged[0]
     assert solution.gap[0] > 1e-4
@@ -147,19 +147,19 @@ def test_nan_and_infeasible_sentences_do_not_spoil_their_neighbours(device):
     lengths[:] = 2
     scores = torch.where(scores.isnan(), 0.5, scores)
     tree = pb.DependencyTree(lengths.to(device), validate=False)
-    with operators.backend("cuda"):
+    with backend("cuda"):
         clean = tree.sparsemap(scores.to(device))
         scores[1, 0, 1], scores[2, :, 1] = torch.nan, -torch.inf
         found = tree.sparsemap(scores.to(device))
     assert torch.equal(found[[0, 3]], clean[[0, 3]])
     assert found[1].isnan().all()
     assert not found[2].any()
-    with operators.backend("cuda"), pytest.raises(ValueError, match="sentence 1"):
+    with backend("cuda"), pytest.raises(ValueError, match="sentence 1"):
         pb.DependencyTree(lengths.to(device), validate=True).sparsemap(scores.to(device))
 
 
 def test_empty_batches_and_sentences(device):
-    with operators.backend("cuda"):
+    with backend("cuda"):
         assert pb.DependencyTree().sparsemap(torch.zeros(0, 3, 3, device=device)).shape == (0, 3, 3)
         assert pb.DependencyTree().sparsemap(torch.zeros(2, 0, 0, device=device)).shape == (2, 0, 0)
         nothing = torch.full((2, 2, 2), torch.nan, device=device)

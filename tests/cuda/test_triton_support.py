@@ -8,7 +8,9 @@ import sysconfig
 import pytest
 import torch
 
-from pullback.inference import operators, triton_support
+from pullback.inference import triton_support
+from pullback.inference.family import backend
+from pullback.inference.trees import TREES
 
 needs_triton = pytest.mark.skipif(
     triton_support.triton is None or triton_support.interpreting(), reason="needs Triton, and not its interpreter"
@@ -120,5 +122,5 @@ def test_no_triton(monkeypatch):
 @needs_triton
 def test_a_cpu_tensor_outside_of_the_interpreter():
     scores, lengths = torch.zeros(1, 2, 2), torch.tensor([2])
-    with operators.backend("cuda"), pytest.raises(RuntimeError, match=r"tensors on cpu: .* TRITON_INTERPRET=1"):
-        operators.tree_argmax(scores, lengths, True, True, False)
+    with backend("cuda"), pytest.raises(RuntimeError, match=r"tensors on cpu: .* TRITON_INTERPRET=1"):
+        TREES.argmax(scores, lengths, True, True, False)

@@ -28,8 +28,8 @@ class Counting(pb.DependencyTree):
         super().__init__(lengths)
         self.oracle_calls: list[Tensor] = []
 
-    def sparsemap(self, scores: Tensor, *, warm_start: Tensor | None = None) -> Tensor:
-        solution = self.sparsemap_solution(scores, warm_start=warm_start)
+    def sparsemap(self, scores: Tensor, **options: object) -> Tensor:
+        solution = self.sparsemap_solution(scores, **options)
         self.oracle_calls.append(solution.oracle_calls)
         return solution.mu
 

@@ -12,7 +12,7 @@ import torch
 from torch.testing import assert_close
 
 import pullback as pb
-from pullback.inference import operators
+from pullback.inference.family import backend
 
 MASKS = [-1e9, -1e18, -1e30, torch.finfo(torch.float32).min, "finfo.min"]
 KINDS = [(True, True), (True, False), (False, True), (False, False)]
@@ -25,7 +25,7 @@ EACH_DTYPE = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], id
 
 @pytest.fixture(autouse=True)
 def _on_cpu():
-    with operators.backend("cpu"):
+    with backend("cpu"):
         yield
 
 

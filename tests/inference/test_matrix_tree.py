@@ -9,14 +9,14 @@ from torch.testing import assert_close
 
 from cases import TREE_CASES
 from oracles import brute_force, chi_square_tail, everything, index_of, totals
-from pullback.inference import operators
+from pullback.inference.family import backend
 from pullback.inference.matrix_tree import cpu, logs, wilson
 
 
 @pytest.fixture(params=[case for case in TREE_CASES if not case.projective], ids=str)
 def case(request):
     """All trees, single- and multi-root, on each backend."""
-    with operators.backend(request.param.backend):
+    with backend(request.param.backend):
         yield request.param
 
 

@@ -9,7 +9,8 @@ from torch.testing import assert_close
 from torch.utils.checkpoint import checkpoint
 
 from cases import CATEGORICAL_CASES, DIFFERENTIABLE, OPERATIONS, TREE_CASES, backends
-from pullback.inference import operators
+from pullback.inference.family import backend, backend_of
+from pullback.inference.trees import TREES
 
 FAST = [case for case in TREE_CASES if not case.is_slow]
 EACH = pytest.mark.parametrize("operation", DIFFERENTIABLE.values(), ids=DIFFERENTIABLE)
@@ -17,13 +18,13 @@ EACH = pytest.mark.parametrize("operation", DIFFERENTIABLE.values(), ids=DIFFERE
 
 @pytest.fixture(params=FAST, ids=str)
 def tree(request):
-    with operators.backend(request.param.backend):
+    with backend(request.param.backend):
         yield request.param
 
 
 @pytest.fixture(params=[*CATEGORICAL_CASES, *FAST], ids=str)
 def case(request):
-    with operators.backend(request.param.backend):
+    with backend(request.param.backend):
         yield request.param
 
 
@@ -36,23 +37,23 @@ def arguments(tree, dtype, requires_grad=False):
 @pytest.mark.parametrize("operation", ["log_partition", "marginals", "entropy"])
 def test_opcheck_of_what_is_differentiable(tree, dtype, operation):
     scores, lengths, flags = arguments(tree, dtype, requires_grad=True)
-    torch.library.opcheck(getattr(operators, f"tree_{operation}"), (scores, lengths, *flags))
+    torch.library.opcheck(getattr(TREES, operation), (scores, lengths, *flags))
 
 
 def test_opcheck_of_argmax(tree, dtype):
     scores, lengths, flags = arguments(tree, dtype)
-    torch.library.opcheck(operators.tree_argmax, (scores, lengths, *flags))
+    torch.library.opcheck(TREES.argmax, (scores, lengths, *flags))
 
 
 def test_opcheck_of_sample(tree, dtype):
     scores, lengths, flags = arguments(tree, dtype)
     seeds = torch.tensor([1, -2, 2**62], device=tree.device)
-    torch.library.opcheck(operators.tree_sample, (scores, lengths, seeds, *flags))
+    torch.library.opcheck(TREES.sample, (scores, lengths, seeds, *flags))
 
 
 def test_opcheck_of_the_gradient_of_marginals(tree, dtype):
     scores, lengths, flags = arguments(tree, dtype)
-    torch.library.opcheck(operators.tree_marginals_vjp, (scores, lengths, torch.ones_like(scores), *flags))
+    torch.library.opcheck(TREES.marginals_vjp, (scores, lengths, torch.ones_like(scores), *flags))
 
 
 def test_opcheck_of_sparsemap_and_its_gradient(tree, dtype):
@@ -62,17 +63,17 @@ def test_opcheck_of_sparsemap_and_its_gradient(tree, dtype):
     weights = torch.empty(3, 0, dtype=torch.float64, device=tree.device)
     inputs = (scores, lengths, start, weights, 1000, True, *flags)
     checks = ("test_schema", "test_autograd_registration", "test_faketensor")
-    torch.library.opcheck(operators.tree_sparsemap, inputs, test_utils=checks)
-    _, heads, _, sizes, *_ = operators.tree_sparsemap(*inputs)
+    torch.library.opcheck(TREES.sparsemap, inputs, test_utils=checks)
+    _, heads, _, sizes, *_ = TREES.sparsemap(*inputs)
     torch.library.opcheck(
-        operators.tree_sparsemap_vjp, (heads, sizes, lengths, torch.ones_like(scores).detach(), *flags)
+        TREES.sparsemap_vjp, (heads, sizes, lengths, torch.ones_like(scores).detach(), *flags)
     )
 
 
 def test_opcheck_of_transposed_scores(tree, dtype):
     scores, lengths, flags = arguments(tree, dtype)
-    torch.library.opcheck(operators.tree_argmax, (scores.transpose(1, 2), lengths, *flags))
-    torch.library.opcheck(operators.tree_marginals, (scores.transpose(1, 2), lengths, *flags))
+    torch.library.opcheck(TREES.argmax, (scores.transpose(1, 2), lengths, *flags))
+    torch.library.opcheck(TREES.marginals, (scores.transpose(1, 2), lengths, *flags))
 
 
 @EACH
@@ -174,17 +175,18 @@ def test_errors_are_raised_from_compiled_code(tree, operation):
 
 
 def test_a_backend_is_forced_for_the_length_of_a_block():
-    assert operators._forced is None
-    with operators.backend("reference"):
-        with operators.backend("cpu"):
-            assert operators._forced == "cpu"
-        assert operators._forced == "reference"
-    assert operators._forced is None
+    scores = torch.zeros(1)
+    assert backend_of(scores) == "cpu"
+    with backend("reference"):
+        with backend("cuda"):
+            assert backend_of(scores) == "cuda"
+        assert backend_of(scores) == "reference"
+    assert backend_of(scores) == "cpu"
 
 
-@pytest.mark.parametrize("backend", backends)
+@pytest.mark.parametrize("name", backends)
 @pytest.mark.parametrize("projective", [True, False])
-@pytest.mark.parametrize("operation", operators._SCHEMAS)
-def test_every_backend_implements_every_operation(backend, projective, operation):
-    """One function for each in `inference/<algorithm>/<backend>.py`."""
-    assert callable(operators._implementation(operation, projective, backend))
+@pytest.mark.parametrize("operation", TREES.operations)
+def test_every_backend_implements_every_operation(name, projective, operation):
+    """Its own function, in `inference/<algorithm>/<backend>.py`, or the reference's."""
+    assert callable(TREES.implementation(operation, name, (projective, True)))

@@ -6,23 +6,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pullback import Categorical
-from pullback.inference import operators
-from pullback.inference.simplex.operators import simplex_project, simplex_project_vjp
+from pullback.inference.family import backend
+from pullback.inference.simplex.family import SIMPLEX
 
 BACKENDS = ["reference", "cpu", "cuda"]  # the last is PyTorch's own operations: it runs anywhere
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+def simplex_project(scores):
+    return SIMPLEX.project(scores, False)
+
+
+def simplex_project_vjp(mu, direction):
+    return SIMPLEX.project_vjp(mu, direction, False)
+
+
+@pytest.mark.parametrize("name", BACKENDS)
 @given(
     rows=st.integers(0, 130), classes=st.integers(1, 40), scale=st.sampled_from([0.0, 1e-3, 1.0, 30.0, 1e6]),
     ties=st.booleans(), double=st.booleans(), seed=st.integers(0, 2**31),
 )  # fmt: skip
-def test_is_the_nearest_point_of_the_simplex(backend, rows, classes, scale, ties, double, seed):
+def test_is_the_nearest_point_of_the_simplex(name, rows, classes, scale, ties, double, seed):
     dtype = torch.float64 if double else torch.float32
     generator = torch.Generator().manual_seed(seed)
     scores = scale * torch.randn(rows, classes, generator=generator, dtype=dtype)
     scores = scores.round() if ties else scores
-    with operators.backend(backend):
+    with backend(name):
         mu = simplex_project(scores).double()
     assert mu.shape == scores.shape
     assert (mu >= 0).all()
@@ -33,20 +41,20 @@ def test_is_the_nearest_point_of_the_simplex(backend, rows, classes, scale, ties
     assert (gap <= tolerance * max(scale, 1.0)).all()
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_forbidden_classes_and_values_that_are_none(backend):
+@pytest.mark.parametrize("name", BACKENDS)
+def test_forbidden_classes_and_values_that_are_none(name):
     inf, nan = torch.inf, torch.nan
     scores = torch.tensor([[0.0, -inf, 0.5], [-inf, -inf, 3.0], [nan, 0.0, 1.0], [0.0, inf, 1.0]])
-    with operators.backend(backend):
+    with backend(name):
         mu = simplex_project(scores)
     torch.testing.assert_close(mu[:2], torch.tensor([[0.25, 0.0, 0.75], [0.0, 0.0, 1.0]]))
     assert mu[2:].isnan().any(-1).all()  # a diverged model stays visible
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_derivatives(backend):
+@pytest.mark.parametrize("name", BACKENDS)
+def test_derivatives(name):
     scores = torch.randn(5, 7, dtype=torch.float64, requires_grad=True)
-    with operators.backend(backend):
+    with backend(name):
         assert torch.autograd.gradcheck(simplex_project, scores)
         assert torch.autograd.gradcheck(lambda v: simplex_project_vjp(simplex_project(scores).detach(), v), scores)
         assert torch.autograd.gradgradcheck(simplex_project, scores)
@@ -68,5 +76,5 @@ def test_threads_and_layouts_change_nothing():
 
 def test_operators_are_sound():
     scores = torch.randn(4, 5, dtype=torch.float64, requires_grad=True)
-    torch.library.opcheck(simplex_project, (scores,))
-    torch.library.opcheck(simplex_project_vjp, (simplex_project(scores).detach(), scores))
+    torch.library.opcheck(SIMPLEX.project, (scores, False))
+    torch.library.opcheck(SIMPLEX.project_vjp, (simplex_project(scores).detach(), scores, False))

@@ -8,9 +8,9 @@ from torch.testing import assert_close
 import pullback as pb
 from cases import CATEGORICAL, TREE_CASES
 from oracles import everything
-from pullback.inference import operators
 from pullback.inference.sparsemap.generic import project
 from pullback.inference.sparsemap.solution import NotConverged
+from pullback.inference.trees import TREES
 
 COMPILED = pytest.mark.parametrize("case", [case for case in TREE_CASES if case.backend == "cpu"], ids=str)
 
@@ -223,7 +223,7 @@ def test_the_operator(tree, dtype):
     flags = tree.projective, tree.multiroot, True
     utilities = "test_schema", "test_autograd_registration", "test_faketensor"
     args = scores, lengths, start, weights, 100, True, *flags
-    torch.library.opcheck(operators.tree_sparsemap, args, test_utils=utilities)
+    torch.library.opcheck(TREES.sparsemap, args, test_utils=utilities)
 
 
 @COMPILED

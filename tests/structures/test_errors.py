@@ -80,7 +80,7 @@ def test_the_shape_of_scores(tree, operation, shape):
 
 
 @EACH
-@pytest.mark.parametrize("shape", [(), (3,), (2, 1), (1, 2)], ids=str)
+@pytest.mark.parametrize("shape", [(3,), (2, 1), (1, 2)], ids=str)
 def test_the_shape_of_lengths(tree, operation, shape):
     structure = tree.structure(torch.full(shape, 4))
     with pytest.raises(ValueError, match=r"lengths has shape \[.*\] and scores \[2, 4, 4\].* shape \[2\]"):

@@ -72,6 +72,15 @@ def test_lengths_of_several_structures_an_example(tree, operation):
     assert torch.equal(found.flatten(0, 1), flat)
 
 
+@pytest.mark.parametrize("operation", ["argmax", *DIFFERENTIABLE])
+@pytest.mark.parametrize("shape", [(), (1,), (2,), (3, 1), (1, 2)], ids=str)
+def test_lengths_broadcast_against_the_batch(tree, operation, shape):
+    lengths = torch.arange(1, 1 + torch.Size(shape).numel()).reshape(shape)
+    scores = tree.scores(3, 2, n=4, seed=4)
+    found = OPERATIONS[operation](tree.structure(lengths), scores)
+    assert torch.equal(found, OPERATIONS[operation](tree.structure(lengths.expand(3, 2)), scores))
+
+
 @pytest.mark.parametrize("operation", DIFFERENTIABLE.values(), ids=DIFFERENTIABLE)
 def test_gradients_of_several_structures_an_example(tree, operation):
     lengths = torch.tensor([[3, 0], [4, 1], [2, 4]])

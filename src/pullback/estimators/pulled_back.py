@@ -15,7 +15,7 @@ from pullback.estimators.losses import Loss
 from pullback.estimators.starts import Start
 from pullback.estimators.surrogate import Rule, argmax_with, attach
 from pullback.estimators.updates import Update
-from pullback.inference.autograd import may_be_differentiated
+from pullback.inference.torch_seam.derivatives import may_be_differentiated
 from pullback.structures import Structure
 
 Gamma = Callable[[Tensor], Tensor]

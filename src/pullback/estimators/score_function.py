@@ -12,7 +12,7 @@ from pullback.estimators.base import Downstream, Estimator, needs_objective
 from pullback.estimators.baselines import Baseline, NoBaseline
 from pullback.estimators.checks import losses_of
 from pullback.estimators.surrogate import attach
-from pullback.inference.autograd import may_be_differentiated
+from pullback.inference.torch_seam.derivatives import may_be_differentiated
 from pullback.structures import Structure
 
 

@@ -120,8 +120,9 @@ class Projected(Update):
         start = state.start.double()
         target = torch.where(state.allowed, start - state.moved.double() - by.double(), -torch.inf)
         vertex = state.vertex
+        step_inside = getattr(structure, "step_inside", None)
         known = state.from_marginals and vertex is not None
-        near = structure.step_inside(state.scores, state.start, state.moved + by) if known else None
+        near = step_inside(state.scores, state.start, state.moved + by) if step_inside and known else None
         if near is None or vertex is None:
             moved = (start - structure.sparsemap(target, warm_start=vertex)).to(state.start.dtype)
             return replace(state, mu=state.start - moved, moved=moved)
@@ -155,9 +156,10 @@ class LocallyProjected(Update):
 
     def step(self, structure: Structure, state: State, gamma: Tensor) -> State:
         # A step may be smaller than the rounding errors of mu, which the projection would take for a part of it.
-        start = structure.local_projection(torch.where(state.allowed, state.start.double(), -torch.inf))
+        project = getattr(structure, "local_projection", structure.sparsemap)
+        start = project(torch.where(state.allowed, state.start.double(), -torch.inf))
         target = torch.where(state.allowed, start - state.moved.double() - self._by(gamma).double(), -torch.inf)
-        moved = (start - structure.local_projection(target)).to(state.start.dtype)
+        moved = (start - project(target)).to(state.start.dtype)
         return replace(state, mu=state.start - moved, moved=moved)
 
 

@@ -1,56 +1,71 @@
-"""Errors about the values of a batch of trees' scores, the same from every backend."""
+"""Errors about the values of a batch of scores, the same from every backend: a status per example, said in words once."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import numpy as np
 import torch
 from torch import Tensor
 
-OK, NAN, INFEASIBLE, INFINITE, BAD_LENGTH = range(5)
-_WHAT = {
-    NAN: "contains NaN among its real words; check the encoder that made it (padding may be anything)",
-    INFINITE: "contains +inf; scores must be finite, or -inf to forbid an arc",
-    INFEASIBLE: "has no feasible tree: too many arcs are forbidden (-inf)",
-}
+OK, NAN, INFEASIBLE, INFINITE, BAD_SIZE = range(5)
 
 
-def raise_for(status: Tensor, lengths: Tensor, n: int) -> None:
-    """Raise for the first sentence whose status is not OK, naming it.
+class BadValuesError(ValueError):
+    """Some examples of a batch have a status that is not OK; the family that ran the operation says it in words.
 
     Args:
         status: `[B]` of the codes above.
-        lengths: `[B]`.
-        n: the size of the scores, which bounds the lengths.
     """
-    bad = torch.nonzero(status)
-    if len(bad) == 0:
-        return
-    sentence = int(bad[0])
-    code = int(status[sentence])
-    if code == BAD_LENGTH:
-        raise ValueError(
-            f"lengths[{sentence}] is {int(lengths[sentence])}; scores of {n} words need lengths from 0 to {n}"
-        )
-    raise ValueError(f"sentence {sentence} of the batch (length {int(lengths[sentence])}) {_WHAT[code]}")
+
+    def __init__(self, status: Tensor) -> None:
+        super().__init__(f"status of the examples: {status.tolist()}")
+        self.status = status
 
 
-def status_of(scores: Tensor, lengths: Tensor) -> Tensor:
-    """What can be said of each sentence without inference, `[B]`: everything but INFEASIBLE."""
-    n = scores.shape[-1]
-    real = word_mask(lengths, n)
-    real = real[:, :, None] & real[:, None, :]
-    status = torch.zeros_like(lengths)
-    status[((scores == torch.inf) & real).any(2).any(1)] = INFINITE
-    status[(scores.isnan() & real).any(2).any(1)] = NAN
-    status[(lengths < 0) | (lengths > n)] = BAD_LENGTH
-    return status
+@dataclass(frozen=True)
+class Nouns:
+    """How a family's errors call things.
+
+    Attributes:
+        example: one of the batch.
+        structure: what its parts make up.
+        part: what a score belongs to.
+        unit: what sizes count, in the plural.
+        infeasible: why an example may have no structure.
+    """
+
+    example: str = "example"
+    structure: str = "structure"
+    part: str = "part"
+    unit: str = "positions"
+    infeasible: str = "too many {part}s are forbidden (-inf)"
+
+    def say(self, code: int) -> str:
+        """What is wrong with an example of this status."""
+        texts = {
+            NAN: f"contains NaN among its real {self.unit}; check the encoder that made it (padding may be anything)",
+            INFINITE: f"contains +inf; scores must be finite, or -inf to forbid a {self.part}".replace("a arc", "an arc"),
+            INFEASIBLE: f"has no feasible {self.structure}: {self.infeasible.format(part=self.part)}",
+        }
+        return texts[code]
 
 
-def word_mask(lengths: Tensor, n: int) -> Tensor:
-    """Which of n positions are words, `[B, n]`."""
-    return torch.arange(n, device=lengths.device) < lengths[:, None]
+def raise_for(status: Tensor | np.ndarray) -> None:
+    """Raise if the status `[B]` of some example is not OK. On a GPU this waits for the device."""
+    if isinstance(status, np.ndarray):
+        status = torch.from_numpy(status)
+    if status.any():
+        raise BadValuesError(status)
 
 
-def only_words(values: Tensor, lengths: Tensor) -> Tensor:
-    """`[B, n, n]` with zeros in the padding, whatever it held."""
-    mask = word_mask(lengths, values.shape[-1])
-    return torch.where(mask[:, :, None] & mask[:, None, :], values, 0.0)
+def status_of(scores: Tensor, mask: Tensor) -> Tensor:
+    """What the values of the scores say about each example, `[B]`: NAN, INFINITE or OK.
+
+    Args:
+        scores: `[B, *parts]`.
+        mask: `[B, *parts]` of bool, which entries are parts.
+    """
+    infinite = ((scores == torch.inf) & mask).flatten(1).any(1)
+    nan = (scores.isnan() & mask).flatten(1).any(1)
+    return torch.where(nan, NAN, torch.where(infinite, INFINITE, OK))

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pullback.inference import operators
+from pullback.inference.trees import TREES
 
 TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-10}
 """The largest |r| of a certificate, as a share of the step. Steps of 1e-5 are themselves rounded to 1e-7 where they are
@@ -52,15 +52,15 @@ class _Trees:
     allowed: Tensor
 
     def marginals(self, scores: Tensor, among: Tensor) -> Tensor:
-        return operators.tree_marginals(scores, *self._options(among))
+        return TREES.marginals(scores, *self._options(among))
 
     def covariance(self, scores: Tensor, direction: Tensor, among: Tensor) -> Tensor:
         lengths, *flags = self._options(among)
-        return operators.tree_marginals_vjp(scores, lengths, direction, *flags)
+        return TREES.marginals_vjp(scores, lengths, direction, *flags)
 
     def lowest(self, values: Tensor, among: Tensor) -> Tensor:
         """A tree of the lowest sum of values."""
-        return operators.tree_argmax(torch.where(self.allowed, -values, -torch.inf), *self._options(among))
+        return TREES.argmax(torch.where(self.allowed, -values, -torch.inf), *self._options(among))
 
     def along_the_hull(self, step: Tensor) -> Tensor:
         """The orthogonal projection onto the directions in which a word's parts, and a single root's, keep their sum."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pullback.inference.simplex.operators import simplex_project
+from pullback.inference.simplex.family import SIMPLEX
 
 _ITERATIONS = 40  # half of them Newton's, half of them bisections
 
@@ -81,7 +81,7 @@ def _heads(scores: Tensor, allowed: Tensor) -> Tensor:
     """Sparsemax of each word's scores."""
     n = scores.shape[-1]
     columns = torch.where(allowed.any(-2, keepdim=True), scores, 0.0).mT
-    return torch.where(allowed, simplex_project(columns.reshape(-1, n)).view_as(scores).mT, 0.0)
+    return torch.where(allowed, SIMPLEX.project(columns.reshape(-1, n), False).view_as(scores).mT, 0.0)
 
 
 def _roots(mu: Tensor) -> Tensor:

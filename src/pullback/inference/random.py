@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
+from torch import Tensor
+
 GOLDEN = 0x9E3779B97F4A7C15
+_FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 _MASK = (1 << 64) - 1
 
 
@@ -16,8 +20,26 @@ def stream(seed: int) -> Callable[[], float]:
         nonlocal counter
         counter += 1
         x = (seed + counter * GOLDEN) & _MASK
-        x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-        x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _MASK
+        x = ((x ^ (x >> 30)) * _FIRST) & _MASK
+        x = ((x ^ (x >> 27)) * _SECOND) & _MASK
         return ((x ^ (x >> 31)) >> 11) * 2.0**-53
 
     return uniform
+
+
+def uniforms(seeds: Tensor, drawn: int, count: int) -> Tensor:
+    """The next `count` numbers of the streams of seeds `[B]`, after `drawn` numbers of each, `[B, count]`, float64."""
+    counters = torch.arange(drawn + 1, drawn + count + 1, device=seeds.device)
+    x = seeds[:, None] + counters * _signed(GOLDEN)
+    x = (x ^ _shifted(x, 30)) * _signed(_FIRST)
+    x = (x ^ _shifted(x, 27)) * _signed(_SECOND)
+    return _shifted(x ^ _shifted(x, 31), 11).double() * 2.0**-53
+
+
+def _signed(x: int) -> int:
+    return x - (1 << 64) if x >> 63 else x
+
+
+def _shifted(x: Tensor, bits: int) -> Tensor:
+    """As if x were unsigned."""
+    return (x >> bits) & ((1 << (64 - bits)) - 1)

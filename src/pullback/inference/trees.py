@@ -1,9 +1,34 @@
-"""Trees as head vectors and as 0/1 matrices."""
+"""The family of dependency trees, and trees as head vectors."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
+
+from pullback.inference.family import STANDARD, Family, Nouns
+from pullback.inference.layout import Layout, Size
+from pullback.inference.sparsemap.operation import SPARSEMAP
+
+
+def _folder(operation: str, options: dict[str, Any]) -> str:
+    if operation in ("sparsemap", "sparsemap_vjp"):
+        return "sparsemap"
+    if options["projective"]:
+        return "eisner"
+    return "chu_liu_edmonds" if operation == "argmax" else "matrix_tree"
+
+
+TREES = Family(
+    "tree",
+    Layout("DependencyTree", "n, n", sizes=(Size("lengths", bounds="n"),), centre=(-2,)),
+    folder=_folder,
+    nouns=Nouns(example="sentence", structure="tree", part="arc", unit="words"),
+    options={"projective": bool, "multiroot": bool},
+    operations=STANDARD + SPARSEMAP,
+    most_parts=lambda shape: shape[-1],
+)
 
 
 def from_heads(heads: Tensor, dtype: torch.dtype) -> Tensor:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Tensor
 
+from pullback.inference.torch_seam.derivatives import may_be_differentiated
+
 if TYPE_CHECKING:
     from pullback.inference.sparsemap.solution import SparseMAPSolution
 
@@ -20,7 +22,8 @@ class Structure(abc.ABC):
 
         argmax(s) = argmax over z in Z of <s, z>,
 
-    and gets `sparsemap` and `score` for free. Each other method is one more operation the structure may offer.
+    and gets `sparsemap` and `score` for free. If it also defines a differentiable `log_partition`, it has `marginals`,
+    `entropy`, `log_prob` and `kl`. Each other method is one more operation the structure may offer.
 
     >>> class Pair(Structure):
     ...     "Exactly two of K parts."
@@ -32,12 +35,20 @@ class Structure(abc.ABC):
     """
 
     event_dims: ClassVar[int] = 1
+    centre_dims: ClassVar[tuple[int, ...] | None] = None
+    """Dimensions over which all structures have the same sum: a constant added there changes no inference."""
 
     @abc.abstractmethod
     def argmax(self, scores: Tensor) -> Tensor:
         """A best structure, `[..., *parts]` of zeros and ones in the dtype of the scores. No gradient."""
 
-    def sparsemap(self, scores: Tensor, *, warm_start: Tensor | SparseMAPSolution | None = None) -> Tensor:
+    def sparsemap(
+        self,
+        scores: Tensor,
+        *,
+        warm_start: Tensor | SparseMAPSolution | None = None,
+        max_iterations: int | None = None,
+    ) -> Tensor:
         """The Euclidean projection of the scores onto the marginal polytope, differentiable.
 
             argmin over mu in conv(Z) of ||mu - s||^2
@@ -45,58 +56,79 @@ class Structure(abc.ABC):
         Args:
             scores: `[..., *parts]`.
             warm_start: where to start: structures of the shape of the scores, or an earlier solution.
+            max_iterations: how many calls of the argmax an example may take; several times what is needed by default.
         """
-        return self.sparsemap_solution(scores, warm_start=warm_start).mu
+        return self.sparsemap_solution(scores, warm_start=warm_start, max_iterations=max_iterations).mu
 
     def sparsemap_solution(
-        self, scores: Tensor, *, warm_start: Tensor | SparseMAPSolution | None = None
+        self,
+        scores: Tensor,
+        *,
+        warm_start: Tensor | SparseMAPSolution | None = None,
+        max_iterations: int | None = None,
     ) -> SparseMAPSolution:
         """`sparsemap` with its certificate: the duality gap, the active set and the number of oracle calls."""
         from pullback.inference.sparsemap.generic import project
 
-        return project(self, scores, warm_start=warm_start)
-
-    def step_inside(self, scores: Tensor, mu: Tensor, step: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Where mu - step, near mu = Marg(s), is projected onto the marginal polytope by a shift along its affine hull.
-
-        That is so where the shifted point is inside, and there it saves the search for structures that make it up.
-
-        Args:
-            scores: `[..., *parts]`.
-            mu: their marginals.
-            step: `[..., *parts]`; only allowed parts are read.
-
-        Returns:
-            `moved`, the part of the step along the affine hull, `[..., *parts]`, and `inside`, `[...]` of bool: where it is
-            true, sparsemap(mu - step) = mu - moved for sure. False claims nothing. None, the default, if the structure
-            has no quicker way to know than `sparsemap`. No gradient.
-        """
-        return None
-
-    def local_projection(self, scores: Tensor) -> Tensor:
-        """The Euclidean projection onto a simpler set that contains the marginal polytope, `[..., *parts]`. No gradient.
-
-        It is `sparsemap` wherever it is an average of structures; by default it is `sparsemap`.
-        """
-        return self.sparsemap(scores.detach())
+        return project(self, scores, warm_start=warm_start, max_iterations=max_iterations)
 
     def marginals(self, scores: Tensor) -> Tensor:
-        """E[z] under p(z) proportional to exp(<s, z>), `[..., *parts]`, differentiable."""
-        raise self._missing("marginals")
+        """E[z] under p(z) proportional to exp(<s, z>), `[..., *parts]`, differentiable.
+
+        By default the gradient of `log_partition`.
+        """
+        self._needs_log_partition("marginals")
+        differentiable = may_be_differentiated(scores)
+        with torch.enable_grad():
+            s = scores if scores.requires_grad else scores.detach().requires_grad_()
+            log_z = self.log_partition(s)
+            if not log_z.requires_grad:
+                raise RuntimeError(
+                    f"{type(self).__name__}.log_partition has no gradient; the marginals are its gradient: "
+                    f"compute it with differentiable operations, or define {type(self).__name__}.marginals"
+                )
+            (mu,) = torch.autograd.grad(log_z.sum(), s, create_graph=differentiable)
+        return mu
 
     def log_partition(self, scores: Tensor) -> Tensor:
         """Log of the sum over z in Z of exp(<s, z>), `[...]`, differentiable."""
         raise self._missing("log_partition")
 
     def entropy(self, scores: Tensor) -> Tensor:
-        """The entropy of p(z) proportional to exp(<s, z>), in nats, `[...]`, differentiable."""
-        raise self._missing("entropy")
+        """The entropy of p(z) proportional to exp(<s, z>), in nats, `[...]`, differentiable.
+
+            H = log Z - <s, mu>
+
+        By default of scores in float64, less their largest where that changes nothing: the formula cancels at large ones.
+        """
+        self._needs_log_partition("entropy")
+        s = self._shifted(scores.double())
+        return (self.log_partition(s) - self.score(s, self.marginals(s))).to(scores.dtype)
+
+    def kl(self, scores: Tensor, other: Tensor) -> Tensor:
+        """How far p(z) proportional to exp(<s, z>) is from the distribution with other scores o, `[...]`, in nats.
+
+            KL(p_s || p_o) = log Z(o) - log Z(s) + <s - o, Marg(s)>
+
+        Differentiable in both. A part forbidden in both contributes nothing; one that only `other` forbids gives inf
+        where it has probability.
+        """
+        scores, other = self._check_pair(scores, other)
+        mu = self.marginals(scores)
+        used = self.allowed(scores) & (mu != 0)
+        apart = torch.where(used, scores - other, 0.0)
+        dims = tuple(range(-self.event_dims, 0))
+        infinite = (apart == torch.inf).any(dims)
+        inner = (mu * torch.where(apart == torch.inf, 0.0, apart)).sum(dims)
+        found = self.log_partition(other) - self.log_partition(scores) + inner
+        found = torch.where(infinite, torch.inf, found)
+        return found - torch.where(found < 0, found, 0.0).detach()  # rounding; the gradient stays
 
     def sample(self, scores: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """An exact sample of p(z) proportional to exp(<s, z>), `[..., *parts]`. No gradient."""
         raise self._missing("sample")
 
-    def enumerate(self, n: int) -> Tensor:
+    def enumerate(self, *sizes: int) -> Tensor:
         """All of Z for small sizes, `[S, *parts]`: the oracle for tests by brute force."""
         raise self._missing("enumerate")
 
@@ -118,16 +150,33 @@ class Structure(abc.ABC):
         """Which parts may be used at all, `[..., *parts]` of bool: not padding, not `-inf`."""
         return scores != -torch.inf
 
-    def _missing(self, operation: str) -> NotImplementedError:
+    def _shifted(self, scores: Tensor) -> Tensor:
+        """Scores less the largest allowed one along `centre_dims`, which changes no distribution."""
+        if self.centre_dims is None or scores.numel() == 0:
+            return scores
+        top = torch.where(self.allowed(scores), scores, -torch.inf).amax(self.centre_dims, keepdim=True).detach()
+        return scores - torch.where(top.isfinite(), top, 0.0)
+
+    def _needs_log_partition(self, operation: str) -> None:
+        if type(self).log_partition is Structure.log_partition:
+            raise self._missing(operation, ", or a differentiable log_partition, from which it follows")
+
+    def _missing(self, operation: str, instead: str = "") -> NotImplementedError:
         name = type(self).__name__
         return NotImplementedError(
-            f"{name} does not define `{operation}`. Define {name}.{operation}(scores), or use an estimator "
+            f"{name} does not define `{operation}`. Define {name}.{operation}(scores){instead}, or use an estimator "
             f"that does not need it (with `argmax` alone: SPIGOT, STEIdentity, SparseMAP)."
         )
 
-    def _check_same_shape(self, scores: Tensor, z: Tensor) -> None:
+    def _check_pair(self, scores: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+        """Two scores of one shape, broadcast if need be."""
+        self._check_same_shape(scores, other, "other")
+        scores, other = torch.broadcast_tensors(scores, other)
+        return scores, other
+
+    def _check_same_shape(self, scores: Tensor, z: Tensor, name: str = "z") -> None:
         if scores.shape[-self.event_dims :] != z.shape[-self.event_dims :]:
             raise ValueError(
-                f"scores has shape {list(scores.shape)} and z {list(z.shape)}; "
+                f"scores has shape {list(scores.shape)} and {name} {list(z.shape)}; "
                 f"their last {self.event_dims} dimensions must agree"
             )

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
-from pullback.inference.precision import result_dtype, working
-from pullback.inference.simplex.operators import simplex_project
-from pullback.inference.vmap import is_mapped
-from pullback.structures.base import Structure
+from pullback.inference.family import Family
+from pullback.inference.layout import Flat
+from pullback.inference.simplex.family import SIMPLEX
+from pullback.inference.torch_seam.transforms import is_mapped
+from pullback.structures.family import FamilyStructure
 
 
-class Categorical(Structure):
+class Categorical(FamilyStructure):
     """Z = {e_1, ..., e_K}, the vertices of the simplex; scores are `[..., K]`.
 
     The argmax is one-hot (the first of equals), the marginals are softmax, SparseMAP is sparsemax.
@@ -25,57 +29,76 @@ class Categorical(Structure):
     tensor([0.7500, 0.2500, 0.0000])
     """
 
-    def __init__(self, *, validate: bool | None = None) -> None:
-        self.validate = validate
+    family: ClassVar[Family] = SIMPLEX
 
-    def __repr__(self) -> str:
-        return "Categorical()"
+    def __init__(self, *, validate: bool | None = None) -> None:
+        super().__init__(validate=validate)
 
     def argmax(self, scores: Tensor) -> Tensor:
-        s = self._prepare(scores.detach())
+        flat = self._flat(scores)
+        s = flat.scores.detach()
         z = torch.zeros_like(s, memory_format=torch.contiguous_format)
-        return z.scatter_(-1, s.argmax(-1, keepdim=True), 1.0).to(result_dtype(scores))
+        return flat.restore(z.scatter_(-1, s.argmax(-1, keepdim=True), 1.0))
 
     def marginals(self, scores: Tensor) -> Tensor:
-        return _softmax(self._prepare(scores)).to(result_dtype(scores))
-
-    def sparsemap(self, scores: Tensor, *, warm_start: object = None) -> Tensor:
-        """Sparsemax, in closed form: mu = max(s - tau, 0) with tau such that mu sums to one."""
-        s = self._prepare(scores)
-        return simplex_project(s.reshape(-1, s.shape[-1])).reshape(s.shape).to(result_dtype(scores))
+        flat = self._flat(scores)
+        return flat.restore(_softmax(flat.scores))
 
     def log_partition(self, scores: Tensor) -> Tensor:
-        s = self._prepare(scores)
-        best = s.detach().amax(-1, keepdim=True)  # apart, so that its size does not round the gradient
-        return ((s - best).logsumexp(-1) + best.squeeze(-1)).to(result_dtype(scores))
+        flat = self._flat(scores)
+        best = flat.scores.detach().amax(-1, keepdim=True)  # apart, so that its size does not round the gradient
+        return flat.restore((flat.scores - best).logsumexp(-1) + best.squeeze(-1))
 
     def entropy(self, scores: Tensor) -> Tensor:
-        s = self._prepare(scores)
-        log_p = s.log_softmax(-1)
-        finite = torch.where(s == -torch.inf, 0.0, log_p)
-        return -(log_p.exp() * finite).sum(-1).to(result_dtype(scores))
+        flat = self._flat(scores)
+        log_p = flat.scores.log_softmax(-1)
+        finite = torch.where(flat.scores == -torch.inf, 0.0, log_p)
+        return flat.restore(-(log_p.exp() * finite).sum(-1))
 
     def log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
-        s = self._prepare(scores)
-        return self.score(s.log_softmax(-1), z.to(s.dtype)).to(result_dtype(scores))
+        flat = self._flat(scores)
+        log_p = flat.reshape(flat.scores.log_softmax(-1))
+        return self.score(log_p, z.to(log_p.dtype)).to(flat.dtype)
 
     def sample(self, scores: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        s = self._prepare(scores.detach())
-        uniform = torch.rand(s.shape, dtype=torch.float64, device=s.device, generator=generator)
+        flat = self._flat(scores)
+        s = flat.scores.detach()
+        if generator is None:  # an explicit None would not compile for batches of any size
+            uniform = torch.rand(s.shape, dtype=torch.float64, device=s.device)
+        else:
+            uniform = torch.rand(s.shape, dtype=torch.float64, device=s.device, generator=generator)
         gumbel = -torch.log(-torch.log(uniform.clamp_min(torch.finfo(torch.float64).tiny)))
-        return self.argmax(s + gumbel).to(result_dtype(scores))
+        return flat.restore(self.argmax(s + gumbel))
 
-    def enumerate(self, n: int) -> Tensor:
+    def enumerate(self, n: int) -> Tensor:  # type: ignore[override]
+        """The K one-hot vectors, `[K, K]`."""
         return torch.eye(n)
 
-    def _prepare(self, scores: Tensor) -> Tensor:
-        if scores.dim() == 0 or scores.shape[-1] == 0:
-            raise ValueError(f"scores has shape {list(scores.shape)}; a Categorical needs [..., K] with K > 0")
-        s = working(scores)
-        wanted = s.device.type == "cpu" if self.validate is None else self.validate
-        if wanted and not torch.compiler.is_compiling() and not is_mapped(s):
-            _check_values(s.detach())
-        return s
+    def _decompose(self, mu: Tensor) -> _Classes:
+        return _Classes(mu)
+
+    def _flat(self, scores: Tensor) -> Flat:
+        flat = super()._flat(scores)
+        if self._validates(flat) and not torch.compiler.is_compiling() and not is_mapped(flat.scores):
+            _check_values(flat)
+            if flat.seen is not None:
+                flat.seen.checked = True
+        return flat
+
+
+@dataclass(frozen=True)
+class _Classes:
+    """A point of the simplex is the mean of all classes, each with its own probability as weight."""
+
+    mu: Tensor
+
+    @property
+    def structures(self) -> Tensor:
+        return torch.diag_embed((self.mu > 0).to(self.mu.dtype))
+
+    @property
+    def weights(self) -> Tensor:
+        return self.mu.double()
 
 
 _VECTOR = 16  # below a vector of float32, PyTorch's softmax on a CPU works one number at a time: 5 to 10 times slower
@@ -88,10 +111,11 @@ def _softmax(s: Tensor) -> Tensor:
     return p / p.sum(-1, keepdim=True)
 
 
-def _check_values(s: Tensor) -> None:
-    best = s.amax(-1)
+def _check_values(flat: Flat) -> None:
+    best = flat.scores.detach().amax(-1)
     if torch.isfinite(best).all():
         return
+    best = flat.reshape(best)
     problems = {
         "contains NaN; check the encoder that made it": best.isnan(),
         "contains +inf; scores must be finite, or -inf to forbid a class": best == torch.inf,

@@ -10,10 +10,12 @@ import contextlib
 import fcntl
 import gzip
 import os
+import re
 import shutil
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from http.client import HTTPException
 from pathlib import Path
 
 from pullback_study.corpora.archives import DownloadError, Progress, unpack
@@ -73,18 +75,20 @@ def _fetch(source: Source, data: Path, work: Path, progress: Progress, pause: fl
 def _downloader(limit: int, progress: Progress, pause: float) -> Callable[[str, str, object], None]:
     """A downloader for pooch that goes on where a connection broke, within the call, and stops at `limit` bytes."""
     from requests import RequestException
+    from urllib3.exceptions import HTTPError
 
     def run(url: str, output: str, _: object) -> None:
-        failures = 0
+        failures, most, reason = 0, 0, ""
         while True:
-            before = os.path.getsize(output)
             try:
                 return _receive(url, Path(output), limit, progress)
-            except RequestException as error:
-                status = getattr(error.response, "status_code", 503)
-                failures = 0 if os.path.getsize(output) > before else failures + 1
+            except (RequestException, HTTPError, HTTPException) as error:  # of the server; other errors are the disk's
+                status = getattr(getattr(error, "response", None), "status_code", 503)
+                size = os.path.getsize(output)
+                reason = reason if reason and status == 416 else str(error) or type(error).__name__
+                failures, most = (0, size) if size > most else (failures + 1, most)
                 if failures >= TRIES or (400 <= status < 500 and status not in (408, 416, 425, 429)):
-                    raise DownloadError(f"{url}: {error or type(error).__name__}") from None
+                    raise DownloadError(f"{url}: {reason}") from None
                 if status == 416:  # the server has no bytes from here on: begin again
                     os.truncate(output, 0)
             time.sleep(pause * 2**failures)
@@ -104,11 +108,11 @@ def _receive(url: str, output: Path, limit: int, progress: Progress) -> None:
         file.truncate(have)
         file.seek(have)
         length = response.headers.get("Content-Length", "")
-        total = have + int(length) if length.isascii() and length.isdigit() else None
+        total = have + int(length) if re.fullmatch("[0-9]{1,18}", length) else None  # a malformed one says nothing
         free = shutil.disk_usage(output.parent).free
         if total is not None and total - have > free:
             raise DownloadError(f"{url}: {(total - have) / 1e9:.1f} GB to come, {free / 1e9:.1f} GB free in {output.parent}")
-        for chunk in response.iter_content(CHUNK):
+        for chunk in response.raw.stream(CHUNK, decode_content=False):
             have += len(chunk)
             if have > limit:
                 raise DownloadError(f"{url}: more than the {limit:,} bytes that it should have at most")

@@ -1,11 +1,13 @@
 """`pullback data check` and `pullback data download`."""
 
+import io
 import os
+import zipfile
 
 import pytest
 
 from corpora.server import digest, serve
-from pullback_study.corpora import check, layout
+from pullback_study.corpora import check, layout, load_sst
 from pullback_study.corpora.sources import DATASETS, Dataset, Source
 
 typer_testing = pytest.importorskip("typer.testing")
@@ -138,6 +140,30 @@ def test_download_then_again(invoke, tmp_path, monkeypatch):
         status, output = invoke("download", tmp_path / "other", "--only", "sst")
         assert status == 2
         assert "404" in output
+
+
+def test_downloaded_data_is_all_that_the_text_experiments_need(invoke, tmp_path, data, monkeypatch):
+    """The publishers' archives in small: SST and GloVe 840B, unpacked where the loaders look for them."""
+    monkeypatch.setenv("no_proxy", "*")
+    trees = {f"trees/{split}.txt": (data / "sst" / f"{split}.txt").read_bytes() for split in layout.SPLITS}
+    glove = {"glove.840B.300d.txt": b"It 1 2\nworks 3 4\n. . . 5 6\n"}
+    with serve() as site:
+        for name, members in (("sst", trees), ("glove", glove)):
+            file = io.BytesIO()
+            with zipfile.ZipFile(file, "w") as archive:
+                for member, content in members.items():
+                    archive.writestr(member, content)
+            site.files[f"/{name}.zip"] = file.getvalue()
+            [real] = DATASETS[name].sources
+            assert set(real.files) == set(members)
+            source = Source(f"{site.address}/{name}.zip", real.files, digest(file.getvalue()))
+            monkeypatch.setitem(DATASETS, name, Dataset(name, "", (source,)))
+        new = tmp_path / "new"
+        status, output = invoke("download", new, "--only", "sst", "--only", "glove")
+    assert status == 0, output
+    corpus = load_sst(new, cache=tmp_path / "corpora")
+    assert corpus.description["vectors"] == "glove.840B.300d"
+    assert [len(split) for split in corpus.splits.values()] == [2, 1, 1]
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import os
+import re
 import signal
+import socketserver
 import subprocess
 import sys
+import threading
 import zipfile
 
 import pytest
@@ -59,10 +63,10 @@ WRONG = {
     "truncated, without a length": (CONTENT[:-1], "", "does not match the known hash"),
     "one byte more": (CONTENT + b"x", None, "does not match the known hash"),
     "truncated, length banana": (CONTENT[:-1], "banana", "does not match the known hash"),
-    "length too large": (CONTENT, "99999", "broke after|IncompleteRead|incomplete"),
+    "length too large": (CONTENT, "99999", "broke after|IncompleteRead"),
     "length too small": (CONTENT, "100", "does not match the known hash"),
     "negative length": (CONTENT[:-1], "-5", "does not match the known hash"),
-    "a huge length": (CONTENT, "9" * 25, "GB to come"),
+    "a huge length": (CONTENT, "9" * 17, "GB to come"),
     "a length of arabic digits": (CONTENT[:-1], "٣", "does not match the known hash"),
     "endless": (bytes(300_000), "", "more than the 200,000 bytes"),
 }
@@ -80,6 +84,49 @@ def test_a_bad_download_is_a_clear_error_and_leaves_nothing(site, fetch, tmp_pat
     site.files["/a.txt"], site.length = CONTENT, None
     fetch(plain(site))
     assert everything(tmp_path) == {"set/a.txt": CONTENT}
+
+
+ANSWERS = {
+    "no answer": b"",
+    "not HTTP": b"hello\r\n\r\n",
+    "a status out of range": b"HTTP/1.1 999999 OK\r\n\r\nhello",
+    "no content": b"HTTP/1.1 204 No Content\r\n\r\n",
+    "two lengths": b"HTTP/1.1 200 OK\r\nContent-Length: 5, 6\r\n\r\nhello",
+    "a length of 5000 digits": b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\nhello",
+    "many headers": b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 500 + b"\r\nhello",
+    "a long header": b"HTTP/1.1 200 OK\r\nX: " + b"y" * 100_000 + b"\r\n\r\nhello",
+    "bad chunks": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n0\r\n\r\n",
+    "negative chunks": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\nhello\r\n0\r\n\r\n",
+    "bad compression": b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nhello",
+    "a bomb": b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + gzip.compress(bytes(50_000_000)),
+    "a redirect to a file": b"HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\n\r\n",
+    "a redirect to itself": b"HTTP/1.1 302 Found\r\nLocation: /a.txt\r\nContent-Length: 0\r\n\r\n",
+    "a redirect to nowhere": b"HTTP/1.1 302 Found\r\nLocation: http://[::bad/\r\n\r\n",
+    "a part that was not requested": b"HTTP/1.1 206 Partial\r\nContent-Range: bytes banana\r\n\r\nhello",
+    "no such range": b"HTTP/1.1 416 Range Not Satisfiable\r\nContent-Range: bytes */5\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("case", ANSWERS)
+def test_whatever_the_server_answers_the_error_is_clear_and_nothing_is_left(fetch, tmp_path, case):
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), answering(ANSWERS[case])) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_address[1]}/a.txt"
+        with pytest.raises(DownloadError, match=re.escape(address)):
+            fetch(Source(address, {"": "set/a.txt"}, digest(CONTENT), limit=10_000_000))
+        server.shutdown()
+    assert everything(tmp_path) == {}
+
+
+def answering(answer):
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self):
+            while b"\r\n\r\n" not in self.request.recv(65536):
+                pass
+            with contextlib.suppress(OSError):
+                self.request.sendall(answer)
+
+    return Handler
 
 
 def test_a_malformed_length_does_not_matter_if_the_content_is_right(site, fetch, tmp_path):

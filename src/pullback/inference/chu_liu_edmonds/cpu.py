@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from pullback.inference import checks
-from pullback.inference.checks import BAD_LENGTH, INFINITE, NAN, OK
+from pullback.inference.checks import BAD_SIZE, INFINITE, NAN, OK
 from pullback.inference.chu_liu_edmonds.kernels import best_heads, workspace
 from pullback.inference.compile import inner, kernel
 from pullback.inference.threads import spread
@@ -22,7 +22,7 @@ def argmax(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> 
     spread(_argmax, batch, work, scores.detach().contiguous().numpy(), length, z.numpy(), status.numpy(), multiroot)
     if status.any():
         if validate:
-            checks.raise_for(status, lengths, n)
+            checks.raise_for(status)
         z[status != OK] = torch.nan
     return z
 
@@ -47,7 +47,7 @@ def _argmax(worker, workers, scores, lengths, z, status, multiroot):
 def _read(scores, length, words):
     """Copy a sentence's real scores, in float64, checking them."""
     if length < 0 or length > words.shape[0]:
-        return BAD_LENGTH
+        return BAD_SIZE
     nan, infinite = False, False
     for h in range(length):
         for m in range(length):

@@ -8,6 +8,7 @@ from torch import Tensor
 from pullback.inference import checks
 from pullback.inference.chu_liu_edmonds.cuda_contraction import best_heads
 from pullback.inference.eisner.cuda_layout import beyond, length_of, load_scores
+from pullback.inference.trees import TREES
 from pullback.inference.triton_support import constant, contiguous, jit, launch, next_power_of_2, program_count, tl
 
 _OK, _INFEASIBLE = constant(checks.OK), constant(checks.INFEASIBLE)
@@ -24,8 +25,8 @@ def argmax(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> 
         tensors = contiguous(scores), contiguous(lengths), z, status, history, nodes
         launch(_argmax, programs, scores.device, *tensors, batch, n, int(multiroot), **tile(n))
     if validate:
-        wrong = checks.status_of(scores, lengths)
-        checks.raise_for(torch.where(wrong == checks.OK, status, wrong), lengths, n)
+        wrong = TREES.layout.status(scores, (lengths,))
+        checks.raise_for(torch.where(wrong == checks.OK, status, wrong))
     return z
 
 

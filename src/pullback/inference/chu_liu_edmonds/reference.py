@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pullback.inference import checks
-from pullback.inference.trees import from_heads
+from pullback.inference.trees import TREES, from_heads
 
 ROOT = -1
 Arcs = dict[tuple[int, int], float]  # (head, modifier): score, for the allowed arcs
@@ -16,7 +16,7 @@ Heads = dict[int, int]
 
 
 def argmax(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
-    status = checks.status_of(scores, lengths)
+    status = TREES.layout.status(scores, (lengths,)).cpu()
     heads = torch.full(scores.shape[:2], -1, dtype=torch.long)
     for b, length in enumerate(lengths.tolist()):
         if status[b] == checks.OK:
@@ -28,8 +28,9 @@ def argmax(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> 
                 for modifier, head in best.items():
                     heads[b, modifier] = modifier if head == ROOT else head
     if validate:
-        checks.raise_for(status, lengths, scores.shape[-1])
-    return from_heads(heads, scores.dtype)
+        checks.raise_for(status)
+    z = torch.where((status == checks.OK)[:, None, None], from_heads(heads, scores.dtype), torch.nan)
+    return z.to(scores.device)
 
 
 def _arcs(scores: Tensor) -> Arcs:

@@ -83,10 +83,10 @@ class Batch:
     def settle(self, result: Tensor, validate: bool) -> Tensor:
         """Raise for the first sentence with trouble, if asked; otherwise its result is NaN."""
         if self._beyond is not None:
-            self.status[self._beyond] = checks.BAD_LENGTH
+            self.status[self._beyond] = checks.BAD_SIZE
         if self.status.any():
             if validate:
-                checks.raise_for(torch.from_numpy(self.status), self.lengths, self.scores.shape[-1])
+                checks.raise_for(self.status)
             result[torch.from_numpy(self.status != checks.OK)] = torch.nan
         return result
 

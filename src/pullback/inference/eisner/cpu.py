@@ -10,11 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pullback.inference import checks
 from pullback.inference.eisner import log_domain, marginal_kernels, maximum, sampling
 from pullback.inference.eisner.batch import Attempt, Batch, widening
 from pullback.inference.threads import spread
-from pullback.inference.trees import from_heads
+from pullback.inference.trees import TREES, from_heads
 
 _FLOAT32_WORDS = 56  # sums over the trees of more words leave the range of float32 for most scores
 
@@ -88,8 +87,9 @@ def _shifted(scores: Tensor, lengths: Tensor) -> Tensor:
     """Scores less each column's largest, zeros in the padding."""
     if scores.numel() == 0:
         return scores.contiguous()
-    real = checks.only_words(scores, lengths)
-    top = torch.where(checks.word_mask(lengths, scores.shape[-1])[:, :, None], real, -torch.inf).amax(1, keepdim=True)
+    mask = TREES.layout.mask(scores, (lengths,))
+    real = torch.where(mask, scores, 0.0)
+    top = torch.where(mask.any(2, keepdim=True), real, -torch.inf).amax(1, keepdim=True)
     return (real - torch.where(torch.isfinite(top), top, 0.0)).contiguous()
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from pullback.inference import checks
 from pullback.inference.eisner import cuda_inside, cuda_layout, cuda_maximum, cuda_outside, cuda_sampling
+from pullback.inference.trees import TREES
 from pullback.inference.triton_support import launch, next_power_of_2, program_count
 
 
@@ -105,10 +106,10 @@ def _parts(scores: Tensor) -> int:
 
 def _check(scores: Tensor, lengths: Tensor, multiroot: bool) -> None:
     """Raise for the first sentence with trouble: this waits for the device."""
-    status = checks.status_of(scores, lengths)
+    status = TREES.layout.status(scores, (lengths,))
     infeasible = _log_partition(scores, lengths, multiroot).isnan()
     status = torch.where(infeasible & (status == checks.OK), checks.INFEASIBLE, status)
-    checks.raise_for(status, lengths, scores.shape[-1])
+    checks.raise_for(status)
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ class _Batch:
         self.lengths = lengths.contiguous().numpy()
         self.multiroot = multiroot
         self.status = np.zeros(len(lengths), np.int64)
-        self._given, n = lengths, scores.shape[-1]
+        n = scores.shape[-1]
         self._beyond = (self.lengths < 0) | (self.lengths > n)
         if self._beyond.any():
             self.lengths = np.where(self._beyond, 0, self.lengths)
@@ -121,11 +121,11 @@ class _Batch:
 
     def _settle(self, validate: bool, *results: Array) -> None:
         """Raise for the first sentence with trouble, if asked; otherwise its results are NaN."""
-        self.status[self._beyond] = checks.BAD_LENGTH
+        self.status[self._beyond] = checks.BAD_SIZE
         if not self.status.any():
             return
         if validate:
-            checks.raise_for(torch.from_numpy(self.status), self._given, self.scores.shape[-1])
+            checks.raise_for(self.status)
         for result in results:
             if result.size > 0:
                 result[self.status != checks.OK] = np.nan

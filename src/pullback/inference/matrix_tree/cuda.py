@@ -12,6 +12,7 @@ from torch import Tensor
 from pullback.inference import checks
 from pullback.inference.matrix_tree import cuda_marginals, cuda_sampling
 from pullback.inference.matrix_tree.cuda_elimination import ALONE, ENTROPY, SLOPE
+from pullback.inference.trees import TREES
 from pullback.inference.triton_support import contiguous, launch, next_power_of_2, program_count
 
 
@@ -19,9 +20,9 @@ def log_partition(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bo
     log_z = scores.new_zeros(len(scores), dtype=torch.float64)
     _run(cuda_marginals.log_partition, 1, scores, lengths, log_z, multiroot=multiroot, COMPANION=ALONE)
     if validate:
-        status = checks.status_of(scores, lengths)
+        status = TREES.layout.status(scores, (lengths,))
         infeasible = log_z.isnan() & (status == checks.OK)
-        checks.raise_for(torch.where(infeasible, checks.INFEASIBLE, status), lengths, scores.shape[-1])
+        checks.raise_for(torch.where(infeasible, checks.INFEASIBLE, status))
     return log_z
 
 

@@ -6,16 +6,13 @@ import torch
 from torch import Tensor
 
 from pullback.inference.simplex import reference
-from pullback.inference.simplex.reference import project_vjp
-
-__all__ = ["project", "project_vjp"]
 
 _FEW = 16  # classes up to which all pairs are compared: sorting many short rows is slow
 
 
-def project(scores: Tensor) -> Tensor:
+def project(scores: Tensor, validate: bool) -> Tensor:
     if scores.shape[-1] > _FEW:
-        return reference.project(scores)
+        return reference.project(scores, validate)
     s = scores - scores.amax(-1, keepdim=True)
     others, own = s.unsqueeze(-2), s.unsqueeze(-1)
     above = others >= own

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 
-def project(scores: Tensor) -> Tensor:
+def project(scores: Tensor, validate: bool) -> Tensor:
     s = scores - scores.amax(-1, keepdim=True)  # exact at large scores; the projection does not change
     ordered = s.sort(-1, descending=True).values
     inside = ordered > -torch.inf
@@ -22,7 +22,7 @@ def project(scores: Tensor) -> Tensor:
     return (s - tau).clamp_min(0.0)
 
 
-def project_vjp(mu: Tensor, direction: Tensor) -> Tensor:
+def project_vjp(mu: Tensor, direction: Tensor, validate: bool) -> Tensor:
     """J v = v less its mean over the support, zero elsewhere."""
     support = mu > 0
     inside = torch.where(support, direction, 0.0)

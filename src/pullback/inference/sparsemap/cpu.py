@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from pullback.inference.eisner.batch import Batch
-from pullback.inference.operators import active_set_capacity
-from pullback.inference.sparsemap import nonprojective, projective, projector
+from pullback.inference.sparsemap import nonprojective, projector
+from pullback.inference.sparsemap import projective as projective_trees
+from pullback.inference.sparsemap.operation import active_set_capacity
 from pullback.inference.sparsemap.solution import NotConverged, not_converged
 from pullback.inference.threads import spread
 
@@ -27,7 +28,7 @@ def sparsemap(
     start_weights: Tensor,
     max_iterations: int,
     complete: bool,
-    is_projective: bool,
+    projective: bool,
     multiroot: bool,
     validate: bool,
 ) -> tuple[Tensor, ...]:
@@ -35,7 +36,7 @@ def sparsemap(
     result = _allocate(batch.scores)
     arrays = Result(*(tensor.numpy() for tensor in result))
     starts = start_heads.contiguous().numpy(), start_weights.contiguous().numpy()
-    kernel = projective.solve if is_projective else nonprojective.solve
+    kernel = projective_trees.solve if projective else nonprojective.solve
     spread(
         kernel, len(scores), _SWEEPS * batch.cubes, np.zeros(1, np.int64), *batch.arrays,
         multiroot, max_iterations, starts, complete, arrays, batch.status,
@@ -47,7 +48,7 @@ def sparsemap(
 
 
 def sparsemap_vjp(
-    heads: Tensor, sizes: Tensor, lengths: Tensor, direction: Tensor, *flags: bool
+    heads: Tensor, sizes: Tensor, lengths: Tensor, direction: Tensor, validate: bool
 ) -> Tensor:
     result = torch.zeros(direction.shape, dtype=torch.float64)
     tensors = *(tensor.contiguous() for tensor in (heads, sizes, lengths, direction.double())), result

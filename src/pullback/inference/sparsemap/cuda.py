@@ -14,9 +14,10 @@ import torch
 from torch import Tensor
 
 from pullback.inference import checks
-from pullback.inference.operators import active_set_capacity
 from pullback.inference.sparsemap import cuda_active_set, cuda_projector, cuda_solve
+from pullback.inference.sparsemap.operation import active_set_capacity
 from pullback.inference.sparsemap.solution import NotConverged, not_converged
+from pullback.inference.trees import TREES
 from pullback.inference.triton_support import contiguous, launch, next_power_of_2, program_count
 
 _ROOMS = (128, 512)  # how many trees fit into the inverse in the first launch, and in the second
@@ -65,7 +66,7 @@ def sparsemap(
 
 
 def sparsemap_vjp(
-    heads: Tensor, sizes: Tensor, lengths: Tensor, direction: Tensor, *flags: bool
+    heads: Tensor, sizes: Tensor, lengths: Tensor, direction: Tensor, validate: bool
 ) -> Tensor:
     batch, capacity, n = heads.shape
     out = torch.zeros_like(direction, memory_format=torch.contiguous_format)
@@ -126,9 +127,9 @@ def _shape(n: int, room: int, warps: int) -> dict[str, int]:
 
 def _check(scores: Tensor, lengths: Tensor, states: Tensor, gap: Tensor, limit: int) -> None:
     """Raise for the first sentence with trouble, and warn of those that have not converged: this waits for the device."""
-    status = checks.status_of(scores, lengths)
+    status = TREES.layout.status(scores, (lengths,))
     infeasible = (states == _INFEASIBLE) & (status == checks.OK)
-    checks.raise_for(torch.where(infeasible, checks.INFEASIBLE, status), lengths, scores.shape[-1])
+    checks.raise_for(torch.where(infeasible, checks.INFEASIBLE, status))
     full, stopped = states == _FULL, (states != _CONVERGED) & (states != _FULL)
     if full.any():
         most = active_set_capacity(scores.shape[-1], "cuda")

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pullback.inference.autograd import keep
-from pullback.inference.precision import result_dtype, working
+from pullback.inference.layout import result_dtype, working
 from pullback.inference.sparsemap.dense import Search
 from pullback.inference.sparsemap.solution import DenseSet, NotConverged, SparseMAPSolution, not_converged
+from pullback.inference.torch_seam.derivatives import keep
 
 if TYPE_CHECKING:
     from pullback.structures.base import Structure

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from pullback.inference import checks
-from pullback.inference.operators import active_set_capacity
 from pullback.inference.sparsemap.dense import Search
+from pullback.inference.sparsemap.operation import active_set_capacity
 from pullback.inference.sparsemap.solution import NotConverged, not_converged
-from pullback.inference.trees import from_heads, to_heads
+from pullback.inference.trees import TREES, from_heads, to_heads
 
 
 def sparsemap(
@@ -30,8 +30,8 @@ def sparsemap(
     """A warm start changes the work and not the answer, so it is ignored here; active sets are always completed."""
     batch, n = scores.shape[0], scores.shape[-1]
     oracle = importlib.import_module(f"pullback.inference.{'eisner' if projective else 'chu_liu_edmonds'}.reference")
-    oracle.argmax(scores, lengths, multiroot, validate)
-    ok = checks.status_of(scores, lengths) == checks.OK
+    oracle.argmax(scores, lengths, multiroot=multiroot, validate=validate)
+    ok = TREES.layout.status(scores, (lengths,)) == checks.OK
     mu = torch.zeros_like(scores)
     heads = torch.full((batch, active_set_capacity(n), n), -1, dtype=torch.int16)
     weights = torch.zeros(heads.shape[:2], dtype=torch.float64)
@@ -44,8 +44,8 @@ def sparsemap(
         search = Search(s.flatten().numpy(), np.empty((0, s.numel())), np.empty(0))
         while not search.done:
             residual = torch.from_numpy(search.residual()).reshape(1, length, length)
-            z = oracle.argmax(residual, lengths[b : b + 1], multiroot, False)
-            if not z.any():
+            z = oracle.argmax(residual, lengths[b : b + 1], multiroot=multiroot, validate=False)
+            if not z.nan_to_num().any():
                 break  # no feasible tree, and nobody wants to know
             search.advance(z.flatten().numpy(), max_iterations)
         k = len(search.weights)
@@ -59,7 +59,7 @@ def sparsemap(
 
 
 def sparsemap_vjp(
-    heads: Tensor, sizes: Tensor, lengths: Tensor, direction: Tensor, *flags: bool
+    heads: Tensor, sizes: Tensor, lengths: Tensor, direction: Tensor, validate: bool
 ) -> Tensor:
     """The projection onto the directions between the active trees, by least squares."""
     result = torch.zeros_like(direction)

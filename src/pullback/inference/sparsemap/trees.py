@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from pullback.inference import operators
-from pullback.inference.autograd import may_be_differentiated
-from pullback.inference.checks import word_mask
+from pullback.inference.layout import Flat
 from pullback.inference.sparsemap.solution import SparseMAPSolution
-from pullback.inference.trees import from_heads, to_heads
+from pullback.inference.torch_seam.derivatives import may_be_differentiated
+from pullback.inference.trees import TREES, from_heads, to_heads
 
 
 @dataclass(frozen=True)
@@ -46,16 +44,14 @@ class TreeSet:
     def trimmed(self) -> tuple[Tensor, Tensor]:
         """Heads `[B, k, n]` and weights `[B, k]` for the largest active set, -1 and 0 where they are not used."""
         k = int(self.sizes.max()) if len(self.sizes) else 0
-        used = word_mask(self.sizes, k)
+        used = torch.arange(k, device=self.sizes.device) < self.sizes[:, None]
         heads = torch.where(used[..., None], self.heads[:, :k], -1)
         return heads, torch.where(used, self.all_weights[:, :k], 0.0)
 
 
 def project(
-    scores: Tensor,
-    lengths: Tensor,
-    flags: tuple[bool, bool, bool],
-    restore: Callable[[Tensor], Tensor],
+    flat: Flat,
+    options: tuple[bool, bool, bool],
     *,
     warm_start: Tensor | SparseMAPSolution | None = None,
     max_iterations: int | None = None,
@@ -63,24 +59,21 @@ def project(
     """The projections of scores `[B, n, n]` onto the convex hull of the trees.
 
     Args:
-        scores: float32 or float64.
-        lengths: `[B]`.
-        flags: projective, multiroot, validate.
-        restore: from `[B, ...]` to the caller's dtype and leading dimensions.
+        flat: the scores.
+        options: projective, multiroot, validate.
         warm_start: trees of the shape of the caller's scores, or an earlier solution. Only a hint: what is no
             tree, or is forbidden now, is ignored.
         max_iterations: how many calls of the oracle are enough for a sentence, 10 n^2 + 1000 by default,
             several times what it takes. A sentence that has not converged by then is reported.
     """
-    n = scores.shape[-1]
+    scores, n, batch = flat.scores, flat.scores.shape[-1], flat.batch
     limit = 10 * n * n + 1000 if max_iterations is None else max_iterations
-    batch = restore(lengths).shape
     heads, weights = _start(warm_start, scores, batch)
     differentiated = may_be_differentiated(scores)  # which takes trees that span the face of mu
-    mu, active, all_weights, sizes, gap, calls, converged = operators.tree_sparsemap(
-        scores, lengths, heads, weights, limit, differentiated, *flags
+    mu, active, all_weights, sizes, gap, calls, converged = TREES.sparsemap(
+        scores, *flat.sizes, heads, weights, limit, differentiated, *options
     )
-    mu = restore(mu)
+    mu = flat.restore(mu)
     trees = TreeSet(active, all_weights, sizes, batch, mu.dtype)
     return SparseMAPSolution(mu, gap.reshape(batch), calls.reshape(batch), converged.reshape(batch), trees)
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
-import functools
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,12 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pullback.structures import Structure
+from pullback.structures import Structure, Wrapper
 
-_OPERATIONS = (
-    "argmax", "marginals", "sparsemap", "sparsemap_solution", "step_inside", "local_projection", "log_partition", "entropy",
-    "log_prob", "kl", "sample",
-)  # fmt: skip
 _Intervals = list[tuple[torch.cuda.Event, torch.cuda.Event]]
 
 
@@ -38,13 +32,11 @@ class Stopwatch:
 
     Attributes:
         seconds: so far since the last `take`; on a GPU, 0.
-        busy: whether a call is being timed: calls inside it are a part of it.
     """
 
     def __init__(self, device: torch.device) -> None:
         self._cuda = device.type == "cuda"
         self.seconds = 0.0
-        self.busy = False
         self._began: Any = None
         self._pending: _Intervals = []
         self._replays: list[Replays] = []
@@ -60,13 +52,11 @@ class Stopwatch:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        self.busy = True
         self.start()
         try:
             yield
         finally:
             self.stop()
-            self.busy = False
 
     @contextlib.contextmanager
     def capturing(self) -> Iterator[Replays]:
@@ -110,33 +100,24 @@ def _seconds_of(intervals: _Intervals) -> float:
     return sum(begin.elapsed_time(end) for begin, end in intervals) / 1000
 
 
-def timed(structure: Structure, stopwatch: Stopwatch) -> Structure:
-    """The same structure, whose inference is timed in the forward and in the backward pass."""
-    same = copy.copy(structure)
-    object.__setattr__(same, "__class__", _timed_class(type(structure)))
-    object.__setattr__(same, "_stopwatch", stopwatch)
-    return same
+class Timed(Wrapper):
+    """A structure whose inference is timed, in the forward and in the backward pass.
 
+    Args:
+        structure: does the work.
+        stopwatch: adds up the time.
+    """
 
-@functools.cache
-def _timed_class(kind: type[Structure]) -> type[Structure]:
-    found = {name: _timed_operation(getattr(kind, name)) for name in _OPERATIONS if hasattr(kind, name)}
-    return type(kind.__name__, (kind,), found)
+    def __init__(self, structure: Structure, stopwatch: Stopwatch) -> None:
+        super().__init__(structure)
+        self._stopwatch = stopwatch
 
-
-def _timed_operation(operation: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(operation)
-    def call(self: Any, scores: Tensor, *args: Any, **options: Any) -> Any:
-        stopwatch: Stopwatch = self._stopwatch
-        if stopwatch.busy:
-            return operation(self, scores, *args, **options)
+    def around(self, operation: str, inference: Callable[[Tensor], Any], scores: Tensor) -> Any:
         differentiable = torch.is_grad_enabled() and scores.requires_grad
-        with stopwatch.running():
-            out = operation(self, _Call.apply(scores, stopwatch.stop) if differentiable else scores, *args, **options)
+        with self._stopwatch.running():
+            out = inference(_Call.apply(scores, self._stopwatch.stop) if differentiable else scores)
             through = isinstance(out, Tensor) and out.requires_grad
-            return _Call.apply(out, stopwatch.start) if through else out
-
-    return call
+            return _Call.apply(out, self._stopwatch.start) if through else out
 
 
 class _Call(torch.autograd.Function):

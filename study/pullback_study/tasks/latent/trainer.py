@@ -15,7 +15,7 @@ from pullback.estimators import Estimator
 from pullback_study.tasks.latent.captured import CapturedSteps, Step, can_be_captured
 from pullback_study.tasks.latent.problem import Problem
 from pullback_study.tasks.latent.randomness import RandomNumbers
-from pullback_study.tasks.latent.timing import Stopwatch, timed
+from pullback_study.tasks.latent.timing import Stopwatch, Timed
 from pullback_study.tasks.task import Trainer
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ class LatentTrainer(Trainer):
         scores = problem.scores(batch, encoded)
         if problem.gradient_scale != 1.0 and scores.requires_grad:
             scores.register_hook(lambda gradient: gradient * problem.gradient_scale)
-        structure = timed(problem.structure(batch), self._stopwatch)
+        structure = Timed(problem.structure(batch), self._stopwatch)
         return self._estimator.objective(structure, scores, lambda z: problem.losses(batch, encoded, z))
 
     def _end_epoch(self) -> None:

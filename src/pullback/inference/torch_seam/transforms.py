@@ -32,7 +32,19 @@ def register(library: torch.library.Library, name: str) -> None:
 
 def is_mapped(x: Tensor) -> bool:
     """Whether `torch.vmap` maps over a dimension of x, so that nothing may depend on its values."""
-    functorch = torch._C._functorch
-    while functorch.is_functorch_wrapped_tensor(x) and not functorch.is_batchedtensor(x):
-        x = functorch.get_unwrapped(x)
-    return functorch.is_batchedtensor(x)
+    functorch: Any = getattr(torch._C, "_functorch", None)
+    try:
+        while functorch.is_functorch_wrapped_tensor(x) and not functorch.is_batchedtensor(x):
+            x = functorch.get_unwrapped(x)
+        return functorch.is_batchedtensor(x)
+    except AttributeError:
+        return _refuses_to_be_read(x)
+
+
+def _refuses_to_be_read(x: Tensor) -> bool:
+    """The public way to know: a mapped tensor has no single value."""
+    try:
+        x.detach().sum().item()
+    except RuntimeError:
+        return True
+    return False

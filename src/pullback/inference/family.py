@@ -1,0 +1,198 @@
+"""Families of structures: one declaration each, from which operators, derivatives and dispatch follow.
+
+An operator takes scores `[B, *parts]` (float32 or float64), the sizes of the examples (`[B]` each, int64), further tensors,
+static options, and whether to check values. It is registered with `torch.library`, so that `torch.compile` sees an
+opaque node with known shapes. Its implementation is the function of its name in `inference/<folder>/<backend>.py`, or,
+where a backend has none, in `inference/<folder>/reference.py`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import importlib.util
+import inspect
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pullback.inference import checks
+from pullback.inference.checks import Nouns
+from pullback.inference.layout import Layout
+from pullback.inference.operations import PROJECTION, STANDARD, Kept, Operation
+from pullback.inference.torch_seam import derivatives, transforms
+
+__all__ = ["PROJECTION", "STANDARD", "Family", "Nouns", "backend", "backend_of"]
+
+_forced: str | None = None
+_library = torch.library.Library("pullback", "DEF")
+
+
+@contextlib.contextmanager
+def backend(name: str) -> Iterator[None]:
+    """Run the operators on `reference`, `cpu` or `cuda`, whatever the device of the tensors: for tests."""
+    global _forced
+    before, _forced = _forced, name
+    try:
+        yield
+    finally:
+        _forced = before
+
+
+def backend_of(x: Tensor) -> str:
+    """The name of the backend that runs on this tensor."""
+    return _forced or x.device.type
+
+
+class Family:
+    """The structures of one kind. Its operators are attributes: `family.argmax(scores, *sizes, *options, validate)`.
+
+    Args:
+        name: of the family; the prefix of its operators.
+        layout: of the scores.
+        folder: of the implementations in `inference/`; or a function of the operation and the options that picks one.
+        nouns: how errors call things.
+        options: static arguments of all operations, with their types. An implementation is passed those that it names.
+        operations: which there are.
+        most_parts: from the shape of the parts to the largest number of them in one structure.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        layout: Layout,
+        *,
+        folder: str | Callable[[str, dict[str, Any]], str],
+        nouns: Nouns | None = None,
+        options: Mapping[str, type] | None = None,
+        operations: tuple[Operation, ...] = STANDARD,
+        most_parts: Callable[[tuple[int, ...]], int] | None = None,
+    ) -> None:
+        self.name = name
+        self.layout = layout
+        self.nouns = nouns or Nouns()
+        self.options = dict(options or {})
+        self.operations = {operation.name: operation for operation in operations}
+        self.most_parts = most_parts or math.prod
+        self._folder = folder
+        for operation in operations:
+            setattr(self, operation.name, self._register(operation))
+
+    def __repr__(self) -> str:
+        return f"Family({self.name!r}: {', '.join(self.operations)})"
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"the family {self.__dict__.get('name')!r} has no operation {name!r}")
+
+    @functools.cache  # noqa: B019 (families live as long as the process)
+    def implementation(self, operation: str, backend: str, options: tuple[Any, ...]) -> Callable[..., Any]:
+        """What does an operation: the backend's own function, or the reference's."""
+        find = self.operations[operation].find
+        if find is not None:
+            return find(self, backend, options)
+        found = self.function(operation, backend, options) or self.function(operation, "reference", options)
+        if found is None:
+            raise NotImplementedError(f"neither {backend} nor reference has the operation {self.name}_{operation}")
+        return found
+
+    def function(self, operation: str, backend: str, options: tuple[Any, ...]) -> Callable[..., Any] | None:
+        """The function of this name in a backend's file, with the options that it names, or None."""
+        named = dict(zip(self.options, options, strict=True))
+        folder = self._folder if isinstance(self._folder, str) else self._folder(operation, named)
+        module = f"pullback.inference.{folder}.{backend}"
+        found = getattr(importlib.import_module(module), operation, None) if importlib.util.find_spec(module) else None
+        if found is None:
+            return None
+        accepted = inspect.signature(found).parameters
+        everything = any(p.kind is p.VAR_KEYWORD for p in accepted.values())
+        return functools.partial(found, **{k: v for k, v in named.items() if everything or k in accepted})
+
+    def _register(self, operation: Operation) -> Any:
+        name = f"{self.name}_{operation.name}"
+        _library.define(name + operation.schema(self._sizes(operation), self.options if operation.sized else {}))
+        for key in ("CPU", "CUDA"):
+            _library.impl(name, self._kernel(operation, key.lower()), key)
+        torch.library.register_fake(f"pullback::{name}", operation.shapes, lib=_library)
+        if operation.gradient or operation.product or operation.refuses:
+            self._differentiate(operation, name)
+        transforms.register(_library, name)
+        return getattr(torch.ops.pullback, name).default
+
+    def _sizes(self, operation: Operation) -> list[str]:
+        return [size.name for size in self.layout.sizes] if operation.sized else []
+
+    def _kernel(self, operation: Operation, device: str) -> Callable[..., Any]:
+        name, options = operation.name, len(self.options) if operation.sized else 0
+        sizes = slice(len(operation.before), len(operation.before) + len(self._sizes(operation)))
+
+        def run(*args: Any) -> Any:
+            static = len(args) - 1 - options
+            call = self.implementation(name, _forced or device, args[static:-1])
+            try:
+                return call(*args[:static], validate=args[-1])
+            except checks.BadValuesError as error:
+                raise ValueError(self.describe(error.status, args[0].shape, args[sizes])) from None
+
+        return run
+
+    def describe(self, status: Tensor, shape: torch.Size, sizes: tuple[Tensor, ...]) -> str:
+        """What is wrong with the first example whose status is not OK."""
+        example = int(torch.nonzero(status)[0])
+        values = {size.name: int(x[example]) for size, x in zip(self.layout.sizes, sizes, strict=True)}
+        for index, (name, value) in enumerate(values.items()):
+            limit = self.layout.limit(index, shape)
+            if limit is None and value < 0:
+                return f"{name}[{example}] is {value}; it must be at least 0"
+            if limit is not None and not 0 <= value <= limit:
+                return f"{name}[{example}] is {value}; scores of {limit} {self.nouns.unit} need {name} from 0 to {limit}"
+        known = ", ".join(f"{name.replace('lengths', 'length')} {value}" for name, value in values.items())
+        where = f"{self.nouns.example} {example} of the batch" + (f" ({known})" if known else "")
+        return f"{where} {self.nouns.say(int(status[example]))}"
+
+    def _differentiate(self, operation: Operation, name: str) -> None:
+        """Register the derivatives in the operation's first tensor, or in its last one where it is linear in that."""
+        options = len(self.options) if operation.sized else 0
+        tensors = len(operation.before) + len(self._sizes(operation)) + len(operation.after)
+        statics = len(operation.numbers) + options + 1
+        place = tensors - 1 if operation.linear else 0
+
+        def setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+            if not operation.refuses:
+                derivatives.keep(ctx, *operation.keep(inputs[:tensors], output))
+            ctx.options = (*inputs[len(inputs) - 1 - options : -1], False)
+            if not isinstance(output, Tensor):
+                ctx.mark_non_differentiable(*output[1:])
+                ctx.set_materialize_grads(False)
+
+        def slope(ctx: Any, direction: Any) -> Tensor:
+            if operation.refuses:
+                raise NotImplementedError(operation.refuses)
+            kept = Kept(self, ctx.saved_tensors, ctx.options)
+            if operation.product is not None:
+                return operation.product(kept, direction)
+            assert operation.gradient is not None
+            return operation.gradient(kept)
+
+        def backward(ctx: Any, grad: Tensor | None, *rest: Any) -> tuple[Any, ...]:
+            if grad is None:
+                return (None,) * (tensors + statics)
+            found = slope(ctx, grad)
+            if operation.gradient is not None:
+                found = grad.to(found.dtype).reshape(-1, *[1] * self.layout.dims) * found
+            return *[None] * place, found, *[None] * (tensors + statics - place - 1)
+
+        def tangent(ctx: Any, *tangents: Any) -> Any:
+            direction = tangents[place]
+            if operation.gradient is None:
+                first = slope(ctx, direction)
+            else:
+                wide = slope(ctx, None).double()
+                first = torch.where(wide != 0, wide * direction, 0.0).flatten(1).sum(1)  # padding may be NaN
+            outputs = operation.outputs.count("Tensor")
+            return first if outputs == 1 else (first, *[None] * (outputs - 1))
+
+        derivatives.register(_library, name, setup=setup, backward=backward, tangent=tangent)

@@ -1,0 +1,206 @@
+"""The layout of a structure's scores: batch dimensions, sizes, dtype, which entries are parts, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from pullback.inference import checks
+
+if TYPE_CHECKING:
+    from pullback.inference.seen import Seen
+
+_HALF = (torch.float16, torch.bfloat16)
+Parts = Callable[[tuple[int, ...], tuple[Tensor, ...], torch.device], Tensor]
+"""From the shape of the parts, the sizes `[B]` and a device to `[1 or B, *parts]` of bool."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """One number for each example, such as its length.
+
+    Attributes:
+        name: of the argument of the structure.
+        bounds: the letter of the axes whose entries at or beyond it are padding, or None for a number that is not a size.
+    """
+
+    name: str
+    bounds: str | None
+
+
+class Flat:
+    """Scores as one batch.
+
+    Attributes:
+        scores: `[B, *parts]`, float32 or float64.
+        sizes: `[B]` each, int64, on the device of the scores.
+        batch: the leading dimensions of the caller's scores.
+        dtype: of the results.
+        seen: what is remembered of these scores, if anything.
+    """
+
+    def __init__(
+        self, layout: Layout, scores: Tensor, sizes: tuple[Tensor, ...], batch: torch.Size, dtype: torch.dtype
+    ) -> None:
+        self.seen: Seen | None = None
+        self.layout = layout
+        self.scores = scores
+        self.sizes = sizes
+        self.batch = batch
+        self.dtype = dtype
+
+    @property
+    def mask(self) -> Tensor:
+        """Which entries are parts, `[B, *parts]` of bool."""
+        return self.layout.mask(self.scores, self.sizes)
+
+    def restore(self, result: Tensor) -> Tensor:
+        """From `[B, ...]` to the caller's dtype and leading dimensions."""
+        result = result if result.dtype == self.dtype else result.to(self.dtype)
+        return self.reshape(result)
+
+    def reshape(self, result: Tensor) -> Tensor:
+        """From `[B, ...]` to the caller's leading dimensions."""
+        return result if len(self.batch) == 1 else result.reshape(self.batch + result.shape[1:])
+
+
+class Layout:
+    """What the last dimensions of scores mean.
+
+    Args:
+        owner: the name of the structure, for messages.
+        shape: a letter for each dimension of the parts, such as `"n, C, C"`; equal letters have equal sizes.
+        sizes: what else is known of each example.
+        parts: which of the entries that are not padding are parts; all by default.
+        centre: dimensions over which all structures have the same sum, if there are any: a constant added to the scores
+            along them changes neither argmax nor marginals.
+        positive: letters whose size must be positive.
+    """
+
+    def __init__(
+        self,
+        owner: str,
+        shape: str,
+        *,
+        sizes: Sequence[Size] = (),
+        parts: Parts | None = None,
+        centre: tuple[int, ...] | None = None,
+        positive: str = "",
+    ) -> None:
+        self.owner = owner
+        self.letters = tuple(shape.split(", "))
+        self.dims = len(self.letters)
+        self.sizes = tuple(sizes)
+        self.parts = parts
+        self.centre = centre
+        self._positive = positive
+        self._equal = [
+            (self.letters.index(letter) - self.dims, axis - self.dims)
+            for axis, letter in enumerate(self.letters)
+            if self.letters.index(letter) != axis
+        ]
+
+    def flatten(self, scores: Tensor, sizes: Sequence[Tensor | None]) -> Flat:
+        """Scores `[..., *parts]` and sizes that broadcast against their leading dimensions, as one batch."""
+        self.check(scores)
+        batch, parts = scores.shape[: scores.dim() - self.dims], scores.shape[scores.dim() - self.dims :]
+        s = working(scores)
+        s = s if len(batch) == 1 else s.reshape(batch.numel(), *parts)
+        flat = tuple(self._flat_size(i, size, s, batch) for i, size in enumerate(sizes))
+        return Flat(self, s, flat, batch, result_dtype(scores))
+
+    def check(self, scores: Tensor) -> None:
+        """Raise if these are no scores of this layout."""
+        if not isinstance(scores, Tensor):
+            raise TypeError(
+                f"scores is a {type(scores).__name__}; a {self.owner} needs a torch.Tensor: pass torch.as_tensor(scores)"
+            )
+        shape = scores.shape
+        wrong = len(shape) < self.dims or any(shape[a] != shape[b] for a, b in self._equal)
+        if wrong or any(shape[self.letters.index(x) - self.dims] == 0 for x in self._positive):
+            need = f"[..., {', '.join(self.letters)}]" + "".join(f" with {x} > 0" for x in self._positive)
+            raise ValueError(f"scores has shape {list(shape)}; a {self.owner} needs {need}")
+
+    def mask(self, scores: Tensor, sizes: Sequence[Tensor]) -> Tensor:
+        """Which entries of scores `[B, *parts]` are parts, of bool."""
+        shape, device = scores.shape, scores.device
+        mask = torch.ones((1,) * len(shape), dtype=torch.bool, device=device)
+        for size, values in zip(self.sizes, sizes, strict=True):
+            for axis, letter in enumerate(self.letters):
+                if letter == size.bounds:
+                    place = torch.arange(shape[1 + axis], device=device).reshape(-1, *[1] * (self.dims - axis - 1))
+                    mask = mask & (place < values.reshape(shape[0], *[1] * self.dims))
+        if self.parts is not None:
+            mask = mask & self.parts(tuple(shape[1:]), tuple(sizes), device)
+        return mask.expand(shape)
+
+    def status(self, scores: Tensor, sizes: Sequence[Tensor]) -> Tensor:
+        """What can be said of each example without inference, `[B]` of the codes of `checks`: all but INFEASIBLE."""
+        status = checks.status_of(scores, self.mask(scores, sizes))
+        for size, safe in zip(sizes, self.in_range(scores, sizes), strict=True):
+            status = torch.where(size != safe, checks.BAD_SIZE, status)
+        return status
+
+    def in_range(self, scores: Tensor, sizes: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """The sizes, those out of range at the nearest value that is possible."""
+        return tuple(size.clamp(0, self.limit(index, scores.shape)) for index, size in enumerate(sizes))
+
+    def limit(self, index: int, shape: torch.Size) -> int | None:
+        """The largest value of a size for scores of this shape, None where there is no limit."""
+        bounds = self.sizes[index].bounds
+        return None if bounds is None else shape[self.letters.index(bounds) - self.dims]
+
+    def _flat_size(self, index: int, size: Tensor | None, s: Tensor, batch: torch.Size) -> Tensor:
+        name, limit = self.sizes[index].name, self.limit(index, s.shape)
+        if size is None:
+            if limit is None:
+                raise ValueError(f"a {self.owner} needs {name}: pass {self.owner}({name}=...)")
+            return torch.full((s.shape[0],), limit, dtype=torch.long, device=s.device)
+        if size.shape != batch:
+            if not _broadcasts(size.shape, batch):
+                shape = [*batch, *s.shape[1:]]
+                raise ValueError(
+                    f"{name} has shape {list(size.shape)} and scores {shape}; for these scores a {self.owner} needs "
+                    f"{name} of shape {list(batch)}, or of one that broadcasts to it"
+                )
+            size = size.expand(batch)
+        size = size.to(s.device, torch.long)
+        return size if len(batch) == 1 else size.reshape(-1)
+
+
+def as_sizes(values: Any, name: str) -> Tensor | None:
+    """Sizes as an integer tensor: numbers and lists become one; None stays."""
+    if values is None:
+        return None
+    if not isinstance(values, Tensor):
+        values = torch.as_tensor(values)
+    if values.dtype.is_floating_point or values.dtype.is_complex or values.dtype == torch.bool:
+        raise TypeError(f"{name} have dtype {values.dtype}; they must be integers")
+    return values
+
+
+def working(scores: Tensor) -> Tensor:
+    """The scores in the precision of inference: half precisions become float32."""
+    if not scores.dtype.is_floating_point:
+        raise TypeError(
+            f"scores have dtype {scores.dtype}; inference needs floating point: pass scores.float(), "
+            f"or build them with a decimal point"
+        )
+    return scores.float() if scores.dtype in _HALF else scores
+
+
+def result_dtype(scores: Tensor) -> torch.dtype:
+    """The dtype of what is returned: the scores' own, but float32 for half precision under autocast."""
+    if scores.dtype in _HALF and torch.is_autocast_enabled(scores.device.type):
+        return torch.float32
+    return scores.dtype
+
+
+def _broadcasts(shape: torch.Size, batch: torch.Size) -> bool:
+    if len(shape) > len(batch):
+        return False
+    return all(x in (1, y) for x, y in zip(reversed(shape), reversed(batch), strict=False))

@@ -1,0 +1,152 @@
+"""The operations that families of structures share: their arguments, the shapes of their results, their derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from pullback.inference.family import Family
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What the derivatives of an operation know of its call.
+
+    Attributes:
+        family: whose operation it was.
+        tensors: what was kept, by `Operation.keep`.
+        options: the family's static options, by position; the last one says not to check values again.
+    """
+
+    family: Family
+    tensors: tuple[Tensor, ...]
+    options: tuple[Any, ...]
+
+
+Keep = Callable[[tuple[Any, ...], Any], tuple[Tensor, ...]]
+"""From the arguments (tensors first: scores, sizes) and the output to what derivatives need."""
+
+
+def _scores_and_sizes(inputs: tuple[Any, ...], output: Any) -> tuple[Tensor, ...]:
+    return inputs
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operation `name(*before, *sizes, *after, *numbers, *options, validate)`.
+
+    Attributes:
+        name: of the operation, and of the function in `inference/<folder>/<backend>.py`.
+        before: the tensors ahead of the sizes.
+        after: the tensors behind them.
+        numbers: static arguments of its own, with their types.
+        outputs: in the notation of `torch.library`.
+        shapes: from the arguments to empty results, for compilation.
+        keep: what derivatives need, of the tensors among the arguments (by default all of them) and the output.
+        gradient: for one number per example: its gradient in the scores, `[B, *parts]`.
+        product: for results `[B, *parts]`, with a symmetric Jacobian J: from a direction v to J v.
+        linear: whether `product` is for the last tensor, in which the operation is linear.
+        refuses: what to say of its derivative, where there is none.
+        sized: whether it takes the family's sizes and options.
+        find: from the family, the name of a backend and the options to the implementation, where that is no function of
+            this name in a folder of the family.
+    """
+
+    name: str
+    before: tuple[str, ...] = ("scores",)
+    after: tuple[str, ...] = ()
+    numbers: Mapping[str, str] = field(default_factory=dict)
+    outputs: str = "Tensor"
+    shapes: Callable[..., Any] = lambda scores, *rest: scores.new_empty(scores.shape)
+    keep: Keep = _scores_and_sizes
+    gradient: Callable[[Kept], Tensor] | None = None
+    product: Callable[[Kept, Tensor], Tensor] | None = None
+    linear: bool = False
+    refuses: str = ""
+    sized: bool = True
+    find: Callable[[Family, str, tuple[Any, ...]], Callable[..., Any]] | None = None
+
+    def schema(self, sizes: Sequence[str], options: Mapping[str, type]) -> str:
+        """The operator's signature."""
+        tensors = [f"Tensor {name}" for name in (*self.before, *sizes, *self.after)]
+        numbers = [f"{kind} {name}" for name, kind in self.numbers.items()]
+        static = [f"{kind.__name__} {name}" for name, kind in options.items()]
+        return f"({', '.join([*tensors, *numbers, *static, 'bool validate'])}) -> {self.outputs}"
+
+
+def _one_per_example(scores: Tensor, *rest: object) -> Tensor:
+    return scores.new_empty(scores.shape[0], dtype=torch.float64)
+
+
+def _log_partition_gradient(kept: Kept) -> Tensor:
+    return kept.family.marginals(*kept.tensors, *kept.options)
+
+
+def _marginals_product(kept: Kept, direction: Tensor) -> Tensor:
+    return kept.family.marginals_vjp(*kept.tensors, direction, *kept.options)
+
+
+def _entropy_gradient(kept: Kept) -> Tensor:
+    return kept.family.entropy_gradient(*kept.tensors, *kept.options)
+
+
+def _find_entropy_gradient(family: Family, backend: str, options: tuple[Any, ...]) -> Callable[..., Any]:
+    """The backend's own, the reference's, or one that follows from the marginals."""
+    found = family.function("entropy_gradient", backend, options) or family.function("entropy_gradient", "reference", options)
+    if found is not None:
+        return found
+
+    def follows(scores: Tensor, *sizes: Tensor, validate: bool) -> Tensor:
+        return entropy_gradient(family, scores, sizes, (*options, validate))
+
+    return follows
+
+
+def entropy_gradient(family: Family, scores: Tensor, sizes: tuple[Tensor, ...], options: tuple[Any, ...]) -> Tensor:
+    """The gradient of H = log Z - <s, mu> is -J s: minus the derivative of the marginals along the scores.
+
+    J does not see what is constant over the layout's `centre`: the largest score there is taken off, or large scores would
+    be noise. Nor does it see parts without probability, whose scores (masks) may be of any size. What is left may still be
+    large where the best parts make no structure, and cancels in float64 only.
+    """
+    dtype, centre = scores.dtype, family.layout.centre
+    scores = scores.detach().double()
+    used = family.marginals(scores, *sizes, *options) > 0
+    top = torch.zeros_like(scores)
+    if centre is not None and scores.numel() > 0:
+        top = torch.where(used, scores, -torch.inf).amax(centre, keepdim=True)
+    along = torch.where(used, scores - top, 0.0)
+    return -family.marginals_vjp(scores, *sizes, along, *options).to(dtype)
+
+
+def _project_product(kept: Kept, direction: Tensor) -> Tensor:
+    return kept.family.project_vjp(*kept.tensors, direction, *kept.options)
+
+
+_NO_SECOND = (
+    "the second derivative of marginals, entropy or sparsemap is not available: differentiate once "
+    "(drop create_graph=True), or use log_partition, which can be differentiated twice"
+)
+
+ARGMAX = (Operation("argmax"),)
+GIBBS = (
+    Operation("log_partition", shapes=_one_per_example, gradient=_log_partition_gradient),
+    Operation("marginals", product=_marginals_product),
+    Operation("marginals_vjp", after=("direction",), refuses=_NO_SECOND),
+    Operation("entropy", shapes=_one_per_example, gradient=_entropy_gradient),
+    Operation("entropy_gradient", refuses=_NO_SECOND, find=_find_entropy_gradient),
+    Operation("sample", after=("seeds",)),
+)
+STANDARD = ARGMAX + GIBBS
+PROJECTION = (  # SparseMAP in closed form; J is constant where it is defined, so that J v is linear in v
+    Operation("project", keep=lambda inputs, mu: (mu.detach(), *inputs[1:]), product=_project_product),
+    Operation(
+        "project_vjp", before=("mu",), after=("direction",),
+        keep=lambda inputs, _: inputs[:-1], product=_project_product, linear=True,
+    ),
+)  # fmt: skip

@@ -1,0 +1,56 @@
+"""What is known of a tensor of scores, so that a chain of operations flattens and checks it once.
+
+Only a weak reference to the scores is kept: neither they nor the graph behind them live longer for it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from pullback.inference.layout import Flat
+from pullback.inference.torch_seam.derivatives import transforming
+
+
+def can_be_remembered(scores: Tensor, sizes: Sequence[Tensor | None]) -> bool:
+    """Not what has no version, is converted, is seen by a transform, or belongs to a CUDA graph that is being captured."""
+    if not isinstance(scores, Tensor) or scores.dtype not in (torch.float32, torch.float64) or transforming():
+        return False
+    if scores.is_cuda and torch.cuda.is_current_stream_capturing():
+        return False
+    return not scores.is_inference() and not any(size is not None and size.is_inference() for size in sizes)
+
+
+class Seen:
+    """Scores that were flattened, as long as neither they nor the sizes change.
+
+    Attributes:
+        checked: whether their values were found good.
+    """
+
+    def __init__(self, scores: Tensor, sizes: Sequence[Tensor | None], flat: Flat) -> None:
+        self.checked = False
+        self._scores, self._version = weakref.ref(scores), scores._version
+        self._sizes, self._versions = tuple(sizes), _versions(sizes)
+        self._known = flat.layout, flat.sizes, flat.batch, flat.dtype
+
+    def is_about(self, scores: Tensor, sizes: Sequence[Tensor | None]) -> bool:
+        """Whether these are the scores and sizes that were seen, unchanged."""
+        if self._scores() is not scores or self._version != scores._version or self._versions != _versions(sizes):
+            return False
+        return all(a is b for a, b in zip(self._sizes, sizes, strict=True))
+
+    def flat(self, scores: Tensor) -> Flat:
+        """The scores as one batch."""
+        layout, sizes, batch, dtype = self._known
+        s = scores if len(batch) == 1 else scores.reshape(batch.numel(), *scores.shape[len(batch) :])
+        flat = Flat(layout, s, sizes, batch, dtype)
+        flat.seen = self
+        return flat
+
+
+def _versions(sizes: Sequence[Tensor | None]) -> list[int]:
+    return [-1 if size is None else size._version for size in sizes]

@@ -1,0 +1,185 @@
+"""Structures with exact inference of their own: a family of operators behind the contract of `Structure`."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from pullback.inference import seen
+from pullback.inference.family import Family
+from pullback.inference.layout import Flat
+from pullback.inference.sparsemap.solution import ActiveSet, SparseMAPSolution
+from pullback.inference.torch_seam import derivatives
+from pullback.structures.base import Structure
+
+
+class FamilyStructure(Structure):
+    """A structure whose operations are the operators of a family.
+
+    The object has an attribute for each size and each option of the family, by its name.
+
+    Args:
+        validate: check the values of the scores (NaN, no feasible structure); costs a synchronisation on a GPU.
+            The default is to check on a CPU only.
+    """
+
+    family: ClassVar[Family]
+    missing: ClassVar[dict[str, str]] = {}
+    """Operations that this structure cannot have: the name, and what to say."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "family" in cls.__dict__:
+            cls.event_dims = cls.family.layout.dims
+            cls.centre_dims = cls.family.layout.centre
+
+    def __init__(self, *, validate: bool | None = None) -> None:
+        self.validate = validate
+        self._seen: seen.Seen | None = None
+
+    def __repr__(self) -> str:
+        given = zip(self.family.layout.sizes, self._sizes(), strict=True)
+        sizes = [f"{size.name}={list(value.shape)}" for size, value in given if value is not None]
+        options = [f"{name}={getattr(self, name)!r}" for name in self.family.options]
+        return f"{type(self).__name__}({', '.join(sizes + options)})"
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        same = self._static() == other._static() and self.validate == other.validate
+        return same and all(map(_equal, self._sizes(), other._sizes()))
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._static(), self.validate))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_seen": None}
+
+    def argmax(self, scores: Tensor) -> Tensor:
+        flat = self._flat(scores)
+        return self._run("argmax", flat, flat.scores.detach())
+
+    def marginals(self, scores: Tensor) -> Tensor:
+        flat = self._flat(scores)
+        return self._run("marginals", flat, flat.scores)
+
+    def log_partition(self, scores: Tensor) -> Tensor:
+        flat = self._flat(scores)
+        return self._run("log_partition", flat, flat.scores)
+
+    def entropy(self, scores: Tensor) -> Tensor:
+        flat = self._flat(scores)
+        return self._run("entropy", flat, flat.scores)
+
+    def log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
+        """Log p(z) = <s, z> - log Z, `[...]`: taken in float64, where large scores do not cancel to noise."""
+        flat = self._flat(scores)
+        log_z = flat.reshape(self._call("log_partition", flat, flat.scores))
+        return (self.score(scores.double(), z.double()) - log_z).to(flat.dtype)
+
+    def kl(self, scores: Tensor, other: Tensor) -> Tensor:
+        """KL(p_s || p_o) in float64, of which the marginals' errors take the least."""
+        scores, other = self._check_pair(scores, other)
+        return super().kl(scores.double(), other.double()).to(self._flat(scores).dtype)
+
+    def sample(self, scores: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        flat = self._flat(scores)
+        device, count = flat.scores.device, (flat.scores.shape[0],)
+        if generator is None:  # an explicit None would not compile for batches of any size
+            seeds = torch.randint(-(2**63), 2**63 - 1, count, device=device)
+        else:
+            seeds = torch.randint(-(2**63), 2**63 - 1, count, generator=generator, device=generator.device).to(device)
+        return self._run("sample", flat, flat.scores.detach(), seeds)
+
+    def allowed(self, scores: Tensor) -> Tensor:
+        flat = self._flat(scores)
+        return flat.reshape((flat.scores.detach() != -torch.inf) & flat.mask)
+
+    def sparsemap(
+        self,
+        scores: Tensor,
+        *,
+        warm_start: Tensor | SparseMAPSolution | None = None,
+        max_iterations: int | None = None,
+    ) -> Tensor:
+        if "project" not in self.family.operations:
+            return super().sparsemap(scores, warm_start=warm_start, max_iterations=max_iterations)
+        flat = self._flat(scores)
+        return self._run("project", flat, flat.scores)
+
+    def sparsemap_solution(
+        self,
+        scores: Tensor,
+        *,
+        warm_start: Tensor | SparseMAPSolution | None = None,
+        max_iterations: int | None = None,
+    ) -> SparseMAPSolution:
+        """`sparsemap` with its certificate: the duality gap, the active set and the number of oracle calls.
+
+        A projection in closed form takes one call of the oracle, for its gap; neither a start nor a limit changes it.
+        """
+        if "project" in self.family.operations:
+            return self._in_closed_form(self.sparsemap(scores), scores)
+        if "sparsemap" not in self.family.operations:
+            return super().sparsemap_solution(scores, warm_start=warm_start, max_iterations=max_iterations)
+        from pullback.inference.sparsemap.trees import project
+
+        flat = self._flat(scores)
+        options = (*self._static(), self._validates(flat))
+        return project(flat, options, warm_start=warm_start, max_iterations=max_iterations)
+
+    def _in_closed_form(self, mu: Tensor, scores: Tensor) -> SparseMAPSolution:
+        flat, point = self._flat(scores), mu.detach().double()
+        apart = torch.where(flat.reshape(flat.mask), scores.detach().double() - point, 0.0)
+        z = self.argmax(apart)
+        gap = (self.score(apart, z) - self.score(apart, point)).clamp_min(0.0)
+        calls = torch.ones(flat.batch, dtype=torch.int32, device=mu.device)  # for the gap
+        return SparseMAPSolution(mu, gap, calls, torch.ones_like(calls, dtype=torch.bool), self._decompose(mu.detach()))
+
+    def _decompose(self, mu: Tensor) -> ActiveSet:
+        """Structures whose weighted mean a projection is, where that comes in closed form."""
+        raise NotImplementedError(f"{type(self).__name__} does not decompose its projections")
+
+    def _run(self, operation: str, flat: Flat, scores: Tensor, *tensors: Tensor) -> Tensor:
+        return flat.restore(self._call(operation, flat, scores, *tensors))
+
+    def _call(self, operation: str, flat: Flat, scores: Tensor, *tensors: Tensor) -> Tensor:
+        """An operator on flattened scores; values that one operator has checked are not checked again."""
+        if operation not in self.family.operations:
+            raise NotImplementedError(self.missing.get(operation) or str(self._missing(operation)))
+        derivatives.refuse_tangents(scores)
+        validate = self._validates(flat)
+        found = getattr(self.family, operation)(scores, *flat.sizes, *tensors, *self._static(), validate)
+        if validate and flat.seen is not None:
+            flat.seen.checked = True
+        return found
+
+    def _validates(self, flat: Flat) -> bool:
+        if flat.seen is not None and flat.seen.checked:
+            return False
+        return flat.scores.device.type == "cpu" if self.validate is None else self.validate
+
+    def _static(self) -> tuple[Any, ...]:
+        return tuple([getattr(self, name) for name in self.family.options])
+
+    def _sizes(self) -> list[Tensor | None]:
+        return [getattr(self, size.name) for size in self.family.layout.sizes]
+
+    def _flat(self, scores: Tensor) -> Flat:
+        """Scores as one batch; what is known of the last scores tensor is not found out again."""
+        sizes, layout = self._sizes(), self.family.layout
+        if torch.compiler.is_compiling() or not seen.can_be_remembered(scores, sizes):
+            return layout.flatten(scores, sizes)
+        if self._seen is None or not self._seen.is_about(scores, sizes):
+            flat = layout.flatten(scores, sizes)
+            flat.seen = self._seen = seen.Seen(scores, sizes, flat)
+            return flat
+        return self._seen.flat(scores)
+
+
+def _equal(a: Tensor | None, b: Tensor | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    return a.shape == b.shape and a.device == b.device and bool((a == b).all())

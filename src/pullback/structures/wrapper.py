@@ -1,0 +1,103 @@
+"""A structure around another one: everything the inner one can do, through one hook."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from pullback.structures.base import Structure
+
+if TYPE_CHECKING:
+    from pullback.inference.sparsemap.solution import SparseMAPSolution
+
+
+class Wrapper(Structure):
+    """Does what another structure does, in the way that one does it, and calls `around` for each inference.
+
+    A class that inherits from `Structure` and passes on only some operations would get the others from the base class, which
+    are slow. Here every operation is the inner one's, also those that only some structures have (`step_inside`, `heads`).
+
+    Args:
+        inner: the structure that does the work.
+
+    >>> from pullback import Categorical
+    >>> class Loud(Wrapper):
+    ...     def around(self, operation, inference, scores):
+    ...         print(operation)
+    ...         return inference(scores)
+    >>> Loud(Categorical()).argmax(torch.tensor([1.0, 3.0]))
+    argmax
+    tensor([0., 1.])
+    """
+
+    def __init__(self, inner: Structure) -> None:
+        self.inner = inner
+        self.event_dims, self.centre_dims = inner.event_dims, inner.centre_dims  # type: ignore[misc]
+
+    def around(self, operation: str, inference: Callable[[Tensor], Any], scores: Tensor) -> Any:
+        """Call `inference(scores)`, the inner structure's operation of this name; for subclasses to override."""
+        return inference(scores)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.inner!r})"
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "inner":
+            raise AttributeError(name)
+        found = getattr(self.inner, name)
+        if name not in ("step_inside", "local_projection"):
+            return found
+        return lambda scores, *args: self.around(name, lambda s: found(s, *args), scores)
+
+    def argmax(self, scores: Tensor) -> Tensor:
+        return self.around("argmax", self.inner.argmax, scores)
+
+    def sparsemap(
+        self,
+        scores: Tensor,
+        *,
+        warm_start: Tensor | SparseMAPSolution | None = None,
+        max_iterations: int | None = None,
+    ) -> Tensor:
+        options: Any = {"warm_start": warm_start, "max_iterations": max_iterations}
+        return self.around("sparsemap", lambda s: self.inner.sparsemap(s, **options), scores)
+
+    def sparsemap_solution(
+        self,
+        scores: Tensor,
+        *,
+        warm_start: Tensor | SparseMAPSolution | None = None,
+        max_iterations: int | None = None,
+    ) -> SparseMAPSolution:
+        options: Any = {"warm_start": warm_start, "max_iterations": max_iterations}
+        return self.around("sparsemap_solution", lambda s: self.inner.sparsemap_solution(s, **options), scores)
+
+    def marginals(self, scores: Tensor) -> Tensor:
+        return self.around("marginals", self.inner.marginals, scores)
+
+    def log_partition(self, scores: Tensor) -> Tensor:
+        return self.around("log_partition", self.inner.log_partition, scores)
+
+    def entropy(self, scores: Tensor) -> Tensor:
+        return self.around("entropy", self.inner.entropy, scores)
+
+    def kl(self, scores: Tensor, other: Tensor) -> Tensor:
+        return self.around("kl", lambda s: self.inner.kl(s, other), scores)
+
+    def sample(self, scores: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        return self.around("sample", lambda s: self.inner.sample(s, generator), scores)
+
+    def score(self, scores: Tensor, z: Tensor) -> Tensor:
+        return self.around("score", lambda s: self.inner.score(s, z), scores)
+
+    def log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
+        return self.around("log_prob", lambda s: self.inner.log_prob(s, z), scores)
+
+    def allowed(self, scores: Tensor) -> Tensor:
+        return self.around("allowed", self.inner.allowed, scores)
+
+    def enumerate(self, *sizes: int) -> Tensor:
+        return self.inner.enumerate(*sizes)
