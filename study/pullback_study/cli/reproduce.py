@@ -35,7 +35,7 @@ SeedsOption = Annotated[int | None, typer.Option(min=1, help="Seeds 0 to N - 1. 
 WorkersOption = Annotated[int | None, typer.Option(help="Worker processes. [default: train in this process]")]
 OnlyOption = Annotated[list[str] | None, typer.Option(help="Only this row; repeat it for several.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print tables as JSON, with the runs behind each number.")]
-VectorsOption = Annotated[str | None, typer.Option(help="Word vectors of SST and SNLI: a name in `vectors/`, or a file.")]
+VectorsOption = Annotated[str | None, typer.Option(help="Word vectors of SST and SNLI: a name in vectors/, or a file.")]
 _MANY = 8  # seeds from which quartiles and distributions are shown
 
 
@@ -72,22 +72,21 @@ def table1(
     markdown: MarkdownOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Synthetic clusters: accuracy and V-measure of every method, beside the paper's.
+    r"""Synthetic clusters: accuracy and V-measure of every method, beside the paper's.
 
     With 8 seeds or more it also prints quartiles, intervals and the share of runs that find every cluster, and draws the
     distributions.
 
-    For example:
-
-    - `pullback reproduce table1 --quick`
-    - `pullback reproduce table1 --grid --seeds 48 --device cuda`
+    \b
+    pullback reproduce table1 --quick
+    pullback reproduce table1 --grid --seeds 48 --device cuda
     """
     from pullback_study.cli.terminal import user_errors
     from pullback_study.results.choice import Runs
     from pullback_study.results.paper import clusters
 
     with user_errors():
-        names = [clusters.TASK.find_method(name).name for name in only or clusters.ROWS]
+        names = _rows(clusters.TASK, only or clusters.ROWS)
     scope = _scope(quick, seeds, dtype.value)
     scales = ("paper", "example") if gamma_scale is Scale.both else (gamma_scale.value,)
     variants = []
@@ -133,15 +132,14 @@ def table2(
     markdown: MarkdownOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Latent dependency trees: accuracy of every row on SST or SNLI, beside the paper's.
+    r"""Latent dependency trees: accuracy of every row on SST or SNLI, beside the paper's.
 
     By default with the paper's best settings. Runs that are done are skipped, and interrupted ones resume.
 
-    For example:
-
-    - `pullback reproduce table2 --data DATA --quick`
-    - `pullback reproduce table2 --task sst --search --device cuda --workers 4`
-    - `pullback reproduce table2 --task snli --only marginals --only spigot --seed 0`
+    \b
+    pullback reproduce table2 --data DATA --quick
+    pullback reproduce table2 --task sst --search --device cuda --workers 4
+    pullback reproduce table2 --task snli --only marginals --only spigot --seed 0
     """
     from pullback_study.cli.terminal import user_errors
     from pullback_study.results.choice import Runs
@@ -149,7 +147,7 @@ def table2(
 
     with user_errors():
         trained, scope = _text_scope(task, quick, data, vectors, seeds=range(seeds) if seeds else seed, epochs=epochs)
-        names = [trained.find_method(name).name for name in only or text.ROWS]
+        names = _rows(trained, only or text.ROWS)
         options = {name: projective if trained.methods[name].latent else None for name in names}
         plans = [text.table_plan(name, scope, search=search, projective=options[name]) for name in names]
     how = (runs, device, workers, tensorboard)
@@ -172,10 +170,7 @@ def curves(
     device: DeviceOption = Device.auto,
     tensorboard: TensorBoardOption = False,
 ) -> None:
-    """Synthetic clusters: learning curves, 10 clusters, as SVG and CSV.
-
-    For example: `pullback reproduce curves --quick`
-    """
+    """Synthetic clusters: learning curves, 10 clusters, as SVG and CSV."""
     from pullback_study.results.choice import Runs
     from pullback_study.results.paper import clusters
 
@@ -200,15 +195,14 @@ def steps(
     markdown: MarkdownOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """The impact of multiple updates.
+    r"""The impact of multiple updates.
 
     Synthetic clusters: a figure, 10 clusters, 1 to 10 inner steps. SST and SNLI: a table, SPIGOT, SPIGOT-CE and SPIGOT-EG at
-    1, 2 and 5 inner steps, each at the learning rate that `table2 --search` chose.
+    1, 2 and 5 inner steps, each at the learning rate that table2 --search chose.
 
-    For example:
-
-    - `pullback reproduce steps --quick`
-    - `pullback reproduce steps --task sst --data DATA --vectors glove.840B.300d`
+    \b
+    pullback reproduce steps --quick
+    pullback reproduce steps --task sst --data DATA --vectors glove.840B.300d
     """
     from pullback_study.cli.terminal import user_errors
     from pullback_study.results.choice import Runs
@@ -245,8 +239,8 @@ def claims(
 ) -> None:
     """Verdicts on the paper's claims, from the runs that are there; it trains nothing.
 
-    They need `pullback reproduce table1 --grid` and `steps`; those on text need `table2 --search`, `steps --task sst` and
-    `table2 --task snli`.
+    They need the runs of table1 --grid and steps; those on text need table2 --search, steps --task sst and
+    table2 --task snli.
     """
     from pullback_study.cli.terminal import user_errors
     from pullback_study.results.choice import Runs
@@ -268,9 +262,7 @@ def page(
 ) -> None:
     """Write a results page and its figures from the runs that are there; it trains nothing.
 
-    The page is `docs/results/synthetic.md` or `docs/results/text.md` by default.
-
-    For example: `pullback reproduce page --study text`
+    The page is docs/results/synthetic.md or docs/results/text.md by default.
     """
     from pullback_study.cli.terminal import err, user_errors
     from pullback_study.results import pages
@@ -290,6 +282,12 @@ def _scope(quick: bool, seeds: int | None, dtype: str = "float32") -> clusters.S
 
     scope = dataclasses.replace(QUICK if quick else FULL, dtype=dtype)
     return dataclasses.replace(scope, seeds=tuple(range(seeds))) if seeds else scope
+
+
+def _rows(task: Any, names: Sequence[str]) -> list[str]:
+    """The methods of these names or aliases, in the order of the table."""
+    wanted = {task.find_method(name).name for name in names}
+    return [name for name in task.methods if name in wanted]
 
 
 def _text_scope(

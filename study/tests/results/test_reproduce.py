@@ -1,0 +1,116 @@
+"""`pullback reproduce`: the commands, with training replaced by results made by the tests."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pullback_study.cli import app, terminal
+from pullback_study.results.pages import BEGIN, END
+from report.folders import publish
+
+
+@pytest.fixture
+def invoke(tmp_path, monkeypatch):
+    """The command line in an empty folder; every run that is wanted gets a made-up result at once, and progress is told."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("os.fsync", lambda descriptor: None)
+
+    def train(task, configs, folder, **how):
+        terminal.err.print("training ...")
+        for config in dict.fromkeys(configs):
+            run = task.run(config, folder)
+            if run.done:
+                continue
+            if task.name == "synthetic":
+                publish(folder, config, 80.0, 100.0 if config.seed % 2 else 60.0)
+            else:
+                run.start()
+                run.publish({"validation_accuracy": 80.0, "test_accuracy": 81.0 + config.seed, "test_depth": 2.0, "best_epoch": 1})
+
+    monkeypatch.setattr(terminal, "train_or_exit", train)
+    return lambda *words: CliRunner().invoke(app, ["reproduce", *words], env={"COLUMNS": "160"})
+
+
+def test_markdown_holds_the_tables_alone_and_progress_goes_to_stderr(invoke):
+    done = invoke("table1", "--quick", "--only", "softmax", "--only", "gold", "--markdown")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("**3 clusters")
+    assert "training" not in done.stdout
+    assert "training ..." in done.stderr
+    rows = [line.split("|")[1].strip() for line in done.stdout.splitlines() if "±" in line and line.startswith("|")]
+    assert rows == ["Gold cluster labels", "Softmax"] * 2  # the table's order
+    assert "±: median ± standard error over 2 seeds." in done.stdout
+    assert "not comparable with the paper's" in done.stdout
+
+
+def test_many_seeds(invoke):
+    done = invoke("table1", "--seeds", "10", "--only", "ste-i", "--only", "spigot")
+    assert done.exit_code == 0, done.output
+    assert "50% [24%, 76%]" in done.stdout
+    assert "over 10 seeds" in done.stdout
+    assert sorted(path.name for path in Path("figures").glob("*.svg")) == [
+        f"clusters-{k}-{measure}.svg" for k in (10, 3) for measure in ("accuracy", "v_measure")
+    ]
+    assert len(list(Path("runs").iterdir())) == 2 * 2 * 10
+
+
+def test_json_names_the_runs(invoke):
+    done = invoke("table1", "--quick", "--only", "gold", "--json")
+    first = json.loads(done.stdout)[0]["rows"][0]["cells"]["accuracy"]
+    assert len(first["runs"]) == 2
+    assert (Path("runs") / first["runs"][0] / "result.json").exists()
+
+
+@pytest.mark.parametrize("command", ["curves", "steps"])
+def test_figures(invoke, command):
+    done = invoke(command, "--quick", "--seeds", "3")
+    assert done.exit_code == 0, done.output
+    assert Path(f"figures/synthetic-{command}-quick.svg").read_text().startswith("<svg ")
+    assert "Median and range of 3 seeds." in " ".join(done.stderr.split())
+    assert done.stdout == ""
+
+
+
+def test_text_tables(invoke, monkeypatch):
+    from pullback_study.results.paper import text
+
+    scope = text.FULL["sst"]
+    monkeypatch.setattr("pullback_study.cli.reproduce._text_scope", lambda *a, **k: (text.TASKS["sst"], scope))
+    done = invoke("table2", "--search", "--only", "spigot", "--markdown")
+    assert done.exit_code == 0, done.output
+    assert "| SPIGOT | 80.00±0.00≠ | 84.51±0.80 | 82.00±1.00≠ | 84.80±1.10 | 2.00±0.00 | 3 of 3 |" in done.stdout
+    assert len(list(Path("runs").iterdir())) == 5  # seed 0 at three rates, two more seeds at the chosen one
+    done = invoke("steps", "--task", "sst", "--markdown")
+    assert "| SPIGOT | 82.00±1.00 | 82.00±1.00 | 82.00±1.00 | 2.0, 2.0, 2.0 |" in done.stdout
+
+
+def test_claims_and_pages_train_nothing(invoke):
+    done = invoke("claims", "--markdown")
+    assert done.exit_code == 0
+    assert done.stdout.count("**Claim") == 11
+    assert done.stdout.count(": not decided. ") == 11
+    for study in ("synthetic", "text"):
+        page = Path(f"{study}.md")
+        page.write_text(f"# Results\n{BEGIN}\nstale words\n{END}\nthe end\n")
+        done = invoke("page", str(page), "--study", study)
+        assert done.exit_code == 0, done.output
+        assert "stale words" not in page.read_text()
+        assert page.read_text().startswith("# Results\n")
+        assert page.read_text().endswith("the end\n")
+        assert "not run" in page.read_text()
+    assert not Path("runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [(["table1", "--only", "spigt"], "did you mean 'spigot'"), (["page", "none.md"], "cannot be read"),
+     (["table2", "--only", "spigot", "--data", "none"], "none"), (["table1", "--seeds", "0"], "--seeds")],
+    ids=str,
+)  # fmt: skip
+def test_mistakes_are_messages(invoke, words, hint):
+    done = invoke(*words)
+    assert done.exit_code == 2
+    assert hint in done.stderr
+    assert not Path("runs").exists()
