@@ -12,7 +12,7 @@ help:            ## what can be made
 install: $(STAMP) ## create .venv and install the project into it
 $(STAMP): pyproject.toml study/pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[dev]' -e './study[ray]'
+	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[dev]' -e './study[ray,tensorboard]'
 	@touch $(STAMP)
 
 lint: install    ## the linter and the type checker

@@ -50,7 +50,8 @@ def test_it_appears_everywhere(code):
     assert len(code.splitlines()) < 120
     assert "--noise" in invoke("train", "pointers", "--help").output
     assert "spigot-ce" in invoke("estimators", "pointers").output
-    trained = invoke("train", "pointers", "--estimator", "softmax", "--learning-rate", "0.05", "--epochs", "8", "--device", "cpu")
+    fields = ("--estimator", "softmax", "--learning-rate", "0.05", "--epochs", "8", "--device", "cpu")
+    trained = invoke("train", "pointers", *fields)
     (run,) = list_runs(Path("runs"))
     assert f"attachment {run.metrics['test_attachment']:.2f}" in trained.stdout
     assert run.metrics["test_attachment"] > 70  # it finds the tree that nobody has shown it; by chance about a quarter

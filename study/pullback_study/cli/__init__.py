@@ -1,42 +1,54 @@
 """The command line: one file for each command or group of commands.
 
-These modules import typer and rich alone; what a command needs is imported when it runs, so that `--help` is quick.
+A command's module is imported when the command runs, or for the list of all of them, and imports typer and rich alone; the rest
+follows when it works. So `--help` is quick.
 """
 
 from __future__ import annotations
 
+import importlib
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from pullback_study import __version__
-from pullback_study.cli import data, reproduce, train, trees
-from pullback_study.cli.estimators import list_estimators
 from pullback_study.cli.options import SETTINGS
-from pullback_study.cli.report import write_report
-from pullback_study.cli.runs import show_runs
-from pullback_study.cli.sweep import sweep
 
-_ORDER = ("reproduce", "train", "sweep", "runs", "estimators", "report", "data", "parse", "trees")
+_COMMANDS = {
+    "reproduce": "reproduce:app",
+    "train": "train:app",
+    "sweep": "sweep:sweep",
+    "runs": "runs:show_runs",
+    "estimators": "estimators:list_estimators",
+    "report": "report:write_report",
+    "data": "data:app",
+    "parse": "trees:parse",
+    "trees": "trees:trees",
+}
+"""In the order in which people need them: a module here, and a function or a group of commands in it."""
+_NEEDS_ARGUMENTS = ("sweep", "parse", "trees")
 
 
 class _Commands(TyperGroup):
+    """The commands, each made when it is needed."""
+
     def list_commands(self, context: Any) -> list[str]:
-        """In the order in which people need them."""
-        return sorted(super().list_commands(context), key=_ORDER.index)
+        return list(_COMMANDS)
+
+    def get_command(self, context: Any, name: str) -> Any:
+        if name not in _COMMANDS:
+            return None
+        module, _, attribute = _COMMANDS[name].partition(":")
+        found = getattr(importlib.import_module(f"{__name__}.{module}"), attribute)
+        if not isinstance(found, typer.Typer):
+            single = typer.Typer(add_completion=False, **{**SETTINGS, "no_args_is_help": False})
+            single.command(name, no_args_is_help=name in _NEEDS_ARGUMENTS)(found)
+            found = single
+        return typer.main.get_command(found)
 
 
 app = typer.Typer(cls=_Commands, add_completion=False, pretty_exceptions_enable=False, **SETTINGS)
-app.add_typer(train.app, name="train")
-app.command("sweep", no_args_is_help=True)(sweep)
-app.command("runs")(show_runs)
-app.command("estimators")(list_estimators)
-app.add_typer(reproduce.app, name="reproduce")
-app.command("report")(write_report)
-app.add_typer(data.app, name="data")
-app.command("parse", no_args_is_help=True)(trees.parse)
-app.command("trees", no_args_is_help=True)(trees.trees)
 
 
 def _show_version(wanted: bool) -> None:

@@ -114,7 +114,7 @@ def test_baselines_know_what_they_should():
 
 
 def test_a_replica_that_diverges_does_not_stop_the_others():
-    group = trained([small("marginals", seed=0, learning_rate=rate) for rate in (0.01, float("inf"))])
+    group = trained([small("marginals", seed=0, learning_rate=rate) for rate in (0.01, 1e300)])
     alone = trained([small("marginals", seed=0, learning_rate=0.01)])
     torch.testing.assert_close(group.theta[0], alone.theta[0])
 

@@ -84,11 +84,9 @@ def test_killed_and_resumed_it_ends_with_the_same_numbers(data, tmp_path):
 
 @pytest.mark.parametrize(("task", "estimator"), [("sst", "marginals"), ("snli", "ste-s")])
 def test_a_trained_run_parses(task, estimator, data, tmp_path):
-    study = find_task("sst", data)
-    name = {"sst": "sst", "snli": "snli_1.0_train"}[task]
-    run = done(study, config(task, estimator, vectors="tiny", data=name), tmp_path / "runs")
+    run = done(find_task(task, data), config(task, estimator), tmp_path / "runs")
     parser = load_parser(run.path, data)
-    assert (parser.task, parser.estimator, parser.relaxed) == (task, estimator, estimator == "marginals")
+    assert (parser.task, parser.estimator) == (task, estimator)
     long, short, unknown = parser.parse([EXAMPLE, ("taut",), ("never", "seen")])
     assert (len(long.heads), short.heads, len(unknown.heads)) == (7, (0,), 2)
     assert long.mu.shape == (7, 7)
@@ -104,7 +102,7 @@ def test_a_trained_run_parses(task, estimator, data, tmp_path):
 
 
 def test_what_is_no_parser_is_refused(data, tmp_path):
-    with pytest.raises(ValueError, match=r"no config\.json"):
+    with pytest.raises(ValueError, match=r"config\.json: No such file"):
         load_parser(tmp_path, data)
     baseline = done(find_task("sst", data), config("sst", "baseline", vectors="tiny", epochs=1), tmp_path / "runs")
     with pytest.raises(ValueError, match="baseline, which has no latent trees"):
@@ -124,9 +122,9 @@ DAMAGES = {
     "others": (lambda run: torch.save({"x": torch.ones(1)}, run / "checkpoint.pt"), r"checkpoint\.pt is damaged"),
     "no tensors": (lambda run: torch.save([1], run / "checkpoint.pt"), r"checkpoint\.pt is damaged"),
     "a field too many": (lambda run: edited(run / "config.json", config={"new": 1}), r"config\.json is not a config"),
-    "a list": (lambda run: (run / "config.json").write_text("[]"), r"config\.json holds no JSON object"),
-    "half a config": (lambda run: (run / "config.json").write_text("{"), r"config\.json cannot be read"),
-    "half a result": (lambda run: (run / "result.json").write_text('{"data"'), r"result\.json cannot be read"),
+    "a list": (lambda run: (run / "config.json").write_text("[]"), r"config\.json is not a JSON object"),
+    "half a config": (lambda run: (run / "config.json").write_text("{"), r"config\.json is not JSON"),
+    "half a result": (lambda run: (run / "result.json").write_text('{"data"'), r"result\.json is not JSON"),
     "no dimension": (lambda run: edited(run / "result.json", data=None), r"result\.json does not say the dimension"),
 }
 
@@ -156,13 +154,14 @@ def test_vectors_of_another_dimension_are_refused(form, data, tmp_path):
         assert result.exit_code == 2, result.output
         said = " ".join(result.output.split())
         assert "have 4 dimensions" in said
-        assert f"{run} was trained with {DIMENSION}" in said
+        assert f"the run was trained with {DIMENSION}" in said
 
 
 def test_a_run_on_other_training_data_is_refused(data, tmp_path):
-    settings = config("snli", "baseline", vectors="tiny", data="snli_1.0_train.first100k")
-    outcome = train(find_task("sst", data), [settings], tmp_path / "runs")
-    assert "the training data in" in outcome.failed[0]
+    settings = config("snli", "baseline", data="snli_1.0_train.first100k")
+    with pytest.raises(ValueError, match="the training data in"):
+        train(find_task("snli", data), [settings], tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()
 
 
 def test_a_result_on_other_data_is_no_answer(data, tmp_path):
@@ -207,16 +206,16 @@ def test_commands(data, tmp_path, monkeypatch):
     common = ["--runs", runs, "--device", "cpu", "--vectors", "tiny"]
     trained = invoke(app, ["train", "sst", "--estimator", "baseline", "--epochs", "1", "--seed", "3", *common])
     assert trained.exit_code == 0, trained.output
-    assert "seed 3: validation accuracy" in trained.output
+    assert "seed 3: validation accuracy" in trained.stdout
     table = ["reproduce", "table2", "--only", "marginals", "--epochs", "1", "--seed", "0", "--markdown", *common]
     made = invoke(app, table)
     assert made.exit_code == 0, made.output
-    assert "Vectors tiny" in made.output
-    assert "| 84.43±0.27 |" in made.output
-    assert "1 runs: 1 done before, 0 trained now" in invoke(app, table).output
+    assert "tiny" in made.stdout
+    assert "84.43" in made.stdout
+    assert "0 trained, 1 already done" in invoke(app, table).stderr
     searched = invoke(app, [*table[:3], "spigot", *table[4:], "--search"])
     assert searched.exit_code == 0, searched.output
-    assert "3 runs: 0 done before, 3 trained now" in searched.output
+    assert "3 trained, 0 already done" in searched.stderr
     stepped = invoke(app, ["reproduce", "steps", "--task", "sst", "--quick", "--markdown", *common])
     assert stepped.exit_code == 0, stepped.output
     assert "Traceback" not in stepped.output
@@ -228,3 +227,34 @@ def test_commands(data, tmp_path, monkeypatch):
     wrong = invoke(app, ["train", "sst", "--estimator", "spiggot", *common])
     assert wrong.exit_code == 2
     assert "did you mean 'spigot'?" in wrong.output
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--vectors", "tinny"], "no vectors 'tinny'"),
+        (["--data", "nowhere"], "nowhere is not a folder"),
+    ],
+)
+def test_wrong_data_is_a_mistake_before_anything_is_written(options, said, data, tmp_path, monkeypatch):
+    monkeypatch.setenv("PULLBACK_DATA", str(data))
+    command = ["train", "sst", "--estimator", "baseline", "--runs", str(tmp_path / "runs"), "--device", "cpu"]
+    result = CliRunner().invoke(app, [*command, *options])
+    assert result.exit_code == 2
+    assert said in " ".join(result.output.split())
+    assert not (tmp_path / "runs").exists()
+    (data / "sst" / "dev.txt").unlink()
+    missing = CliRunner().invoke(app, command)
+    assert missing.exit_code == 2
+    assert "no dev.txt" in missing.output
+    assert not (tmp_path / "runs").exists()
+
+
+def test_the_vectors_at_hand_are_taken_and_named(data, tmp_path, monkeypatch):
+    monkeypatch.setenv("PULLBACK_DATA", str(data))
+    runs = tmp_path / "runs"
+    command = ["train", "sst", "--estimator", "baseline", "--epochs", "1", "--runs", str(runs), "--device", "cpu"]
+    assert CliRunner().invoke(app, command).exit_code == 0
+    (path,) = runs.glob("*/result.json")
+    assert json.loads(path.read_text())["vectors"] == "tiny"
+    assert json.loads((path.parent / "config.json").read_text())["config"]["vectors"] == "tiny"
