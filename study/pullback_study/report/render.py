@@ -11,7 +11,7 @@ from pullback_study.report import performance
 from pullback_study.report.forest import forest
 from pullback_study.report.html import badge, claim, command, esc, figure, notes, sortable, table, tabs
 from pullback_study.results.choice import Runs, history
-from pullback_study.results.commands import command as make
+from pullback_study.results.commands import command as making
 from pullback_study.results.configurations import best_curves, configurations, describe, label_of, varying
 from pullback_study.results.paper.verdicts import Verdict
 from pullback_study.results.registry import SECTIONS, Section, find_section
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from pullback_study.runs.store import Stored
 
 _STATES = ("done", "running", "stopped", "failed", "unreadable")
-_CONFIGURATIONS, _SPARKS, _POINTS = 300, 3000, 24
+_CONFIGURATIONS, _SPARKS, _POINTS = 300, 3000, 24  # the most of a table, of a page, of a curve
+_CLAIMS = """<p>The paper's claims, each with a verdict from our own runs, by a rule that was committed before the runs were
+made: paired differences over the seeds with 95% intervals. <em>Not decided</em> is the default. Open a claim to see its rule and
+what was found.</p>"""
 
 
 def render(runs: Runs, benchmarks: Sequence[Path]) -> list[tuple[str, str, str]]:
@@ -58,16 +61,12 @@ def _claims(sections: Sequence[Section], runs: Runs) -> str:
     found = sorted((each for section in sections for each in section.claims(runs)), key=lambda each: each.number)
     counted = Counter(each.verdict for each in found)
     verdicts = "".join(f"<span>{badge(verdict)} {counted[verdict]}</span>" for verdict in Verdict)
-    todo = sorted({words for section in sections for words in section.needs}) if any(
-        each.evidence == "runs missing" for claim in found for each in claim.findings
-    ) else []  # fmt: skip
-    making = "".join(f"<p>{command(make(*words, runs=runs.folder))}</p>" for words in todo)
-    missing = f'<details class="missing"><summary>Some runs are missing; these commands make them</summary>{making}</details>'
-    return (
-        "<p>The paper's claims, each with a verdict from our own runs, by a rule that was committed before the runs were made: "
-        "paired differences over the seeds with 95% intervals. <em>Not decided</em> is the default. Open a claim to see its "
-        f'rule and what was found.</p><p class="verdicts">{verdicts}</p>' + (missing if todo else "") + "".join(map(claim, found))
-    )
+    missing = ""
+    if any(each.evidence == "runs missing" for claim in found for each in claim.findings):
+        commands = [making(*words, runs=runs.folder) for section in sections for words in section.needs]
+        missing = '<details class="missing"><summary>Some runs are missing; these commands make them</summary>'
+        missing += "".join(f"<p>{command(each)}</p>" for each in commands) + "</details>"
+    return f'{_CLAIMS}<p class="verdicts">{verdicts}</p>{missing}{"".join(map(claim, found))}'
 
 
 def _runs(runs: Runs) -> str:
@@ -75,63 +74,60 @@ def _runs(runs: Runs) -> str:
     if not runs.all:
         first = command("pullback reproduce table1 --quick")
         return f"<p>There are no runs in <code>{esc(runs.folder)}/</code>. This command makes some: {first}</p>"
-    names = dict.fromkeys(sorted((run.task for run in runs.all), key=lambda name: (name == "?", name)))
+    names = sorted({run.task for run in runs.all}, key=lambda name: (name == "?", name))
     return tabs("Task", [(describe(name).title if name != "?" else "Unreadable", _task(name, runs)) for name in names])
 
 
 def _task(name: str, runs: Runs) -> str:
-    done = runs.of(name)
     body = ""
-    if done:
-        body += table(configurations(name, done, limit=_CONFIGURATIONS))
+    if done := runs.of(name):
         curves = best_curves(name, done)
-        body += figure(curves) if curves.drawn else ""
-    fields = ["estimator", *(name for name in varying([run.config for run in runs.all]) if name != "estimator"), "seed"]
-    listed = [run for run in runs.all if run.task == name]
-    listed.sort(key=lambda run: [_key(run.config.get(field)) for field in fields])
-    return body + _listing(name, listed)
+        body = table(configurations(name, done, limit=_CONFIGURATIONS)) + (figure(curves) if curves.drawn else "")
+    return body + _listing(name, [run for run in runs.all if run.task == name])
 
 
-def _key(value: object) -> tuple[int, float, str]:
-    """Numbers by their size, then everything else by its words."""
-    return (0, float(value), "") if isinstance(value, int | float) else (1, 0.0, str(value))
-
-
-def _listing(name: str, listed: Sequence[Stored]) -> str:
+def _listing(task: str, listed: list[Stored]) -> str:
     """Every run: what differs between their configs, their metrics and their curves."""
-    about = describe(name, listed)
+    about = describe(task, listed)
     fields = [field for field in varying([run.config for run in listed]) if field != "estimator"]
+    listed.sort(key=lambda run: [_key(run.config.get(field)) for field in ("estimator", *fields, "seed")])
     curves = [metric for metric in about.metrics if metric.curve][:2]
     columns = ["Estimator", *(field.replace("_", " ") for field in fields), "Seed", "State"]
     columns += [*(metric.label for metric in about.metrics), *(f"Curve: {metric.label}" for metric in curves), "Run"]
-    rows = [_run(name, run, fields, about.metrics, curves if i < _SPARKS else ()) for i, run in enumerate(listed)]
-    left = max(0, len(listed) - _SPARKS)
-    said = [f"Curves are drawn for the first {_SPARKS} runs, to keep this page small."] if left and curves else []
+    rows = []
+    for i, run in enumerate(listed):
+        estimator = label_of(task, str(run.config.get("estimator", "?")))
+        cells = [(esc(estimator), estimator), *(_value(run.config.get(field)) for field in fields)]
+        cells += [_value(run.seed), _state(run)]
+        cells += [_value(run.metrics.get(metric.name), f".{metric.digits}f") for metric in about.metrics]
+        evaluations = run.curve() if curves and i < _SPARKS else []
+        cells += [_curve(list(history(evaluations, metric.curve).values())) for metric in curves]
+        rows.append([*cells, (f"<code>{esc(run.id[:12])}</code>", run.id)])
+    said = [f"Curves are drawn for the first {_SPARKS} runs, to keep this page small."] if len(listed) > _SPARKS else []
     older = sum(run.older for run in listed)
     said += [f"{older} runs of an older version of this task are listed, and not used in tables."] if older else []
     filtering = '<p><label>Filter: <input class="filter" type="search"></label></p>'
     return filtering + sortable(f"Every run ({len(listed)})", columns, rows) + notes(said)
 
 
-def _run(
-    task: str, run: Stored, fields: Sequence[str], metrics: Sequence[Any], curves: Sequence[Any]
-) -> list[tuple[str, object]]:
-    estimator = label_of(task, str(run.config.get("estimator", "?")))
-    values = [run.config.get(field) for field in fields]
-    cells: list[tuple[str, object]] = [(esc(estimator), estimator)]
-    cells += [("" if value is None else esc(f"{value:g}" if isinstance(value, float) else value), value) for value in values]
-    state = f'<span data-state="{esc(run.state)}">{esc(run.state)}{" (older)" if run.older else ""}</span>'
+def _value(value: Any, form: str = "g") -> tuple[str, object]:
+    return ("" if value is None else esc(f"{value:{form}}") if isinstance(value, float) else esc(value), value)
+
+
+def _state(run: Stored) -> tuple[str, object]:
+    shown = f'<span data-state="{esc(run.state)}">{esc(run.state)}{" (older)" if run.older else ""}</span>'
     if run.error:
-        state += f"<details><summary>why</summary><pre>{esc(run.error[:2000])}</pre></details>"
-    cells += [("" if run.seed is None else esc(run.seed), run.seed), (state, run.state)]
-    for metric in metrics:
-        value = run.metrics.get(metric.name)
-        good = isinstance(value, int | float) and value == value
-        cells.append((esc(f"{value:.{metric.digits}f}") if good else "", value if good else None))
-    rows = run.curve() if curves else []
-    for metric in curves:
-        found = list(history(rows, metric.curve).values())
-        thin = found[:: max(1, len(found) // _POINTS)]
-        words = f"{len(found)} evaluations, from {found[0]:.4g} to {found[-1]:.4g}, at most {max(found):.4g}" if found else ""
-        cells.append((f'<span title="{words}">{spark(thin)}</span>' if found else "", found[-1] if found else None))
-    return [*cells, (f"<code>{esc(run.id[:12])}</code>", run.id)]
+        shown += f"<details><summary>why</summary><pre>{esc(run.error[:2000])}</pre></details>"
+    return shown, run.state
+
+
+def _curve(values: Sequence[float]) -> tuple[str, object]:
+    if not values:
+        return "", None
+    words = f"{len(values)} evaluations, from {values[0]:.4g} to {values[-1]:.4g}, at most {max(values):.4g}"
+    return f'<span title="{words}">{spark(values[:: max(1, len(values) // _POINTS)])}</span>', values[-1]
+
+
+def _key(value: object) -> tuple[int, float, str]:
+    """Numbers by their size, then everything else by its words."""
+    return (0, float(value), "") if isinstance(value, int | float) else (1, 0.0, str(value))

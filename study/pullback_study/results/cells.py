@@ -22,18 +22,11 @@ class Reference(NamedTuple):
 
 @dataclass(frozen=True)
 class Summary:
-    """How the numbers of the seeds become one, and its spread.
+    """How the numbers of the seeds become one, its spread, and a 95% interval of it."""
 
-    Args:
-        words: what value ± spread is, for captions.
-        middle: from the values to one number.
-        spread: from the values to the number after the ±; NaN for one value.
-        interval: from the values to a 95% confidence interval of the middle.
-    """
-
-    words: str
+    words: str  # what value ± spread is, for captions
     middle: Callable[[Sequence[float]], float]
-    spread: Callable[[Sequence[float]], float]
+    spread: Callable[[Sequence[float]], float]  # NaN for one value
     interval: Callable[[Sequence[float]], Interval]
 
 
@@ -46,25 +39,17 @@ MEDIAN = Summary("median ± standard error", statistics.median, standard_error, 
 class Cell:
     """The same measure for every seed of one setting.
 
-    Args:
-        values: one number per seed; NaN for a run that diverged. None at all: the runs are not done.
-        runs: the ids of the runs, in the same order.
-        seeds: their seeds, in the same order.
-        summary: how they become one number.
-        reference: the published number, if there is one.
-        digits: after the point.
-
     >>> cell = Cell((80.0, 81.0, 82.0), reference=Reference(84.0, 0.5))
     >>> cell.show(), cell.differs, cell.count
     ('81.00±1.00', True, 3)
     """
 
-    values: tuple[float, ...] = ()
-    runs: tuple[str, ...] = ()
-    seeds: tuple[int | None, ...] = ()
+    values: tuple[float, ...] = ()  # one number per seed; NaN for a run that diverged. None at all: the runs are not done
+    runs: tuple[str, ...] = ()  # the ids of the runs, in the same order
+    seeds: tuple[int | None, ...] = ()  # their seeds, in the same order
     summary: Summary = MEAN
     reference: Reference | None = None
-    digits: int = 2
+    digits: int = 2  # after the point
 
     @functools.cached_property
     def finite(self) -> list[float]:

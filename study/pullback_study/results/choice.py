@@ -18,11 +18,7 @@ if TYPE_CHECKING:
 
 
 class Runs:
-    """A folder of runs; each is read at most once, and a directory that cannot be read is a run that is not done.
-
-    Args:
-        folder: of run directories; one that is not there is one without runs.
-    """
+    """A folder of runs; each is read at most once, and a directory that cannot be read is a run that is not done."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -53,19 +49,12 @@ class Runs:
 
 @dataclass(frozen=True)
 class Plan:
-    """A row in one setting of a table: candidate settings, each with one config per seed.
-
-    Args:
-        task: of the configs.
-        estimator: the row.
-        candidates: for each setting, its configs in the order of the seeds.
-        deciding: for each setting, the configs whose mean validation metric decides; empty where there is no choice.
-    """
+    """A row in one setting of a table: candidate settings, each with one config per seed."""
 
     task: Task
     estimator: str
-    candidates: tuple[tuple[Any, ...], ...]
-    deciding: tuple[tuple[Any, ...], ...]
+    candidates: tuple[tuple[Any, ...], ...]  # for each setting, its configs in the order of the seeds
+    deciding: tuple[tuple[Any, ...], ...]  # for each, the configs whose mean metric decides; empty where there is no choice
 
     @property
     def configs(self) -> list[Any]:
@@ -79,11 +68,9 @@ class Plan:
         found = [[runs.find(self.task, config) for config in candidate] for candidate in self.deciding]
         if any(run is None for candidate in found for run in candidate):
             return None
-        scores = [sum(_or_zero(number(run, self.task.selected_by)) for run in each if run) for each in found]
-        return self.at(scores.index(max(scores)) if scores else 0, runs)
-
-    def at(self, candidate: int, runs: Runs) -> Chosen:
-        configs = self.candidates[candidate]
+        metric = self.task.selected_by
+        scores = [sum(0.0 if math.isnan(value := number(run, metric)) else value for run in each if run) for each in found]
+        configs = self.candidates[scores.index(max(scores)) if scores else 0]
         return Chosen(self.task, configs, tuple(runs.find(self.task, config) for config in configs))
 
 
@@ -149,7 +136,3 @@ def number(run: Stored, measure: str) -> float:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _or_zero(value: float) -> float:
-    return 0.0 if math.isnan(value) else value

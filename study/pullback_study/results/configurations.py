@@ -75,7 +75,7 @@ def best_curves(task: str, runs: Sequence[Stored]) -> Figure:
 
 
 def describe(task: str, runs: Sequence[Stored] = ()) -> Any:
-    """Title, selecting metric and those metrics of a task that some runs have; from their results alone if it is not installed."""
+    """Title, selecting metric and those metrics of a task that some runs have; from the runs alone if it is not installed."""
     found = _task(task)
     if found is not None:
         there = {name for run in runs for name in (*run.result, *run.metrics)}

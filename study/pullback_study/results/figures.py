@@ -67,21 +67,13 @@ class Strips:
 
 @dataclass(frozen=True)
 class Figure:
-    """Panels side by side.
-
-    Args:
-        title: above them.
-        panels: of curves, or of distributions.
-        name: of its files.
-        note: what the lines are.
-        command: makes its runs.
-    """
+    """Panels side by side."""
 
     title: str
     panels: Sequence[Panel | Strips]
-    name: str
-    note: str = ""
-    command: str = ""
+    name: str  # of its files
+    note: str = ""  # what the lines are
+    command: str = ""  # makes its runs
 
     @property
     def drawn(self) -> bool:
@@ -106,6 +98,17 @@ class Figure:
         for suffix, content in ((".svg", self.svg()), (".csv", self.csv())):
             write_atomically(folder / f"{self.name}{suffix}", content)
         return [folder / f"{self.name}{suffix}" for suffix in (".svg", ".csv")]
+
+
+def panels(
+    curve: Callable[[str, str], Curve | None], names: Sequence[str], measures: Mapping[str, str], x_label: str
+) -> list[Panel]:
+    """A panel for each measure with a curve for each name; `curve(name, measure)` is None where there are no runs."""
+    drawn = {measure: [curve(name, measure) for name in names] for measure in measures}
+    return [
+        Panel(measure, x_label, label, [each for each in drawn[measure] if each and len(each.x)])
+        for measure, label in measures.items()
+    ]
 
 
 def over_seeds(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pullback_study.results.choice import Runs
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Group:
-    """Tables or figures that stand under one tab."""
+    """Tables and figures that stand under one tab."""
 
     title: str
     tables: Sequence[Table] = ()
@@ -27,23 +28,14 @@ class Group:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the study.
-
-    Args:
-        title: its heading.
-        about: one sentence below it.
-        groups: from the runs to tables and figures, by tab.
-        claims: from the runs to claims with their verdicts.
-        page: from the runs and a folder for figures to the Markdown of its results page.
-        needs: the commands, as words, that make the runs of its claims.
-    """
+    """A part of the study: what the report shows of it, its claims, and its results page."""
 
     title: str
     about: str
     groups: Callable[[Runs], Sequence[Group]]
     claims: Callable[[Runs], Sequence[Claim]] = lambda runs: ()
-    page: Callable[..., str] | None = None
-    needs: Sequence[tuple[str, ...]] = ()
+    page: Callable[[Runs, Path], str] | None = None  # as Markdown, with its figures written to a folder
+    needs: Sequence[tuple[str, ...]] = ()  # the commands, as words, that make the runs of its claims
 
 
 SECTIONS = {

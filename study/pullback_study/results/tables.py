@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -50,75 +50,55 @@ def at_least(least: float) -> Callable[[Cell], Shown]:
     def show(cell: Cell) -> Shown:
         if not cell.values:
             return Shown("", None)
-        found = share(cell.values, least)
-        return Shown(f"{found.mean:.0%} [{found.low:.0%}, {found.high:.0%}]", found.mean)
+        mean, low, high = share(cell.values, least)
+        return Shown(f"{mean:.0%} [{low:.0%}, {high:.0%}]", mean)
 
     return show
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column.
-
-    Args:
-        name: of the cells it shows, or of the texts.
-        label: the heading.
-        reference: whether the published numbers stand beside it.
-        show: what it shows of a cell.
-    """
+    """A column: which cells or texts of the rows it shows, and how."""
 
     name: str
     label: str
-    reference: bool = False
+    reference: bool = False  # whether the published numbers stand beside it
     show: Callable[[Cell], Shown] = middle
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row.
-
-    Args:
-        label: its name for people.
-        cells: by the name of a column; an empty one is shown as `not run`.
-        texts: columns of words, by name.
-        heading: under which it stands.
-        name: its name on the command line.
-        note: more about it, such as its chosen setting.
-        command: makes its missing runs.
-    """
+    """A row: numbers and words by the names of columns; an empty cell is shown as `not run`."""
 
     label: str
     cells: Mapping[str, Cell]
     texts: Mapping[str, str] = field(default_factory=dict)
     heading: str = ""
-    name: str = ""
-    note: str = ""
-    command: str = ""
+    name: str = ""  # on the command line
+    note: str = ""  # more about it, such as its chosen setting
+    command: str = ""  # makes its missing runs
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under columns, with a caption that says what is in it.
-
-    Args:
-        title: what, in which setting.
-        columns: after the first, which names the rows.
-        rows: those of one heading are next to each other.
-        notes: lines below the table.
-        name: in files and links.
-        warning: why the numbers must not be taken at face value.
-        command: makes all of its runs.
-        first: the heading of the first column.
-    """
+    """Rows under columns, with a caption that says what is in it."""
 
     title: str
-    columns: Sequence[Column]
-    rows: Sequence[Row]
-    notes: Sequence[str] = ()
-    name: str = ""
-    warning: str = ""
-    command: str = ""
-    first: str = "Model"
+    columns: Sequence[Column]  # after the first, which names the rows
+    rows: Sequence[Row]  # those of one heading are next to each other
+    notes: Sequence[str] = ()  # lines below the table
+    name: str = ""  # of its files
+    warning: str = ""  # why the numbers must not be taken at face value
+    command: str = ""  # makes all of its runs
+    first: str = "Model"  # the heading of the first column
+
+    @classmethod
+    def of_words(
+        cls, title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], notes: Sequence[str] = (), **more: Any
+    ) -> Table:
+        """A table without numbers of runs."""
+        lines = [Row(name, {}, dict(zip(columns[1:], words, strict=True))) for name, *words in rows]
+        return cls(title, [Column(name, name) for name in columns[1:]], lines, notes, first=columns[0], **more)
 
     @property
     def runs(self) -> int:

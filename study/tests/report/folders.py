@@ -86,7 +86,8 @@ def raw_run(root: Path, name: str, config: str, **files: str) -> None:
 def foreign_run(root: Path, name: str, seed: int) -> None:
     """A run of a task that is not installed."""
     config = {"task": "parity", "version": 3, "config": {"estimator": "imle", "seed": seed, "bits": 8}}
-    raw_run(root, name, json.dumps(config), result=json.dumps({"validation_accuracy": 70 + seed, "test_accuracy": 60.0, "test_f1": 0.5}))
+    result = {"validation_accuracy": 70.0 + seed, "test_accuracy": 60.0, "test_f1": 0.5}
+    raw_run(root, name, json.dumps(config), result=json.dumps(result))
 
 
 def whole_folder(root: Path) -> Path:

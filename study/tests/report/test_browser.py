@@ -155,7 +155,8 @@ def test_a_page_is_as_wide_as_its_window_and_wide_tables_say_that_they_scroll(pa
     page.size(width, 800, touch=width < 500)
     page.wait_for(f"innerWidth === {width}")
     page.wait_for("document.documentElement.scrollWidth <= innerWidth")
-    wide = "[...document.querySelectorAll('.scroll')].filter((box) => box.checkVisibility() && box.scrollWidth > box.clientWidth + 1)"
+    shown = "[...document.querySelectorAll('.scroll')].filter((box) => box.checkVisibility())"
+    wide = f"{shown}.filter((box) => box.scrollWidth > box.clientWidth + 1)"
     page.wait_for(f"{wide}.every((box) => box.matches('.wide'))")
     if width == 360:
         assert page.run(f"{wide}.length") > 0

@@ -74,7 +74,9 @@ def test_a_small_picture_shows_whole_arrows():
 
 def test_rows_sort_with_missing_values_last():
     rows = [{"by": "3"}, {}, {"by": "20"}, {"by": "3"}]
-    script = "['descending', 'ascending', 'none'].map((order) => sorted(given, (row) => row.by, order).map((row) => given.indexOf(row)))"
+    script = """['descending', 'ascending', 'none'].map((order) =>
+        sorted(given, (row) => row.by, order).map((row) => given.indexOf(row)))"""
     assert in_node("report", script, rows) == [[2, 0, 3, 1], [0, 3, 2, 1], [0, 1, 2, 3]]
     words = [{"by": "spigot"}, {"by": "gold"}, {"by": "7"}]
-    assert in_node("report", "sorted(given, (row) => row.by, 'ascending').map((row) => row.by)", words) == ["7", "gold", "spigot"]
+    found = in_node("report", "sorted(given, (row) => row.by, 'ascending').map((row) => row.by)", words)
+    assert found == ["7", "gold", "spigot"]

@@ -45,7 +45,8 @@ def rows(page, title):
     for table in re.findall(r"<table.*?</table>", page, re.DOTALL):
         if f"<caption>{esc(title)}</caption>" in table:
             lines = re.findall(r"<tr>(.*?)</tr>", table, re.DOTALL)[1:]
-            found += [["".join(Text(cell).words) for cell in re.findall(r"<t[hd].*?</t[hd]>", line, re.DOTALL)] for line in lines]
+            cells = [re.findall(r"<t[hd].*?</t[hd]>", line, re.DOTALL) for line in lines]
+            found += [["".join(Text(cell).words) for cell in line] for line in cells]
     return found
 
 
@@ -142,7 +143,8 @@ def test_broken_results_of_a_row_do_not_take_the_page_down(tmp_path):
         run = TASK.run(config, tmp_path)
         run.start()
         (run.path / "metrics.jsonl").write_text(['{"step": "x"}\n', "[]\n", "{\n", '{"step": 1, "accuracy": NaN}\n'][i])
-        (run.path / "result.json").write_text(['{"test_accuracy": "x"}', "{}", '{"test_accuracy": 1e999}', '{"test_accuracy": 3}'][i])
+        numbers = ['{"test_accuracy": "x"}', "{}", '{"test_accuracy": 1e999}', '{"test_accuracy": 3}']
+        (run.path / "result.json").write_text(numbers[i])
     page = report(Runs(tmp_path))
     assert "3.00 (3 of 4 diverged)" in page
 
@@ -170,7 +172,8 @@ def test_a_table_sorts_by_values_and_not_by_words():
 
 def test_benchmarks(tmp_path):
     row = {"benchmark": "argmax", "case": NASTY, "threads": 1, "ours": {"samples": [0.001, 0.002, 0.003]},
-           "peers": {"peer": {"samples": [0.004]}}, "ratio": 2.0, "difference": 1e-7, "figures": {"n": 3, "w": "x"}, "note": " n "}  # fmt: skip
+           "peers": {"peer": {"samples": [0.004]}}, "ratio": 2.0, "difference": 1e-7, "figures": {"n": 3, "w": "x"},
+           "note": " n "}  # fmt: skip
     good = {"rows": [row], "environment": {"cpu": "a"}, "command": "python -m benchmarks"}
     (tmp_path / "benchmarks.json").write_text(json.dumps(good))
     (tmp_path / "benchmarks-bad.json").write_text('{"rows": 3}')

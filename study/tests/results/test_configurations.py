@@ -22,7 +22,8 @@ def runs(tmp_path):
 
 def test_a_configuration_is_all_but_the_seed_and_the_best_is_first(runs):
     table = configurations("synthetic", runs.of("synthetic"))
-    assert [row.label for row in table.rows][:2] == ["spigot, learning rate 0.002, step size 0.1", "ste-i, learning rate 0.002, step size 1"]
+    labels = [row.label for row in table.rows]
+    assert labels[:2] == ["spigot, learning rate 0.002, step size 0.1", "ste-i, learning rate 0.002, step size 1"]
     assert len(table.rows) == 4
     best = table.rows[0].cells["validation_accuracy"]
     assert (best.value, best.count) == (91.0, 3)
@@ -45,8 +46,8 @@ def test_curves_of_the_best_configurations(runs):
 def test_a_task_that_is_not_installed_and_runs_with_missing_numbers(tmp_path):
     for seed in range(2):
         foreign_run(tmp_path, f"{seed}" * 16, seed)
-    raw_run(tmp_path, "b" * 16, json.dumps({"task": "parity", "version": 3, "config": {"estimator": "imle", "seed": 5, "bits": 9}}),
-            result=json.dumps({"validation_accuracy": None, "test_accuracy": "high"}))  # fmt: skip
+    config = {"task": "parity", "version": 3, "config": {"estimator": "imle", "seed": 5, "bits": 9}}
+    raw_run(tmp_path, "b" * 16, json.dumps(config), result='{"validation_accuracy": null, "test_accuracy": "high"}')
     table = configurations("parity", Runs(tmp_path).of("parity"))
     assert [row.label for row in table.rows] == ["bits 8", "bits 9"]
     assert table.rows[0].cells["test_f1"].value == 0.5

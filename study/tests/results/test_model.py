@@ -94,7 +94,7 @@ def test_a_table_as_json_has_the_runs_behind_each_number(table):
 
 def test_columns_of_many_seeds(table):
     row = Row("r", {"a": cell(*[100.0] * 30, *[60.0] * 10, summary=MEDIAN)})
-    columns = [Column("a", "quartiles", show=quarters), Column("a", "95%", show=intervals), Column("a", "all", show=at_least(99))]
+    columns = [Column("a", "shown", show=show) for show in (quarters, intervals, at_least(99))]
     words = Table("t", columns, [row]).text().rows[0][1:]
     assert words == ["90.00 to 100.00", "[100.00, 100.00]", "75% [60%, 86%]"]
 
@@ -114,7 +114,7 @@ def test_a_curve_over_seeds():
     found = over_seeds("a", [{1: 1.0, 2: 5.0}, {1: 3.0}, {1: 2.0, 3: math.nan}])
     assert (list(found.x), found.y[:2], found.low[:2], found.high[:2]) == ([1, 2, 3], [2.0, 5.0], [1.0, 5.0], [3.0, 5.0])
     assert math.isnan(found.y[2])
-    long = over_seeds("a", [{step: 1.0 for step in range(1000)}], most=100)
+    long = over_seeds("a", [dict.fromkeys(range(1000), 1.0)], most=100)
     assert long.x[-1] == 999
     assert len(long.x) == 100
 

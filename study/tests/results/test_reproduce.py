@@ -27,7 +27,8 @@ def invoke(tmp_path, monkeypatch):
                 publish(folder, config, 80.0, 100.0 if config.seed % 2 else 60.0)
             else:
                 run.start()
-                run.publish({"validation_accuracy": 80.0, "test_accuracy": 81.0 + config.seed, "test_depth": 2.0, "best_epoch": 1})
+                numbers = {"validation_accuracy": 80.0, "test_accuracy": 81.0 + config.seed, "test_depth": 2.0}
+                run.publish({**numbers, "best_epoch": 1})
 
     monkeypatch.setattr(terminal, "train_or_exit", train)
     return lambda *words: CliRunner().invoke(app, ["reproduce", *words], env={"COLUMNS": "160"})

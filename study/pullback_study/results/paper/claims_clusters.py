@@ -9,7 +9,6 @@ part does not, and is otherwise not decided; so is a part whose runs are not all
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 import statistics
 from collections.abc import Callable
@@ -17,7 +16,7 @@ from dataclasses import dataclass
 
 from pullback_study.results.choice import Chosen, Runs
 from pullback_study.results.paper.clusters import FULL, METHODS, ROWS, SETTINGS, Scope, steps_plan, table_plan
-from pullback_study.results.paper.verdicts import Finding, Values, Verdict, compare, exceeds, missing, near, opposite
+from pullback_study.results.paper.verdicts import Finding, Values, Verdict, exceeds, minus, missing, near, opposite
 
 FAR = 10.0
 """A difference that counts as far below, or as failing."""
@@ -35,29 +34,16 @@ _WORDS = {"test_accuracy": "accuracy", "test_v_measure": "V-measure"}
 
 @dataclass(frozen=True)
 class Evidence:
-    """The runs that the verdicts rest on.
-
-    Args:
-        runs: the folder.
-        scope: seeds, steps and precision.
-    """
+    """The runs that the verdicts rest on, with their seeds, steps and precision."""
 
     runs: Runs
     scope: Scope = FULL
 
     def row(self, estimator: str, clusters: int) -> Chosen | None:
-        return self._row(estimator, clusters)
-
-    @functools.cached_property
-    def _row(self) -> Callable[[str, int], Chosen | None]:
-        def row(estimator: str, clusters: int) -> Chosen | None:
-            return table_plan(estimator, clusters, grid=True, scope=self.scope).choose(self.runs)
-
-        return functools.cache(row)
+        return table_plan(estimator, clusters, grid=True, scope=self.scope).choose(self.runs)
 
     def values(self, estimator: str, clusters: int, measure: str) -> Values:
-        row = self.row(estimator, clusters)
-        return row.values(measure) if row else None
+        return _values(self.row(estimator, clusters), measure)
 
     def steps(self, estimator: str) -> dict[int, Chosen] | None:
         """For each number of inner steps, the runs with the best step size."""
@@ -78,14 +64,11 @@ def claim_1(evidence: Evidence) -> list[Finding]:
 
     Rule: in both settings the accuracy of the gold-label model exceeds the linear model's by more than FAR.
     """
-    measure = "test_accuracy"
-    return [
-        compare(
-            f"gold labels - linear model, accuracy, {k} clusters",
-            evidence.values("gold", k, measure), evidence.values("linear", k, measure), FAR,
-        )
-        for k in SETTINGS
-    ]  # fmt: skip
+    found = []
+    for k in SETTINGS:
+        gold, linear = (evidence.values(name, k, "test_accuracy") for name in ("gold", "linear"))
+        found.append(exceeds(f"gold labels - linear model, accuracy, {k} clusters", minus(gold, linear), FAR))
+    return found
 
 
 def claim_2(evidence: Evidence) -> list[Finding]:
@@ -99,9 +82,9 @@ def claim_2(evidence: Evidence) -> list[Finding]:
         plain, reduced = (evidence.values(name, k, "test_v_measure") for name in ("sfe", "sfe-baseline"))
         gold, accuracy = (evidence.values(name, k, "test_accuracy") for name in ("gold", "sfe"))
         found += [
-            compare(f"gold labels - SFE, accuracy, {k} clusters", gold, accuracy, FAR),
+            exceeds(f"gold labels - SFE, accuracy, {k} clusters", minus(gold, accuracy), FAR),
             _recovers(f"SFE with baseline recovers the clusters, {k} clusters", reduced),
-            compare(f"SFE with - without baseline, V-measure, {k} clusters", reduced, plain),
+            exceeds(f"SFE with - without baseline, V-measure, {k} clusters", minus(reduced, plain)),
         ]
     return found
 
@@ -129,14 +112,13 @@ def claim_4(evidence: Evidence) -> list[Finding]:
         spigot = evidence.row("spigot", k)
         for name in ("spigot-ce", "spigot-eg"):
             row, label = evidence.row(name, k), METHODS[name].label
+            recovery, accuracy = (minus(_values(row, m), _values(spigot, m)) for m in ("test_v_measure", "test_accuracy"))
+            late = minus(_late_deviation(spigot), _late_deviation(row))
             found += [
-                _differ(f"{label} - SPIGOT, V-measure, {k} clusters", row, spigot, _measure("test_v_measure"), FAR),
-                _differ(f"{label} - SPIGOT, gap in V-measure less gap in accuracy, {k} clusters", row, spigot, _gap),
-                _differ(
-                    f"SPIGOT - {label}, deviation of the validation accuracy late in training, {k} clusters",
-                    spigot, row, _late_deviation,
-                ),
-            ]  # fmt: skip
+                exceeds(f"{label} - SPIGOT, V-measure, {k} clusters", recovery, FAR),
+                exceeds(f"{label} - SPIGOT, gap in V-measure less gap in accuracy, {k} clusters", minus(recovery, accuracy)),
+                exceeds(f"SPIGOT - {label}, deviation of the validation accuracy late in training, {k} clusters", late),
+            ]
     return found
 
 
@@ -151,13 +133,10 @@ def claim_5(evidence: Evidence) -> list[Finding]:
     for name in ("marginals", "sparsemap"):
         label = METHODS[name].label
         found += [_near_best(evidence, name, k, "test_accuracy") for k in SETTINGS]
-        found += [
-            _differ(
-                f"{label} - {METHODS[other].label}, validation accuracy early in training, 10 clusters",
-                evidence.row(name, 10), evidence.row(other, 10), _early_accuracy,
-            )
-            for other in ("ste-i", "spigot-ce")
-        ]  # fmt: skip
+        for other in ("ste-i", "spigot-ce"):
+            early = minus(_early_accuracy(evidence.row(name, 10)), _early_accuracy(evidence.row(other, 10)))
+            statement = f"{label} - {METHODS[other].label}, validation accuracy early in training, 10 clusters"
+            found.append(exceeds(statement, early))
         for k in SETTINGS:
             statement = f"{label} does not recover the clusters, {k} clusters"
             recovered = _recovers(statement, evidence.values(name, k, "test_v_measure"))
@@ -175,22 +154,16 @@ def claim_6(evidence: Evidence) -> list[Finding]:
     curves = {name: evidence.steps(name) for name in ("ste-i", "spigot", "spigot-ce")}
     best = {name: _best_steps(curve) for name, curve in curves.items()}
     improved = curves["spigot-ce"]
-    accuracy = _measure("test_accuracy")
+    once = _values(improved[1] if improved else None, "test_accuracy")
+    recovery = {name: _values(row, "test_v_measure") for name, row in best.items()}
+    accuracy = {name: _values(row, "test_accuracy") for name, row in best.items()}
+    each = "each at its best number of inner steps"
     return [
-        _differ(
-            "STE-I - SPIGOT, V-measure, each at its best number of inner steps",
-            best["ste-i"], best["spigot"], _measure("test_v_measure"), FAR,
-        ),
-        _differ(
-            "SPIGOT-CE at its best number of inner steps - with one, accuracy",
-            best["spigot-ce"], improved[1] if improved else None, accuracy,
-        ),
-        _differ(
-            "SPIGOT-CE - STE-I, accuracy, each at its best number of inner steps",
-            best["spigot-ce"], best["ste-i"], accuracy,
-        ),
+        exceeds(f"STE-I - SPIGOT, V-measure, {each}", minus(recovery["ste-i"], recovery["spigot"]), FAR),
+        exceeds("SPIGOT-CE at its best number of inner steps - with one, accuracy", minus(accuracy["spigot-ce"], once)),
+        exceeds(f"SPIGOT-CE - STE-I, accuracy, {each}", minus(accuracy["spigot-ce"], accuracy["ste-i"])),
         _calls("SPIGOT-CE, decoder calls with 1 to 10 inner steps", improved, [k + 1 for k in evidence.scope.inner_steps]),
-    ]  # fmt: skip
+    ]
 
 
 def claim_11(evidence: Evidence) -> list[Finding]:
@@ -198,9 +171,8 @@ def claim_11(evidence: Evidence) -> list[Finding]:
 
     Rule: the calls counted in a training step with one inner step are 1, 1, 2 and 2.
     """
-    expected = {"ste-i": 1, "spigot": 1, "spigot-ce": 2, "spigot-eg": 2}
     found = []
-    for name, calls in expected.items():
+    for name, calls in {"ste-i": 1, "spigot": 1, "spigot-ce": 2, "spigot-eg": 2}.items():
         row = evidence.row(name, 10)
         found.append(_calls(f"{METHODS[name].label}, decoder calls of a step", {1: row} if row else None, [calls]))
     return found
@@ -211,23 +183,18 @@ CLAIMS: dict[int, Callable[[Evidence], list[Finding]]] = {
 }  # fmt: skip
 
 
-def _differ(
-    statement: str, high: Chosen | None, low: Chosen | None, values: Callable[[Chosen], list[float]], threshold: float = 0.0
-) -> Finding:
-    return compare(statement, values(high) if high else None, values(low) if low else None, threshold)
-
-
 def _near_best(evidence: Evidence, name: str, clusters: int, measure: str) -> Finding:
     statement = f"best row - {METHODS[name].label}, {_WORDS[measure]}, {clusters} clusters"
     best, row = evidence.best_row(clusters, measure), evidence.row(name, clusters)
     if best is None or row is None:
         return missing(statement)
     statement += f" (best: {METHODS[best.config.estimator].label})"
-    return near(statement, best.values(measure), row.values(measure), NEAR[measure])
+    return near(statement, minus(best.values(measure), row.values(measure)), NEAR[measure])
 
 
 def _recovers(statement: str, values: Values) -> Finding:
-    return exceeds(statement, values, RECOVERED, "V-measure ")
+    found = exceeds(statement, values, RECOVERED)
+    return dataclasses.replace(found, evidence=f"V-measure {found.evidence}") if found.interval else found
 
 
 def _calls(statement: str, rows: dict[int, Chosen] | None, expected: list[int]) -> Finding:
@@ -239,27 +206,24 @@ def _calls(statement: str, rows: dict[int, Chosen] | None, expected: list[int]) 
 
 
 def _best_steps(curve: dict[int, Chosen] | None) -> Chosen | None:
-    if curve is None:
-        return None
-    return max(curve.values(), key=lambda chosen: statistics.fmean(chosen.values("validation_accuracy")))
+    return max(curve.values(), key=lambda row: statistics.fmean(row.values("validation_accuracy"))) if curve else None
 
 
-def _measure(name: str) -> Callable[[Chosen], list[float]]:
-    return lambda chosen: chosen.values(name)
+def _values(row: Chosen | None, measure: str) -> Values:
+    return row.values(measure) if row else None
 
 
-def _gap(chosen: Chosen) -> list[float]:
-    pairs = zip(chosen.values("test_v_measure"), chosen.values("test_accuracy"), strict=True)
-    return [recovery - accuracy for recovery, accuracy in pairs]
-
-
-def _early_accuracy(chosen: Chosen) -> list[float]:
+def _early_accuracy(row: Chosen | None) -> Values:
     """The mean validation accuracy over the first tenth of training, for each seed."""
-    last = chosen.config.steps / 10
-    return [statistics.fmean(v for step, v in each.items() if step <= last) for each in chosen.histories("accuracy")]
+    if row is None:
+        return None
+    last = row.config.steps / 10
+    return [statistics.fmean(v for step, v in each.items() if step <= last) for each in row.histories("accuracy")]
 
 
-def _late_deviation(chosen: Chosen) -> list[float]:
+def _late_deviation(row: Chosen | None) -> Values:
     """The standard deviation of the validation accuracy over the last quarter of training, for each seed."""
-    first = 0.75 * chosen.config.steps
-    return [statistics.stdev(v for step, v in each.items() if step > first) for each in chosen.histories("accuracy")]
+    if row is None:
+        return None
+    first = 0.75 * row.config.steps
+    return [statistics.stdev(v for step, v in each.items() if step > first) for each in row.histories("accuracy")]

@@ -19,16 +19,16 @@ from pullback_study.results.paper.verdicts import (
     Finding,
     Values,
     Verdict,
-    below,
+    above,
     between,
-    compare,
     exceeds,
+    judge,
+    minus,
     missing,
     near,
+    opposite,
     show,
-    unchanged,
 )
-from pullback_study.results.statistics import interval
 
 NEAR = 1.5
 """A difference of accuracies, in points, that counts as small."""
@@ -104,7 +104,8 @@ def claim_8(evidence: Evidence) -> list[Finding]:
         accuracy = {k: row.values("test_accuracy") for k, row in evidence.steps(name).items()}
         for k in INNER_STEPS[1:]:
             statement = f"{METHODS[name].label}, {k} inner steps - 1, test accuracy, SST"
-            found.append(unchanged(statement, accuracy.get(k), accuracy.get(1), NEAR))
+            change = minus(accuracy.get(k), accuracy.get(1))
+            found.append(judge(statement, change, lambda i: between(i, -NEAR, NEAR), f"between -{NEAR:g} and {NEAR:g}", NEAR))
     return found
 
 
@@ -116,21 +117,16 @@ def claim_9(evidence: Evidence) -> list[Finding]:
     mean of the argmax rows than in the mean of the two relaxations.
     """
     relaxed = _mean_of([evidence.row("snli", name) for name in RELAXED], lambda row: row.values("test_accuracy"))
-    found = [
-        compare(
-            f"relaxations - {METHODS[name].label}, test accuracy, SNLI",
-            relaxed, evidence.values("snli", name, "test_accuracy"),
-        )
-        for name in ARGMAX
-    ]  # fmt: skip
+    found = []
+    for name in ARGMAX:
+        accuracy = evidence.values("snli", name, "test_accuracy")
+        found.append(exceeds(f"relaxations - {METHODS[name].label}, test accuracy, SNLI", minus(relaxed, accuracy)))
     for task in ("sst", "snli"):
         unstable, stable = (
             _mean_of([evidence.row(task, name) for name in names], _late_deviation) for names in (ARGMAX, RELAXED)
         )
-        statement = (
-            f"argmax methods - relaxations, deviation of the validation accuracy late in training, {task.upper()}"
-        )
-        found.append(compare(statement, unstable, stable))
+        statement = f"deviation of the validation accuracy late in training, {task.upper()}"
+        found.append(exceeds(f"argmax methods - relaxations, {statement}", minus(unstable, stable)))
     return found
 
 
@@ -142,12 +138,13 @@ def claim_10(evidence: Evidence) -> list[Finding]:
     third example, taut, intelligent and psychological attach to drama in every seed (not so, if in none).
     """
     others = [name for name in (*RELAXED, *ARGMAX) if name != "spigot-ce"]
-    flat = [below(METHODS[name].label, evidence.values("sst", name, "test_depth"), FLAT) for name in others]
+    flat = [_below(METHODS[name].label, evidence.values("sst", name, "test_depth"), FLAT) for name in others]
     depth = evidence.values("sst", "spigot-ce", "test_depth")
+    around = f"between {DEEP[0]:g} and {DEEP[1]:g}"
     return [
         _most(f"mean depth below {FLAT:g}, for most other methods, SST", flat),
         exceeds("SPIGOT-CE's trees are not flat, SST", depth, FLAT),
-        _around("mean depth of SPIGOT-CE around 5, SST", depth),
+        judge("mean depth of SPIGOT-CE around 5, SST", depth, lambda found: between(found, *DEEP), around),
         _example(evidence.row("sst", "spigot-ce")),
     ]
 
@@ -162,7 +159,11 @@ def _near_best(evidence: Evidence, task: str, name: str) -> Finding:
     if best is None or row is None:
         return missing(statement)
     statement += f" (best: {METHODS[best.config.estimator].label})"
-    return near(statement, best.values("test_accuracy"), row.values("test_accuracy"), NEAR)
+    return near(statement, minus(best.values("test_accuracy"), row.values("test_accuracy")), NEAR)
+
+
+def _below(statement: str, values: Values, threshold: float) -> Finding:
+    return judge(statement, values, lambda i: opposite(above(i, threshold)), f"less than {threshold:g}", threshold)
 
 
 def _mean_of(rows: Sequence[Chosen | None], values: Callable[[Chosen], list[float]]) -> Values:
@@ -187,13 +188,6 @@ def _most(statement: str, findings: list[Finding]) -> Finding:
         f"for {verdicts.count(Verdict.HOLDS)} of {len(verdicts)}: {', '.join(found)}" if found else "runs missing"
     )
     return Finding(statement, evidence, decided[0] if decided else Verdict.OPEN)
-
-
-def _around(statement: str, depth: Values) -> Finding:
-    if depth is None:
-        return missing(statement)
-    found = interval(depth)
-    return Finding(statement, f"{show(found)}; between {DEEP[0]:g} and {DEEP[1]:g}?", between(found, *DEEP), found)
 
 
 def _example(row: Chosen | None) -> Finding:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pullback_study.results.cells import MEDIAN, Cell, Summary
+from pullback_study.results.cells import MEDIAN, Cell
 from pullback_study.results.choice import Chosen, Plan, Runs
 from pullback_study.results.choice import over_seeds as with_seeds
 from pullback_study.results.commands import command
-from pullback_study.results.figures import Curve, Figure, Panel, over_seeds
+from pullback_study.results.figures import Curve, Figure, Panel, over_seeds, panels
 from pullback_study.results.paper.numbers import reported, rows
 from pullback_study.results.tables import Column, Row, Table, at_least, interval, quarters
 from pullback_study.tasks import find_task
@@ -34,23 +34,14 @@ RECOVERED = 99.5
 
 @dataclass(frozen=True)
 class Scope:
-    """How much is run: the paper's full version, less or more.
+    """How much is run: the paper's full version, less or more."""
 
-    Args:
-        seeds: data, initialisation and noise depend on them.
-        steps: updates of each run.
-        evaluate_every: steps between evaluations.
-        inner_steps: the numbers of inner steps to compare.
-        dtype: the precision of training.
-        search: whether settings that the paper does not list are searched for.
-    """
-
-    seeds: tuple[int, ...] = (0, 1, 2, 3)
+    seeds: tuple[int, ...] = (0, 1, 2, 3)  # data, initialisation and noise depend on them
     steps: int = 10_000
     evaluate_every: int = 100
     inner_steps: tuple[int, ...] = INNER_STEPS
     dtype: str = "float32"
-    search: bool = True
+    search: bool = True  # for settings that the paper does not list
 
     @property
     def options(self) -> dict[str, Any]:
@@ -72,21 +63,13 @@ QUICK = Scope(seeds=(0, 1), steps=1000, evaluate_every=50, inner_steps=(1, 3), s
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to make the table.
-
-    Args:
-        title: for people.
-        rows: the methods.
-        words: of the command that makes its runs.
-        scope: seeds, steps and precision.
-        scale: of gamma.
-    """
+    """One way to make the table."""
 
     title: str
     rows: Sequence[str] = ROWS
-    words: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()  # of the command that makes its runs
     scope: Scope = FULL
-    scale: str = "paper"
+    scale: str = "paper"  # of gamma
 
     def plan(self, name: str, clusters: int) -> Plan:
         return table_plan(name, clusters, grid="--grid" in self.words, gamma_scale=self.scale, scope=self.scope)
@@ -109,15 +92,7 @@ VARIANTS = {
 def table_plan(
     estimator: str, clusters: int, *, grid: bool, gamma_scale: str = "paper", scope: Scope = FULL
 ) -> Plan:
-    """One row of the table in one setting.
-
-    Args:
-        estimator: the row.
-        clusters: 3 or 10.
-        grid: search the paper's grid; else its best setting, where it lists one.
-        gamma_scale: of pulled-back estimators.
-        scope: seeds and steps.
-    """
+    """One row of the table in one setting, over the paper's grid or at its best setting, where it lists one."""
     method = METHODS[estimator]
     search = grid or ("learning_rate" not in method.defaults and scope.search)
     rates: Sequence[float | None] = LEARNING_RATES if search else (None,)
@@ -176,15 +151,13 @@ def spreads(table: Table) -> Table:
 
 def settings(plans: Iterable[Plan], runs: Runs) -> Table:
     """Which learning rate and step size each row has, by validation accuracy where there was a choice."""
-    columns = [Column(name, name) for name in ("clusters", "learning rate", "step size", "candidates")]
-    found = []
+    rows = []
     for plan in plans:
         if chosen := plan.choose(runs):
-            size = "" if chosen.config.step_size is None else f"{chosen.config.step_size:g}"
-            words = (str(chosen.config.clusters), f"{chosen.config.learning_rate:g}", size, str(len(plan.candidates)))
-            texts = dict(zip((column.name for column in columns), words, strict=True))
-            found.append(Row(METHODS[plan.estimator].label, {}, texts))
-    return Table("Settings", columns, found)
+            config, size = chosen.config, "" if chosen.config.step_size is None else f"{chosen.config.step_size:g}"
+            rate, label = f"{config.learning_rate:g}", METHODS[plan.estimator].label
+            rows.append((label, str(config.clusters), rate, size, str(len(plan.candidates))))
+    return Table.of_words("Settings", ["Model", "clusters", "learning rate", "step size", "candidates"], rows)
 
 
 def curves(runs: Runs, clusters: int = 10, scope: Scope = FULL) -> Figure:
@@ -196,8 +169,8 @@ def curves(runs: Runs, clusters: int = 10, scope: Scope = FULL) -> Figure:
         return over_seeds(METHODS[name].label, found.histories(measure)) if found else None
 
     words = ["curves"] if clusters == 10 else ["table1", *(word for name in CURVES for word in ("--only", name))]
-    return _figure(f"Learning curves, {clusters} clusters", "synthetic-curves", "Steps", "Validation", CURVES, curve, scope,
-                   command("reproduce", *words, *_quick(scope), runs=runs.folder))  # fmt: skip
+    drawn = panels(curve, CURVES, {name: f"Validation: {label} (%)" for name, label in MEASURES.items()}, "Steps")
+    return _figure(f"Learning curves, {clusters} clusters", "synthetic-curves", drawn, scope, runs, *words)
 
 
 def steps(runs: Runs, scope: Scope = FULL) -> Figure:
@@ -206,34 +179,24 @@ def steps(runs: Runs, scope: Scope = FULL) -> Figure:
 
     def curve(name: str, measure: str) -> Curve | None:
         found = {k: each for k in scope.inner_steps if (each := chosen[name, k])}
-        seeds = [each.values(f"test_{measure}") for each in found.values()]
-        histories = [dict(zip(found, values, strict=True)) for values in zip(*seeds, strict=True)]
-        return over_seeds(METHODS[name].label, histories) if found else None
+        seeds = zip(*(each.values(f"test_{measure}") for each in found.values()), strict=True)
+        return over_seeds(METHODS[name].label, [dict(zip(found, values, strict=True)) for values in seeds])
 
-    return _figure("Impact of multiple updates, 10 clusters", "synthetic-steps", "Inner steps", "Test", STEPPED, curve, scope,
-                   command("reproduce", "steps", *_quick(scope), runs=runs.folder))  # fmt: skip
+    drawn = panels(curve, STEPPED, {name: f"Test: {label} (%)" for name, label in MEASURES.items()}, "Inner steps")
+    return _figure("Impact of multiple updates, 10 clusters", "synthetic-steps", drawn, scope, runs, "steps")
 
 
-def _figure(
-    title: str, name: str, x: str, split: str, names: Sequence[str], curve: Callable[[str, str], Curve | None],
-    scope: Scope, making: str,
-) -> Figure:  # fmt: skip
-    panels = [
-        Panel(measure, x, f"{split}: {label} (%)", [each for method in names if (each := curve(method, measure))])
-        for measure, label in MEASURES.items()
-    ]
+def _figure(title: str, name: str, drawn: Sequence[Panel], scope: Scope, runs: Runs, *words: str) -> Figure:
+    quick = bool(scope.warning)
     note = f"Median and range of {len(scope.seeds)} seeds. {scope.warning}".strip()
-    return Figure(title, panels, name + ("-quick" if scope.warning else ""), note, making)
+    making = command("reproduce", *words, *["--quick"] * quick, runs=runs.folder)
+    return Figure(title, drawn, name + "-quick" * quick, note, making)
 
 
-def _cell(name: str, clusters: int, chosen: Chosen | None, measure: str, summary: Summary = MEDIAN) -> Cell:
+def _cell(name: str, clusters: int, chosen: Chosen | None, measure: str) -> Cell:
     paper = reported("synthetic", METHODS[name].label, f"{clusters} clusters", measure)
-    return chosen.cell(f"test_{measure}", summary, paper) if chosen else Cell(reference=paper)
+    return chosen.cell(f"test_{measure}", MEDIAN, paper) if chosen else Cell(reference=paper)
 
 
 def _label(name: str) -> str:
     return f"{'*' * METHODS[name].stochastic}{METHODS[name].label}"
-
-
-def _quick(scope: Scope) -> list[str]:
-    return ["--quick"] if scope.warning else []

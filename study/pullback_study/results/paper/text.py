@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import statistics
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from pullback_study.results.cells import MEAN, Cell
 from pullback_study.results.choice import Chosen, Plan, Runs
 from pullback_study.results.choice import over_seeds as with_seeds
 from pullback_study.results.commands import command
-from pullback_study.results.figures import Curve, Figure, Panel, over_seeds
+from pullback_study.results.figures import Curve, Figure, over_seeds, panels
 from pullback_study.results.paper.numbers import reported, rows
 from pullback_study.results.tables import Column, Row, Table
 from pullback_study.tasks import find_task
@@ -39,25 +39,15 @@ Found = dict[str, Chosen | None]
 
 @dataclass(frozen=True)
 class Scope:
-    """How much is run: the full version, or less.
-
-    Args:
-        task: `sst` or `snli`.
-        seeds: of initialisation, order and noise.
-        epochs: of each run.
-        rates: the learning rates of the search, of the paper's grid and the same for every row.
-        data: the name of the training data.
-        vectors: the name of the word vectors.
-        train_examples: only the first so many; None: all.
-    """
+    """How much is run: the full version, or less."""
 
     task: str
     seeds: tuple[int, ...]
     epochs: int
-    rates: tuple[float, ...]
-    data: str
+    rates: tuple[float, ...]  # of the search, from the paper's grid and the same for every row
+    data: str  # the name of the training data
     vectors: str = "googlenews_mapped.300d"
-    train_examples: int | None = None
+    train_examples: int | None = None  # only the first so many; None: all
 
     @property
     def options(self) -> dict[str, Any]:
@@ -103,11 +93,7 @@ def on_data_of(runs: Runs, scope: Scope) -> Scope:
 def table_plan(estimator: str, scope: Scope, *, search: bool, **options: Any) -> Plan:
     """A row at the paper's best setting, or over the learning rates of the search, which the deciding seed chooses from.
 
-    Args:
-        estimator: the row.
-        scope: seeds, epochs and data.
-        search: every row has the same few learning rates to choose from; step sizes stay the paper's.
-        options: other fields of the configs, for all candidates.
+    Step sizes are always the paper's; `options` are other fields of the configs.
     """
     task = TASKS[scope.task]
     rates: Sequence[dict[str, float]] = [{"learning_rate": rate} for rate in scope.rates] if search else [{}]
@@ -151,33 +137,30 @@ def results(title: str, scope: Scope, found: Found, runs: Runs, *words: str) -> 
 
 def settings(found: Found) -> Table:
     """Which learning rate and step size each row has, and at which epoch its model was chosen."""
-    columns = [Column(name, name) for name in ("learning rate", "step size", "best epoch", "epochs")]
-    lines = []
+    rows = []
     for name, chosen in found.items():
         if chosen is not None:
-            size = "" if chosen.config.step_size is None else f"{chosen.config.step_size:g}"
+            config, size = chosen.config, "" if chosen.config.step_size is None else f"{chosen.config.step_size:g}"
             best = ", ".join(f"{value:.0f}" for value in chosen.values("best_epoch"))
-            words = (f"{chosen.config.learning_rate:g}", size, best, str(chosen.config.epochs))
-            texts = dict(zip((column.name for column in columns), words, strict=True))
-            lines.append(Row(METHODS[name].label, {}, texts))
-    return Table("Settings", columns, lines)
+            rows.append((METHODS[name].label, f"{config.learning_rate:g}", size, best, str(config.epochs)))
+    return Table.of_words("Settings", ["Model", "learning rate", "step size", "best epoch", "epochs"], rows)
 
 
 def speed(task: str, found: Found) -> Table:
     """The time of an epoch beside the paper's, and how much of it is inference over trees."""
-    columns = [Column(name, name) for name in ("seconds", "paper, minutes", "latent part", "device")]
-    lines = []
+    rows = []
     for name, chosen in found.items():
         epochs = [row for run in (chosen.done if chosen else ()) for row in run.curve() if "seconds" in row]
         if chosen is None or not epochs:
             continue
+        seconds = f"{statistics.median(row['seconds'] for row in epochs):.1f}"
         share = f"{statistics.median(row['latent_share'] for row in epochs):.0%}" if METHODS[name].latent else ""
         where = {f"{run.result.get('device')}, {run.result.get('threads')} threads" for run in chosen.done}
         minutes = str(MINUTES[name][list(TASKS).index(task)]) if name in MINUTES else ""
-        words = (f"{statistics.median(row['seconds'] for row in epochs):.1f}", minutes, share, "; ".join(sorted(where)))
-        lines.append(Row(_label(name), {}, dict(zip((column.name for column in columns), words, strict=True))))
+        rows.append((_label(name), seconds, minutes, share, "; ".join(sorted(where))))
     notes = ["Median over all epochs and seeds, evaluation not counted. Runs that share a device are slower than alone."]
-    return Table(f"{TASKS[task].title}: one epoch of training", columns, lines, notes)
+    columns = ["Model", "seconds", "paper, minutes", "latent part", "device"]
+    return Table.of_words(f"{TASKS[task].title}: one epoch of training", columns, rows, notes)
 
 
 def steps_table(title: str, found: Found, runs: Runs) -> Table:
@@ -200,11 +183,10 @@ def curves(runs: Runs, scope: Scope, *, search: bool) -> Figure:
         chosen = found[name]
         return over_seeds(METHODS[name].label, chosen.histories(measure, "epoch"), statistics.fmean) if chosen else None
 
-    words = ["table2", "--task", scope.task, *(["--search"] * search)]
+    drawn = panels(curve, ROWS, {name: f"Validation: {label}" for name, label in _PANELS.items()}, "Epochs")
     note = f"{'Learning rates of the search' if search else 'The paper’s best settings'}; mean and range of the seeds."
-    title = f"{TASKS[scope.task].title}: learning curves"
-    return _figure(title, f"{scope.task}-curves", "Epochs", "Validation", ROWS, curve, note,
-                   command("reproduce", *words, runs=runs.folder))  # fmt: skip
+    making = command("reproduce", "table2", "--task", scope.task, *["--search"] * search, runs=runs.folder)
+    return Figure(f"{TASKS[scope.task].title}: learning curves", drawn, f"{scope.task}-curves", note, making)
 
 
 def steps(runs: Runs, scope: Scope) -> Figure:
@@ -215,13 +197,13 @@ def steps(runs: Runs, scope: Scope) -> Figure:
         if (chosen := found[name]) is None:
             return None
         at = {k: chosen.replace(runs, inner_steps=k).values(f"test_{measure}") for k in INNER_STEPS}
-        seeds = max(map(len, at.values()))
-        histories = [{k: values[i] for k, values in at.items() if i < len(values)} for i in range(seeds)]
+        histories = [{k: values[i] for k, values in at.items() if i < len(values)} for i in range(len(chosen.configs))]
         return over_seeds(METHODS[name].label, histories, statistics.fmean)
 
+    drawn = panels(curve, STEPPED, {name: f"Test: {label}" for name, label in _PANELS.items()}, "Inner steps")
     note = "Learning rates of the search with one step; mean and range of the seeds."
-    return _figure("SST: the number of inner steps", "sst-steps", "Inner steps", "Test", STEPPED, curve, note,
-                   command("reproduce", "steps", "--task", "sst", runs=runs.folder))  # fmt: skip
+    making = command("reproduce", "steps", "--task", "sst", runs=runs.folder)
+    return Figure("SST: the number of inner steps", drawn, "sst-steps", note, making)
 
 
 def made_with(found: Found) -> str:
@@ -238,17 +220,6 @@ def made_with(found: Found) -> str:
             words["unknown",] = "data not recorded"
     mixed = "; NOT THE SAME DATA IN ALL ROWS" if len(words) > 1 else ""
     return "; ".join(sorted(set(words.values()))) + mixed if words else "No runs yet"
-
-
-def _figure(
-    title: str, name: str, x: str, split: str, names: Sequence[str], curve: Callable[[str, str], Curve | None], note: str,
-    making: str,
-) -> Figure:  # fmt: skip
-    panels = [
-        Panel(measure, x, f"{split}: {label}", [line for row in names if (line := curve(row, measure)) and len(line.x)])
-        for measure, label in _PANELS.items()
-    ]
-    return Figure(title, panels, name, note, making)
 
 
 def _cell(scope: Scope, name: str, chosen: Chosen | None, split: str) -> Cell:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pullback_study.results.statistics import Interval, interval, paired
-from pullback_study.results.tables import Column, Row, Table
+from pullback_study.results.statistics import Interval, interval
+from pullback_study.results.tables import Table
 
 Values = Sequence[float] | None
 """A number for each seed; None while runs are missing."""
@@ -24,15 +24,7 @@ class Verdict(enum.Enum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One part of a claim: what was compared, what was found, and what follows.
-
-    Args:
-        statement: what was compared.
-        evidence: what was found, in words.
-        verdict: what follows.
-        interval: what was found, where it is an interval.
-        threshold: what the interval was compared with.
-    """
+    """One part of a claim: what was compared, what was found (in words, and as an interval), and what follows."""
 
     statement: str
     evidence: str
@@ -41,124 +33,9 @@ class Finding:
     threshold: float | None = None
 
 
-def above(found: Interval, threshold: float) -> Verdict:
-    """Holds if the whole interval lies above the threshold, fails if it lies below, otherwise not decided.
-
-    >>> above(Interval(5.0, 4.0, 6.0), 3.0)
-    <Verdict.HOLDS: 'holds'>
-    """
-    if found.low > threshold:
-        return Verdict.HOLDS
-    return Verdict.FAILS if found.high < threshold else Verdict.OPEN
-
-
-def within(shortfall: Interval, margin: float) -> Verdict:
-    """Is a shortfall negligible?
-
-    Holds if the whole interval lies below the margin. Fails if the shortfall is established (the interval
-    lies above zero) and its mean exceeds the margin. Otherwise not decided: to see no difference in a few seeds is not
-    to have shown that there is none.
-
-    >>> within(Interval(0.5, -1.0, 2.0), margin=3.0)
-    <Verdict.HOLDS: 'holds'>
-    >>> within(Interval(8.0, 2.0, 14.0), margin=3.0)
-    <Verdict.FAILS: 'does not hold'>
-    >>> within(Interval(8.0, -2.0, 18.0), margin=3.0)
-    <Verdict.OPEN: 'not decided'>
-    """
-    if shortfall.high < margin:
-        return Verdict.HOLDS
-    return Verdict.FAILS if shortfall.low > 0 and shortfall.mean > margin else Verdict.OPEN
-
-
-def between(found: Interval, low: float, high: float) -> Verdict:
-    """Holds if the whole interval lies between the two, fails if it lies beyond one of them, otherwise not decided."""
-    if low < found.low and found.high < high:
-        return Verdict.HOLDS
-    return Verdict.FAILS if found.low > high or found.high < low else Verdict.OPEN
-
-
-def compare(statement: str, high: Values, low: Values, threshold: float = 0.0) -> Finding:
-    """Is high - low above the threshold, seed by seed?"""
-    if high is None or low is None:
-        return missing(statement)
-    found = paired(high, low)
-    return Finding(statement, f"{show(found)}; more than {threshold:g}?", above(found, threshold), found, threshold)
-
-
-def near(statement: str, best: Values, row: Values, margin: float) -> Finding:
-    """Is a row's shortfall from the best one within the margin?"""
-    if best is None or row is None:
-        return missing(statement)
-    found = paired(best, row)
-    return Finding(statement, f"{show(found)}; within {margin:g}?", within(found, margin), found, margin)
-
-
-def unchanged(statement: str, first: Values, second: Values, margin: float) -> Finding:
-    """Is the difference within the margin of zero, in both directions?"""
-    if first is None or second is None:
-        return missing(statement)
-    found = paired(first, second)
-    words = f"{show(found)}; between -{margin:g} and {margin:g}?"
-    return Finding(statement, words, between(found, -margin, margin), found, margin)
-
-
-def exceeds(statement: str, values: Values, threshold: float, measure: str = "") -> Finding:
-    """Is the mean over the seeds above the threshold?"""
-    if values is None:
-        return missing(statement)
-    found = interval(values)
-    words = f"{measure}{show(found)}; more than {threshold:g}?"
-    return Finding(statement, words, above(found, threshold), found, threshold)
-
-
-def below(statement: str, values: Values, threshold: float) -> Finding:
-    """Is the mean over the seeds below the threshold?"""
-    if values is None:
-        return missing(statement)
-    found = interval(values)
-    return Finding(statement, f"{show(found)}; less than {threshold:g}?", opposite(above(found, threshold)), found, threshold)
-
-
-def opposite(found: Verdict) -> Verdict:
-    return {Verdict.HOLDS: Verdict.FAILS, Verdict.FAILS: Verdict.HOLDS, Verdict.OPEN: Verdict.OPEN}[found]
-
-
-def missing(statement: str) -> Finding:
-    return Finding(statement, "runs missing", Verdict.OPEN)
-
-
-def show(found: Interval) -> str:
-    spread = "" if math.isinf(found.low) else f" [{found.low:.2f}, {found.high:.2f}]"
-    return f"{found.mean:.2f}{spread}"
-
-
-def all_of(verdicts: Sequence[Verdict]) -> Verdict:
-    """A conjunction: fails if a part fails, holds if all parts hold, otherwise not decided.
-
-    >>> all_of([Verdict.HOLDS, Verdict.OPEN])
-    <Verdict.OPEN: 'not decided'>
-    """
-    if Verdict.FAILS in verdicts:
-        return Verdict.FAILS
-    return Verdict.HOLDS if verdicts and set(verdicts) == {Verdict.HOLDS} else Verdict.OPEN
-
-
-def verdict(findings: Sequence[Finding]) -> Verdict:
-    """On a claim, from all its parts."""
-    return all_of([finding.verdict for finding in findings])
-
-
 @dataclass(frozen=True)
 class Claim:
-    """A claim with what its rule found.
-
-    Args:
-        number: in our list of the paper's claims.
-        claim: in words.
-        rule: in words; it was committed before the runs were made.
-        findings: its parts.
-    """
+    """A claim in words, the rule that was committed before the runs were made, and what it found."""
 
     number: int
     claim: str
@@ -170,12 +47,9 @@ class Claim:
         return verdict(self.findings)
 
     def table(self) -> Table:
-        columns = [Column(name, name) for name in ("Found", "Verdict")]
-        rows = [
-            Row(each.statement, {}, {"Found": each.evidence, "Verdict": each.verdict.value}) for each in self.findings
-        ]
+        rows = [(each.statement, each.evidence, each.verdict.value) for each in self.findings]
         title = f"Claim {self.number}: {self.verdict.value}. {self.claim}"
-        return Table(title, columns, rows, name=f"claim-{self.number}", first="Part")
+        return Table.of_words(title, ["Part", "Found", "Verdict"], rows)
 
 
 def decide(
@@ -199,3 +73,84 @@ def decide(
             findings = [Finding("the runs", f"do not hold what the rule looks at: {error!r}", Verdict.OPEN)]
         found.append(Claim(number, claim, words, findings))
     return found
+
+
+def verdict(findings: Sequence[Finding]) -> Verdict:
+    """A conjunction: fails if a part fails, holds if all parts hold, otherwise not decided."""
+    verdicts = {finding.verdict for finding in findings}
+    if Verdict.FAILS in verdicts:
+        return Verdict.FAILS
+    return Verdict.HOLDS if verdicts == {Verdict.HOLDS} else Verdict.OPEN
+
+
+def above(found: Interval, threshold: float) -> Verdict:
+    """Holds if the whole interval lies above the threshold, fails if it lies below, otherwise not decided.
+
+    >>> above(Interval(5.0, 4.0, 6.0), 3.0)
+    <Verdict.HOLDS: 'holds'>
+    """
+    if found.low > threshold:
+        return Verdict.HOLDS
+    return Verdict.FAILS if found.high < threshold else Verdict.OPEN
+
+
+def within(shortfall: Interval, margin: float) -> Verdict:
+    """Is a shortfall negligible?
+
+    Holds if the whole interval lies below the margin. Fails if the shortfall is established (the interval
+    lies above zero) and its mean exceeds the margin. Otherwise not decided: to see no difference in a few seeds is not
+    to have shown that there is none.
+
+    >>> within(Interval(0.5, -1.0, 2.0), margin=3.0), within(Interval(8.0, 2.0, 14.0), margin=3.0)
+    (<Verdict.HOLDS: 'holds'>, <Verdict.FAILS: 'does not hold'>)
+    >>> within(Interval(8.0, -2.0, 18.0), margin=3.0)
+    <Verdict.OPEN: 'not decided'>
+    """
+    if shortfall.high < margin:
+        return Verdict.HOLDS
+    return Verdict.FAILS if shortfall.low > 0 and shortfall.mean > margin else Verdict.OPEN
+
+
+def between(found: Interval, low: float, high: float) -> Verdict:
+    """Holds if the whole interval lies between the two, fails if it lies beyond one of them, otherwise not decided."""
+    if low < found.low and found.high < high:
+        return Verdict.HOLDS
+    return Verdict.FAILS if found.low > high or found.high < low else Verdict.OPEN
+
+
+def opposite(found: Verdict) -> Verdict:
+    return {Verdict.HOLDS: Verdict.FAILS, Verdict.FAILS: Verdict.HOLDS, Verdict.OPEN: Verdict.OPEN}[found]
+
+
+def minus(first: Values, second: Values) -> Values:
+    """The difference, seed by seed."""
+    return None if first is None or second is None else [a - b for a, b in zip(first, second, strict=True)]
+
+
+def judge(
+    statement: str, values: Values, rule: Callable[[Interval], Verdict], question: str, threshold: float | None = None
+) -> Finding:
+    """What a rule says about the 95% interval of the mean over the seeds."""
+    if values is None:
+        return missing(statement)
+    found = interval(values)
+    return Finding(statement, f"{show(found)}; {question}?", rule(found), found, threshold)
+
+
+def exceeds(statement: str, values: Values, threshold: float = 0.0) -> Finding:
+    """Is the mean above the threshold?"""
+    return judge(statement, values, lambda found: above(found, threshold), f"more than {threshold:g}", threshold)
+
+
+def near(statement: str, shortfall: Values, margin: float) -> Finding:
+    """Is a shortfall within the margin?"""
+    return judge(statement, shortfall, lambda found: within(found, margin), f"within {margin:g}", margin)
+
+
+def missing(statement: str) -> Finding:
+    return Finding(statement, "runs missing", Verdict.OPEN)
+
+
+def show(found: Interval) -> str:
+    spread = "" if math.isinf(found.low) else f" [{found.low:.2f}, {found.high:.2f}]"
+    return f"{found.mean:.2f}{spread}"
