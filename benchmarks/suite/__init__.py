@@ -20,6 +20,7 @@ from benchmarks.suite.sparsemap import sparsemap
 from benchmarks.suite.sparsemap_scale import sparsemap_scale
 from benchmarks.suite.sparsemax import sparsemax
 from benchmarks.suite.spigot import spigot
+from benchmarks.suite.structures import alignment, binary_tree, chain, matching, segmentation, subset
 
 Benchmark = Callable[[Run], Iterator[Row]]
 SUITE: dict[str, Benchmark] = {
@@ -35,6 +36,12 @@ SUITE: dict[str, Benchmark] = {
         nonprojective_marginals,
         accuracy,
         sparsemax,
+        chain,
+        binary_tree,
+        segmentation,
+        subset,
+        alignment,
+        matching,
         growth_n,
         growth_batch,
         graphs,

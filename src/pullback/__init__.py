@@ -26,13 +26,25 @@ from pullback.estimators import (
     STEMarginals,
     Unconstrained,
 )
-from pullback.structures import Categorical, DependencyTree, Structure
+from pullback.structures import (
+    Alignment,
+    BinaryTree,
+    Categorical,
+    DependencyTree,
+    LinearChain,
+    Matching,
+    Segmentation,
+    Structure,
+    Subset,
+)
 
 __version__ = "0.1.0"
 __all__ = [
     "SPIGOT",
     "SPIGOTCE",
     "SPIGOTEG",
+    "Alignment",
+    "BinaryTree",
     "Categorical",
     "CrossEntropy",
     "DependencyTree",
@@ -41,8 +53,10 @@ __all__ = [
     "FromMarginals",
     "FromZero",
     "LeaveOneOut",
+    "LinearChain",
     "LocallyProjected",
     "Marginals",
+    "Matching",
     "Mirror",
     "MovingAverage",
     "Perceptron",
@@ -53,8 +67,10 @@ __all__ = [
     "STEIdentity",
     "STEMarginals",
     "ScoreFunction",
+    "Segmentation",
     "SparseMAP",
     "SparseMAPLoss",
     "Structure",
+    "Subset",
     "Unconstrained",
 ]

@@ -1,8 +1,25 @@
 """Structures: sets of 0/1 vectors with exact inference."""
 
+from pullback.structures.alignment import Alignment
 from pullback.structures.base import Structure
+from pullback.structures.binary_tree import BinaryTree
 from pullback.structures.categorical import Categorical
 from pullback.structures.dependency import DependencyTree
+from pullback.structures.linear_chain import LinearChain
+from pullback.structures.matching import Matching
+from pullback.structures.segmentation import Segmentation
+from pullback.structures.subset import Subset
 from pullback.structures.wrapper import Wrapper
 
-__all__ = ["Categorical", "DependencyTree", "Structure", "Wrapper"]
+__all__ = [
+    "Alignment",
+    "BinaryTree",
+    "Categorical",
+    "DependencyTree",
+    "LinearChain",
+    "Matching",
+    "Segmentation",
+    "Structure",
+    "Subset",
+    "Wrapper",
+]

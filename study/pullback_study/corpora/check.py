@@ -13,17 +13,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pullback_study.corpora import layout
+from pullback_study.corpora import layout, snli, sst
 from pullback_study.corpora.checksums import content_sha256, is_settled, stamp
+from pullback_study.corpora.conllu import read_conllu
 from pullback_study.corpora.files import CorpusError
-from pullback_study.corpora.load import CORPORA
 from pullback_study.corpora.sources import DATASETS
 from pullback_study.corpora.vectors import read_vectors
 from pullback_study.runs import content_hash, write_atomically
 
-FORMAT = 2  # increase it when the checks or their outcome change
+FORMAT = 1  # increase it when the checks or their outcome change
 Watch = Callable[[str], None]  # called with the name of the file that is being read
-_CORPORA = {name.upper(): source for name, source in CORPORA.items()}
+_CORPORA: dict[str, tuple[Callable[[Path, str], Path], dict[str, int]]] = {
+    "SST": (layout.sst_file, layout.SST_TREES),
+    "SNLI": (layout.snli_file, layout.SNLI_PAIRS),
+    "EWT": (layout.ewt_file, layout.EWT_SENTENCES),
+}
 FILE_COLUMNS = ["file", "rows", "official", "used", "left out", "checksum"]
 VECTOR_COLUMNS = ["vectors", "words", "width", *_CORPORA]
 
@@ -67,14 +71,14 @@ def check(data: Path, watch: Watch = lambda name: None, memory: Path | None = No
 
 
 def _files(data: Path) -> Iterator[Path]:
-    finds = [(find, split) for find, *_ in _CORPORA.values() for split in layout.SPLITS]
+    finds = [(find, split) for find, _ in _CORPORA.values() for split in layout.SPLITS]
     for find, name in finds + [(layout.vector_file, name) for name in layout.vector_names(data)]:
         with contextlib.suppress(ValueError):
             yield find(data, name)
 
 
 def _check_file(data: Path, title: str, split: str, tokens: Counter[str], watch: Watch, found: DataCheck) -> None:
-    find, counts, read = _CORPORA[title]
+    find, counts = _CORPORA[title]
     official = f"{counts[split]:,}"
     try:
         path = find(data, split)
@@ -86,9 +90,8 @@ def _check_file(data: Path, title: str, split: str, tokens: Counter[str], watch:
     dropped: Counter[str] = Counter()
     used = 0
     try:
-        for example in read(path, dropped):
-            for side in example.sentences:
-                tokens.update(side)
+        for example in _examples(title, path, dropped):
+            tokens.update(example)
             used += 1
     except CorpusError as error:
         found.files.append([name, "broken", official, "", "", ""])
@@ -101,6 +104,18 @@ def _check_file(data: Path, title: str, split: str, tokens: Counter[str], watch:
     share = "" if rows == counts[split] else f" ({rows / counts[split]:.1%})"
     left_out = ", ".join(f"{count:,} {rule}" for rule, count in dropped.items())
     found.files.append([name, f"{rows:,}{share}", official, f"{used:,}", left_out, _compared(path, name)])
+
+
+def _examples(title: str, path: Path, dropped: Counter[str]) -> Iterator[tuple[str, ...]]:
+    """The tokens of each example that the task uses."""
+    if title == "SST":
+        sentences, left_out = sst.binary(sst.read_sst(path))
+        dropped.update(left_out)
+        yield from (each.tokens for each in sentences)
+    elif title == "SNLI":
+        yield from (each.premise + each.hypothesis for each in snli.usable(snli.read_snli(path), dropped))
+    else:
+        yield from (each.tokens for each in read_conllu(path))
 
 
 def _compared(path: Path, name: str) -> str:

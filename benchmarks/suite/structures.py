@@ -1,0 +1,143 @@
+"""Chains, binary trees, segmentations, subsets, alignments and matchings against what people use instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from benchmarks.comparison import Contender, Row, Run, largest_difference
+from benchmarks.peers import crf, plain
+from benchmarks.problem import Problem
+from pullback import Alignment, BinaryTree, LinearChain, Matching, Segmentation, Structure, Subset
+
+Peers = dict[str, list[Callable[[Problem], Contender]]]
+
+
+def _score_difference(problem: Problem, ours: tuple[Tensor, ...], theirs: tuple[Tensor, ...]) -> float:
+    values = [problem.structure.score(problem.scores.double(), z.double()) for (z,) in (ours, theirs)]
+    return (values[0] - values[1]).abs().max().item()
+
+
+def _first_difference(problem: Problem, ours: tuple[Tensor, ...], theirs: tuple[Tensor, ...]) -> float:
+    return largest_difference(problem, ours[:1], theirs[:1])  # type: ignore[arg-type]  # directions differ
+
+
+def _calls(problem: Problem) -> dict[str, Callable[[], Any]]:
+    structure, scores = problem.structure, problem.scores
+    leaf = scores.clone().requires_grad_()
+
+    def backward(operation: Callable[[Tensor], Tensor]) -> Callable[[], Any]:
+        def call() -> tuple[Tensor, Tensor]:
+            mu = operation(leaf)
+            return mu.detach(), torch.autograd.grad(mu, leaf, problem.direction)[0]
+
+        return call
+
+    def log_partition() -> Tensor:
+        return torch.autograd.grad(structure.log_partition(leaf).sum(), leaf)[0]
+
+    return {
+        "argmax": lambda: structure.argmax(scores),
+        "marginals": lambda: structure.marginals(scores),
+        "marginals and backward": backward(structure.marginals),
+        "log-partition and backward": log_partition,
+        "SparseMAP and backward": backward(structure.sparsemap),
+    }
+
+
+def _rows(run: Run, name: str, label: str, structure: Structure, parts: tuple[int, ...], peers: Peers) -> Iterator[Row]:
+    for threads in run.threads:
+        problem = Problem(label, threads, structure, parts, run.batch, run.device)
+        calls = _calls(problem)
+        for operation, makers in peers.items():
+            difference = _score_difference if operation == "argmax" else _first_difference
+            row = run.compare(f"{name}: {operation}", problem, calls[operation], makers, difference)  # type: ignore[arg-type]
+            yield row
+
+
+def chain(run: Run) -> Iterator[Row]:
+    """Tag sequences, against pytorch-crf (emissions and transitions only) and torch-struct."""
+    for n, tags in ((30, 5), (50, 20)):
+        peers: Peers = {
+            "argmax": [crf.decode, crf.chain("argmax")],
+            "marginals": [crf.chain("marginals")],
+            "marginals and backward": [crf.chain("backward")],
+            "SparseMAP and backward": [],
+        }
+        yield from _rows(run, "chain", f"n = {n}, C = {tags}", LinearChain(), (n, tags, tags), peers)
+        yield from _likelihood(run, n, tags)
+
+
+def _likelihood(run: Run, n: int, tags: int) -> Iterator[Row]:
+    """The log-likelihood of given tags with its gradient: on scores, and from emissions through `combine`."""
+    chain = LinearChain()
+    for threads in run.threads:
+        problem = Problem(f"n = {n}, C = {tags}", threads, chain, (n, tags, tags), run.batch, run.device)
+        scores, emissions = problem.scores.clone().requires_grad_(), problem.emissions.clone().requires_grad_()
+        gold = problem.from_tags(problem.tags)
+        given = partial(_gradient, lambda s, z=gold: chain.log_prob(s, z), scores)
+        combined = partial(
+            _gradient, lambda x, z=gold, t=problem.transitions: chain.log_prob(chain.combine(x, t), z), emissions
+        )
+        # on scores the gradients are of other things: there is nothing to compare
+        yield run.compare("chain: log-likelihood and backward, on scores", problem, given, [crf.likelihood], _nothing)
+        yield run.compare("chain: the same, from emissions", problem, combined, [crf.likelihood], _plain_difference)
+
+
+def _gradient(value: Callable[[Tensor], Tensor], leaf: Tensor) -> Tensor:
+    return torch.autograd.grad(value(leaf).sum(), leaf)[0]
+
+
+def _nothing(*_: Any) -> float:
+    return float("nan")
+
+
+def _plain_difference(_: Any, ours: tuple[Tensor, ...], theirs: tuple[Tensor, ...]) -> float:
+    return (ours[0] - theirs[0]).abs().max().item()
+
+
+def binary_tree(run: Run) -> Iterator[Row]:
+    """Binary trees, against torch-struct's TreeCRF."""
+    for n in (30, 50):
+        peers: Peers = {
+            "argmax": [crf.tree("argmax")],
+            "marginals": [crf.tree("marginals")],
+            "marginals and backward": [crf.tree("backward")],
+            "SparseMAP and backward": [],
+        }
+        yield from _rows(run, "binary tree", f"n = {n}", BinaryTree(), (n, n), peers)
+
+
+def segmentation(run: Run) -> Iterator[Row]:
+    """Segmentations, against torch-struct's SemiMarkovCRF, which scores transitions between labels too (C times the work)."""
+    peers: Peers = {
+        "argmax": [crf.segments("argmax")],
+        "marginals": [crf.segments("marginals")],
+        "marginals and backward": [crf.segments("backward")],
+        "SparseMAP and backward": [],
+    }
+    yield from _rows(run, "segmentation", "n = 30, W = 6, C = 5", Segmentation(), (30, 6, 5), peers)
+
+
+def subset(run: Run) -> Iterator[Row]:
+    """Subsets, against the same recursion in plain PyTorch."""
+    for k, n in ((10, 100), (50, 1000)):
+        peers: Peers = {"argmax": [], "marginals": [plain.subset_marginals(k)], "SparseMAP and backward": []}
+        yield from _rows(run, "subset", f"{k} of {n}", Subset(k), (n,), peers)
+
+
+def alignment(run: Run) -> Iterator[Row]:
+    """Monotone alignments, against a loop over anti-diagonals in plain PyTorch."""
+    for n in (50, 200):
+        peers: Peers = {"argmax": [], "log-partition and backward": [plain.alignment]}
+        yield from _rows(run, "alignment", f"{n} x {n}, any moves", Alignment(), (n, n), peers)
+
+
+def matching(run: Run) -> Iterator[Row]:
+    """Matchings, against scipy's assignment in a loop."""
+    peers: Peers = {"argmax": [plain.assignment], "SparseMAP and backward": []}
+    yield from _rows(run, "matching", "30 x 30", Matching(), (30, 30), peers)

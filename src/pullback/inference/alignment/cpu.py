@@ -1,0 +1,9 @@
+"""Monotone alignments on the CPU: their hypergraph, in SIMD lanes."""
+
+from __future__ import annotations
+
+from pullback.inference.alignment.derivations import graph
+from pullback.inference.alignment.family import ALIGNMENT
+from pullback.inference.hypergraph.cpu import operations
+
+argmax, log_partition, marginals, marginals_vjp, entropy, entropy_gradient, sample = operations(ALIGNMENT.layout, graph)

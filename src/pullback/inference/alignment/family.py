@@ -1,0 +1,16 @@
+"""The family of monotone alignments of n rows with m columns."""
+
+from __future__ import annotations
+
+from pullback.inference.family import STANDARD, Family, Nouns
+from pullback.inference.layout import Layout, Size
+
+ALIGNMENT = Family(
+    "alignment",
+    Layout("Alignment", "n, m", sizes=(Size("lengths", bounds="n"), Size("other_lengths", bounds="m"))),
+    folder="alignment",
+    nouns=Nouns(example="example", structure="path", part="cell"),
+    options={"moves": str},
+    operations=STANDARD,
+    most_parts=lambda shape: max(shape[0] + shape[1] - 1, 0),
+)

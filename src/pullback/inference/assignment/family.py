@@ -1,0 +1,16 @@
+"""The family of matchings: every row gets one column, every column at most one row."""
+
+from __future__ import annotations
+
+from pullback.inference.family import Family, Nouns
+from pullback.inference.layout import Layout, Size
+from pullback.inference.operations import ARGMAX
+
+MATCHING = Family(
+    "matching",
+    Layout("Matching", "n, m", sizes=(Size("lengths", bounds="n"), Size("other_lengths", bounds="m")), centre=(-1,)),
+    folder="assignment",
+    nouns=Nouns(example="example", structure="matching", part="pair"),
+    operations=ARGMAX,
+    most_parts=lambda shape: shape[0],
+)

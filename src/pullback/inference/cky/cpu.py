@@ -1,0 +1,9 @@
+"""Binary trees on the CPU: their hypergraph, in SIMD lanes."""
+
+from __future__ import annotations
+
+from pullback.inference.cky.derivations import graph
+from pullback.inference.cky.family import BINARY_TREE
+from pullback.inference.hypergraph.cpu import operations
+
+argmax, log_partition, marginals, marginals_vjp, entropy, entropy_gradient, sample = operations(BINARY_TREE.layout, graph)

@@ -1,0 +1,37 @@
+"""Binary trees as a hypergraph: node (i, j) stands for the trees over the words i, ..., j.
+
+    value(i, j) = score(i, j) + combine over k of value(i, k) + value(k + 1, j),        value(i, i) = score(i, i).
+
+Nodes are ordered by j, then by falling i, so that a shorter sentence needs the first nodes only.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from pullback.inference.hypergraph.graph import Hypergraph, hypergraph
+
+
+def _node(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+    return 1 + j * (j + 1) // 2 + (j - i)
+
+
+@functools.lru_cache(maxsize=8)
+def graph(shape: tuple[int, ...]) -> Hypergraph:
+    n = shape[0]
+    words = np.arange(n)
+    i, j, k = (x.ravel() for x in np.meshgrid(words, words, words, indexing="ij"))
+    splits = (i <= k) & (k < j)
+    i, j, k = i[splits], j[splits], k[splits]
+    return hypergraph(
+        np.concatenate([_node(words, words), _node(i, j)]),
+        np.concatenate([np.zeros_like(words), _node(i, k)]),
+        np.concatenate([words * n + words, i * n + j]),
+        goals=np.arange(n + 1) * np.arange(1, n + 2) // 2,
+        nodes=1 + n * (n + 1) // 2,
+        parts=n * n,
+        right=np.concatenate([np.zeros_like(words), _node(k + 1, j)]),
+    )
+

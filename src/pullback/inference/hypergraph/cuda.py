@@ -1,0 +1,153 @@
+"""All operations of a structure whose recursion is a hypergraph, on a GPU: no synchronisation with the host."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pullback.inference import checks
+from pullback.inference.hypergraph import cuda_kernels as kernels
+from pullback.inference.hypergraph import cuda_narrow as narrow
+from pullback.inference.hypergraph.cpu import Graph
+from pullback.inference.hypergraph.levels import Levels, by_level
+from pullback.inference.layout import Layout
+from pullback.inference.triton_support import contiguous, launch, next_power_of_2
+
+MAXIMUM, SUM, SAMPLE, SLOPE, SURPRISE = range(5)  # as the kernels number their modes
+
+
+def operations(layout: Layout, graph: Graph) -> tuple[Callable[..., Tensor], ...]:
+    """The functions `argmax, log_partition, marginals, marginals_vjp, entropy, entropy_gradient, sample` of a family."""
+
+    @functools.lru_cache(maxsize=16)
+    def levels(shape: tuple[int, ...], device: torch.device, options: tuple[tuple[str, Any], ...]) -> Levels:
+        return by_level(graph(shape, **dict(options)), math.prod(shape), device)
+
+    def batch(scores: Tensor, sizes: tuple[Tensor, ...], validate: bool, options: dict[str, Any]) -> _Batch:
+        shape = tuple(scores.shape[1:])
+        prepared = _Batch(layout, levels(shape, scores.device, tuple(options.items())), scores, sizes)
+        if validate:
+            prepared.check()
+        return prepared
+
+    def argmax(scores: Tensor, *sizes: Tensor, validate: bool, **options: Any) -> Tensor:
+        return batch(scores, sizes, validate, options).parts(MAXIMUM)
+
+    def log_partition(scores: Tensor, *sizes: Tensor, validate: bool, **options: Any) -> Tensor:
+        return batch(scores, sizes, validate, options).total(SUM)
+
+    def marginals(scores: Tensor, *sizes: Tensor, validate: bool, **options: Any) -> Tensor:
+        return batch(scores, sizes, validate, options).parts(SUM)
+
+    def sample(scores: Tensor, *rest: Tensor, validate: bool, **options: Any) -> Tensor:
+        *sizes, seeds = rest
+        return batch(scores, tuple(sizes), validate, options).parts(SAMPLE, seeds=seeds)
+
+    def marginals_vjp(scores: Tensor, *rest: Tensor, validate: bool, **options: Any) -> Tensor:
+        *sizes, direction = rest
+        return batch(scores, tuple(sizes), validate, options).parts(SLOPE, direction=direction)
+
+    def entropy(scores: Tensor, *sizes: Tensor, validate: bool, **options: Any) -> Tensor:
+        return batch(scores, sizes, validate, options).total(SURPRISE)
+
+    def entropy_gradient(scores: Tensor, *sizes: Tensor, validate: bool, **options: Any) -> Tensor:
+        return batch(scores, sizes, validate, options).parts(SURPRISE)
+
+    return argmax, log_partition, marginals, marginals_vjp, entropy, entropy_gradient, sample
+
+
+class _Batch:
+    """Scores as the kernels take them, and the memory that they share."""
+
+    def __init__(self, layout: Layout, levels: Levels, scores: Tensor, sizes: tuple[Tensor, ...]) -> None:
+        self.layout, self.levels, self.sizes = layout, levels, tuple(map(contiguous, sizes))
+        self.scores = contiguous(scores.detach())
+        self.count, self.parts_count = len(scores), math.prod(scores.shape[1:])
+
+    def check(self) -> None:
+        """Raise for the first example with bad values or without a structure; synchronises."""
+        status = self.layout.status(self.scores, self.sizes)
+        none = ~self.total(MAXIMUM).isfinite()
+        checks.raise_for(torch.where((status == checks.OK) & none, checks.INFEASIBLE, status))
+
+    def total(self, mode: int) -> Tensor:
+        """The value of each example's goal, or its rate."""
+        out = self.scores.new_empty(self.count, dtype=torch.float64)
+        if self.count == 0:
+            return out
+        values, rates, _, _ = self._upward(mode, None, None)
+        shown = rates if mode == SURPRISE else values
+        tensors = values, self.levels.goals, *self._goal_sizes(), shown, out
+        launch(
+            kernels.read_goal, self.count, out.device, *tensors, self.levels.nodes, *self._limits(), TWO=len(self.sizes) > 1
+        )
+        return out
+
+    def parts(self, mode: int, *, seeds: Tensor | None = None, direction: Tensor | None = None) -> Tensor:
+        """What each part gets: its choice, its probability, or the derivative of that."""
+        out = torch.empty_like(self.scores)
+        if out.numel() == 0:
+            return out
+        levels, dual = self.levels, mode >= SLOPE
+        values, _, weights, shifts = self._upward(mode, seeds, direction)
+        reached = self._chart(levels.nodes, out.dtype)
+        moved = self._chart(levels.nodes, out.dtype) if dual else reached
+        goal_of = torch.empty(self.count, dtype=torch.int32, device=out.device)
+        module, tile = _tile(levels.widest[1], levels.widest[2], "USES")
+        charts = values, weights, shifts, reached, moved, goal_of
+        launch(
+            module.downward, self.count, out.device, *charts, levels.goals, *self._goal_sizes(), levels.plan,
+            levels.use_edge, levels.use_node, len(levels.plan) - 2, levels.nodes, levels.edges, *self._limits(),
+            TWO=len(self.sizes) > 1, DUAL=dual, **tile,
+        )  # fmt: skip
+        block = min(next_power_of_2(self.parts_count), 256)
+        launch(
+            kernels.gather, self.count * -(-self.parts_count // block), out.device, *charts, levels.part_edge, levels.part_node,
+            out, levels.nodes, levels.edges, self.parts_count, levels.part_edge.shape[1], DUAL=dual, PARTS=block,
+        )  # fmt: skip
+        return out
+
+    def _upward(self, mode: int, seeds: Tensor | None, direction: Tensor | None) -> tuple[Tensor, ...]:
+        levels, s = self.levels, self.scores
+        dual = mode >= SLOPE
+        values, weights = self._chart(levels.nodes, torch.float64), self._chart(levels.edges, s.dtype)
+        rates = self._chart(levels.nodes, torch.float64) if dual else values
+        shifts = self._chart(levels.edges, s.dtype) if dual else weights
+        along = s if direction is None else contiguous(direction.detach().to(s.dtype))
+        stream = self.sizes[0] if seeds is None else contiguous(seeds)
+        module, tile = _tile(levels.widest[0], levels.widest[2], "EDGES")
+        launch(
+            module.upward, self.count, s.device, s, along, stream, values, rates, weights, shifts, levels.plan,
+            levels.left, levels.right, levels.part, len(levels.plan) - 2, levels.nodes, levels.edges, self.parts_count,
+            MODE=mode, BINARY=levels.binary, **tile,
+        )  # fmt: skip
+        return values, rates, weights, shifts
+
+    def _chart(self, size: int, dtype: torch.dtype) -> Tensor:
+        return torch.empty(self.count, size + 1, dtype=dtype, device=self.scores.device)
+
+    def _goal_sizes(self) -> tuple[Tensor, Tensor]:
+        return self.sizes[0], self.sizes[-1]
+
+    def _limits(self) -> tuple[int, int]:
+        limits = [self.layout.limit(i, self.scores.shape) or 0 for i in range(len(self.sizes))]
+        return limits[0], limits[-1]
+
+
+def _tile(edges: int, nodes: int, name: str) -> tuple[ModuleType, dict[str, int]]:
+    """The kernels for levels of so many nodes with so many edges each, and how much of a level they take at once.
+
+    There are few sizes, so that few kernels are compiled.
+    """
+    wide = next(size for size in (4, 32, 64, 1 << 30) if edges <= size)
+    tall = max(next_power_of_2(nodes), 32)
+    if wide * tall <= 4096:
+        return narrow, {"NODES": tall, name: wide, "num_warps": 4 if wide * tall <= 1024 else 8}
+    wide = min(wide, 32)
+    return kernels, {"NODES": 1024 // wide, name: wide}

@@ -1,0 +1,78 @@
+"""Dynamic programmes as acyclic hypergraphs: the one form in which compiled backends see them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Hypergraph:
+    """The derivations of all structures of one size.
+
+    The value of node v is the sum (or the maximum, in either case in logarithms) over its edges e of
+
+        value(left[e]) + value(right[e]) + score(part[e]).
+
+    Node 0 is the axiom: it has no edges and the value 0. Children come before their parents. Each structure has exactly
+    one derivation from a goal node, which uses each part of the structure once. A node without edges, other than the
+    axiom, has no derivation. For batches of several sizes, nodes are ordered so that those a smaller size needs come first.
+
+    Args:
+        first: `[nodes + 1]`, int32: the edges of node v are first[v], ..., first[v + 1] - 1.
+        left: `[edges]`, int32.
+        right: `[edges]`, int32, or `[0]` if no edge has a second child.
+        part: `[edges]`, int32: the flat index of the part; K, the number of parts, for none (its score is 0).
+        goals: the goal node of each size, indexed by the sizes; 0 for an empty structure, -1 if there is none.
+        reach: `[nodes]`, int32: parts of the nodes up to v have indices below reach[v].
+        widest: the largest number of edges of a node.
+    """
+
+    first: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    part: np.ndarray
+    goals: np.ndarray
+    reach: np.ndarray
+    widest: int
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        return self.first, self.left, self.right, self.part
+
+
+def hypergraph(
+    parents: np.ndarray,
+    left: np.ndarray,
+    part: np.ndarray,
+    *,
+    goals: np.ndarray,
+    nodes: int,
+    parts: int,
+    right: np.ndarray | None = None,
+) -> Hypergraph:
+    """The hypergraph of these edges, whose order within a node (which decides ties) is kept.
+
+    Args:
+        parents: `[edges]`: the node that an edge belongs to.
+        left: `[edges]`.
+        part: `[edges]`; `parts` for none.
+        goals: the goal node of each size.
+        nodes: how many there are, the axiom included.
+        parts: how many there are, K.
+        right: `[edges]`, where edges have two children.
+    """
+    order = np.argsort(parents, kind="stable")
+    first = np.zeros(nodes + 1, np.int32)
+    np.cumsum(np.bincount(parents, minlength=nodes), out=first[1:])
+
+    def sorted_(x: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(x[order], np.int32)
+
+    reach = np.zeros(nodes, np.int32)
+    np.maximum.at(reach, parents, np.where(part < parts, part + 1, 0))
+    reach = np.maximum.accumulate(reach)
+    second = np.empty(0, np.int32) if right is None else sorted_(right)
+    widest = int(np.diff(first).max(initial=0))
+    return Hypergraph(first, sorted_(left), second, sorted_(part), goals.astype(np.int64), reach, widest)

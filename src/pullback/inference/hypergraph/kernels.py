@@ -1,0 +1,188 @@
+"""The compiled entry points: groups of examples in lanes, groups over threads.
+
+All take the hypergraph's arrays, scores `[B, K]`, the goal node of each example `[B]` (-1: no structure), and the examples in
+`order` of falling goals, so that a group needs the nodes up to its first example's goal. `codes[b]` is written where
+scores of an example, or of its padding, hold NaN or +inf, which the caller looks into.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pullback.inference.compile import inner, kernel
+from pullback.inference.hypergraph.sweeps import (
+    downward,
+    downward_slope,
+    pack,
+    upward_entropy,
+    upward_maximum,
+    upward_slope,
+    upward_sum,
+)
+from pullback.inference.hypergraph.vectors import load_wide, narrow, unpack_block
+from pullback.inference.lanes import BYTES, aligned, store
+from pullback.inference.random_kernels import uniform
+
+LOG_PARTITION, MARGINALS, SAMPLE = range(3)
+ENTROPY, SLOPE, ENTROPY_SLOPE = range(3)
+
+
+@inner
+def _enter(scores, goals, order, group, bases):
+    """Where the examples of a group begin, and the last node that they need; lanes without an example repeat the first."""
+    for lane in range(len(bases)):
+        place = group + lane if group + lane < len(order) else group
+        bases[lane] = order[place] * scores.shape[1]
+    return max(goals[order[group]], 0), min(len(bases), len(order) - group)
+
+
+@inner
+def _seed(goals, order, group, lanes, top, reached):
+    reached[: (top + 1) * lanes] = 0.0
+    for lane in range(min(lanes, len(order) - group)):
+        if goals[order[group + lane]] > 0:
+            reached[goals[order[group + lane]] * lanes + lane] = 1.0
+
+
+@inner
+def _write(used, bases, filled, count, out):
+    """Write the lanes of `used` to their examples, for the first `count` parts."""
+    lanes = len(bases)
+    whole = count - count % lanes if filled == lanes else 0
+    for at in range(0, whole, lanes):
+        unpack_block(used, at * lanes, out, bases, at)
+    for at in range(whole, count):
+        for lane in range(filled):
+            out[bases[lane] + at] = used[at * lanes + lane]
+
+
+@kernel
+def argmax(worker, workers, first, left, right, part, reach, scores, goals, order, z, log_z, codes):
+    """Write the best structures as zeros and ones, and their scores."""
+    lanes = BYTES // scores.itemsize
+    flat, bases = scores.reshape(-1), np.empty(lanes, np.int64)
+    nodes = max(goals[order[0]], 0) + 1
+    values, choices = aligned(nodes * lanes, np.empty(0)), np.empty(nodes * lanes, np.int64)
+    stack, found = np.empty(nodes + 1, np.int64), aligned(lanes, scores)
+    packed = aligned((scores.shape[1] + 1) * lanes, scores)
+    for group in range(worker * lanes, len(order), workers * lanes):
+        top, filled = _enter(scores, goals, order, group, bases)
+        pack(flat, bases, reach[top], packed, found)
+        upward_maximum(first, left, right, part, top, lanes, packed, values, choices)
+        for lane in range(filled):
+            b = order[group + lane]
+            codes[b] = found[lane]
+            log_z[b] = values[goals[b] * lanes + lane] if goals[b] >= 0 else -np.inf
+            if not log_z[b] > -np.inf:
+                continue
+            stack[0], height = goals[b], 1
+            while height > 0:
+                height -= 1
+                v = stack[height]
+                if v > 0:
+                    e = choices[v * lanes + lane]
+                    if part[e] < z.shape[1]:
+                        z[b, part[e]] = 1.0
+                    stack[height] = left[e]
+                    height += 1
+                    if len(right) > 0:
+                        stack[height] = right[e]
+                        height += 1
+
+
+@kernel
+def sums(worker, workers, first, left, right, part, reach, scores, goals, order, widest, what, seeds, out, log_z, codes):
+    """Write log-partitions and, by `what`, marginals or samples."""
+    lanes = BYTES // scores.itemsize
+    flat, bases = scores.reshape(-1), np.empty(lanes, np.int64)
+    nodes = max(goals[order[0]], 0) + 1
+    values, terms = aligned(nodes * lanes, np.empty(0)), aligned((widest + 1) * lanes, np.empty(0))
+    weights, found = aligned(first[nodes] * lanes, scores), aligned(lanes, scores)
+    wanted = what == MARGINALS
+    reached = aligned(nodes * lanes if wanted else 0, scores)
+    packed = aligned((scores.shape[1] + 1) * lanes, scores)
+    used = aligned((scores.shape[1] + 1) * lanes if wanted else 0, scores)
+    stack = np.empty(nodes + 1, np.int64)
+    for group in range(worker * lanes, len(order), workers * lanes):
+        top, filled = _enter(scores, goals, order, group, bases)
+        pack(flat, bases, reach[top], packed, found)
+        upward_sum(first, left, right, part, top, lanes, packed, values, weights, terms)
+        for lane in range(filled):
+            b = order[group + lane]
+            codes[b] = found[lane]
+            log_z[b] = values[goals[b] * lanes + lane] if goals[b] >= 0 else -np.inf
+            if what == SAMPLE and log_z[b] > -np.inf:
+                _walk(first, left, right, part, goals[b], weights, lanes, lane, seeds[b], stack, out[b])
+        if what == MARGINALS:
+            _seed(goals, order, group, lanes, top, reached)
+            used[:] = 0.0
+            downward(first, left, right, part, top, lanes, weights, packed, reached, used)
+            _write(used, bases, filled, reach[top], out.reshape(-1))
+
+
+@inner
+def _walk(first, left, right, part, goal, weights, lanes, lane, seed, stack, z):
+    """Draw a derivation from the goal down, and write its parts."""
+    stack[0], height, drawn = goal, 1, 0
+    while height > 0:
+        height -= 1
+        v = stack[height]
+        if v == 0:
+            continue
+        u, drawn = uniform(seed, drawn)
+        chosen = -1
+        for e in range(first[v], first[v + 1]):
+            w = weights[e * lanes + lane]
+            if w > 0:
+                chosen = e
+                u -= w
+                if u < 0:
+                    break
+        if part[chosen] < len(z):
+            z[part[chosen]] = 1.0
+        stack[height] = left[chosen]
+        height += 1
+        if len(right) > 0:
+            stack[height] = right[chosen]
+            height += 1
+
+
+@kernel
+def slopes(worker, workers, first, left, right, part, reach, scores, goals, order, widest, what, direction, out, value, codes):
+    """Write entropies, or the derivative of the marginals along a direction or along -log p (the entropy's gradient)."""
+    lanes = BYTES // scores.itemsize
+    flat, bases, along = scores.reshape(-1), np.empty(lanes, np.int64), direction.reshape(-1)
+    nodes = max(goals[order[0]], 0) + 1
+    wide = np.empty(0)
+    values, terms = aligned(nodes * lanes, wide), aligned((widest + 1) * lanes, wide)
+    weights, found, other = aligned(first[nodes] * lanes, scores), aligned(lanes, scores), aligned(lanes, scores)
+    packed = aligned((scores.shape[1] + 1) * lanes, scores)
+    rates = aligned(nodes * lanes, wide)
+    downwards = what != ENTROPY
+    reached, moved = aligned(nodes * lanes * downwards, wide), aligned(nodes * lanes * downwards, wide)
+    used = aligned((scores.shape[1] + 1) * lanes * downwards, wide)
+    for group in range(worker * lanes, len(order), workers * lanes):
+        top, filled = _enter(scores, goals, order, group, bases)
+        pack(flat, bases, reach[top], packed, found)
+        upward_sum(first, left, right, part, top, lanes, packed, values, weights, terms)
+        if what == SLOPE:
+            pack(along, bases, reach[top], packed, other)
+            upward_slope(first, left, right, part, top, lanes, weights, packed, packed, rates)
+        else:
+            upward_entropy(first, left, right, part, top, lanes, weights, packed, rates)
+        for lane in range(filled):
+            b, goal = order[group + lane], goals[order[group + lane]]
+            codes[b] = found[lane]
+            feasible = goal >= 0 and values[goal * lanes + lane] > -np.inf
+            value[b] = rates[goal * lanes + lane] if feasible else -np.inf
+        if downwards:
+            _seed(goals, order, group, lanes, top, reached)
+            moved[: (top + 1) * lanes] = 0.0
+            used[:] = 0.0
+            downward_slope(
+                first, left, right, part, top, lanes, weights, packed, what == ENTROPY_SLOPE, packed, rates,
+                reached, moved, used,
+            )  # fmt: skip
+            for at in range(reach[top]):
+                store(packed, at * lanes, narrow(load_wide(used, at * lanes, packed), packed))
+            _write(packed, bases, filled, reach[top], out.reshape(-1))

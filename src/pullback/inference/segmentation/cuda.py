@@ -1,0 +1,9 @@
+"""Segmentations on a GPU: their hypergraph, level by level."""
+
+from __future__ import annotations
+
+from pullback.inference.hypergraph.cuda import operations
+from pullback.inference.segmentation.derivations import graph
+from pullback.inference.segmentation.family import SEGMENTATION
+
+argmax, log_partition, marginals, marginals_vjp, entropy, entropy_gradient, sample = operations(SEGMENTATION.layout, graph)

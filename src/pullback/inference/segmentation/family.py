@@ -1,0 +1,26 @@
+"""The family of segmentations: a tiling of n positions by labelled segments of at most W positions."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from pullback.inference.family import STANDARD, Family, Nouns
+from pullback.inference.layout import Layout, Size
+
+
+def _inside(shape: tuple[int, ...], sizes: tuple[Tensor, ...], device: torch.device) -> Tensor:
+    """Segments that end inside the sequence: start + width <= length."""
+    (lengths,) = sizes
+    last = torch.arange(shape[0], device=device)[:, None] + torch.arange(shape[1], device=device)
+    return (last < lengths[:, None, None])[..., None]
+
+
+SEGMENTATION = Family(
+    "segmentation",
+    Layout("Segmentation", "n, W, C", sizes=(Size("lengths", bounds="n"),), parts=_inside),
+    folder="segmentation",
+    nouns=Nouns(example="sequence", structure="segmentation", part="segment"),
+    operations=STANDARD,
+    most_parts=lambda shape: shape[0],
+)

@@ -1,0 +1,14 @@
+"""The family of subsets of exactly k of n items."""
+
+from __future__ import annotations
+
+from pullback.inference.family import PROJECTION, STANDARD, Family, Nouns
+from pullback.inference.layout import Layout, Size
+
+SUBSET = Family(
+    "subset",
+    Layout("Subset", "n", sizes=(Size("lengths", bounds="n"), Size("k", bounds=None)), centre=(-1,)),
+    folder="subset",
+    nouns=Nouns(example="example", structure="subset", part="item"),
+    operations=STANDARD + PROJECTION,
+)

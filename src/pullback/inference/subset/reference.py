@@ -1,0 +1,83 @@
+"""Subsets in plain PyTorch: one recursion, that of the elementary symmetric polynomials; and the capped simplex."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from pullback.inference import checks
+from pullback.inference.recursion import Combine, operations
+from pullback.inference.subset.family import SUBSET
+
+
+def value(scores: Tensor, lengths: Tensor, k: Tensor, combine: Combine) -> Tensor:
+    """`ways[j]`, the value of j of the items so far: combine those without the next item and those with it."""
+    batch, n = scores.shape
+    most = n if scores.is_cuda or batch == 0 else int(k.clamp_max(n).max())  # no synchronisation on a GPU
+    ways = scores.new_full((batch, most + 1), -torch.inf)
+    ways[:, 0] = 0.0
+    for i in range(n):
+        taken = torch.cat([scores.new_full((batch, 1), -torch.inf), ways[:, :-1] + scores[:, i, None]], 1)
+        ways = combine(torch.stack([ways, taken], 1), 1)
+    chosen = ways.gather(1, k.clamp_max(most)[:, None]).squeeze(1)
+    return torch.where(k <= lengths, chosen, -torch.inf)
+
+
+_, log_partition, marginals, marginals_vjp, entropy, entropy_gradient, sample = operations(value, SUBSET.layout)
+
+
+def argmax(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> Tensor:
+    """The k largest scores; the first of equals."""
+    allowed, status = _look(scores, lengths, k)
+    s = torch.where(allowed, scores.detach(), -torch.inf)
+    order = s.sort(dim=-1, descending=True, stable=True).indices
+    first = (torch.arange(s.shape[-1], device=s.device) < k[:, None]).to(s.dtype)
+    z = torch.zeros_like(s, memory_format=torch.contiguous_format).scatter_(-1, order, first)
+    return _finish(z, status, validate)
+
+
+def project(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> Tensor:
+    """Mu = min(max(s - tau, 0), 1) on the allowed items, with tau such that it sums to k.
+
+    With the k-th largest score at 0, tau is in [-1, 0), so that scores may be cut off at -1 and 1. The sum falls with tau,
+    linearly between the breakpoints s and s - 1: sorted, they tell in which piece it is k.
+    """
+    allowed, status = _look(scores, lengths, k)
+    if scores.shape[-1] == 0:
+        return _finish(torch.zeros_like(scores), status, validate)
+    s = torch.where(allowed, scores.detach().double(), -torch.inf)
+    middle = s.sort(-1, descending=True).values.gather(1, (k.clamp(1, s.shape[-1]) - 1)[:, None])
+    s = (s - torch.where(middle.isfinite(), middle, 0.0)).clamp(-1.0, 1.0)
+    points, order = torch.cat([s, s - 1.0], 1).sort(-1, descending=True)
+    kind = torch.cat([allowed.to(s), -allowed.to(s)], 1).gather(1, order)
+    slope = kind.cumsum(1)  # how many items are between 0 and 1 right below each point
+    total = (kind * points).cumsum(1) - slope * points
+    last = ((total < k[:, None]).sum(1, keepdim=True) - 1).clamp_min(0)
+    missing = (k[:, None] - total.gather(1, last)) / slope.gather(1, last).clamp_min(1.0)
+    tau = points.gather(1, last) - missing
+    mu = torch.where(allowed & (k > 0)[:, None], (s - tau).clamp(0.0, 1.0), 0.0)
+    return _finish(mu.to(scores.dtype), status, validate)
+
+
+def project_vjp(mu: Tensor, lengths: Tensor, k: Tensor, direction: Tensor, validate: bool) -> Tensor:
+    """J v: v less its mean, on the items with 0 < mu < 1."""
+    free = (mu > 0) & (mu < 1)
+    v = torch.where(free, direction, 0.0)
+    mean = v.sum(-1, keepdim=True) / free.sum(-1, keepdim=True).clamp_min(1)
+    return torch.where(free, v - mean, 0.0)
+
+
+def _look(scores: Tensor, lengths: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+    """Which items are allowed, and a status for each example."""
+    layout = SUBSET.layout
+    scores = scores.detach()
+    status = layout.status(scores, (lengths, k))
+    allowed = layout.mask(scores, layout.in_range(scores, (lengths, k))) & (scores != -torch.inf)
+    few = (status == checks.OK) & (allowed.sum(-1) < k)
+    return allowed, torch.where(few, checks.INFEASIBLE, status)
+
+
+def _finish(result: Tensor, status: Tensor, validate: bool) -> Tensor:
+    if validate:
+        checks.raise_for(status)
+    return torch.where((status != checks.OK)[:, None], torch.nan, result)

@@ -1,0 +1,64 @@
+"""Binary trees over the words of a sentence."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from pullback.inference.cky.family import BINARY_TREE
+from pullback.inference.family import Family
+from pullback.inference.layout import as_sizes
+from pullback.structures.family import FamilyStructure
+
+
+class BinaryTree(FamilyStructure):
+    """The binary trees over n words, as 0/1 matrices `[..., n, n]` of spans.
+
+    `z[i, j] = 1`, i <= j, if the words i, ..., j (both included) are a constituent; a tree has 2n - 1 spans, leaves
+    included. Scores have the same layout. Entries below the diagonal are no parts: like padding they may hold
+    anything, NaN included. A score of `-inf` forbids a span. All operations take O(n^3) (CKY, inside-outside).
+
+    Ties in the argmax: from the root down, the leftmost split.
+
+    Args:
+        lengths: the number of words of each sentence, `[...]`. The default is n for all.
+        validate: check the values of the scores; costs a synchronisation on a GPU. The default is to check on a CPU only.
+
+    >>> scores = torch.zeros(3, 3)
+    >>> scores[0, 1] = 1.0
+    >>> BinaryTree().brackets(BinaryTree().argmax(scores))
+    [(0, 0), (0, 1), (0, 2), (1, 1), (2, 2)]
+    """
+
+    family: ClassVar[Family] = BINARY_TREE
+
+    def __init__(self, lengths: Any = None, *, validate: bool | None = None) -> None:
+        super().__init__(validate=validate)
+        self.lengths = as_sizes(lengths, "lengths")
+
+    def brackets(self, z: Tensor) -> list[Any]:
+        """The spans of each tree, as lists of (first, last) word, both included, nested like the batch."""
+        if z.dim() > 2:
+            return [self.brackets(one) for one in z]
+        return [(first, last) for first, last in torch.nonzero(z > 0.5).tolist()]
+
+    def enumerate(self, n: int) -> Tensor:  # type: ignore[override]
+        """All binary trees of n words, `[S, n, n]`, by trying every split; n up to 9 or so."""
+        if n == 0:
+            return torch.zeros(1, 0, 0)
+        return torch.stack(list(_trees(0, n - 1, n)))
+
+
+def _trees(first: int, last: int, n: int) -> Any:
+    if first == last:
+        z = torch.zeros(n, n)
+        z[first, last] = 1.0
+        yield z
+    for split in range(first, last):
+        for left in _trees(first, split, n):
+            for right in _trees(split + 1, last, n):
+                z = left + right
+                z[first, last] = 1.0
+                yield z

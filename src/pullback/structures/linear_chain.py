@@ -1,0 +1,107 @@
+"""Tag sequences."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from pullback.inference.chain.family import CHAIN
+from pullback.inference.family import Family
+from pullback.inference.layout import as_sizes
+from pullback.structures.family import FamilyStructure
+
+
+class LinearChain(FamilyStructure):
+    """The sequences of n tags out of C, as 0/1 tensors `[..., n, C, C]` (a linear-chain CRF).
+
+    `z[i, a, b] = 1` for tag a at position i - 1 and tag b at position i: one part per position. At position 0 only row a = 0
+    exists. Scores have the same layout; `combine` makes them from emissions and transitions, and `tags` reads structures.
+    All operations take O(n C^2).
+
+    Padding, and the rows a > 0 of position 0, may hold anything, NaN included. A score of `-inf` forbids a transition.
+    Ties in the argmax: from the last position back, the first of the best tags.
+
+    Args:
+        lengths: the number of positions of each example, `[...]`. The default is n for all.
+        validate: check the values of the scores; costs a synchronisation on a GPU. The default is to check on a CPU only.
+
+    >>> chain = LinearChain()
+    >>> scores = chain.combine(torch.tensor([[1.0, 0.0], [0.6, 0.5]]), transitions=torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
+    >>> chain.tags(chain.argmax(scores))
+    tensor([0, 1])
+    """
+
+    family: ClassVar[Family] = CHAIN
+
+    def __init__(self, lengths: Any = None, *, validate: bool | None = None) -> None:
+        super().__init__(validate=validate)
+        self.lengths = as_sizes(lengths, "lengths")
+
+    def combine(
+        self, emissions: Tensor, transitions: Tensor, start: Tensor | None = None, end: Tensor | None = None
+    ) -> Tensor:
+        """Scores `[..., n, C, C]`: `scores[i, a, b] = transitions[i - 1, a, b] + emissions[i, b]`, differentiable.
+
+        Args:
+            emissions: `[..., n, C]`.
+            transitions: from tag a to tag b, `[C, C]` for all positions, or `[..., n - 1, C, C]`.
+            start: `[C]`, added to the first tag's score.
+            end: `[C]`, added to the last tag's score: that of each example's length.
+        """
+        if emissions.dim() < 2 or transitions.shape[-2:] != (emissions.shape[-1],) * 2:
+            raise ValueError(
+                f"emissions has shape {list(emissions.shape)} and transitions {list(transitions.shape)}; a LinearChain needs "
+                f"emissions [..., n, C], and transitions [C, C] or [..., n - 1, C, C]"
+            )
+        n, tags = emissions.shape[-2:]
+        if n == 0:
+            return emissions.new_zeros(*emissions.shape[:-2], 0, tags, tags)
+        if start is not None:
+            emissions = torch.cat([emissions[..., :1, :] + start, emissions[..., 1:, :]], -2)
+        if end is not None:
+            last = torch.full((), n, device=emissions.device) if self.lengths is None else self.lengths.to(emissions.device)
+            is_last = torch.arange(n, device=emissions.device) == last[..., None] - 1
+            emissions = torch.where(is_last[..., None], emissions + end, emissions)
+        between = transitions if transitions.dim() > 2 else transitions.expand(n - 1, tags, tags)
+        if between.shape[-3] != n - 1:
+            shape = list(transitions.shape)
+            raise ValueError(f"transitions has shape {shape}; for {n} positions it needs [..., {n - 1}, C, C]")
+        first = emissions.new_zeros(*between.shape[:-3], 1, tags, tags)
+        return torch.cat([first, between.to(emissions.dtype)], -3) + emissions[..., None, :]
+
+    def tags(self, z: Tensor) -> Tensor:
+        """The tag of each position, `[..., n]`; -1 for padding."""
+        self.family.layout.check(z)
+        used, tag = z.sum(-2).max(-1)
+        return torch.where(used > 0.5, tag, -1)
+
+    def tag_marginals(self, mu: Tensor) -> Tensor:
+        """The probability of each tag at each position, `[..., n, C]`, from marginals `[..., n, C, C]`."""
+        self.family.layout.check(mu)
+        return mu.sum(-2)
+
+    def from_tags(self, tags: Tensor, C: int) -> Tensor:
+        """The structures of tag sequences `[..., n]`; entries beyond an example's length may hold anything."""
+        if tags.dtype.is_floating_point or tags.dtype.is_complex or tags.dtype == torch.bool:
+            raise TypeError(f"tags have dtype {tags.dtype}; they must be integers")
+        n = tags.shape[-1]
+        real = torch.ones_like(tags, dtype=torch.bool)
+        if self.lengths is not None:
+            real = real & (torch.arange(n, device=tags.device) < self.lengths.to(tags.device)[..., None])
+        wrong = real & ((tags < 0) | (tags >= C))
+        if not tags.is_cuda and wrong.any():
+            where = torch.nonzero(wrong)[0].tolist()
+            raise ValueError(f"tags{where} is {int(tags[tuple(where)])}; with C = {C} tags are from 0 to {C - 1}")
+        tags = torch.where(real, tags, 0).clamp(0, C - 1)
+        before = torch.cat([torch.zeros_like(tags[..., :1]), tags[..., :-1]], -1)
+        z = torch.zeros(*tags.shape, C * C, device=tags.device)
+        z = z.scatter_(-1, (before * C + tags)[..., None], real[..., None].to(z.dtype))
+        return z.reshape(*tags.shape, C, C)
+
+    def enumerate(self, n: int, C: int) -> Tensor:  # type: ignore[override]
+        """All tag sequences, `[S, n, C, C]`; C^n up to some thousands."""
+        sequences = list(itertools.product(range(C), repeat=n))
+        return LinearChain().from_tags(torch.tensor(sequences, dtype=torch.long).reshape(len(sequences), n), C)

@@ -1,0 +1,66 @@
+"""Matchings of rows to columns."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from pullback.inference.assignment.family import MATCHING
+from pullback.inference.family import Family
+from pullback.inference.layout import as_sizes
+from pullback.structures.family import FamilyStructure
+
+_HARD = (
+    "Matching has no `{}`: summing over matchings is #P-hard (it is a permanent). What works: `argmax` and `sparsemap`, "
+    "and the estimators that need no more, such as SPIGOT, STEIdentity, SparseMAP, Blackbox, IMLE and PerturbedArgmax"
+)
+
+
+class Matching(FamilyStructure):
+    """The matchings of n rows to m columns, n <= m for every example, as 0/1 matrices `[..., n, m]`.
+
+    `z[i, j] = 1` if row i gets column j. Every row gets one column, every column at most one row. Scores have the same
+    layout. The argmax is the assignment problem, solved in O(n^2 m). Counting matchings is #P-hard, so there are no marginals
+    of a Gibbs distribution: `sparsemap` is the differentiable relaxation.
+
+    Rows and columns from an example's lengths on are padding and may hold anything, NaN included. A score of `-inf`
+    forbids a pair.
+    Ties in the argmax go to the first column among those that are as good for the row that is added last.
+
+    Args:
+        lengths: the number of rows of each example, `[...]`. The default is n for all.
+        other_lengths: the number of columns. The default is m for all.
+        validate: check the values of the scores; costs a synchronisation on a GPU. The default is to check on a CPU only.
+
+    >>> scores = torch.tensor([[2.0, 1.0, 0.0], [2.0, 0.0, 0.0]])
+    >>> Matching().columns(Matching().argmax(scores))
+    tensor([1, 0])
+    """
+
+    family: ClassVar[Family] = MATCHING
+    missing: ClassVar[dict[str, str]] = {
+        name: _HARD.format(name) for name in ("log_partition", "marginals", "entropy", "log_prob", "kl", "sample")
+    }
+
+    def __init__(self, lengths: Any = None, other_lengths: Any = None, *, validate: bool | None = None) -> None:
+        super().__init__(validate=validate)
+        self.lengths = as_sizes(lengths, "lengths")
+        self.other_lengths = as_sizes(other_lengths, "other_lengths")
+
+    def columns(self, z: Tensor) -> Tensor:
+        """The column of each row, `[..., n]`; -1 for padding."""
+        if z.shape[-1] == 0:
+            return z.new_full(z.shape[:-1], -1, dtype=torch.long)
+        used, column = z.max(-1)
+        return torch.where(used > 0.5, column, -1)
+
+    def enumerate(self, n: int, m: int) -> Tensor:  # type: ignore[override]
+        """All matchings, `[S, n, m]`, by trying every choice of columns; m up to 7 or so."""
+        choices = list(itertools.permutations(range(m), n))
+        z = torch.zeros(len(choices), n, m)
+        for row, columns in enumerate(choices):
+            z[row, list(range(n)), list(columns)] = 1.0
+        return z

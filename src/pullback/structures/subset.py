@@ -1,0 +1,79 @@
+"""Exactly k of n items."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from pullback.inference.family import Family
+from pullback.inference.layout import as_sizes
+from pullback.inference.sparsemap.solution import SparseMAPSolution
+from pullback.inference.subset.family import SUBSET
+from pullback.structures.family import FamilyStructure
+
+
+class Subset(FamilyStructure):
+    """The subsets of exactly k of n items, as 0/1 vectors `[..., n]`.
+
+    The argmax takes the k largest scores (the first of equals). Marginals are ratios of elementary symmetric
+    polynomials, in O(nk). SparseMAP is the projection onto the capped simplex, mu = min(max(s - tau, 0), 1), in closed form.
+
+    Items from an example's length on are padding and may hold anything, NaN included. A score of `-inf` forbids an item.
+
+    Args:
+        k: how many items to take: an integer, or integers that broadcast against the batch.
+        lengths: the number of items of each example, `[...]`. The default is n for all.
+        validate: check the values of the scores; costs a synchronisation on a GPU. The default is to check on a CPU only.
+
+    >>> Subset(2).argmax(torch.tensor([0.5, 2.0, 1.0, -1.0]))
+    tensor([0., 1., 1., 0.])
+    >>> Subset(2).sparsemap(torch.tensor([1.0, 1.0, 1.0, -9.0]))
+    tensor([0.6667, 0.6667, 0.6667, 0.0000])
+    """
+
+    family: ClassVar[Family] = SUBSET
+
+    def __init__(self, k: Any, lengths: Any = None, *, validate: bool | None = None) -> None:
+        super().__init__(validate=validate)
+        self.k = as_sizes(k, "k")
+        self.lengths = as_sizes(lengths, "lengths")
+
+    def sparsemap(self, scores: Tensor, *, warm_start: object = None, max_iterations: int | None = None) -> Tensor:
+        """The projection onto the capped simplex, in closed form."""
+        flat = self._flat(scores)
+        return self._run("project", flat, flat.scores)
+
+    def sparsemap_solution(
+        self, scores: Tensor, *, warm_start: object = None, max_iterations: int | None = None
+    ) -> SparseMAPSolution:
+        """The closed form with its certificate; `structures` are made when they are asked for."""
+        from pullback.inference.subset.decompose import Decomposed
+
+        mu = self.sparsemap(scores)
+        slack = scores.detach().double() - mu.detach().double()
+        best = self.argmax(slack)
+        gap = (self.score(slack, best) - self.score(slack, mu.detach().double())).clamp_min(0.0)
+        calls = torch.zeros_like(gap, dtype=torch.int32)
+        return SparseMAPSolution(mu, gap, calls, torch.ones_like(gap, dtype=torch.bool), Decomposed(mu.detach()))
+
+    def indices(self, z: Tensor) -> Tensor:
+        """The items of each subset in ascending order, `[..., k]`; -1 where a subset is smaller than the largest."""
+        taken = z > 0.5
+        most = int(taken.sum(-1).max()) if taken.numel() else 0
+        items = torch.arange(z.shape[-1], device=z.device).expand(z.shape)
+        ordered = torch.where(taken, items, z.shape[-1]).sort(-1).values[..., :most]
+        return torch.where(ordered < z.shape[-1], ordered, -1)
+
+    def enumerate(self, n: int) -> Tensor:  # type: ignore[override]
+        """All subsets of k of n items, `[S, n]`; k must be one number."""
+        assert self.k is not None
+        if self.k.numel() != 1:
+            raise ValueError(f"k has shape {list(self.k.shape)}; enumerate needs a Subset with one k")
+        chosen = list(itertools.combinations(range(n), int(self.k)))
+        z = torch.zeros(len(chosen), n)
+        for row, items in enumerate(chosen):
+            z[row, list(items)] = 1.0
+        return z

@@ -1,0 +1,120 @@
+"""People read tags, segments and paths, not tensors: conversions there and back, and errors on bad input."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+
+import pullback as pb
+
+
+def test_tags_there_and_back():
+    lengths = torch.tensor([4, 2, 0])
+    chain = pb.LinearChain(lengths)
+    tags = torch.tensor([[0, 2, 1, 2], [1, 1, 7, -5], [9, 9, 9, 9]])  # padding may hold anything
+    z = chain.from_tags(tags, 3)
+    assert chain.tags(z).tolist() == [[0, 2, 1, 2], [1, 1, -1, -1], [-1, -1, -1, -1]]
+    assert z.flatten(1).sum(1).tolist() == [4, 2, 0]
+    assert chain.log_prob(torch.randn(3, 4, 3, 3), z).isfinite().all()
+
+
+def test_combine_adds_up():
+    """<scores, z> of combined scores is the sum of emissions, transitions, start and end along the tags."""
+    torch.manual_seed(0)
+    lengths, tags = torch.tensor([4, 2]), torch.tensor([[0, 2, 1, 1], [2, 0, 0, 0]])
+    emissions, transitions, start, end = torch.randn(2, 4, 3), torch.randn(3, 3), torch.randn(3), torch.randn(3)
+    chain = pb.LinearChain(lengths)
+    scores = chain.combine(emissions, transitions, start, end)
+    for b, n in enumerate(lengths.tolist()):
+        path = tags[b, :n].tolist()
+        value = sum(emissions[b, i, tag] for i, tag in enumerate(path)) + start[path[0]] + end[path[-1]]
+        value += sum(transitions[a, c] for a, c in itertools.pairwise(path))
+        torch.testing.assert_close(chain.score(scores, chain.from_tags(tags, 3))[b], value)
+
+
+def test_combine_takes_transitions_of_each_position():
+    emissions, transitions = torch.randn(2, 4, 3), torch.randn(2, 3, 3, 3)
+    scores = pb.LinearChain().combine(emissions, transitions)
+    torch.testing.assert_close(scores[1, 2, 0, 1], transitions[1, 1, 0, 1] + emissions[1, 2, 1])
+
+
+def test_tag_marginals_sum_to_one():
+    chain = pb.LinearChain(torch.tensor([3, 1]))
+    mu = chain.tag_marginals(chain.marginals(torch.randn(2, 3, 4, 4)))
+    torch.testing.assert_close(mu.sum(-1), torch.tensor([[1.0, 1, 1], [1, 0, 0]]))
+
+
+def test_other_readings():
+    subset = pb.Subset(torch.tensor([2, 1]))
+    assert subset.indices(subset.argmax(torch.tensor([[3.0, 1, 2], [0, 5, 1]]))).tolist() == [[0, 2], [1, -1]]
+    matching = pb.Matching(torch.tensor([2, 1]))
+    assert matching.columns(matching.argmax(torch.eye(2).repeat(2, 1, 1))).tolist() == [[0, 1], [0, -1]]
+    tree = pb.BinaryTree(torch.tensor([2, 0]))
+    assert tree.brackets(tree.argmax(torch.zeros(2, 2, 2))) == [[(0, 0), (0, 1), (1, 1)], []]
+    segments = pb.Segmentation()
+    assert segments.segments(segments.argmax(torch.zeros(1, 2, 5, 1)))[0] in ([(0, 2, 0)], [(0, 1, 0), (1, 2, 0)])
+    path = pb.Alignment()
+    assert path.path(path.argmax(-torch.ones(2, 3)))[0] == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: pb.Subset(4).argmax(torch.zeros(2, 3)), "example 0 .*no feasible subset"),
+        (lambda: pb.Subset(2, torch.tensor([3, 1])).marginals(torch.zeros(2, 3)), "example 1 "),
+        (lambda: pb.Subset(torch.tensor([1, -1])).argmax(torch.zeros(2, 3)), r"k\[1\] is -1"),
+        (lambda: pb.Matching().argmax(torch.zeros(1, 3, 2)), "example 0 .*no feasible matching"),
+        (lambda: pb.Alignment(moves="forward").argmax(torch.zeros(1, 3, 2)), "example 0 .*no feasible path"),
+        (lambda: pb.Alignment(torch.tensor([1, 0])).marginals(torch.zeros(2, 3, 2)), "example 1 "),
+        (lambda: pb.Alignment(moves="up"), "'up'; it must be one of 'any', 'forward'"),
+        (lambda: pb.LinearChain(torch.tensor([5])).argmax(torch.zeros(1, 4, 2, 2)), r"lengths\[0\] is 5"),
+        (lambda: pb.LinearChain(torch.tensor([1, 1, 1])).argmax(torch.zeros(2, 4, 2, 2)), "lengths has shape"),
+        (lambda: pb.LinearChain().argmax(torch.zeros(2, 4, 2, 3)), "a LinearChain needs"),
+        (lambda: pb.LinearChain().from_tags(torch.tensor([[0, 3]]), 3), r"tags\[0, 1\] is 3"),
+        (lambda: pb.LinearChain().combine(torch.zeros(2, 4, 3), torch.zeros(2, 2)), "a LinearChain needs"),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_tags_are_integers():
+    with pytest.raises(TypeError, match="they must be integers"):
+        pb.LinearChain().from_tags(torch.tensor([[0.5]]), 3)
+
+
+@pytest.mark.parametrize("operation", ["log_partition", "marginals", "entropy", "sample"])
+def test_a_matching_says_what_it_cannot_do(operation):
+    with pytest.raises(NotImplementedError, match=r"#P-hard.*sparsemap"):
+        getattr(pb.Matching(), operation)(torch.zeros(1, 2, 2))
+
+
+def test_a_matching_has_no_probabilities():
+    with pytest.raises(NotImplementedError, match="#P-hard"):
+        pb.Matching().log_prob(torch.zeros(1, 2, 2), torch.eye(2)[None])
+    with pytest.raises(NotImplementedError, match="#P-hard"):
+        pb.Matching().kl(torch.zeros(1, 2, 2), torch.zeros(1, 2, 2))
+
+
+def test_a_subset_decomposes_on_request():
+    torch.manual_seed(0)
+    scores = torch.randn(20, 7, dtype=torch.float64)
+    solution = pb.Subset(3).sparsemap_solution(scores)
+    mean = (solution.weights[..., None] * solution.structures).sum(-2)
+    torch.testing.assert_close(mean, solution.mu)
+    assert (solution.structures.sum(-1)[solution.weights > 0] == 3).all()
+    assert (solution.gap < 1e-12).all()
+
+
+def test_long_sequences_keep_their_digits():
+    """Thousands of steps and hundreds of tags: the marginals of every position sum to one."""
+    chain = pb.LinearChain()
+    mu = chain.tag_marginals(chain.marginals(torch.randn(1, 3000, 3, 3)))
+    torch.testing.assert_close(mu.sum(-1), torch.ones(1, 3000))
+    mu = chain.tag_marginals(chain.marginals(torch.randn(2, 3, 150, 150)))
+    torch.testing.assert_close(mu.sum(-1), torch.ones(2, 3))
+    mu = pb.Subset(500).marginals(torch.randn(1, 1500, dtype=torch.float64) * 5)
+    torch.testing.assert_close(mu.sum(-1), torch.full((1,), 500.0, dtype=torch.float64))
