@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _STATES = ("done", "running", "stopped", "failed", "unreadable")
 _CONFIGURATIONS, _SPARKS, _POINTS = 300, 3000, 24  # the most of a table, of a page, of a curve
 _CLAIMS = """<p>The paper's claims, each with a verdict from our own runs, by a rule that was committed before the runs were
-made: paired differences over the seeds with 95% intervals. <em>Not decided</em> is the default. Open a claim to see its rule and
-what was found.</p>"""
+made: paired differences over the seeds with 95% intervals. <em>Not decided</em> is the default. Open a claim to see its rule
+and what was found.</p>"""
 
 
 def render(runs: Runs, benchmarks: Sequence[Path]) -> list[tuple[str, str, str]]:
