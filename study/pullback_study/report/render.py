@@ -12,7 +12,7 @@ from pullback_study.report.forest import forest
 from pullback_study.report.html import badge, claim, command, esc, figure, notes, sortable, table, tabs
 from pullback_study.results.choice import Runs, history
 from pullback_study.results.commands import command as making
-from pullback_study.results.configurations import best_curves, configurations, describe, label_of, varying
+from pullback_study.results.configurations import best_curves, configurations, describe, label_of, parts, varying
 from pullback_study.results.paper.verdicts import Verdict
 from pullback_study.results.registry import SECTIONS, Section, find_section
 from pullback_study.results.svg import spark
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _STATES = ("done", "running", "stopped", "failed", "unreadable")
 _CONFIGURATIONS, _SPARKS, _POINTS = 300, 3000, 24  # the most of a table, of a page, of a curve
 _CLAIMS = """<p>The paper's claims, each with a verdict from our own runs, by a rule that was committed before the runs were
-made: paired differences over the seeds with 95% intervals. <em>Not decided</em> is the default. Open a claim to see its rule and
-what was found.</p>"""
+made: paired differences over the seeds with 95% intervals. <em>Not decided</em> is the default. Open a claim to see its rule
+and what was found.</p>"""
 
 
 def render(runs: Runs, benchmarks: Sequence[Path]) -> list[tuple[str, str, str]]:
@@ -80,9 +80,9 @@ def _runs(runs: Runs) -> str:
 
 def _task(name: str, runs: Runs) -> str:
     body = ""
-    if done := runs.of(name):
-        curves = best_curves(name, done)
-        body = table(configurations(name, done, limit=_CONFIGURATIONS)) + (figure(curves) if curves.drawn else "")
+    for part, done in parts(name, runs.of(name)).items():
+        curves = best_curves(name, done, part)
+        body += table(configurations(name, done, limit=_CONFIGURATIONS, part=part)) + (figure(curves) if curves.drawn else "")
     return body + _listing(name, [run for run in runs.all if run.task == name])
 
 
