@@ -1,4 +1,4 @@
-"""Drawings of structures and results: text, SVG, LaTeX and CoNLL-U; tables; curves.
+"""Drawings of structures and results: text, SVG, LaTeX and CoNLL-U; tables.
 
 Trees are tokens and heads (0 is the root, 1 the first word). Tags, spans, segments, paths and chosen items count from 0.
 All are plain sequences or arrays.

@@ -39,20 +39,9 @@ VectorsOption = Annotated[str | None, typer.Option(help="Word vectors of SST and
 _MANY = 8  # seeds from which quartiles and distributions are shown
 
 
-class Text(StrEnum):
-    sst = "sst"
-    snli = "snli"
-
-
-class Steps(StrEnum):
-    synthetic = "synthetic"
-    sst = "sst"
-    snli = "snli"
-
-
-class Page(StrEnum):
-    synthetic = "synthetic"
-    text = "text"
+Text = StrEnum("Text", ["sst", "snli"])
+Steps = StrEnum("Steps", ["synthetic", "sst", "snli"])
+Page = StrEnum("Page", ["synthetic", "text"])
 
 
 @app.command("table1")

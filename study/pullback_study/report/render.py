@@ -12,7 +12,7 @@ from pullback_study.report.forest import forest
 from pullback_study.report.html import badge, claim, command, esc, figure, notes, sortable, table, tabs
 from pullback_study.results.choice import Runs, history
 from pullback_study.results.commands import command as making
-from pullback_study.results.configurations import best_curves, configurations, describe, label_of, varying
+from pullback_study.results.configurations import best_curves, configurations, describe, label_of, parts, varying
 from pullback_study.results.paper.verdicts import Verdict
 from pullback_study.results.registry import SECTIONS, Section, find_section
 from pullback_study.results.svg import spark
@@ -80,9 +80,9 @@ def _runs(runs: Runs) -> str:
 
 def _task(name: str, runs: Runs) -> str:
     body = ""
-    if done := runs.of(name):
-        curves = best_curves(name, done)
-        body = table(configurations(name, done, limit=_CONFIGURATIONS)) + (figure(curves) if curves.drawn else "")
+    for part, done in parts(name, runs.of(name)).items():
+        curves = best_curves(name, done, part)
+        body += table(configurations(name, done, limit=_CONFIGURATIONS, part=part)) + (figure(curves) if curves.drawn else "")
     return body + _listing(name, [run for run in runs.all if run.task == name])
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pullback_study.results.cells import MEAN_ERROR, Cell
 from pullback_study.results.choice import history, number
-from pullback_study.results.figures import Figure, Panel, over_seeds
+from pullback_study.results.figures import Curve, Figure, over_seeds, panels
 from pullback_study.results.tables import Column, Row, Table
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def configurations(
-    task: str, runs: Sequence[Stored], *, by: Sequence[str] = (), limit: int | None = None, title: str = ""
+    task: str, runs: Sequence[Stored], *, by: Sequence[str] = (), limit: int | None = None, part: str = ""
 ) -> Table:
     """The configurations of some runs, the best mean validation metric first, with all their seeds.
 
@@ -28,7 +28,7 @@ def configurations(
         runs: of that task, done.
         by: fields; only the best configuration for each of their values is listed.
         limit: how many to list.
-        title: of the table.
+        part: which of the task's tables it is, in words.
     """
     about = describe(task, runs)
     groups = _grouped(runs)
@@ -49,12 +49,12 @@ def configurations(
         for config, cells, group in shown
     ]
     label = next((metric.label for metric in about.metrics if metric.name == about.selected_by), about.selected_by)
-    best = f"Best configuration for each {' and '.join(by)}" if by else "Configurations"
-    title = title or f"{best}, by {label[:1].lower()}{label[1:]}"
+    best = f"Best configuration for each {' and '.join(by)}" if by else "Configurations" + (f", {part}" if part else "")
+    title = f"{best}, by {label[:1].lower()}{label[1:]}"
     return Table(title, columns, lines, notes, f"{task}-configurations", first="Configuration")
 
 
-def best_curves(task: str, runs: Sequence[Stored]) -> Figure:
+def best_curves(task: str, runs: Sequence[Stored], part: str = "") -> Figure:
     """Learning curves of any task: for each estimator its configuration with the best mean validation metric."""
     about = describe(task, runs)
     best: dict[str, list[Stored]] = {}
@@ -63,15 +63,14 @@ def best_curves(task: str, runs: Sequence[Stored]) -> Figure:
     curves = {name: [run.curve() for run in group] for name, group in best.items()}
     unit = "epoch" if all("epoch" in row for rows in curves.values() for each in rows for row in each[:1]) else "step"
     measures = {metric.curve: metric.label for metric in about.metrics if metric.curve}
-    panels = [
-        Panel(measure, f"{unit.capitalize()}s", label, [
-            curve for name, rows in curves.items()
-            if (curve := over_seeds(label_of(task, name), [history(each, measure, unit) for each in rows])).x
-        ])
-        for measure, label in measures.items()
-    ]  # fmt: skip
+
+    def curve(name: str, measure: str) -> Curve:
+        return over_seeds(label_of(task, name), [history(rows, measure, unit) for rows in curves[name]])
+
+    drawn = panels(curve, list(curves), measures, f"{unit.capitalize()}s")
     note = "The best configuration of each estimator; median and range of its seeds."
-    return Figure(f"{about.title}: learning curves", [panel for panel in panels if panel.curves], f"{task}-curves", note)
+    title = f"{about.title}: learning curves" + (f", {part}" if part else "")
+    return Figure(title, [panel for panel in drawn if panel.curves], f"{task}-curves", note)
 
 
 def describe(task: str, runs: Sequence[Stored] = ()) -> Any:
@@ -80,11 +79,19 @@ def describe(task: str, runs: Sequence[Stored] = ()) -> Any:
     if found is not None:
         there = {name for run in runs for name in (*run.result, *run.metrics)}
         metrics = [metric for metric in found.metrics if metric.name in there]
-        return SimpleNamespace(title=found.title, metrics=metrics, selected_by=found.selected_by)
+        return SimpleNamespace(title=found.title, metrics=metrics, selected_by=found.selected_by, tables_by=found.tables_by)
     names = dict.fromkeys(name for run in runs for name in run.metrics if name.startswith(("validation_", "test_")))
     metrics = [_named(name) for name in names]
     selected = next((name for name in names if name.startswith("validation_")), "validation_accuracy")
-    return SimpleNamespace(title=task, metrics=metrics, selected_by=selected)
+    return SimpleNamespace(title=task, metrics=metrics, selected_by=selected, tables_by=())
+
+
+def parts(task: str, runs: Sequence[Stored]) -> dict[str, list[Stored]]:
+    """The runs of each table of a task, by what is special about it: the values of the task's `tables_by`."""
+    names, found = describe(task).tables_by, {}  # type: tuple[str, ...], dict[str, list[Stored]]
+    for run in sorted(runs, key=lambda run: [str(run.config.get(name)).rjust(20) for name in names]):
+        found.setdefault(words(run.config, names), []).append(run)
+    return found
 
 
 def label_of(task: str, estimator: str) -> str:

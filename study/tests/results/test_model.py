@@ -10,6 +10,7 @@ import pytest
 
 from pullback_study.results.cells import MEAN, MEAN_ERROR, MEDIAN, Cell, Reference
 from pullback_study.results.figures import Curve, Figure, Panel, over_seeds
+from pullback_study.results.leaderboard import leaderboard
 from pullback_study.results.statistics import bootstrap, interval, share
 from pullback_study.results.svg import ticks
 from pullback_study.results.tables import Column, Row, Table, at_least, quarters
@@ -126,3 +127,17 @@ def test_ticks_are_inside_and_even(low, high):
     assert len(found) <= 6
     steps = np.diff(found)
     assert np.allclose(steps, steps[0] if len(steps) else 0)
+
+
+def test_a_leaderboard_ranks_and_says_how_sure_it_is():
+    beds = {
+        "clear": {"a": cell(90.0, 91.0, 90.5), "b": cell(80.0, 81.0, 80.5), "c": cell(70.0, 71.0)},
+        "tied": {"a": cell(50.0, 60.0, 55.0), "b": cell(51.0, 59.0, 56.0), "c": Cell()},
+        "diverged": {"a": cell(5.0, 6.0), "b": cell(9.0, math.nan)},
+    }
+    table = leaderboard("Recovery", beds)
+    assert [row.label for row in table.rows] == ["a", "b", "c"]
+    ranks = {row.label: row.texts["rank"] for row in table.rows}
+    assert ranks["c"] == "3.0 [3.0, 3.0]"
+    assert ranks["a"] == "1.3 [1.0, 1.7]"  # first, second or first, first unless both seeds are the one that did not diverge
+    assert table.text().rows[2][3] == "not run"

@@ -128,8 +128,8 @@ def results(variant: Variant, clusters: int, runs: Runs, *, title: str = "", onl
         making = "" if chosen else command("reproduce", "table1", *variant.words, "--only", name, runs=runs.folder)
         found.append(Row(_label(name), cells, {}, METHODS[name].kind, name, note, making))
     making = command("reproduce", "table1", *variant.words, runs=runs.folder)
-    title = title or f"{clusters} clusters"
-    return Table(title, columns, found, ["*: stochastic."], f"clusters-{clusters}", variant.scope.warning, making)
+    title, name = title or f"{clusters} clusters", f"clusters-{clusters}" + "-example" * (variant.scale == "example")
+    return Table(title, columns, found, ["*: stochastic."], name, variant.scope.warning, making)
 
 
 def spreads(table: Table) -> Table:

@@ -219,7 +219,7 @@ def made_with(found: Found) -> str:
         except (TypeError, KeyError, ValueError):
             words["unknown",] = "data not recorded"
     mixed = "; NOT THE SAME DATA IN ALL ROWS" if len(words) > 1 else ""
-    return "; ".join(sorted(set(words.values()))) + mixed if words else "No runs yet"
+    return "; ".join(sorted(set(words.values()))) + mixed if words else "No runs at these settings yet"
 
 
 def _cell(scope: Scope, name: str, chosen: Chosen | None, split: str) -> Cell:
