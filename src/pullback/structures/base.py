@@ -165,7 +165,8 @@ class Structure(abc.ABC):
         name = type(self).__name__
         return NotImplementedError(
             f"{name} does not define `{operation}`. Define {name}.{operation}(scores){instead}, or use an estimator "
-            f"that does not need it (with `argmax` alone: SPIGOT, STEIdentity, SparseMAP)."
+            f"that does not need it (with `argmax` alone: SPIGOT, STEIdentity, SparseMAP, Blackbox, IMLE, LPGD, "
+            f"PerturbAndMAP, PerturbedArgmax)."
         )
 
     def _check_pair(self, scores: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:

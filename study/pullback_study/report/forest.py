@@ -11,6 +11,7 @@ from typing import Any
 from pullback.estimators.registry import ENTRIES
 from pullback_study.report.numbers import finite
 from pullback_study.report.trees import FILE, read_trees
+from pullback_study.results.paper.names import name_of
 from pullback_study.status import Listed
 from pullback_study.trees.paper import PRINTED, SENTENCES
 from pullback_study.trees.shape import depth, shape
@@ -18,7 +19,7 @@ from pullback_study.trees.shape import depth, shape
 _SENTENCES = 60
 _BYTES = 1_000_000
 _ORDER = {entry.name: i for i, entry in enumerate(ENTRIES)}
-_NAMES = {entry.name: entry.structured for entry in ENTRIES}
+_NAMES = {entry.name: name_of(entry.name, structured=True).label for entry in ENTRIES}
 
 
 def forest(root: Path, listed: Mapping[str, Listed]) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from torch import Tensor
 from pullback.estimators import Estimator
 from pullback.estimators.config import nearest
 from pullback.estimators.registry import ENTRIES, Entry
+from pullback_study.results.paper.names import name_of
 from pullback_study.synthetic.errata import (
     DiagonalStraightThrough,
     UnnormalisedScoreFunction,
@@ -50,6 +51,7 @@ class Method:
         step_size: the paper's best, for pulled-back estimators. STE-I has none listed: with one inner step and
             Adam its size does not matter.
         in_paper: whether the paper's table has this row.
+        reads_back: whether a step reads numbers back from the device, so that it is not captured in a CUDA graph.
     """
 
     name: str
@@ -61,15 +63,17 @@ class Method:
     aliases: tuple[str, ...] = ()
     stochastic: bool = False
     in_paper: bool = True
+    reads_back: bool = False
 
     @functools.cached_property
     def pulled_back(self) -> bool:
-        return self.make is not None and "step_size" in inspect.signature(self.make).parameters
+        """Whether it makes inner steps, whose number and size a config sets; others have the registry's settings."""
+        return self.make is not None and "steps" in inspect.signature(self.make).parameters
 
     def build(self, parts: Parts) -> Estimator | None:
         if self.make is None:
             return None
-        accepted = inspect.signature(self.make).parameters
+        accepted = set(inspect.signature(self.make).parameters) - (set() if self.pulled_back else {"step_size"})
         return self.make(**{name: value for name, value in vars(parts).items() if name in accepted})
 
 
@@ -88,9 +92,11 @@ _BEST = {
 
 def _from(entry: Entry) -> Method:
     rate, size = _BEST.get(entry.name, (None, None))
+    label, heading, in_paper = name_of(entry.name, structured=False)
     return Method(
-        entry.name, entry.categorical, entry.row, entry.make, rate, size,
-        aliases=entry.aliases, stochastic=entry.stochastic, in_paper=entry.in_paper,
+        entry.name, label, heading, entry.make, rate, size,
+        aliases=entry.aliases, stochastic=entry.stochastic, in_paper=in_paper,
+        reads_back=entry.reads_back,
     )  # fmt: skip
 
 

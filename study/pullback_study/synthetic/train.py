@@ -18,7 +18,7 @@ from pullback_study.synthetic.graph import Graphed
 from pullback_study.synthetic.measures import v_measure
 from pullback_study.synthetic.methods import Parts, find_method
 from pullback_study.synthetic.model import Examples, Model, Outputs
-from pullback_study.synthetic.streams import StreamedCategorical, Streams, key
+from pullback_study.synthetic.streams import StreamedCategorical, StreamedGumbel, Streams, key
 
 _MEASURES = ("loss", "accuracy", "v_measure")
 
@@ -45,13 +45,13 @@ class ReplicaGroup(Trainer):
         self.step, self.steps = 0, config.steps
         self._dtype = getattr(torch, config.dtype)
         self._device = torch.device(device)
-        self._graph = graph and self._device.type == "cuda"
+        self._method = find_method(config.estimator)
+        self._graph = graph and self._device.type == "cuda" and not self._method.reads_back
         self._advance_one: Callable[[], None] | None = None
         self._evaluations: list[Tensor] = []
 
         self._load_data(seeds)
         self._clock = torch.zeros((), dtype=torch.int64, device=self._device)
-        self._method = find_method(config.estimator)
         parts = self._parts()
         self._estimator = self._method.build(parts)
         # Without checks of values: they wait for the device, and a replica that diverges must not stop the others.
@@ -185,7 +185,7 @@ class ReplicaGroup(Trainer):
         step_size = etas.to(self._dtype).repeat_interleave(n)[:, None]
         keys = [key("noise", each.seed, each.learning_rate, each.step_size) for each in self.configs]
         self._streams = Streams(keys, n * config.clusters, self._clock)
-        return Parts(self.replicas, step_size, config.inner_steps or 1, self._streams.gumbel)
+        return Parts(self.replicas, step_size, config.inner_steps or 1, StreamedGumbel(self._streams))
 
     def _load_data(self, seeds: Sequence[int]) -> None:
         config = self.config

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pullback.estimators import Estimator, LocallyProjected, PulledBack
 from pullback.estimators.config import nearest
 from pullback.estimators.registry import ENTRIES, Entry
+from pullback.structures import DependencyTree
+from pullback_study.results.paper.names import name_of
 
 BASELINE = "baseline"
 
@@ -35,7 +37,7 @@ class Method:
 
     @property
     def pulled_back(self) -> bool:
-        return self.entry is not None and "step_size" in self.entry.options
+        return self.entry is not None and "steps" in self.entry.options
 
     @property
     def stochastic(self) -> bool:
@@ -88,7 +90,9 @@ def _settings(name: str) -> dict[str, tuple[float, float | None]]:
 
 
 METHODS: dict[str, Method] = {BASELINE: Method(BASELINE, "Baseline", "", None, _settings(BASELINE))} | {
-    entry.name: Method(entry.name, entry.structured, entry.row, entry, _settings(entry.name)) for entry in ENTRIES
+    entry.name: Method(entry.name, *name_of(entry.name, structured=True)[:2], entry, _settings(entry.name))
+    for entry in ENTRIES
+    if entry.supports(DependencyTree())
 }
 ROWS = tuple(name for name in METHODS if name in _BEST)
 """The paper's nine rows, in its order."""
