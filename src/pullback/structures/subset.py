@@ -39,6 +39,9 @@ class Subset(FamilyStructure):
     def __init__(self, k: Any, lengths: Any = None, *, validate: bool | None = None) -> None:
         super().__init__(validate=validate)
         self.k = as_sizes(k, "k")
+        # how large tables must be; unknown where reading k would synchronise
+        known = self.k is not None and not self.k.is_cuda and self.k.numel() > 0
+        self.most = int(self.k.max()) if known else 2**31 - 1
         self.lengths = as_sizes(lengths, "lengths")
 
     def sparsemap(self, scores: Tensor, *, warm_start: object = None, max_iterations: int | None = None) -> Tensor:
