@@ -115,8 +115,8 @@ def in_forward_mode() -> bool:
 
 
 def refuse_tangents(x: Tensor) -> None:
-    """Raise if x has a tangent and the public way, which would lose it without a word, is in use."""
-    if not internals_work() and forward_ad.unpack_dual(x).tangent is not None:
+    """Raise if x has a tangent: the public way would lose it without a word."""
+    if forward_ad.unpack_dual(x).tangent is not None:
         raise NotImplementedError(
             f"forward-mode derivatives are not available with PyTorch {torch.__version__}: pullback knows the internals of "
             f"the versions that its pyproject.toml names; use backward mode, or one of those versions"
