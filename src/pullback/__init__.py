@@ -1,5 +1,8 @@
 """Learn through an argmax over structures."""
 
+import importlib
+from types import ModuleType
+
 from pullback.estimators import (
     IMLE,
     LPGD,
@@ -55,6 +58,7 @@ from pullback.estimators import (
     Unconstrained,
     Update,
 )
+from pullback.inference.sparsemap.solution import NotConverged, SparseMAPSolution
 from pullback.structures import (
     Alignment,
     BinaryTree,
@@ -65,6 +69,7 @@ from pullback.structures import (
     Segmentation,
     Structure,
     Subset,
+    Wrapper,
 )
 
 __version__ = "0.1.0"
@@ -104,6 +109,7 @@ __all__ = [
     "MovingAverage",
     "Noise",
     "Normal",
+    "NotConverged",
     "Perceptron",
     "PerturbAndMAP",
     "PerturbedArgmax",
@@ -122,6 +128,7 @@ __all__ = [
     "SparseExpectation",
     "SparseMAP",
     "SparseMAPLoss",
+    "SparseMAPSolution",
     "Standardized",
     "Start",
     "State",
@@ -131,4 +138,12 @@ __all__ = [
     "Surrogate",
     "Unconstrained",
     "Update",
+    "Wrapper",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """`pullback.viz`, imported when it is first used."""
+    if name == "viz":
+        return importlib.import_module("pullback.viz")
+    raise AttributeError(f"module 'pullback' has no attribute {name!r}")

@@ -118,10 +118,7 @@ class Layout:
 
     def check(self, scores: Tensor) -> None:
         """Raise if these are no scores of this layout."""
-        if not isinstance(scores, Tensor):
-            raise TypeError(
-                f"scores is a {type(scores).__name__}; a {self.owner} needs a torch.Tensor: pass torch.as_tensor(scores)"
-            )
+        check_tensor(scores, f"a {self.owner}")
         shape = scores.shape
         wrong = len(shape) < self.dims
         if not wrong:
@@ -182,6 +179,12 @@ class Layout:
         return size if len(batch) == 1 else size.reshape(-1)
 
 
+def check_tensor(scores: Any, owner: str) -> None:
+    """Raise if scores are no tensor."""
+    if not isinstance(scores, Tensor):
+        raise TypeError(f"scores is a {type(scores).__name__}; {owner} needs a torch.Tensor: pass torch.as_tensor(scores)")
+
+
 def as_sizes(values: Any, name: str) -> Tensor | None:
     """Sizes as an integer tensor: numbers and lists become one; None stays."""
     if values is None:
@@ -195,6 +198,7 @@ def as_sizes(values: Any, name: str) -> Tensor | None:
 
 def working(scores: Tensor) -> Tensor:
     """The scores in the precision of inference: half precisions become float32."""
+    check_tensor(scores, "inference")
     if not scores.dtype.is_floating_point:
         raise TypeError(
             f"scores have dtype {scores.dtype}; inference needs floating point: pass scores.float(), "
