@@ -39,6 +39,10 @@ class Counting(pb.Structure):
         self.warm_starts.append(warm_start)
         return self._counted("sparsemap", scores, warm_start=warm_start)
 
+    def sparsemap_solution(self, scores: Tensor, **options: Any) -> Any:
+        self.calls["sparsemap"] += 1
+        return self.inside.sparsemap_solution(scores, **options)
+
     def allowed(self, scores: Tensor) -> Tensor:
         return self.inside.allowed(scores)
 
@@ -47,16 +51,22 @@ class Counting(pb.Structure):
         return getattr(self.inside, operation)(scores, **options)
 
 
-REPEATS = {None: [1], "steps": [1, 2, 5], "samples": [2, 3]}
+REPEATS = {None: [1], "steps": [1, 2, 5], "samples": [2, 3]}  # k
 REPEATED = [pytest.param(entry, k, id=f"{entry.name}-{k}") for entry in REGISTERED for k in REPEATS[entry.repeated]]
 
 
 @pytest.mark.parametrize(("entry", "k"), REPEATED)
 def test_calls_are_those_of_the_registry(entry: Entry, k: int, world: World) -> None:
+    if entry.only is not None:
+        pytest.skip("a wrapper is no categorical")
     structure, decoder, scores = Counting(world.structure), world.decoder(), world.leaf()
     estimator = entry.make(**({entry.repeated: k} if entry.repeated else {}))
     estimator.objective(structure, scores, decoder).mean().backward()
-    assert len(decoder.seen) == entry.downstream.at(k)
+    if entry.downstream.of == "support":
+        sizes = (world.structure.sparsemap_solution(world.scores).weights > 0).sum(-1)
+        assert len(decoder.seen) == sizes.max() ** sizes.reshape(world.size, -1).shape[1]
+    else:
+        assert len(decoder.seen) == entry.downstream.at(k)
     assert structure.calls == {name: count.at(k) for name, count in entry.inference.items()}
 
 
@@ -77,6 +87,30 @@ def test_projections_are_warm_started_at_the_argmax(world: World, kind: type[pb.
 
 
 def test_evaluation_costs_one_inference(entry: Entry, world: World) -> None:
+    if entry.only is not None:
+        pytest.skip("a wrapper is no categorical")
     structure = Counting(world.structure)
     entry.make().predict(structure, world.scores)
     assert structure.calls.total() == 1
+
+
+def test_gumbel_rao_costs_one_softmax_for_all_its_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: Counter[str] = Counter()
+    for operation in ("argmax", "sample", "marginals"):
+        original = getattr(pb.Categorical, operation)
+
+        def counted(self: pb.Categorical, scores: Tensor, operation: str = operation, original: Any = original) -> Tensor:
+            calls[operation] += 1
+            return original(self, scores)
+
+        monkeypatch.setattr(pb.Categorical, operation, counted)
+    scores = torch.zeros(2, 3, requires_grad=True)
+    pb.GumbelRao(50, 0.5).objective(pb.Categorical(), scores, lambda z: z[:, 0]).sum().backward()
+    assert (calls["sample"], calls["marginals"]) == (1, 1)
+
+
+@pytest.mark.parametrize("estimator", [pb.PerturbedArgmax(samples=7), pb.IMLE(1.0, samples=7)], ids=repr)
+def test_all_samples_go_through_one_call(world: World, estimator: pb.Estimator) -> None:
+    structure, scores = Counting(world.structure), world.leaf()
+    estimator.objective(structure, scores, world.decoder()).mean().backward()
+    assert structure.calls["argmax"] <= 2

@@ -125,9 +125,8 @@ def test_small_steps_of_spigot_ce_are_those_of_the_exact_projection(steps: int) 
 
 
 def test_other_structures_project_exactly() -> None:
-    scores, gamma = torch.tensor([[0.3, -0.2, 0.1]]), torch.tensor([[0.5, 0.0, -0.1]])
-    found = []
-    for update in (pb.LocallyProjected(0.1), pb.Projected(0.1)):
-        state = update.init(pb.Categorical(), scores, scores.softmax(-1))
-        found.append(update.step(pb.Categorical(), state, gamma).mu)
-    torch.testing.assert_close(*found)
+    scores = torch.tensor([[0.3, -0.2, 0.1]])
+    assert torch.equal(pb.Categorical().local_projection(scores), pb.Categorical().sparsemap(scores))
+    state = pb.LocallyProjected().init(pb.Subset(2), scores, pb.Subset(2).marginals(scores))
+    found = pb.LocallyProjected().step(pb.Subset(2), state, scores).mu
+    torch.testing.assert_close(found, pb.Projected().step(pb.Subset(2), state, scores).mu)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 from torch import Tensor
 
 import pullback as pb
-from estimators.worlds import CATEGORICAL, Decoder, World, surrogate
+from estimators.worlds import CATEGORICAL, Decoder, World, supported, surrogate
+from pullback.estimators.config import Configured
 from pullback.estimators.registry import ENTRIES, Entry, create, lookup
+from pullback.estimators.sparse_expectation import support
 
 
 def _losses_and_gradients(entry: Entry, world: World, weights: Tensor) -> tuple[Tensor, Tensor, Decoder]:
+    supported(entry, world)
     torch.manual_seed(0)
     decoder, scores = world.decoder(), world.leaf()
     losses = entry.make().objective(world.structure, scores, decoder)
@@ -20,15 +25,25 @@ def _losses_and_gradients(entry: Entry, world: World, weights: Tensor) -> tuple[
     return losses.detach(), scores.grad, decoder
 
 
-def _forward(entry: Entry, decoder: Decoder) -> list[Tensor]:
-    """The z of the forward pass: the last ones, since inner steps at default options come before it."""
-    return decoder.seen[-2:] if entry.repeated == "samples" else decoder.seen[-1:]
+def _samples(entry: Entry) -> int:
+    """How many z the decoder sees for each example at default options."""
+    return entry.options["samples"].default if entry.repeated == "samples" else 1
+
+
+def _forward(entry: Entry, world: World, decoder: Decoder, fresh: Decoder) -> Tensor:
+    """The losses of the z of the forward pass: the last ones, since inner steps at default options come before it."""
+    if entry.name == "sparse-expectation":
+        _, weights = support(world.structure, world.scores)
+        weights = weights.reshape(world.size, -1, weights.shape[-1])
+        slots = itertools.product(range(weights.shape[-1]), repeat=weights.shape[1])
+        joint = [torch.stack([weights[:, t, a] for t, a in enumerate(slot)]).prod(0) for slot in slots]
+        return sum(w * fresh(z) for w, z in zip(joint, decoder.seen, strict=True))
+    return torch.stack([fresh(z) for z in decoder.seen[-_samples(entry) :]]).mean(0)
 
 
 def test_the_losses_are_those_of_the_forward_pass(entry: Entry, world: World) -> None:
     losses, _, decoder = _losses_and_gradients(entry, world, torch.ones(world.size))
-    fresh = world.decoder()
-    torch.testing.assert_close(losses, torch.stack([fresh(z) for z in _forward(entry, decoder)]).mean(0).detach())
+    torch.testing.assert_close(losses, _forward(entry, world, decoder, world.decoder()).detach())
 
 
 def test_weights_change_the_gradient_linearly(entry: Entry, world: World) -> None:
@@ -71,6 +86,7 @@ def test_every_gradient_is_exactly_zero_on_padding_and_forbidden_parts(entry: En
 
 @pytest.mark.parametrize("k", [1, 3])
 def test_downstream_never_sees_padding_nor_forbidden_parts(entry: Entry, world: World, k: int) -> None:
+    supported(entry, world)
     estimator = entry.make(**({"steps": k} if entry.repeated == "steps" else {}))
     decoder = world.decoder()
     surrogate(estimator, world, decoder)
@@ -81,7 +97,7 @@ def test_downstream_never_sees_padding_nor_forbidden_parts(entry: Entry, world: 
 def test_the_decoders_gradient_is_the_ordinary_one_at_the_forward_z(entry: Entry, world: World) -> None:
     _, _, decoder = _losses_and_gradients(entry, world, torch.ones(world.size))
     fresh = world.decoder()
-    torch.stack([fresh(z) for z in _forward(entry, decoder)]).mean(0).sum().backward()
+    _forward(entry, world, decoder, fresh).sum().backward()
     torch.testing.assert_close(decoder.w.grad, fresh.w.grad)
 
 
@@ -109,11 +125,13 @@ def test_examples_do_not_touch_each_other(deterministic: Entry) -> None:
 
 
 def test_no_inner_steps_where_no_gradient_is_wanted(entry: Entry, world: World) -> None:
+    supported(entry, world)
     decoder = world.decoder()
     with torch.no_grad():
         entry.make().objective(world.structure, world.leaf(), decoder)
     entry.make().objective(world.structure, world.scores, decoder).sum().backward()
-    assert len(decoder.seen) == 2 * (2 if entry.repeated == "samples" else 1)
+    if not entry.downstream.of:
+        assert len(decoder.seen) == 2 * _samples(entry)
     assert decoder.w.grad is not None
 
 
@@ -144,11 +162,17 @@ def test_dtypes(entry: Entry, dtype: torch.dtype) -> None:
     assert scores.grad.isfinite().all()
 
 
+TWICE = (
+    "marginals", "sparsemap", "perturbed-marginals", "perturbed-sparsemap", "perturb-and-map", "ste-s", "sampled-ste",
+    "gumbel-rao", "sparse-expectation", "entmax",
+)  # fmt: skip
+
+
 def test_a_second_derivative_is_an_error_or_right(entry: Entry) -> None:
     scores = torch.zeros(2, 3, requires_grad=True)
     losses = entry.make().objective(pb.Categorical(), scores, lambda z: z.square().sum(-1) + z[:, 0])
     (first,) = torch.autograd.grad(losses.sum(), scores, create_graph=True)
-    if entry.name in ("marginals", "sparsemap", "perturbed-marginals", "perturb-and-map", "ste-s"):
+    if entry.name in TWICE:
         first.square().sum().backward()
     else:
         with pytest.raises(NotImplementedError, match="no second derivative"):
@@ -189,11 +213,15 @@ def test_names_are_unique() -> None:
 
 
 def test_options_reach_the_estimator(entry: Entry) -> None:
-    values = {"step_size": 0.25, "steps": 3, "temperature": 2.0, "factor": 0.5, "groups": 2, "samples": 4}
+    values = {
+        "step_size": 0.25, "steps": 3, "temperature": 2.0, "factor": 0.5, "groups": 2, "samples": 4, "alpha": 1.25,
+        "rate": 0.5, "decay": 0.25, "symmetric": True, "rho": 3.0, "side": "upper", "sigma": 0.7, "center": False,
+        "scale": False,
+    }  # fmt: skip
     for name in entry.options:
-        made = create(entry.name, **{name: values[name]})
-        owner = made if name in made.options() else made.baseline
-        assert owner.options()[name] == values[name]
+        options = create(entry.name, **{name: values[name]}).options()
+        inside = [options, *(value.options() for value in options.values() if isinstance(value, Configured))]
+        assert values[name] in [each.get(name) for each in inside]
 
 
 def test_mistakes_name_the_nearest() -> None:

@@ -26,7 +26,8 @@ class Scripted(pb.Structure):
         return self.inside.marginals(scores)
 
     def sample(self, scores: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        return self.samples.pop(0).expand(scores.shape)
+        given = self.samples.pop(0) if len(self.samples) == 1 else torch.stack(self.samples)[:, None]
+        return given.expand(scores.shape)
 
 
 CASES = [

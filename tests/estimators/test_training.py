@@ -17,7 +17,7 @@ import pullback as pb
 from estimators.worlds import WORLDS, World, surrogate
 from pullback.estimators.registry import Entry
 
-FULLGRAPH = [pb.Marginals(), pb.SparseMAP(), pb.PerturbedMarginals(), pb.STEIdentity(0.5), pb.SPIGOT(0.5)]
+FULLGRAPH = [pb.Marginals(), pb.SparseMAP(), pb.PerturbedMarginals(), pb.STEIdentity(0.5), pb.SPIGOT(0.5), pb.Blackbox(0.5)]
 BROKEN = [pb.STEIdentity(0.5, steps=2), pb.SPIGOT(0.5, steps=2), pb.SPIGOTCE(0.5), pb.SPIGOTEG(0.5)]
 COMPILED = [world for world in WORLDS if world.name in ("categorical", "several-categoricals", "trees")]
 
@@ -98,7 +98,8 @@ def test_autocast_is_restored_for_inner_steps(entry: Entry) -> None:
     with torch.autocast("cpu", torch.bfloat16):
         losses = estimator.objective(pb.Categorical(), scores, downstream)
     losses.mean().backward()
-    assert seen == [torch.bfloat16] * entry.downstream.at(3)
+    assert set(seen) == {torch.bfloat16}
+    assert entry.downstream.of or len(seen) == entry.downstream.at(3)
     assert scores.grad.isfinite().all()
 
 

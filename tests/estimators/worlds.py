@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pytest
 import torch
 from torch import Tensor, nn
 
@@ -131,3 +132,9 @@ WORLDS = [
 ]
 REGISTERED: list[Entry] = list(ENTRIES)
 DETERMINISTIC = [entry for entry in ENTRIES if not entry.stochastic]
+
+
+def supported(entry: Entry, world: World) -> None:
+    """Skip the test of an estimator that is not for this kind of structure."""
+    if not entry.supports(world.structure):
+        pytest.skip(f"{entry.name} is for {entry.only.__name__} only")

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from pullback.estimators.checks import at_least
-from pullback.estimators.config import Configured
+from pullback.estimators.stateful import Stateful
 
 
-class Baseline(Configured, abc.ABC):
-    """From the losses of samples to their advantages, which stand in the place of the losses."""
+class Baseline(Stateful, abc.ABC):
+    """From the losses of samples to their advantages, which stand in the place of the losses.
+
+    A baseline is a module: what it has averaged is in its buffers, and in the `state_dict` of a model that holds the
+    estimator.
+    """
 
     samples: int = 1
     """How many structures are drawn for each example."""
@@ -22,13 +24,6 @@ class Baseline(Configured, abc.ABC):
     @abc.abstractmethod
     def advantages(self, losses: Tensor) -> Tensor:
         """`[samples, B]` of losses to `[samples, B]`, without gradients and without waiting for the device."""
-
-    def state_dict(self) -> dict[str, Any]:
-        return {}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        if state:
-            raise ValueError(f"{self!r} has no state, and was given {sorted(state)}")
 
 
 class NoBaseline(Baseline):
@@ -47,46 +42,48 @@ class MovingAverage(Baseline):
     standard deviation passes 1, dividing by it *rescales* the gradient of the scores: it is then an unbiased
     estimate of 1 / sqrt(v) times the gradient of the expected loss. The gradient of the decoder is not rescaled.
 
-    Losses are `[B]` (`[B, ...]` scores have one loss an example). Equality and `to_dict` are about the options, not
-    about what has been averaged so far: that is in `state_dict`.
+    Losses that are not finite are left out of the averages, and a batch without any other leaves them as they are.
+    Equality and `to_dict` are about the options, not about what has been averaged so far: that is in `state_dict`.
 
     Args:
         factor: f, in (0, 1].
         groups: how many equal, consecutive groups of the batch have an average each.
     """
 
+    mean: Tensor
+    variance: Tensor
+
     def __init__(self, factor: float = 0.05, groups: int = 1) -> None:
+        super().__init__()
         if not 0 < factor <= 1:
             raise ValueError(f"MovingAverage: factor is {factor!r}; it must be in (0, 1]")
         self.factor = factor
         self.groups = at_least(self, "groups", groups, 1)
-        self.mean = torch.zeros(groups, dtype=torch.float64)
-        self.variance = torch.ones(groups, dtype=torch.float64)
+        self.register_buffer("mean", torch.zeros(groups, dtype=torch.float64))
+        self.register_buffer("variance", torch.ones(groups, dtype=torch.float64))
 
     def advantages(self, losses: Tensor) -> Tensor:
         if losses.numel() % self.groups:
             raise ValueError(f"{losses.numel()} losses do not make {self.groups} groups of equal size: {self!r}")
-        self._to(losses.device)
+        self._buffers_to(losses.device)
         mean, variance = self.mean[:, None], self.variance[:, None]
-        deviations = losses.double().reshape(self.groups, -1) - mean
+        deviations = losses.double().reshape(self.groups, losses.numel() // self.groups) - mean
         result = (deviations / variance.sqrt().clamp_min(1.0)).reshape(losses.shape).to(losses.dtype)
-        self.variance.lerp_(deviations.square().mean(-1), self.factor)
-        self.mean.add_(deviations.mean(-1), alpha=self.factor)
+        self._move(self.variance, _mean_of_finite(deviations.square(), self.variance), self.factor)
+        self._move(self.mean, _mean_of_finite(deviations, torch.zeros_like(self.mean)) + self.mean, self.factor)
         return result
 
-    def state_dict(self) -> dict[str, Any]:
-        return {"mean": self.mean.clone(), "variance": self.variance.clone()}
+    @staticmethod
+    def _move(average: Tensor, towards: Tensor, factor: float) -> None:
+        average.copy_(average + factor * (towards - average))
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        for name in ("mean", "variance"):
-            value = state[name]
-            if value.shape != (self.groups,):
-                raise ValueError(f"{name} has shape {list(value.shape)}; {self!r} needs [{self.groups}]")
-            getattr(self, name).copy_(value)
 
-    def _to(self, device: torch.device) -> None:
-        if self.mean.device != device:
-            self.mean, self.variance = self.mean.to(device), self.variance.to(device)
+def _mean_of_finite(values: Tensor, otherwise: Tensor) -> Tensor:
+    """The mean of each row of `[groups, n]` over what is finite; `otherwise`, `[groups]`, for a row without any."""
+    finite = values.isfinite()
+    count = finite.sum(-1)
+    mean = torch.where(finite, values, 0.0).sum(-1) / count.clamp_min(1)
+    return torch.where((count > 0) & mean.isfinite(), mean, otherwise)
 
 
 class LeaveOneOut(Baseline):
@@ -102,6 +99,7 @@ class LeaveOneOut(Baseline):
     """
 
     def __init__(self, samples: int = 2) -> None:
+        super().__init__()
         self.samples = at_least(self, "samples", samples, 2)
 
     def advantages(self, losses: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ class Configured:
     """An object that is fully described by the arguments of its `__init__`, kept as attributes of the same names.
 
     Two objects are equal when they have the same type and the same arguments. An option named in
-    `_unlisted` is left out of the repr and the dict while it has its default value.
+    `_unlisted` is left out of the repr and the dict while it has the value given there.
 
     >>> from pullback import SPIGOT, Estimator
     >>> SPIGOT(step_size=0.1).to_dict()
@@ -25,7 +25,7 @@ class Configured:
     """
 
     _types: ClassVar[dict[str, type[Configured]]] = {}
-    _unlisted: ClassVar[frozenset[str]] = frozenset()
+    _unlisted: ClassVar[Mapping[str, Any]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -34,11 +34,10 @@ class Configured:
     def options(self) -> dict[str, Any]:
         """The arguments that make this object again, by name."""
         found = {name: getattr(self, name) for name in _parameters(type(self))}
-        defaults = {name: parameter.default for name, parameter in _parameters(type(self)).items()}
         return {
             name: value
             for name, value in found.items()
-            if not (name in self._unlisted and value is defaults[name])
+            if not (name in self._unlisted and _same(value, self._unlisted[name]))
         }
 
     def to_dict(self) -> dict[str, Any]:

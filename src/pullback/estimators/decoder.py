@@ -17,6 +17,7 @@ from torch import Tensor
 from pullback.estimators.base import Downstream
 from pullback.estimators.buffers import buffers_kept
 from pullback.estimators.checks import losses_of
+from pullback.inference.torch_seam.derivatives import transforming
 from pullback.structures import Structure
 
 
@@ -48,15 +49,20 @@ class Decoder:
             _random_numbers(self._random, self._scores.device),
             buffers_kept(self._downstream),
         ):
+            if transforming():
+                return torch.func.grad(self._total)(mu.detach())  # type: ignore[no-any-return]
             leaf = mu.detach().requires_grad_()
-            losses = losses_of(self._structure, self._scores, self._downstream(leaf))
-            if not losses.requires_grad:
-                raise RuntimeError(
-                    "downstream(mu) returned losses without a gradient; compute them from mu by differentiable "
-                    "operations: inner steps need the decoder's gradient at averages of structures"
-                )
-            (gamma,) = torch.autograd.grad(losses.sum(), leaf, materialize_grads=True)
+            (gamma,) = torch.autograd.grad(self._total(leaf), leaf, materialize_grads=True)
         return gamma
+
+    def _total(self, mu: Tensor) -> Tensor:
+        losses = losses_of(self._structure, self._scores, self._downstream(mu))
+        if not losses.requires_grad:
+            raise RuntimeError(
+                "downstream(mu) returned losses without a gradient; compute them from mu by differentiable "
+                "operations: inner steps need the decoder's gradient at averages of structures"
+            )
+        return losses.sum()
 
 
 def _random_state(device: torch.device) -> list[Tensor] | None:

@@ -13,14 +13,23 @@ class Inference:
     Args:
         structure: the structure.
         scores: `[..., *parts]`.
-        argmax: the argmax of the scores, known from the forward pass.
+        z: what the decoder sees in the forward pass.
+        is_argmax: whether z is the argmax of the scores.
     """
 
-    def __init__(self, structure: Structure, scores: Tensor, argmax: Tensor) -> None:
+    def __init__(self, structure: Structure, scores: Tensor, z: Tensor, *, is_argmax: bool = True) -> None:
         self.structure = structure
         self.scores = scores
-        self.argmax = argmax
+        self.z = z
+        self._argmax = z if is_argmax else None
         self._marginals: Tensor | None = None
+
+    @property
+    def argmax(self) -> Tensor:
+        """The argmax of the scores."""
+        if self._argmax is None:
+            self._argmax = self.structure.argmax(self.scores)
+        return self._argmax
 
     def marginals(self) -> Tensor:
         if self._marginals is None:

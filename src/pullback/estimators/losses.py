@@ -10,6 +10,7 @@ where R* is the conjugate of R, and prediction(s) its gradient.
 from __future__ import annotations
 
 import abc
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -29,6 +30,9 @@ class Loss(Configured, abc.ABC):
     >>> loss, scores.grad
     (tensor([2.], grad_fn=<SubBackward0>), tensor([[-1.,  1.]]))
     """
+
+    predicts: ClassVar[str] = "another"
+    """What the prediction is: `argmax` or `marginals`, which a start may share; `another` for anything else."""
 
     @abc.abstractmethod
     def __call__(self, structure: Structure, scores: Tensor, target: Tensor) -> Tensor:
@@ -53,6 +57,8 @@ class Perceptron(Loss):
     It is zero where the target is a best structure, however close the second.
     """
 
+    predicts: ClassVar[str] = "argmax"
+
     def __call__(self, structure: Structure, scores: Tensor, target: Tensor) -> Tensor:
         return structure.score(scores, structure.argmax(scores)) - structure.score(scores, target)
 
@@ -67,6 +73,8 @@ class CrossEntropy(Loss):
 
     For a structure, rather than an average of structures, it is -log p(z).
     """
+
+    predicts: ClassVar[str] = "marginals"
 
     def __call__(self, structure: Structure, scores: Tensor, target: Tensor) -> Tensor:
         return -structure.log_prob(scores, target)

@@ -2,74 +2,105 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-import torch
 from torch import Tensor
 
 from pullback.estimators.base import Layer
 from pullback.estimators.checks import positive
-from pullback.estimators.straight_through import through_marginals
+from pullback.estimators.noise import Gumbel, Noise, drawn, noise_or_gumbel
+from pullback.inference.layout import result_dtype, working
+from pullback.inference.torch_seam.derivatives import may_be_differentiated
 from pullback.structures import Structure
-
-Noise = Callable[[Tensor], Tensor]
-"""From scores to noise of their shape, dtype and device."""
-
-
-def gumbel(scores: Tensor) -> Tensor:
-    """Standard Gumbel noise, independent for each part, of the shape of the scores."""
-    wide = torch.promote_types(scores.dtype, torch.float32)
-    exponential = torch.empty_like(scores, dtype=wide).exponential_()
-    return -exponential.clamp_min(torch.finfo(wide).tiny).log().to(scores.dtype)
 
 
 class PerturbedMarginals(Layer):
     """Gumbel-Softmax, for any structure: the marginals of perturbed scores.
 
-        z = Marg((s + g) / T),  g ~ Gumbel(0, 1) on each part,    gradient J_Marg((s + g) / T)' gamma / T
+        z = Marg((s + g) / T),  g noise on each part,    gradient J_Marg((s + g) / T)' gamma / T
 
     At evaluation there is no noise: Marg(s / T).
 
     Args:
         temperature: T > 0; the relaxation tends to the argmax of s + g as T tends to 0.
-        noise: from scores to noise of their shape, instead of standard Gumbel noise.
+        noise: from scores to noise of their shape; None is `Gumbel()`.
     """
 
-    _unlisted: ClassVar[frozenset[str]] = frozenset({"noise"})
+    _unlisted: ClassVar[Mapping[str, Any]] = {"noise": Gumbel()}
 
-    def __init__(self, temperature: float = 1.0, *, noise: Noise = gumbel) -> None:
+    def __init__(self, temperature: float = 1.0, *, noise: Noise | None = None) -> None:
         self.temperature = positive(self, "temperature", temperature)
-        self.noise = noise
+        self.noise = noise_or_gumbel(noise)
 
     def __call__(self, structure: Structure, scores: Tensor) -> Tensor:
-        return structure.marginals((scores + self.noise(scores.detach())) / self.temperature)
+        return structure.marginals(_perturbed(scores, self.noise, self.temperature)).to(result_dtype(scores))
 
     def noiseless(self, structure: Structure, scores: Tensor) -> Tensor:
-        return structure.marginals(scores / self.temperature)
+        return structure.marginals(working(scores) / self.temperature).to(result_dtype(scores))
+
+
+class PerturbedSparseMAP(Layer):
+    """The sparse sibling of Gumbel-Softmax: SparseMAP of perturbed scores.
+
+        z = SparseMAP((s + g) / T),  g noise on each part,    gradient J_SparseMAP((s + g) / T)' gamma / T
+
+    At evaluation there is no noise: SparseMAP(s / T). It needs only an `argmax` of the structure.
+
+    Args:
+        temperature: T > 0; the relaxation tends to the argmax of s + g as T tends to 0.
+        noise: from scores to noise of their shape; None is `Gumbel()`.
+    """
+
+    _unlisted: ClassVar[Mapping[str, Any]] = {"noise": Gumbel()}
+
+    def __init__(self, temperature: float = 1.0, noise: Noise | None = None) -> None:
+        self.temperature = positive(self, "temperature", temperature)
+        self.noise = noise_or_gumbel(noise)
+
+    def __call__(self, structure: Structure, scores: Tensor) -> Tensor:
+        return structure.sparsemap(_perturbed(scores, self.noise, self.temperature)).to(result_dtype(scores))
+
+    def noiseless(self, structure: Structure, scores: Tensor) -> Tensor:
+        return structure.sparsemap(working(scores) / self.temperature).to(result_dtype(scores))
 
 
 class PerturbAndMAP(Layer):
     """ST-Gumbel, or Perturb-and-MAP when structured: the argmax of perturbed scores.
 
-        z = argmax((s + g) / T),  g ~ Gumbel(0, 1) on each part,    gradient J_Marg((s + g) / T)' gamma / T
+        z = argmax((s + g) / T),  g noise on each part,    gradient J_Marg((s + g) / T)' gamma / T
 
     For a categorical z is an exact sample of p(z) proportional to exp(<s, z>). At evaluation there is no
-    noise: argmax(s).
+    noise: argmax(s). A structure without marginals (a matching, or one of your own that only has an `argmax`) takes
+    the Jacobian of SparseMAP((s + g) / T) instead.
 
     Args:
         temperature: T > 0, of the marginals in the backward pass; the argmax does not depend on it.
-        noise: from scores to noise of their shape, instead of standard Gumbel noise.
+        noise: from scores to noise of their shape; None is `Gumbel()`.
     """
 
-    _unlisted: ClassVar[frozenset[str]] = frozenset({"noise"})
+    _unlisted: ClassVar[Mapping[str, Any]] = {"noise": Gumbel()}
 
-    def __init__(self, temperature: float = 1.0, *, noise: Noise = gumbel) -> None:
+    def __init__(self, temperature: float = 1.0, *, noise: Noise | None = None) -> None:
         self.temperature = positive(self, "temperature", temperature)
-        self.noise = noise
+        self.noise = noise_or_gumbel(noise)
 
     def __call__(self, structure: Structure, scores: Tensor) -> Tensor:
-        return through_marginals(structure, (scores + self.noise(scores.detach())) / self.temperature)
+        perturbed = _perturbed(scores, self.noise, self.temperature)
+        z = structure.argmax(perturbed)
+        if not may_be_differentiated(scores):
+            return z.to(result_dtype(scores))
+        try:
+            mu = structure.marginals(perturbed)
+        except NotImplementedError:
+            mu = structure.sparsemap(perturbed, warm_start=z)
+        return (z + (mu - mu.detach())).to(result_dtype(scores))
 
     def noiseless(self, structure: Structure, scores: Tensor) -> Tensor:
         return structure.argmax(scores)
+
+
+def _perturbed(scores: Tensor, noise: Noise, temperature: float | Tensor) -> Tensor:
+    """(s + g) / T; half precision, which this may leave, becomes float32."""
+    wide = working(scores)
+    return (wide + drawn(noise, wide)) / temperature

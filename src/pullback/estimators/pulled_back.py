@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -10,16 +10,15 @@ from torch import Tensor
 from pullback.estimators.base import Downstream, Estimator, needs_objective
 from pullback.estimators.checks import at_least, losses_of
 from pullback.estimators.decoder import Decoder
+from pullback.estimators.forward import Gamma, examples_of, forward_losses
+from pullback.estimators.gammas import Gammas
 from pullback.estimators.inference import Inference
 from pullback.estimators.losses import Loss
 from pullback.estimators.starts import Start
-from pullback.estimators.surrogate import Rule, argmax_with, attach
+from pullback.estimators.surrogate import Rule, attach, point_with
 from pullback.estimators.updates import Update
 from pullback.inference.torch_seam.derivatives import may_be_differentiated
 from pullback.structures import Structure
-
-Gamma = Callable[[Tensor], Tensor]
-"""From mu to the gradient of each example's loss there."""
 
 
 class PulledBack(Estimator):
@@ -38,7 +37,8 @@ class PulledBack(Estimator):
 
     If the start is the forward's z its gamma comes with the ordinary backward pass, so k steps call `downstream` k
     times, k - 1 of them in the backward pass: call `backward()` before what `downstream` refers to changes.
-    Otherwise k steps call it k + 1 times, all within `objective`, the last time with z.
+    Otherwise k steps call it k + 1 times, all within `objective`, the last time with z. A start with several samples
+    multiplies the calls: each sample has its own inner steps, and the gradient is their mean.
 
     An inner call never adds to the decoder's `.grad`. It sees the same random numbers (dropout masks) as the
     forward's call, and the modules that `downstream` names get their buffers back (batch-norm's running statistics).
@@ -47,9 +47,10 @@ class PulledBack(Estimator):
     losses cannot be seen there, so that after a mean over B examples a step is 1/B of the stated one.
 
     Args:
-        loss: the intermediate loss, `Perceptron()` or `CrossEntropy()`.
-        start: mu^(0): `FromArgmax()`, `FromMarginals()` or `FromZero()`.
-        update: the inner step: `Unconstrained(eta)`, `Projected(eta)` or `Mirror(eta)`.
+        loss: the intermediate loss: `Perceptron()`, `CrossEntropy()`, `SparseMAPLoss()` or `PerturbedLoss(sigma)`.
+        start: mu^(0): `FromArgmax()`, `FromMarginals()`, `FromZero()`, `FromSample()` or `FromPerturbedArgmax(T)`.
+        update: the inner step: `Unconstrained(eta)`, `Projected(eta)`, `LocallyProjected(eta)`, `Proximal(eta, rho)`,
+            `Mirror(eta)` or `MirrorAtZero(eta)`.
         steps: k, at least one.
 
     >>> from pullback import Categorical, CrossEntropy, FromMarginals, Mirror
@@ -61,8 +62,11 @@ class PulledBack(Estimator):
     tensor([[-0.2311,  0.2311]])
     """
 
+    per_step: ClassVar[bool] = False
+    """Whether the gradient is divided by the step size."""
+
     def __init__(self, loss: Loss, start: Start, update: Update, steps: int = 1) -> None:
-        if update.from_marginals and not start.is_marginals:
+        if update.from_marginals and start.begins_at != "marginals":
             raise ValueError(f"{update!r} can only start from FromMarginals(), not from {start!r}")
         self.loss = loss
         self.start = start
@@ -70,47 +74,49 @@ class PulledBack(Estimator):
         self.steps = at_least(self, "steps", steps, 1)
 
     def objective(self, structure: Structure, scores: Tensor, downstream: Downstream) -> Tensor:
-        if not may_be_differentiated(scores):
-            return losses_of(structure, scores, downstream(structure.argmax(scores)))
-        if self.start.is_forward:
-            return self._with_first_gamma_free(structure, scores, downstream)
+        if self.start.is_forward or not may_be_differentiated(scores):
+            later: list[Decoder] | None = [] if self.steps > 1 and self.start.is_forward else None
+            return forward_losses(structure, scores, downstream, self.start, self._rule(structure, later), later)
         z = structure.argmax(scores)
         with torch.no_grad():
-            inference = Inference(structure, scores.detach(), argmax=z)
+            inference = Inference(structure, scores.detach(), z)
             surrogate = self._surrogate(inference, Decoder(structure, scores, downstream).gamma)
         return attach(structure, losses_of(structure, scores, downstream(z)), scores, surrogate)
 
     def __call__(self, structure: Structure, scores: Tensor) -> Tensor:
         if not self.start.is_forward or self.steps > 1:
             raise needs_objective(self, "its inner steps call the decoder again")
-        return argmax_with(structure, scores, self._rule(structure, None), weighted=False)[0]
+        if self.start.samples > 1:
+            raise needs_objective(self, "the decoder sees several samples, one after the other")
+        perturbed = self.start.perturbed(scores)
+        return point_with(structure, perturbed, self.start.point, self._rule(structure, None), examples=None)[0]
 
     def noiseless(self, structure: Structure, scores: Tensor) -> Tensor:
         return structure.argmax(scores)
 
-    def _with_first_gamma_free(self, structure: Structure, scores: Tensor, downstream: Downstream) -> Tensor:
-        later = Decoder(structure, scores, downstream).gamma if self.steps > 1 else None
-        z, zero = argmax_with(structure, scores, self._rule(structure, later), weighted=True)
-        losses = losses_of(structure, scores, downstream(z))
-        return losses + zero.to(losses.dtype)
+    def _rule(self, structure: Structure, later: list[Decoder] | None) -> Rule:
+        def gamma(mu: Tensor) -> Tensor:
+            assert later is not None
+            if self.start.samples == 1:
+                return later[0].gamma(mu)
+            return torch.stack([decoder.gamma(each) for decoder, each in zip(later, mu, strict=True)])
 
-    def _rule(self, structure: Structure, later: Gamma | None) -> Rule:
-        def rule(scores: Tensor, z: Tensor, gamma: Tensor) -> Tensor:
-            return self._surrogate(Inference(structure, scores, argmax=z), later, first=gamma)
+        def rule(scores: Tensor, z: Tensor, first: Tensor) -> Tensor:
+            inference = Inference(structure, scores, z, is_argmax=self.start.begins_at == "argmax")
+            return self._surrogate(inference, gamma, first=first)
 
         return rule
 
-    def _surrogate(self, inference: Inference, gamma: Gamma | None, first: Tensor | None = None) -> Tensor:
+    def _surrogate(self, inference: Inference, gamma: Gamma, first: Tensor | None = None) -> Tensor:
         """prediction(s) - mu^(k), with `first` the gamma at mu^(0) where it is known."""
         structure, scores = inference.structure, inference.scores
         start, prediction = self.start.mu(inference), self.loss.prediction(inference)
-        known = self.start.is_marginals
-        state = self.update.init(structure, scores, start, vertex=inference.argmax, from_marginals=known)
+        from_marginals = self.start.begins_at == "marginals"
+        state = self.update.init(structure, scores, start, vertex=inference.z, from_marginals=from_marginals)
+        gammas = Gammas(state.allowed, examples_of(structure, scores, self.start))
         for step in range(self.steps):
-            if step == 0 and first is not None:
-                here = first
-            else:
-                assert gamma is not None
-                here = gamma(state.mu)
-            state = self.update.step(structure, state, here)
-        return state.moved if prediction is start else prediction - state.mu
+            here = first if step == 0 and first is not None else gamma(state.mu)
+            state = self.update.step(structure, state, gammas.read(here))
+        # The difference by itself, where it is the surrogate: it may be far smaller than mu's rounding errors.
+        surrogate = state.moved if self.loss.predicts == self.start.begins_at else prediction - state.mu
+        return gammas.mark(surrogate / self.update.step_size if self.per_step else surrogate)

@@ -1,24 +1,36 @@
-"""The registry of estimators: one place for their names, the paper's names, their options and their costs.
+"""The registry of estimators: one place for their names, their options and their costs.
 
 The command line, the tables, the tests and the documentation read it.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
+from pullback.estimators.adaptive_imle import AdaptiveIMLE
 from pullback.estimators.base import Estimator
 from pullback.estimators.baselines import LeaveOneOut, MovingAverage
+from pullback.estimators.blackbox import Blackbox
 from pullback.estimators.config import nearest
+from pullback.estimators.entmax import Entmax
+from pullback.estimators.gumbel_rao import GumbelRao
+from pullback.estimators.imle import IMLE
+from pullback.estimators.lpgd import LPGD
 from pullback.estimators.named import SPIGOT, SPIGOTCE, SPIGOTEG, STEIdentity
-from pullback.estimators.perturbed import PerturbAndMAP, PerturbedMarginals
+from pullback.estimators.perturbed import PerturbAndMAP, PerturbedMarginals, PerturbedSparseMAP
+from pullback.estimators.perturbed_argmax import PerturbedArgmax
 from pullback.estimators.relaxed import Marginals, SparseMAP
+from pullback.estimators.sampled import ReinMax, SampledSTE
 from pullback.estimators.score_function import ScoreFunction
+from pullback.estimators.sparse_expectation import SparseExpectation
+from pullback.estimators.standardized import Standardized
 from pullback.estimators.straight_through import STEMarginals
+from pullback.structures import Categorical, Structure
 
 
 @dataclass(frozen=True)
@@ -28,17 +40,23 @@ class Count:
     >>> print(Count(1, each=1)), Count(1, each=1).at(3)
     k + 1
     (None, 4)
+
+    Attributes:
+        fixed: calls that do not depend on k.
+        each: calls for each k.
+        of: what decides the number instead, where neither does: "support".
     """
 
     fixed: int = 0
     each: int = 0
+    of: str = ""
 
     def at(self, k: int) -> int:
         return self.fixed + self.each * k
 
     def __str__(self) -> str:
         times = "k" if self.each == 1 else f"{self.each}k"
-        return " + ".join([times] * bool(self.each) + [str(self.fixed)] * bool(self.fixed or not self.each))
+        return self.of or " + ".join([times] * bool(self.each) + [str(self.fixed)] * bool(self.fixed or not self.each))
 
 
 @dataclass(frozen=True)
@@ -48,35 +66,40 @@ class Entry:
     Attributes:
         name: on the command line.
         make: from options, by keyword, to the estimator.
-        categorical: the paper's name when the latent variable is categorical.
-        structured: the paper's name when it is structured.
-        row: under which heading the paper's tables list it: what the decoder sees in training.
-        aliases: other names on the command line.
-        stochastic: whether training draws noise (the paper's *).
-        in_paper: whether the paper studies it.
-        downstream: how often it calls the decoder in a training step.
+        sees: what the decoder sees in training and at evaluation: averages of structures, or structures.
         inference: how often it calls each operation of the structure in a training step, forward and backward;
             Jacobians of these are not counted.
+        aliases: other names on the command line.
+        stochastic: whether training draws noise.
+        downstream: how often it calls the decoder in a training step.
         repeated: the option that k in the counts stands for.
+        only: the structure that it is for, if not for all.
     """
 
     name: str
     make: Callable[..., Estimator]
-    categorical: str
-    structured: str
-    row: Literal["Relaxed", "Argmax"]
+    sees: Literal["average", "structure"]
     inference: Mapping[str, Count]
     aliases: tuple[str, ...] = ()
     stochastic: bool = False
-    in_paper: bool = True
     downstream: Count = field(default=Count(1))
     repeated: str | None = None
+    only: type[Structure] | None = None
 
     @property
     def options(self) -> Mapping[str, inspect.Parameter]:
         """The options that go into a config, by name, with their defaults."""
         parameters = inspect.signature(self.make).parameters
         return MappingProxyType({name: p for name, p in parameters.items() if name not in ("noise", "baseline")})
+
+    @property
+    def reads_back(self) -> bool:
+        """Whether a training step reads numbers back from the device, so that no CUDA graph can hold it."""
+        return bool(self.downstream.of)
+
+    def supports(self, structure: Structure) -> bool:
+        """Whether the estimator is for this kind of structure; it may still lack an operation."""
+        return self.only is None or isinstance(structure, self.only)
 
 
 def create(name: str, **options: Any) -> Estimator:
@@ -114,52 +137,92 @@ def _with_leave_one_out(samples: int = 2) -> ScoreFunction:
     return ScoreFunction(LeaveOneOut(samples))
 
 
-_ONCE, _K, _ONCE_AND_K = Count(1), Count(each=1), Count(1, each=1)
+def _identity_with_projection(step_size: float = 1.0, center: bool = True, scale: bool = True) -> Standardized:
+    return Standardized(STEIdentity(step_size), center, scale)
+
+
+_ONCE, _TWICE, _K, _ONCE_AND_K = Count(1), Count(2), Count(each=1), Count(1, each=1)
 
 ENTRIES: tuple[Entry, ...] = (
-    Entry("marginals", Marginals, "Softmax", "Marginals", "Relaxed", {"marginals": _ONCE}, aliases=("softmax",)),
-    Entry("sparsemap", SparseMAP, "Sparsemax", "SparseMAP", "Relaxed", {"sparsemap": _ONCE}, aliases=("sparsemax",)),
+    Entry("marginals", Marginals, "average", {"marginals": _ONCE}, aliases=("softmax",)),
+    Entry("sparsemap", SparseMAP, "average", {"sparsemap": _ONCE}, aliases=("sparsemax",)),
     Entry(
-        "perturbed-marginals", PerturbedMarginals, "Gumbel-Softmax", "Perturbed marginals", "Relaxed",
+        "perturbed-marginals", PerturbedMarginals, "average",
         {"marginals": _ONCE}, aliases=("gumbel-softmax",), stochastic=True,
     ),
     Entry(
-        "perturb-and-map", PerturbAndMAP, "ST-Gumbel", "Perturb-and-MAP", "Argmax",
+        "perturb-and-map", PerturbAndMAP, "structure",
         {"argmax": _ONCE, "marginals": _ONCE}, aliases=("st-gumbel",), stochastic=True,
     ),
     Entry(
-        "sfe", ScoreFunction, "SFE", "SFE", "Argmax",
+        "sfe", ScoreFunction, "structure",
         {"sample": _ONCE, "marginals": _ONCE}, aliases=("score-function",), stochastic=True,
     ),
     Entry(
-        "sfe-baseline", _with_moving_average, "SFE w/ baseline", "SFE w/ baseline", "Argmax",
+        "sfe-baseline", _with_moving_average, "structure",
         {"sample": _ONCE, "marginals": _ONCE}, aliases=("sfe-moving-average",), stochastic=True,
     ),
     Entry(
-        "sfe-leave-one-out", _with_leave_one_out, "SFE leave-one-out", "SFE leave-one-out", "Argmax",
-        {"sample": _K, "marginals": _ONCE}, stochastic=True, in_paper=False, downstream=_K, repeated="samples",
+        "sfe-leave-one-out", _with_leave_one_out, "structure",
+        {"sample": _ONCE, "marginals": _ONCE}, aliases=("rloo",), stochastic=True, downstream=_K, repeated="samples",
     ),
     Entry(
-        "ste-s", STEMarginals, "STE-S", "STE-S", "Argmax",
+        "ste-s", STEMarginals, "structure",
         {"argmax": _ONCE, "marginals": _ONCE}, aliases=("ste-softmax", "ste-marginals"),
     ),
     Entry(
-        "ste-i", STEIdentity, "STE-I", "STE-I", "Argmax",
+        "ste-i", STEIdentity, "structure",
         {"argmax": _ONCE}, aliases=("ste-identity",), downstream=_K, repeated="steps",
     ),
     Entry(
-        "spigot", SPIGOT, "SPIGOT", "SPIGOT", "Argmax",
+        "spigot", SPIGOT, "structure",
         {"argmax": _ONCE, "sparsemap": _K}, downstream=_K, repeated="steps",
     ),
     Entry(
-        "spigot-ce", SPIGOTCE, "SPIGOT-CE", "SPIGOT-CE", "Argmax",
+        "spigot-ce", SPIGOTCE, "structure",
         {"argmax": _ONCE, "marginals": _ONCE, "sparsemap": _K}, downstream=_ONCE_AND_K, repeated="steps",
     ),
     Entry(
-        "spigot-eg", SPIGOTEG, "SPIGOT-EG", "SPIGOT-EG", "Argmax",
+        "spigot-eg", SPIGOTEG, "structure",
         {"argmax": _ONCE, "marginals": _ONCE_AND_K}, downstream=_ONCE_AND_K, repeated="steps",
     ),
+    Entry(
+        "blackbox", functools.partial(Blackbox, step_size=10.0), "structure",
+        {"argmax": _TWICE}, aliases=("dbb",),
+    ),
+    Entry(
+        "identity-projection", _identity_with_projection, "structure",
+        {"argmax": _ONCE}, aliases=("standardized-ste-i",),
+    ),
+    Entry(
+        "imle", functools.partial(IMLE, step_size=10.0), "structure",
+        {"argmax": _TWICE}, aliases=("i-mle",), stochastic=True, downstream=_K, repeated="samples",
+    ),
+    Entry(
+        "adaptive-imle", AdaptiveIMLE, "structure",
+        {"argmax": _TWICE}, aliases=("aimle",), stochastic=True, downstream=_K, repeated="samples",
+    ),
+    Entry(
+        "lpgd", functools.partial(LPGD, step_size=1.0, rho=1.0), "structure",
+        {"argmax": _ONCE, "sparsemap": _TWICE},
+    ),
+    Entry(
+        "sampled-ste", SampledSTE, "structure",
+        {"sample": _ONCE, "marginals": _ONCE}, aliases=("simple",), stochastic=True,
+    ),
+    Entry("reinmax", ReinMax, "structure", {"sample": _ONCE, "marginals": _ONCE}, stochastic=True),
+    Entry(
+        "gumbel-rao", functools.partial(GumbelRao, samples=10, temperature=0.5), "structure",
+        {"sample": _ONCE, "marginals": _ONCE}, stochastic=True, only=Categorical,
+    ),
+    Entry(
+        "perturbed-argmax", PerturbedArgmax, "average",
+        {"argmax": _ONCE}, aliases=("dpo",), stochastic=True,
+    ),
+    Entry("perturbed-sparsemap", PerturbedSparseMAP, "average", {"sparsemap": _ONCE}, stochastic=True),
+    Entry("sparse-expectation", SparseExpectation, "structure", {"sparsemap": _ONCE}, downstream=Count(of="support")),
+    Entry("entmax", Entmax, "average", {"entmax": _ONCE}, only=Categorical),
 )
-"""All estimators, in the order of the paper's tables."""
+"""All estimators: the paper's in the order of its tables, then the others."""
 
 _BY_NAME = {name: entry for entry in ENTRIES for name in (entry.name, *entry.aliases)}

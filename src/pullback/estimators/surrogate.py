@@ -2,6 +2,8 @@
 
 Each makes zeros of the shape of the losses that depend on the scores in the autograd graph. Added to the losses,
 their incoming gradient is the weight w of each example's loss.
+
+They work under `torch.func.grad` and `vjp`. Forward mode and `torch.vmap` are errors that say so.
 """
 
 from __future__ import annotations
@@ -11,41 +13,86 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from pullback.estimators.checks import example_shape
+from pullback.inference.torch_seam.derivatives import in_forward_mode
 from pullback.structures import Structure
 
 Rule = Callable[[Tensor, Tensor, Tensor], Tensor]
 """From scores, z and gamma to the surrogate gradient of one example's loss, all of the shape of the scores."""
+Point = Callable[[Structure, Tensor], Tensor]
+"""From a structure and scores to what the decoder sees, of the shape of the scores."""
+
+
+def _no_forward_mode(scores: Tensor) -> None:
+    if in_forward_mode() and forward_ad.unpack_dual(scores).tangent is not None:
+        raise NotImplementedError(
+            "a surrogate gradient has no forward mode (torch.func.jvp): it is defined by what a backward pass returns. "
+            "Use torch.func.grad or vjp, or a relaxation (Marginals, SparseMAP)"
+        )
 
 
 def attach(structure: Structure, losses: Tensor, scores: Tensor, surrogate: Tensor) -> Tensor:
-    """The losses, `[B]`, whose gradient for the scores is w * surrogate."""
+    """The losses, `[B]`, whose gradient for the scores is w * surrogate on allowed parts; NaN there where the loss is NaN."""
+    _no_forward_mode(scores)
+    failed = _like(losses.detach().isnan(), surrogate)
+    surrogate = torch.where(failed, torch.nan, surrogate)
+    surrogate = torch.where(structure.allowed(scores.detach()), surrogate, 0.0)
     zero: Tensor = _Attached.apply(scores, surrogate, example_shape(structure, scores))  # type: ignore[no-untyped-call]
     return losses + zero.to(losses.dtype)
 
 
-def argmax_with(structure: Structure, scores: Tensor, rule: Rule, *, weighted: bool) -> tuple[Tensor, Tensor]:
-    """The argmax, whose gradient for the scores follows a rule from gamma, and the zeros that carry the weights.
+def point_with(
+    structure: Structure, scores: Tensor, point: Point, rule: Rule, *, examples: int | None
+) -> tuple[Tensor, Tensor]:
+    """Z = point(structure, scores), whose gradient for the scores follows a rule from gamma, and zeros for the weights.
 
     With w the weight of each example's loss, the incoming gradient of z is w * gamma, and the gradient is
     w * rule(gamma): zero where w is zero.
 
     Args:
         structure: the structure.
-        scores: `[B, ..., *parts]`.
+        scores: `[B, ..., *parts]`, or `[samples, B, ..., *parts]`.
+        point: what the decoder sees, called once.
         rule: called in the backward pass, without gradients.
-        weighted: whether the zeros are added to the losses; else w is taken to be one, and gamma is the
-            incoming gradient itself.
+        examples: how many leading dimensions have losses of their own: the shape of the zeros, which must be added to
+            the losses by `with_weights`. None: w is taken to be one, and gamma is the incoming gradient itself.
     """
-    return _ArgmaxWith.apply(scores, structure, rule, weighted)  # type: ignore[no-untyped-call, no-any-return]
+    _no_forward_mode(scores)
+    return _PointWith.apply(scores, structure, point, rule, examples)  # type: ignore[no-untyped-call, no-any-return]
 
 
-class _Attached(torch.autograd.Function):
+def linear(scores: Tensor, value: Tensor, rule: Callable[[Tensor], Tensor]) -> Tensor:
+    """`value`, of the shape of the scores, whose gradient for the scores is a rule of the incoming one, linear in it."""
+    _no_forward_mode(scores)
+    return _Linear.apply(scores, value, rule)  # type: ignore[no-untyped-call, no-any-return]
+
+
+def with_weights(losses: Tensor, zero: Tensor) -> Tensor:
+    """The losses, which send their weights to the zeros; NaN for a loss that is NaN, whatever its gradient."""
+    return losses + _NaNForNaN.apply(zero, losses.detach()).to(losses.dtype)  # type: ignore[no-untyped-call, no-any-return]
+
+
+class _Surrogate(torch.autograd.Function):
+    """What these functions do not offer, said in words."""
+
     @staticmethod
-    def forward(ctx: Any, scores: Tensor, surrogate: Tensor, shape: tuple[int, ...]) -> Tensor:
-        ctx.save_for_backward(scores, surrogate)
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        raise NotImplementedError(
+            "torch.vmap over a surrogate gradient is not supported: put the mapped dimension into the batch, the first "
+            "dimension of the scores, or use a relaxation (Marginals, SparseMAP)"
+        )
+
+
+class _Attached(_Surrogate):
+    @staticmethod
+    def forward(scores: Tensor, surrogate: Tensor, shape: tuple[int, ...]) -> Tensor:
         return _zeros(surrogate, shape)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.save_for_backward(*inputs[:2])
 
     @staticmethod
     def backward(ctx: Any, weights: Tensor) -> tuple[Any, ...]:
@@ -55,13 +102,18 @@ class _Attached(torch.autograd.Function):
         return _once(gradient, scores), None, None
 
 
-class _ArgmaxWith(torch.autograd.Function):
+class _PointWith(_Surrogate):
     @staticmethod
-    def forward(ctx: Any, scores: Tensor, structure: Structure, rule: Rule, weighted: bool) -> tuple[Tensor, Tensor]:
-        z = structure.argmax(scores)
-        ctx.save_for_backward(scores, z)
-        ctx.rule, ctx.weighted = rule, weighted
-        return z, _zeros(z, example_shape(structure, scores))
+    def forward(
+        scores: Tensor, structure: Structure, point: Point, rule: Rule, examples: int | None
+    ) -> tuple[Tensor, Tensor]:
+        z = point(structure, scores)
+        return z, _zeros(z, tuple(scores.shape[: examples or 0]))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.save_for_backward(inputs[0], output[0])
+        ctx.rule, ctx.weighted = inputs[3], inputs[4] is not None
 
     @staticmethod
     def backward(ctx: Any, incoming: Tensor, weights: Tensor) -> tuple[Any, ...]:
@@ -73,15 +125,54 @@ class _ArgmaxWith(torch.autograd.Function):
                 gradient = _weighted(ctx.rule(scores, z, gamma), weights)
             else:
                 gradient = ctx.rule(scores, z, incoming)
-        return _once(gradient, scores), None, None, None
+        return _once(gradient, scores), None, None, None, None
 
 
-class _Once(torch.autograd.Function):
+class _Linear(_Surrogate):
+    @staticmethod
+    def forward(scores: Tensor, value: Tensor, rule: Callable[[Tensor], Tensor]) -> Tensor:
+        return value.clone()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.save_for_backward(inputs[0])
+        ctx.rule = inputs[2]
+
+    @staticmethod
+    def backward(ctx: Any, incoming: Tensor) -> tuple[Any, ...]:
+        (scores,) = ctx.saved_tensors
+        with torch.no_grad():
+            gradient = ctx.rule(incoming)
+        return _once(gradient, scores), None, None
+
+
+class _NaNForNaN(_Surrogate):
+    """The zeros; their weights become NaN where the loss is NaN and counts."""
+
+    @staticmethod
+    def forward(zero: Tensor, losses: Tensor) -> Tensor:
+        return zero.clone()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.save_for_backward(inputs[1])
+
+    @staticmethod
+    def backward(ctx: Any, weights: Tensor) -> tuple[Any, ...]:
+        (losses,) = ctx.saved_tensors
+        return torch.where(losses.isnan() & (weights != 0), torch.nan, weights), None
+
+
+class _Once(_Surrogate):
     """The gradient itself, whose own derivative is an error rather than silently zero."""
 
     @staticmethod
-    def forward(ctx: Any, gradient: Tensor, scores: Tensor) -> Tensor:
-        return gradient
+    def forward(gradient: Tensor, scores: Tensor) -> Tensor:
+        return gradient.clone()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        pass
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -107,4 +198,4 @@ def _like(weights: Tensor, values: Tensor) -> Tensor:
 
 def _weighted(surrogate: Tensor, weights: Tensor) -> Tensor:
     w = _like(weights, surrogate)
-    return torch.where(w == 0, 0.0, w * surrogate)
+    return torch.where((w == 0) | (surrogate == 0), 0.0, w * surrogate)

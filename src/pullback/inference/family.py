@@ -88,7 +88,6 @@ class Family:
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"the family {self.__dict__.get('name')!r} has no operation {name!r}")
 
-    @functools.cache  # noqa: B019 (families live as long as the process)
     def implementation(self, operation: str, backend: str, options: tuple[Any, ...]) -> Callable[..., Any]:
         """What does an operation: the backend's own function, or the reference's."""
         find = self.operations[operation].find
@@ -126,16 +125,20 @@ class Family:
         return [size.name for size in self.layout.sizes] if operation.sized else []
 
     def _kernel(self, operation: Operation, device: str) -> Callable[..., Any]:
-        name, options = operation.name, len(self.options) if operation.sized else 0
-        sizes = slice(len(operation.before), len(operation.before) + len(self._sizes(operation)))
+        name, sizes = operation.name, len(self._sizes(operation))
+        first = len(operation.before)
+        static = first + sizes + len(operation.after) + len(operation.numbers)
+        known: dict[tuple[Any, ...], Callable[..., Any]] = {}
 
         def run(*args: Any) -> Any:
-            static = len(args) - 1 - options
-            call = self.implementation(name, _forced or device, args[static:-1])
+            which = (_forced or device, args[static:-1])
+            call = known.get(which)
+            if call is None:
+                call = known[which] = self.implementation(name, *which)
             try:
                 return call(*args[:static], validate=args[-1])
             except checks.BadValuesError as error:
-                raise ValueError(self.describe(error.status, args[0].shape, args[sizes])) from None
+                raise ValueError(self.describe(error.status, args[0].shape, args[first : first + sizes])) from None
 
         return run
 

@@ -14,7 +14,7 @@ from pullback.inference import checks
 if TYPE_CHECKING:
     from pullback.inference.seen import Seen
 
-_HALF = (torch.float16, torch.bfloat16)
+_FULL, _HALF = (torch.float32, torch.float64), (torch.float16, torch.bfloat16)
 Parts = Callable[[tuple[int, ...], tuple[Tensor, ...], torch.device], Tensor]
 """From the shape of the parts, the sizes `[B]` and a device to `[1 or B, *parts]` of bool."""
 
@@ -107,21 +107,26 @@ class Layout:
     def flatten(self, scores: Tensor, sizes: Sequence[Tensor | None]) -> Flat:
         """Scores `[..., *parts]` and sizes that broadcast against their leading dimensions, as one batch."""
         self.check(scores)
-        batch, parts = scores.shape[: scores.dim() - self.dims], scores.shape[scores.dim() - self.dims :]
-        s = working(scores)
-        s = s if len(batch) == 1 else s.reshape(batch.numel(), *parts)
-        flat = tuple(self._flat_size(i, size, s, batch) for i, size in enumerate(sizes))
-        return Flat(self, s, flat, batch, result_dtype(scores))
+        lead, dtype = scores.dim() - self.dims, scores.dtype
+        batch, s = scores.shape[:lead], scores
+        if dtype not in _FULL:
+            s, dtype = working(scores), result_dtype(scores)
+        if lead != 1:
+            s = s.reshape(batch.numel(), *s.shape[lead:])
+        flat = [self._flat_size(i, size, s, batch) for i, size in enumerate(sizes)]
+        return Flat(self, s, tuple(flat), batch, dtype)
 
     def check(self, scores: Tensor) -> None:
         """Raise if these are no scores of this layout."""
-        if not isinstance(scores, Tensor):
-            raise TypeError(
-                f"scores is a {type(scores).__name__}; a {self.owner} needs a torch.Tensor: pass torch.as_tensor(scores)"
-            )
+        check_tensor(scores, f"a {self.owner}")
         shape = scores.shape
-        wrong = len(shape) < self.dims or any(shape[a] != shape[b] for a, b in self._equal)
-        if wrong or any(shape[self.letters.index(x) - self.dims] == 0 for x in self._positive):
+        wrong = len(shape) < self.dims
+        if not wrong:
+            for a, b in self._equal:
+                wrong = wrong or shape[a] != shape[b]
+            for letter in self._positive:
+                wrong = wrong or shape[self.letters.index(letter) - self.dims] == 0
+        if wrong:
             need = f"[..., {', '.join(self.letters)}]" + "".join(f" with {x} > 0" for x in self._positive)
             raise ValueError(f"scores has shape {list(shape)}; a {self.owner} needs {need}")
 
@@ -155,8 +160,9 @@ class Layout:
         return None if bounds is None else shape[self.letters.index(bounds) - self.dims]
 
     def _flat_size(self, index: int, size: Tensor | None, s: Tensor, batch: torch.Size) -> Tensor:
-        name, limit = self.sizes[index].name, self.limit(index, s.shape)
+        name = self.sizes[index].name
         if size is None:
+            limit = self.limit(index, s.shape)
             if limit is None:
                 raise ValueError(f"a {self.owner} needs {name}: pass {self.owner}({name}=...)")
             return torch.full((s.shape[0],), limit, dtype=torch.long, device=s.device)
@@ -168,8 +174,15 @@ class Layout:
                     f"{name} of shape {list(batch)}, or of one that broadcasts to it"
                 )
             size = size.expand(batch)
-        size = size.to(s.device, torch.long)
+        if size.dtype != torch.long or size.device != s.device:
+            size = size.to(s.device, torch.long)
         return size if len(batch) == 1 else size.reshape(-1)
+
+
+def check_tensor(scores: Any, owner: str) -> None:
+    """Raise if scores are no tensor."""
+    if not isinstance(scores, Tensor):
+        raise TypeError(f"scores is a {type(scores).__name__}; {owner} needs a torch.Tensor: pass torch.as_tensor(scores)")
 
 
 def as_sizes(values: Any, name: str) -> Tensor | None:
@@ -185,6 +198,7 @@ def as_sizes(values: Any, name: str) -> Tensor | None:
 
 def working(scores: Tensor) -> Tensor:
     """The scores in the precision of inference: half precisions become float32."""
+    check_tensor(scores, "inference")
     if not scores.dtype.is_floating_point:
         raise TypeError(
             f"scores have dtype {scores.dtype}; inference needs floating point: pass scores.float(), "

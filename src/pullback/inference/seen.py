@@ -14,14 +14,18 @@ from torch import Tensor
 from pullback.inference.layout import Flat
 from pullback.inference.torch_seam.derivatives import transforming
 
+_FULL = (torch.float32, torch.float64)
+
 
 def can_be_remembered(scores: Tensor, sizes: Sequence[Tensor | None]) -> bool:
     """Not what has no version, is converted, is seen by a transform, or belongs to a CUDA graph that is being captured."""
-    if not isinstance(scores, Tensor) or scores.dtype not in (torch.float32, torch.float64) or transforming():
+    if scores.dtype not in _FULL or scores.is_inference() or transforming() or _capturing(scores):
         return False
-    if scores.is_cuda and torch.cuda.is_current_stream_capturing():
-        return False
-    return not scores.is_inference() and not any(size is not None and size.is_inference() for size in sizes)
+    return not [size for size in sizes if size is not None and size.is_inference()]
+
+
+def _capturing(scores: Tensor) -> bool:
+    return scores.is_cuda and torch.cuda.is_current_stream_capturing()
 
 
 class Seen:
@@ -39,9 +43,10 @@ class Seen:
 
     def is_about(self, scores: Tensor, sizes: Sequence[Tensor | None]) -> bool:
         """Whether these are the scores and sizes that were seen, unchanged."""
-        if self._scores() is not scores or self._version != scores._version or self._versions != _versions(sizes):
+        if self._scores() is not scores or self._version != scores._version or _capturing(scores):
             return False
-        return all(a is b for a, b in zip(self._sizes, sizes, strict=True))
+        pairs = zip(sizes, self._sizes, strict=True)
+        return not [1 for size, known in pairs if size is not known] and self._versions == _versions(sizes)
 
     def flat(self, scores: Tensor) -> Flat:
         """The scores as one batch."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Tensor
 
-from pullback.inference.torch_seam.derivatives import may_be_differentiated
+from pullback.inference.torch_seam.derivatives import may_be_differentiated, transforming
 
 if TYPE_CHECKING:
     from pullback.inference.sparsemap.solution import SparseMAPSolution
@@ -78,6 +78,8 @@ class Structure(abc.ABC):
         By default the gradient of `log_partition`.
         """
         self._needs_log_partition("marginals")
+        if transforming() or torch.compiler.is_compiling():
+            return torch.func.grad(lambda s: self.log_partition(s).sum())(scores)
         differentiable = may_be_differentiated(scores)
         with torch.enable_grad():
             s = scores if scores.requires_grad else scores.detach().requires_grad_()
@@ -165,7 +167,8 @@ class Structure(abc.ABC):
         name = type(self).__name__
         return NotImplementedError(
             f"{name} does not define `{operation}`. Define {name}.{operation}(scores){instead}, or use an estimator "
-            f"that does not need it (with `argmax` alone: SPIGOT, STEIdentity, SparseMAP)."
+            f"that does not need it (with `argmax` alone: SPIGOT, STEIdentity, SparseMAP, Blackbox, IMLE, LPGD, "
+            f"PerturbAndMAP, PerturbedArgmax)."
         )
 
     def _check_pair(self, scores: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:

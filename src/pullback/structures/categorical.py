@@ -70,6 +70,10 @@ class Categorical(FamilyStructure):
         gumbel = -torch.log(-torch.log(uniform.clamp_min(torch.finfo(torch.float64).tiny)))
         return flat.restore(self.argmax(s + gumbel))
 
+    def local_projection(self, scores: Tensor) -> Tensor:
+        """Sparsemax: the local polytope of one-hot vectors is the simplex itself. No gradient."""
+        return self.sparsemap(scores.detach())
+
     def enumerate(self, n: int) -> Tensor:  # type: ignore[override]
         """The K one-hot vectors, `[K, K]`."""
         return torch.eye(n)

@@ -14,6 +14,8 @@ from pullback.inference.sparsemap.solution import ActiveSet, SparseMAPSolution
 from pullback.inference.torch_seam import derivatives
 from pullback.structures.base import Structure
 
+_INTERNALS = derivatives.internals_work()
+
 
 class FamilyStructure(Structure):
     """A structure whose operations are the operators of a family.
@@ -149,7 +151,8 @@ class FamilyStructure(Structure):
         """An operator on flattened scores; values that one operator has checked are not checked again."""
         if operation not in self.family.operations:
             raise NotImplementedError(self.missing.get(operation) or str(self._missing(operation)))
-        derivatives.refuse_tangents(scores)
+        if not _INTERNALS:
+            derivatives.refuse_tangents(scores)
         validate = self._validates(flat)
         found = getattr(self.family, operation)(scores, *flat.sizes, *tensors, *self._static(), validate)
         if validate and flat.seen is not None:
@@ -169,14 +172,15 @@ class FamilyStructure(Structure):
 
     def _flat(self, scores: Tensor) -> Flat:
         """Scores as one batch; what is known of the last scores tensor is not found out again."""
-        sizes, layout = self._sizes(), self.family.layout
-        if torch.compiler.is_compiling() or not seen.can_be_remembered(scores, sizes):
-            return layout.flatten(scores, sizes)
-        if self._seen is None or not self._seen.is_about(scores, sizes):
-            flat = layout.flatten(scores, sizes)
+        sizes, known = self._sizes(), self._seen
+        if torch.compiler.is_compiling():
+            return self.family.layout.flatten(scores, sizes)
+        if known is not None and known.is_about(scores, sizes):
+            return known.flat(scores)
+        flat = self.family.layout.flatten(scores, sizes)
+        if seen.can_be_remembered(scores, sizes):
             flat.seen = self._seen = seen.Seen(scores, sizes, flat)
-            return flat
-        return self._seen.flat(scores)
+        return flat
 
 
 def _equal(a: Tensor | None, b: Tensor | None) -> bool:

@@ -39,7 +39,13 @@ class Subset(FamilyStructure):
     def __init__(self, k: Any, lengths: Any = None, *, validate: bool | None = None) -> None:
         super().__init__(validate=validate)
         self.k = as_sizes(k, "k")
+        # how large tables must be; unknown where reading k would synchronise
+        self.most = 2**31 - 1 if self.k is None or self.k.is_cuda or self.k.numel() == 0 else int(self.k.max())
         self.lengths = as_sizes(lengths, "lengths")
+
+    def __repr__(self) -> str:
+        k = self.k.item() if self.k is not None and self.k.numel() == 1 else list(self.k.shape) if self.k is not None else None
+        return f"Subset(k={k})" if self.lengths is None else f"Subset(k={k}, lengths={list(self.lengths.shape)})"
 
     def sparsemap(self, scores: Tensor, *, warm_start: object = None, max_iterations: int | None = None) -> Tensor:
         """The projection onto the capped simplex, in closed form."""

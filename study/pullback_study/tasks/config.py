@@ -32,7 +32,8 @@ def inner_steps(method: Method) -> dict[str, Any]:
     """The defaults of what belongs to inner steps, for the methods that make some."""
     found: dict[str, Any] = {"learning_rate": 0.001}
     if "step_size" in method.accepted:
-        found["step_size"] = 1.0
+        usual = method.accepted["step_size"].default
+        found["step_size"] = float(usual) if isinstance(usual, int | float) else 1.0
     if "steps" in method.accepted:
         found["inner_steps"] = 1
     return found

@@ -25,6 +25,7 @@ class Method:
         in_paper: whether the paper's tables have this row.
         defaults: the fields of a config that are its own: learning rate, step size, ...
         decoder_calls: from the number of inner steps to calls of the decoder in a training step.
+        reads_back: whether a training step reads numbers back from the device, so that no CUDA graph can hold it.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Method:
     in_paper: bool = False
     defaults: Mapping[str, Any] = field(default_factory=dict)
     decoder_calls: Callable[[int], int] = field(default=lambda steps: 1)
+    reads_back: bool = False
 
     @property
     def latent(self) -> bool:
@@ -74,15 +76,15 @@ def registered(
 
     found = []
     for entry in registry.ENTRIES:
-        if getattr(entry, "only", None) is Categorical and not categorical:
+        if entry.only is Categorical and not categorical:
             continue
         name = name_of(entry.name, structured=not categorical)
-        kind = name.heading if name.in_paper else _HEADINGS[getattr(entry, "sees", "structure")]
+        kind = name.heading if name.in_paper else _HEADINGS[entry.sees]
         paper = name.in_paper and (in_paper is None or in_paper(entry.name))
         found.append(
             Method(
                 entry.name, name.label, kind, entry.make, entry.aliases, entry.stochastic, paper,
-                defaults.get(entry.name, {}), entry.downstream.at,
+                defaults.get(entry.name, {}), entry.downstream.at, entry.reads_back,
             )
         )  # fmt: skip
     return found

@@ -126,7 +126,7 @@ def test_groups_must_be_of_one_kind():
         ReplicaGroup([small(seed=0), small(seed=0, learning_rate=0.5), small(seed=1)])
 
 
-@pytest.mark.parametrize("estimator", METHODS)
+@pytest.mark.parametrize("estimator", [name for name, method in METHODS.items() if not method.reads_back])
 def test_a_step_can_be_captured(estimator):
     """A CUDA graph holds kernels only: a step must not read a tensor's value, nor make a tensor from the host's."""
     seen = set()

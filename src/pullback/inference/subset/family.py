@@ -10,5 +10,6 @@ SUBSET = Family(
     Layout("Subset", "n", sizes=(Size("lengths", bounds="n"), Size("k", bounds=None)), centre=(-1,)),
     folder="subset",
     nouns=Nouns(example="example", structure="subset", part="item"),
+    options={"most": int},
     operations=STANDARD + PROJECTION,
 )

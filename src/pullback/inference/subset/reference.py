@@ -28,7 +28,7 @@ _, log_partition, marginals, marginals_vjp, entropy, entropy_gradient, sample = 
 
 def argmax(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> Tensor:
     """The k largest scores; the first of equals."""
-    allowed, status = _look(scores, lengths, k)
+    allowed, status = look(scores, lengths, k)
     s = torch.where(allowed, scores.detach(), -torch.inf)
     order = s.sort(dim=-1, descending=True, stable=True).indices
     first = (torch.arange(s.shape[-1], device=s.device) < k[:, None]).to(s.dtype)
@@ -42,7 +42,7 @@ def project(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> Tenso
     With the k-th largest score at 0, tau is in [-1, 0), so that scores may be cut off at -1 and 1. The sum falls with tau,
     linearly between the breakpoints s and s - 1: sorted, they tell in which piece it is k.
     """
-    allowed, status = _look(scores, lengths, k)
+    allowed, status = look(scores, lengths, k)
     if scores.shape[-1] == 0:
         return _finish(torch.zeros_like(scores), status, validate)
     s = torch.where(allowed, scores.detach().double(), -torch.inf)
@@ -67,7 +67,7 @@ def project_vjp(mu: Tensor, lengths: Tensor, k: Tensor, direction: Tensor, valid
     return torch.where(free, v - mean, 0.0)
 
 
-def _look(scores: Tensor, lengths: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+def look(scores: Tensor, lengths: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
     """Which items are allowed, and a status for each example."""
     layout = SUBSET.layout
     scores = scores.detach()

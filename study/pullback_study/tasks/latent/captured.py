@@ -80,8 +80,8 @@ def can_be_captured(model: nn.Module, method: Method, config: Any, device: torch
     """
     if device.type != "cuda" or "external" not in inspect.signature(torch.cuda.Event.__new__).parameters:
         return False
-    if method.make is None:
-        return True
+    if method.make is None or method.reads_back:
+        return method.make is None
     random = any(isinstance(module, nn.Dropout) and module.p > 0 for module in model.modules())
     estimator = method.build(step_size=1.0, steps=1)
     stateful = estimator is not None and bool(estimator.state_dict())

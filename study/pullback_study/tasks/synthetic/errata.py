@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 from torch import Tensor
 
-from pullback.estimators import Baseline, Downstream, Estimator, Layer, MovingAverage
+from pullback.estimators import Baseline, Downstream, Estimator, Layer, MovingAverage, Stateful
 from pullback.structures import Structure
 
 
@@ -26,7 +23,7 @@ class DiagonalStraightThrough(Layer):
         return structure.argmax(scores)
 
 
-class UnnormalisedScoreFunction(Estimator):
+class UnnormalisedScoreFunction(Stateful, Estimator):
     """SFE without the log-partition in log p(z), for categoricals.
 
         z ~ p(z),    gradient (L(z) - b) * z   where   (L(z) - b) * (z - p)  is right
@@ -36,6 +33,7 @@ class UnnormalisedScoreFunction(Estimator):
     """
 
     def __init__(self, baseline: Baseline | None = None) -> None:
+        super().__init__()
         self.baseline = baseline
 
     def objective(self, structure: Structure, scores: Tensor, downstream: Downstream) -> Tensor:
@@ -51,13 +49,6 @@ class UnnormalisedScoreFunction(Estimator):
 
     def noiseless(self, structure: Structure, scores: Tensor) -> Tensor:
         return structure.argmax(scores)
-
-    def state_dict(self) -> dict[str, Any]:
-        return self.baseline.state_dict() if self.baseline else {}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        if self.baseline:
-            self.baseline.load_state_dict(state)
 
 
 def unnormalised_with_moving_average(groups: int = 1) -> UnnormalisedScoreFunction:

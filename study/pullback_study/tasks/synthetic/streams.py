@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from pullback.estimators import Gumbel
 from pullback.structures import Categorical
 
 
@@ -54,8 +55,20 @@ class Streams:
         return (_shift(x ^ _shift(x, 31), 64 - bits).to(dtype) + 0.5) * 2.0**-bits
 
     def gumbel(self, like: Tensor) -> Tensor:
-        """Gumbel(0, 1) noise with the shape and dtype of `like`, replica by replica."""
-        return -torch.log(-torch.log(self.uniform(like.dtype))).reshape(like.shape)
+        """Gumbel(0, 1) noise with the shape and dtype of `like`, replica by replica; one draw for each of several samples."""
+        draws = like.numel() // (self._keys.numel() * self._index.numel())
+        uniform = torch.stack([self.uniform(like.dtype) for _ in range(draws)])
+        return -torch.log(-torch.log(uniform)).reshape(like.shape)
+
+
+class StreamedGumbel(Gumbel):
+    """Gumbel noise from streams, for estimators."""
+
+    def __init__(self, streams: Streams) -> None:
+        self.streams = streams
+
+    def __call__(self, scores: Tensor) -> Tensor:
+        return self.streams.gumbel(scores)
 
 
 class StreamedCategorical(Categorical):

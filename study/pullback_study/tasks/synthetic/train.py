@@ -17,7 +17,7 @@ from pullback_study.tasks.synthetic.graph import Graphed
 from pullback_study.tasks.synthetic.measures import v_measure
 from pullback_study.tasks.synthetic.methods import METHODS
 from pullback_study.tasks.synthetic.model import Examples, Model, Outputs
-from pullback_study.tasks.synthetic.streams import StreamedCategorical, Streams, key
+from pullback_study.tasks.synthetic.streams import StreamedCategorical, StreamedGumbel, Streams, key
 from pullback_study.tasks.task import Trainer
 
 _MEASURES = ("loss", "accuracy", "v_measure")
@@ -45,13 +45,14 @@ class ReplicaGroup(Trainer):
         self.step, self.steps = 0, config.steps
         self._dtype = getattr(torch, config.dtype)
         self._device = torch.device(device)
-        self._graph = graph and self._device.type == "cuda"
+        self._method = METHODS[config.estimator]
+        self._graph = graph and self._device.type == "cuda" and not self._method.reads_back
         self._advance_one: Callable[[], None] | None = None
         self._evaluations: list[Tensor] = []
 
         self._load_data(seeds)
         self._clock = torch.zeros((), dtype=torch.int64, device=self._device)
-        self._estimator = METHODS[config.estimator].build(**self._offered())
+        self._estimator = self._method.build(**self._offered())
         # Without checks of values: they wait for the device, and a replica that diverges must not stop the others.
         self._structure = StreamedCategorical(self._streams.gumbel, validate=False)
         self.model = Model(
@@ -184,7 +185,7 @@ class ReplicaGroup(Trainer):
         step_size = etas.to(self._dtype).repeat_interleave(n)[:, None]
         keys = [key("noise", each.seed, each.learning_rate, each.step_size) for each in self.configs]
         self._streams = Streams(keys, n * config.clusters, self._clock)
-        noise = self._streams.gumbel
+        noise = StreamedGumbel(self._streams)
         return {"groups": self.replicas, "step_size": step_size, "steps": config.inner_steps or 1, "noise": noise}
 
     def _load_data(self, seeds: Sequence[int]) -> None:

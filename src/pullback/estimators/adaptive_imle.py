@@ -1,0 +1,128 @@
+"""Adaptive implicit maximum likelihood estimation (Minervini et al., 2023)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from pullback.estimators.base import Downstream, Estimator, needs_objective
+from pullback.estimators.checks import at_least, in_unit_interval, not_negative, positive
+from pullback.estimators.forward import examples_of, forward_losses
+from pullback.estimators.gammas import Gammas
+from pullback.estimators.noise import Gumbel, Noise, noise_or_gumbel
+from pullback.estimators.starts import FromPerturbedArgmax
+from pullback.estimators.stateful import Stateful
+from pullback.estimators.surrogate import Rule, point_with
+from pullback.inference.layout import working
+from pullback.structures import Structure
+
+
+class AdaptiveIMLE(Stateful, Estimator):
+    """AIMLE: I-MLE whose step size follows the scale of scores and gradients, and how often the gradient is zero.
+
+        z_i = argmax(s + T g_i),    eta_i = alpha norm(s) / norm(gamma_i)  for each example,
+        gradient mean over i of [z_i - argmax(s + T g_i - eta_i gamma_i)] / eta_i
+
+    or, with `symmetric`, [argmax(s + T g_i + eta_i gamma_i) - argmax(s + T g_i - eta_i gamma_i)] / (2 eta_i). Norms
+    are over the parts of one example, so that a gradient does not depend on the rest of the batch; where one is zero
+    the gradient is zero.
+
+    In each backward pass alpha takes a step of `rate`, up if a moving average of the number of non-zeros of an
+    example's gradient (of each sample, averaged over the batch) is below 1, down if it is above:
+
+        m <- decay m + (1 - decay) non-zeros,    alpha <- max(0, alpha + rate sign(1 - m)),    m = 1 at first
+
+    alpha and m are buffers: `state_dict` has them, `alpha` is the current value, and a model that holds the estimator
+    saves them.
+
+    Args:
+        alpha: its first value.
+        rate: of its steps.
+        decay: of the moving average, in [0, 1).
+        temperature: T >= 0, the scale of the noise; 0 for none.
+        noise: from scores to noise of their shape, on their device; None is `Gumbel()`.
+        samples: how many z for each example, found by one call of `argmax`. As a layer only with one.
+        symmetric: a step to both sides: one more call of `argmax`.
+    """
+
+    _unlisted: ClassVar[Mapping[str, Any]] = {"noise": Gumbel()}
+    alpha: Tensor
+    nonzeros: Tensor
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        rate: float = 1e-3,
+        decay: float = 0.9,
+        temperature: float = 1.0,
+        noise: Noise | None = None,
+        samples: int = 1,
+        symmetric: bool = False,
+    ) -> None:
+        Stateful.__init__(self)
+        self._first_alpha = positive(self, "alpha", alpha)
+        self.rate = not_negative(self, "rate", rate)
+        self.decay = in_unit_interval(self, "decay", decay)
+        self.temperature = not_negative(self, "temperature", temperature)
+        self.noise = noise_or_gumbel(noise)
+        self.samples = at_least(self, "samples", samples, 1)
+        self.symmetric = symmetric
+        self._start = FromPerturbedArgmax(temperature, noise, samples)
+        self.register_buffer("alpha", torch.tensor(float(alpha), dtype=torch.float64))
+        self.register_buffer("nonzeros", torch.ones((), dtype=torch.float64))
+
+    def options(self) -> dict[str, Any]:
+        return super().options() | {"alpha": self._first_alpha}
+
+    def objective(self, structure: Structure, scores: Tensor, downstream: Downstream) -> Tensor:
+        return forward_losses(structure, scores, downstream, self._start, self._rule(structure, scores.detach()))
+
+    def __call__(self, structure: Structure, scores: Tensor) -> Tensor:
+        if self.samples > 1:
+            raise needs_objective(self, "the decoder sees several samples, one after the other")
+        rule = self._rule(structure, scores.detach())
+        return point_with(structure, self._start.perturbed(scores), self._start.point, rule, examples=None)[0]
+
+    def noiseless(self, structure: Structure, scores: Tensor) -> Tensor:
+        return structure.argmax(scores)
+
+    def _rule(self, structure: Structure, unperturbed: Tensor) -> Rule:
+        def rule(scores: Tensor, z: Tensor, gamma: Tensor) -> Tensor:
+            examples = examples_of(structure, scores, self._start)
+            gammas = Gammas(structure.allowed(scores), examples)
+            gamma = gammas.read(gamma).double()
+            known = torch.where(structure.allowed(unperturbed), unperturbed, 0.0).double()
+            size, length = _norm(known, examples - int(self.samples > 1)), _norm(gamma, examples)
+            self._buffers_to(scores.device)
+            eta = _like(self.alpha * torch.where(length == 0, 0.0, size / length), gamma)
+            difference = self._difference(structure, scores, z, eta * gamma, gammas.allowed)
+            self._adapt(difference, examples)
+            sides = 2 if self.symmetric else 1
+            return gammas.mark(torch.where(eta == 0, 0.0, difference / (sides * eta)))
+
+        return rule
+
+    def _difference(self, structure: Structure, scores: Tensor, z: Tensor, step: Tensor, allowed: Tensor) -> Tensor:
+        def best(scores: Tensor) -> Tensor:
+            return structure.argmax(torch.where(allowed, scores, -torch.inf).to(dtype))
+
+        dtype = working(z).dtype
+        return (best(scores + step) if self.symmetric else z) - best(scores - step)
+
+    def _adapt(self, difference: Tensor, examples: int) -> None:
+        if difference.numel() == 0:
+            return
+        found = (difference != 0).flatten(examples).sum(-1).double().mean()
+        self.nonzeros.lerp_(found, 1 - self.decay)
+        self.alpha.add_(self.rate * torch.sign(1 - self.nonzeros)).clamp_min_(0.0)
+
+
+def _norm(values: Tensor, examples: int) -> Tensor:
+    return torch.linalg.vector_norm(values.flatten(examples), dim=-1)
+
+
+def _like(values: Tensor, like: Tensor) -> Tensor:
+    return values.reshape(values.shape + (1,) * (like.dim() - values.dim()))

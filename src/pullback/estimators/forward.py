@@ -1,0 +1,112 @@
+"""A forward pass through what a start gives the decoder, and a rule for the backward pass."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from pullback.estimators.base import Downstream, Estimator, needs_objective
+from pullback.estimators.checks import losses_of
+from pullback.estimators.decoder import Decoder
+from pullback.estimators.gammas import Gammas
+from pullback.estimators.starts import FromArgmax, Start
+from pullback.estimators.surrogate import Rule, point_with, with_weights
+from pullback.inference.torch_seam.derivatives import may_be_differentiated
+from pullback.structures import Structure
+
+Gamma = Callable[[Tensor], Tensor]
+"""From mu to the gradient of each example's loss there, of the shape of mu."""
+
+
+def forward_losses(
+    structure: Structure,
+    scores: Tensor,
+    downstream: Downstream,
+    start: Start,
+    rule: Rule,
+    later: list[Decoder] | None = None,
+) -> Tensor:
+    """The losses, `[B]`, of what the start gives the decoder: their mean over its samples.
+
+    Args:
+        structure: the structure.
+        scores: `[B, ..., *parts]`.
+        downstream: called once for each sample, on `[B, ..., *parts]`.
+        start: of the forward pass.
+        rule: from the perturbed scores, z and gamma to the surrogate gradient of one example's loss, all `[B, ...,
+            *parts]`, or `[samples, B, ..., *parts]` for several samples.
+        later: gets one `Decoder` for each sample, for calls in the backward pass.
+    """
+    perturbed = start.perturbed(scores)
+    examples = examples_of(structure, perturbed, start)
+    if may_be_differentiated(scores):
+        z, zero = point_with(structure, perturbed, start.point, rule, examples=examples)
+    else:
+        z, zero = start.point(structure, perturbed), None
+    if start.samples == 1:
+        losses = _losses(structure, scores, downstream, z, later)
+    else:
+        losses = torch.stack([_losses(structure, scores, downstream, each, later) for each in z])
+    losses = losses if zero is None else with_weights(losses, zero)
+    return losses if start.samples == 1 else losses.mean(0)
+
+
+def examples_of(structure: Structure, perturbed: Tensor, start: Start) -> int:
+    """How many leading dimensions of the perturbed scores have losses of their own: samples and batch."""
+    several = start.samples > 1
+    return int(several) + min(1, perturbed.dim() - structure.event_dims - several)
+
+
+def _losses(
+    structure: Structure, scores: Tensor, downstream: Downstream, z: Tensor, later: list[Decoder] | None
+) -> Tensor:
+    if later is not None:
+        later.append(Decoder(structure, scores, downstream))
+    return losses_of(structure, scores, downstream(z))
+
+
+class Surrogate(Estimator):
+    """A structure forward; backward, a gradient for the scores made from gamma, the gradient of one example's loss at z.
+
+    The base of estimators that need no further call of the decoder: a subclass defines `gradient` and, where the
+    decoder should see something other than argmax(s), `start`. Weights on the losses, several samples, failed
+    examples, evaluation and the layer are done here.
+    """
+
+    start: Start = FromArgmax()
+    """What the decoder sees: a start whose `is_forward` is true."""
+
+    @abc.abstractmethod
+    def gradient(self, structure: Structure, scores: Tensor, z: Tensor, gamma: Tensor) -> Tensor:
+        """The surrogate gradient of one example's loss, of the shape of the scores.
+
+        Args:
+            structure: the structure.
+            scores: as the start perturbed them, `[B, ..., *parts]`, or `[samples, B, ..., *parts]`.
+            z: what the decoder saw, of that shape.
+            gamma: the gradient of each example's loss at z, of that shape; finite, and zero on parts that are not
+                allowed.
+        """
+
+    def objective(self, structure: Structure, scores: Tensor, downstream: Downstream) -> Tensor:
+        return forward_losses(structure, scores, downstream, self.start, self._rule(structure))
+
+    def __call__(self, structure: Structure, scores: Tensor) -> Tensor:
+        if self.start.samples > 1:
+            raise needs_objective(self, "the decoder sees several samples, one after the other")
+        return point_with(
+            structure, self.start.perturbed(scores), self.start.point, self._rule(structure), examples=None
+        )[0]
+
+    def noiseless(self, structure: Structure, scores: Tensor) -> Tensor:
+        return structure.argmax(scores)
+
+    def _rule(self, structure: Structure) -> Rule:
+        def rule(scores: Tensor, z: Tensor, gamma: Tensor) -> Tensor:
+            gammas = Gammas(structure.allowed(scores), examples_of(structure, scores, self.start))
+            return gammas.mark(self.gradient(structure, scores, z, gammas.read(gamma)))
+
+        return rule

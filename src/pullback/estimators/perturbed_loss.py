@@ -1,0 +1,50 @@
+"""The perturbed Fenchel-Young loss (Berthet et al., 2020)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from pullback.estimators.checks import at_least, positive
+from pullback.estimators.inference import Inference
+from pullback.estimators.losses import Loss
+from pullback.estimators.noise import Gumbel, Noise, drawn, noise_or_gumbel
+from pullback.structures import Structure
+
+
+class PerturbedLoss(Loss):
+    """The perturbed Fenchel-Young loss, by Monte Carlo (without the target's own R, a constant).
+
+        mean over i of max over z of <s + sigma g_i, z>  -  <s, mu>,    gradient mean over i of argmax(s + sigma g_i)
+        -  mu
+
+    A smooth loss for structures that only have an `argmax`. All samples are found by one call, on `[samples, ...,
+    *parts]`.
+
+    Args:
+        sigma: > 0, the scale of the noise.
+        samples: how many.
+        noise: from scores to noise of their shape; None is `Gumbel()`.
+    """
+
+    _unlisted: ClassVar[Mapping[str, Any]] = {"noise": Gumbel()}
+
+    def __init__(self, sigma: float = 1.0, samples: int = 10, noise: Noise | None = None) -> None:
+        self.sigma = positive(self, "sigma", sigma)
+        self.samples = at_least(self, "samples", samples, 1)
+        self.noise = noise_or_gumbel(noise)
+
+    def __call__(self, structure: Structure, scores: Tensor, target: Tensor) -> Tensor:
+        perturbed = scores + self.sigma * drawn(self.noise, scores, self.samples)
+        with torch.no_grad():
+            z = structure.argmax(perturbed)
+        best = structure.score(perturbed, z)
+        return (best if self.samples == 1 else best.mean(0)) - structure.score(scores, target)
+
+    def prediction(self, inference: Inference) -> Tensor:
+        scores = inference.scores
+        z = inference.structure.argmax(scores + self.sigma * drawn(self.noise, scores, self.samples))
+        return z if self.samples == 1 else z.mean(0)

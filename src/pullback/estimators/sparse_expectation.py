@@ -1,0 +1,93 @@
+"""Sparse marginalisation (Correia et al., 2020): the expected loss over the structures of SparseMAP's support."""
+
+from __future__ import annotations
+
+import itertools
+
+import torch
+from torch import Tensor
+
+from pullback.estimators.base import Downstream, Estimator, needs_objective
+from pullback.estimators.checks import losses_of
+from pullback.structures import Structure
+
+
+class SparseExpectation(Estimator):
+    """Sparse marginalisation: the decoder sees each structure of SparseMAP's support, and the gradient is exact.
+
+        SparseMAP(s) = sum over a of w_a(s) z_a,
+        objective sum over a of w_a(s) L(z_a),    gradient sum over a of L(z_a) grad w_a(s)
+
+    The weights are differentiated on the solver's active set: w solves min over w of ||sum_a w_a z_a - s||^2 subject
+    to sum_a w_a = 1. For a categorical they are sparsemax. For other structures the decomposition of SparseMAP(s) is
+    *not unique*, and objective and gradient depend on the one that the solver found. At evaluation z is the argmax.
+
+    `downstream` is called as often as the largest support in the batch has structures (for T structures in one
+    example: for every combination of theirs). That number is read back from the device. The decoder needs no gradient
+    for z.
+
+    >>> from pullback import Categorical
+    >>> scores = torch.tensor([[1.0, 0.5, -2.0]], requires_grad=True)
+    >>> cost = torch.tensor([1.0, 0.0, 4.0])
+    >>> losses = SparseExpectation().objective(Categorical(), scores, lambda z: z @ cost)
+    >>> losses.sum().backward()
+    >>> losses.detach(), scores.grad
+    (tensor([0.7500]), tensor([[ 0.5000, -0.5000,  0.0000]]))
+    """
+
+    def objective(self, structure: Structure, scores: Tensor, downstream: Downstream) -> Tensor:
+        structures, weights = support(structure, scores)
+        batch = scores.shape[: scores.dim() - structure.event_dims]
+        examples, inside = batch[:1].numel(), batch[1:].numel()  # several structures in one example
+        z = structures.reshape(examples, inside, *structures.shape[len(batch) :])
+        w = weights.reshape(examples, inside, weights.shape[-1])
+        total: Tensor | None = None
+        for slots in itertools.product(range(w.shape[-1]), repeat=inside):
+            chosen = torch.stack([z[:, t, slot] for t, slot in enumerate(slots)], 1).reshape(scores.shape)
+            weight = torch.stack([w[:, t, slot] for t, slot in enumerate(slots)]).prod(0)
+            losses = losses_of(structure, scores, downstream(chosen))
+            weight = weight.reshape(losses.shape).to(losses.dtype)
+            term = torch.where(weight == 0, weight, weight * losses)  # an unused slot counts for nothing, whatever its loss
+            total = term if total is None else total + term
+        assert total is not None
+        return total
+
+    def __call__(self, structure: Structure, scores: Tensor) -> Tensor:
+        raise needs_objective(self, "the decoder sees several structures, and their losses are weighted")
+
+    def noiseless(self, structure: Structure, scores: Tensor) -> Tensor:
+        return structure.argmax(scores)
+
+
+def support(structure: Structure, scores: Tensor) -> tuple[Tensor, Tensor]:
+    """The structures of SparseMAP's support, `[..., k, *parts]`, and their weights, `[..., k]` of float64, differentiable.
+
+    An unused slot repeats a structure of the example, with weight 0.
+    """
+    with torch.no_grad():
+        solution = structure.sparsemap_solution(scores.detach())
+        order = solution.weights.argsort(dim=-1, descending=True, stable=True)
+        size = max(1, int((solution.weights > 0).sum(-1).max())) if order.numel() else 1
+        order = order[..., :size]
+        used = solution.weights.gather(-1, order) > 0
+        used[..., :1] = True
+        spread = order.reshape(order.shape + (1,) * structure.event_dims)
+        every = solution.structures
+        z = every.gather(order.dim() - 1, spread.expand(*order.shape, *every.shape[order.dim() :]))
+        z = torch.where(used.reshape(spread.shape), z, z.narrow(order.dim() - 1, 0, 1))
+    return z.to(scores.dtype), _weights(structure, scores, z, used)
+
+
+def _weights(structure: Structure, scores: Tensor, z: Tensor, used: Tensor) -> Tensor:
+    """The weights of the nearest point to the scores in the affine hull of the used structures, by the KKT system."""
+    parts = structure.event_dims
+    flat = z.flatten(-parts).double() * used[..., None]
+    # A part that no structure of the support uses does not matter, and may hold anything.
+    seen = (flat != 0).any(-2)
+    s = torch.where(seen, scores.flatten(-parts).double(), 0.0)
+    k, one = used.shape[-1], used.double()
+    system = flat.new_zeros(*used.shape[:-1], k + 1, k + 1)
+    system[..., :k, :k] = flat @ flat.mT + torch.diag_embed(1 - one)
+    system[..., :k, k] = system[..., k, :k] = one
+    right = torch.cat([(flat @ s[..., None])[..., 0], torch.ones_like(one[..., :1])], -1)
+    return torch.linalg.solve(system, right)[..., :k] * one

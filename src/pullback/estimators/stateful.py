@@ -1,0 +1,56 @@
+"""Estimators and baselines with state are modules, so that a model that holds one has the state in its `state_dict`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+from pullback.estimators.config import Configured
+from pullback.inference.torch_seam.derivatives import transforming
+
+
+class Stateful(Configured, nn.Module):
+    """A module whose buffers are float64 numbers that training moves, and whose state is copied into a checkpoint.
+
+    Comparison, printing and configs are about the options, not about the state. Buffers stay float64 when the model
+    is cast to another dtype, and follow the losses to their device.
+    """
+
+    def __init__(self) -> None:
+        nn.Module.__init__(self)
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        """A copy of what has been learnt so far, for a checkpoint."""
+        return nn.Module.state_dict(self, *args, **kwargs)
+
+    def load_state_dict(self, state: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+        """Continue from what `state_dict` returned."""
+        if state and not list(self.buffers()):
+            raise ValueError(f"{self!r} has no state, and was given {sorted(state)}")
+        return nn.Module.load_state_dict(self, state, strict, assign)
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        for name, value in self._buffers.items():
+            if value is not None:
+                destination[prefix + name] = value.detach().clone()
+
+    def _load_from_state_dict(self, state_dict: Mapping[str, Any], prefix: str, *args: Any) -> None:
+        for name, buffer in self._buffers.items():
+            value = state_dict.get(prefix + name)
+            if value is not None and buffer is not None and value.shape != buffer.shape:
+                raise ValueError(f"{name} has shape {list(value.shape)}; {self!r} needs {list(buffer.shape)}")
+        nn.Module._load_from_state_dict(self, state_dict, prefix, *args)  # type: ignore[arg-type]
+
+    def _buffers_to(self, device: torch.device) -> None:
+        """Make the buffers ready to be moved on a device."""
+        if transforming():
+            raise NotImplementedError(
+                f"{self!r} has state that training moves, which torch.func does not allow: use torch.autograd.grad or "
+                f"backward(), or an estimator without state (LeaveOneOut(samples) as a baseline, IMLE)"
+            )
+        for name, value in self._buffers.items():
+            if value is not None and (value.device != device or value.dtype != torch.float64):
+                self._buffers[name] = value.to(device, torch.float64)

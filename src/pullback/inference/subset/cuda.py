@@ -1,0 +1,67 @@
+"""Subsets on a GPU: argmax and SparseMAP are sorts and stay with the reference; no synchronisation with the host."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from pullback.inference import checks
+from pullback.inference.subset import cuda_kernels
+from pullback.inference.subset.reference import look
+from pullback.inference.triton_support import contiguous, launch, next_power_of_2
+
+LOG_PARTITION, MARGINALS, SAMPLE, ENTROPY, SLOPE, ENTROPY_SLOPE = range(6)  # as the kernel numbers its modes
+
+
+def log_partition(scores: Tensor, lengths: Tensor, k: Tensor, most: int, validate: bool) -> Tensor:
+    return _run(LOG_PARTITION, scores, lengths, k, most, validate)[1]
+
+
+def marginals(scores: Tensor, lengths: Tensor, k: Tensor, most: int, validate: bool) -> Tensor:
+    return _run(MARGINALS, scores, lengths, k, most, validate)[0]
+
+
+def marginals_vjp(scores: Tensor, lengths: Tensor, k: Tensor, direction: Tensor, most: int, validate: bool) -> Tensor:
+    return _run(SLOPE, scores, lengths, k, most, validate, direction=direction)[0]
+
+
+def entropy(scores: Tensor, lengths: Tensor, k: Tensor, most: int, validate: bool) -> Tensor:
+    return _run(ENTROPY, scores, lengths, k, most, validate)[1]
+
+
+def entropy_gradient(scores: Tensor, lengths: Tensor, k: Tensor, most: int, validate: bool) -> Tensor:
+    return _run(ENTROPY_SLOPE, scores, lengths, k, most, validate)[0]
+
+
+def sample(scores: Tensor, lengths: Tensor, k: Tensor, seeds: Tensor, most: int, validate: bool) -> Tensor:
+    return _run(SAMPLE, scores, lengths, k, most, validate, seeds=seeds)[0]
+
+
+def _run(
+    what: int,
+    scores: Tensor,
+    lengths: Tensor,
+    k: Tensor,
+    most: int,
+    validate: bool,
+    *,
+    seeds: Tensor | None = None,
+    direction: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    if validate:
+        checks.raise_for(look(scores, lengths, k)[1])
+    s, (batch, n) = contiguous(scores.detach()), scores.shape
+    most = min(most, n)
+    out, value = torch.empty_like(s), s.new_empty(batch, dtype=torch.float64)
+    if batch == 0:
+        return out, value
+    width = next_power_of_2(max(most + 1, 16))
+    weights = s.new_empty(batch, n, most + 1, dtype=torch.float64)
+    rates = s.new_empty(batch, n + 1, most + 1, dtype=torch.float64) if what >= ENTROPY else weights
+    scratch = s.new_empty(batch, 4 * (width + 1), dtype=torch.float64)
+    along = s if direction is None else contiguous(direction.detach().to(s.dtype))
+    stream = lengths if seeds is None else seeds
+    tensors = s, contiguous(lengths), contiguous(k), contiguous(stream), along, weights, rates, scratch, out, value
+    sizes = {"N": next_power_of_2(max(n, 16)), "K": width}
+    launch(cuda_kernels.run, batch, s.device, *tensors, n, most, MODE=what, **sizes)
+    return out, value

@@ -1,0 +1,67 @@
+"""The GPU's kernels of chains, segmentations, binary trees, alignments and subsets agree with the CPU's."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import pullback as pb
+from pullback.inference.family import backend
+from pullback.inference.hypergraph import cuda as hypergraph
+
+SIZES = torch.tensor([4, 2, 0, 1])
+CASES = {
+    "chain": (pb.LinearChain, (4, 3, 3), (SIZES,)),
+    "segmentation": (pb.Segmentation, (4, 3, 2), (SIZES,)),
+    "binary tree": (pb.BinaryTree, (4, 4), (SIZES,)),
+    "alignment": (pb.Alignment, (4, 4), (SIZES, torch.tensor([4, 3, 0, 2]))),
+    "subset": (pb.Subset, (4,), (torch.tensor([2, 2, 0, 0]), SIZES)),
+}
+SLOW = {"chain", "binary tree"}  # one with one child per edge and one with two, through the kernels for wide levels
+
+
+def results(case, scores, on: str, device: torch.device) -> dict[str, torch.Tensor]:
+    make, _, sizes = CASES[case]
+    with backend(on):
+        leaf = scores.to(device).requires_grad_()
+        structure = make(*sizes, validate=False)
+        mu, nats = structure.marginals(leaf), structure.entropy(leaf)
+        direction = torch.linspace(-1, 1, mu.numel(), device=device, dtype=mu.dtype).reshape(mu.shape)
+        found = {"argmax": structure.argmax(leaf.detach()), "mu": mu.detach(), "entropy": nats.detach()}
+        found["log Z"] = structure.log_partition(leaf).detach()
+        (found["slope"],) = torch.autograd.grad(mu, leaf, direction)
+        (found["entropy's slope"],) = torch.autograd.grad(nats.sum(), leaf)
+        return {name: x.cpu() for name, x in found.items()}
+
+
+@pytest.mark.parametrize("wide", [False, True], ids=["narrow", "wide"])
+@pytest.mark.parametrize("case", CASES)
+def test_as_on_the_cpu(case, wide, device, monkeypatch, poisoned):
+    if wide:
+        if case not in SLOW:
+            pytest.skip("the same kernels")
+        monkeypatch.setattr(hypergraph, "_tile", lambda edges, nodes, name: (hypergraph.kernels, {"NODES": 2, name: 2}))
+    make, parts, sizes = CASES[case]
+    scores = torch.randn(4, *parts, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    scores[0] = torch.where(scores[0] < -1.0, -torch.inf, scores[0])
+    scores = torch.where(make(*sizes).allowed(torch.zeros(4, *parts)), scores, torch.nan)
+    ours = results(case, scores, "cpu", torch.device("cpu"))
+    with poisoned():
+        found = results(case, scores, "cuda", device)
+    for name, expected in ours.items():
+        torch.testing.assert_close(found[name], expected, equal_nan=True, msg=lambda text, name=name: f"{name}: {text}")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_samples_and_bad_examples(case, device):
+    make, parts, sizes = CASES[case]
+    structure = make(*(size[:1].to(device) for size in sizes), validate=False)
+    scores = torch.zeros(6, *parts, device=device)
+    z = structure.sample(scores)
+    assert structure.log_prob(scores, z).isfinite().all()
+    bad = scores.clone()
+    bad[3] = torch.nan
+    mu = structure.marginals(bad)
+    assert mu[3].isnan().all()
+    assert mu[:3].isfinite().all()
+    assert structure.argmax(bad)[3].isnan().all()
