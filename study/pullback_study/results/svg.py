@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 _WIDTH, _HEIGHT = 440.0, 290.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 24.0, 30.0, 44.0
-# Okabe and Ito's colours, which people with colour blindness can tell apart; with the dashes, 40 lines look different.
+# Okabe and Ito's colours, which people with colour blindness can tell apart; with the dashes, 56 lines look different.
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "currentColor", "#8a7d00")
-_DASHES = ("", "7 3", "2 3", "9 3 2 3", "4 2")
+_DASHES = ("", "7 3", "2 3", "9 3 2 3", "4 2", "14 4", "1 4")
 _STYLE = (  # a file of its own follows the reader's light or dark setting; inside a page the colours are the page's
     ".chart{font-family:system-ui,sans-serif}.chart text{fill:currentColor;stroke:none}"
     ".chart:root{color:#1f2328;background:#fff}"
