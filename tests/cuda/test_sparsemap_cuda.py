@@ -99,8 +99,6 @@ def test_a_warm_start_changes_the_work_and_not_the_answer(device, projective, mu
 def test_the_oracle_for_long_sentences(device, monkeypatch):
     monkeypatch.setattr(cuda, "_SHORT", 0)
     assert_projects(*batch(4, 0.5), True, False, device)
-    monkeypatch.setattr(cuda, "_WIDE", 0)
-    assert_projects(*batch(4, 0.5), True, False, device)
 
 
 @pytest.mark.parametrize("projective", [True, False])
@@ -158,7 +156,7 @@ def test_nan_and_infeasible_sentences_do_not_spoil_their_neighbours(device):
         found = tree.sparsemap(scores.to(device))
     assert torch.equal(found[[0, 3]], clean[[0, 3]])
     assert found[1].isnan().all()
-    assert not found[2].any()
+    assert found[2].isnan().all()
     with backend("cuda"), pytest.raises(ValueError, match="sentence 1"):
         pb.DependencyTree(lengths.to(device), validate=True).sparsemap(scores.to(device))
 

@@ -15,14 +15,15 @@ import torch
 from torch import Tensor
 
 from pullback.inference import checks
-from pullback.inference.operators import active_set_capacity
-from pullback.inference.sparsemap import cuda_long, cuda_projector, cuda_short, cuda_solve, cuda_trees, cuda_wide
+from pullback.inference.sparsemap import cuda_long, cuda_projector, cuda_short, cuda_solve, cuda_trees
 from pullback.inference.sparsemap.cuda_state import workspace
+from pullback.inference.sparsemap.operation import active_set_capacity
 from pullback.inference.sparsemap.solution import NotConverged, not_converged
+from pullback.inference.trees import TREES
 from pullback.inference.triton_support import contiguous, launch, next_power_of_2, program_count
 
 _ROOM = 256  # how many structures fit into the first launch
-_SHORT, _WIDE = 31, 63  # words: with the root, the lanes of a warp, and twice as many
+_SHORT = 31  # words: with the root, the lanes of a warp
 _CONVERGED, _FULL, _INFEASIBLE = 0, 2, 3  # as cuda_search.py has them
 
 
@@ -42,8 +43,7 @@ def oracle_for(n: int, projective: bool) -> Oracle:
         return Oracle(None, cuda_trees.best_of_all, cuda_trees.scratch_of_all, _levels(max(n, 32)), 8)
     if n <= _SHORT:
         return Oracle(cuda_short.best_short, cuda_short.best_short, cuda_short.scratch_of_short, 5, 4)
-    rough = cuda_wide.best_wide if n <= _WIDE else cuda_long.best_long
-    return Oracle(rough, cuda_long.best_long, cuda_long.scratch_of_long, 6, 8)
+    return Oracle(cuda_long.best_long, cuda_long.best_long, cuda_long.scratch_of_long, 6, 8)
 
 
 def sparsemap(
@@ -92,7 +92,7 @@ def sparsemap(
 
 
 def sparsemap_vjp(
-    heads: Tensor, sizes: Tensor, lengths: Tensor, direction: Tensor, *flags: bool
+    heads: Tensor, sizes: Tensor, lengths: Tensor, direction: Tensor, validate: bool
 ) -> Tensor:
     batch, capacity, n = heads.shape
     words = torch.arange(n, device=heads.device, dtype=torch.int32)
@@ -137,9 +137,9 @@ def _rooms(capacity: int, starts: int = 0) -> list[int]:
 
 def _check(scores: Tensor, lengths: Tensor, states: Tensor, gap: Tensor, limit: int) -> None:
     """Raise for the first sentence with trouble, and warn of those that have not converged: this waits for the device."""
-    status = checks.status_of(scores, lengths)
+    status = TREES.layout.status(scores, (lengths,))
     infeasible = (states == _INFEASIBLE) & (status == checks.OK)
-    checks.raise_for(torch.where(infeasible, checks.INFEASIBLE, status), lengths, scores.shape[-1])
+    checks.raise_for(torch.where(infeasible, checks.INFEASIBLE, status))
     full, stopped = states == _FULL, (states != _CONVERGED) & (states != _FULL)
     if full.any():
         most = active_set_capacity(scores.shape[-1], "cuda")

@@ -22,7 +22,8 @@ CHANGES = constant(5)
 PENDING = constant(_MOST_PENDING)
 _SMALL = constant(128)  # matrices of so many rows stay in the cache, where they are fast to write
 _DEPENDENT = constant(1e-4)  # as active_set.py has it
-_ROWS = constant(32)  # of a matrix, on the way at a time
+_ROWS, _MANY_ROWS = constant(8), constant(32)  # of a small and of a large matrix, on the way at a time
+_LISTED = constant(16)  # parts of a vertex, likewise
 
 
 @jit(noinline=True)
@@ -40,30 +41,62 @@ def extend(active, new, counts, gap, BLOCK: tl.constexpr):
         1 or 0, and the counts now.
     """
     size, pending, used = counts.size, counts.pending, counts.used
+    small = (size < BLOCK) & (size < _SMALL)
     square = _share(active, new, size, BLOCK)
-    multiply(active, size, pending, BLOCK)
-    product, total = dot(line(active, VECTOR), line(active, PRODUCT), size, BLOCK)
-    distance = square - product
-    independent = tl.where(distance > _DEPENDENT, 1, 0)
+    if small:
+        independent = _extend_block(active, size, square, gap, BLOCK)
+    else:
+        multiply(active, size, pending, BLOCK)
+        product, total = dot(line(active, VECTOR), line(active, PRODUCT), size, BLOCK)
+        independent = tl.where(square - product > _DEPENDENT, 1, 0)
+        if independent > 0:
+            _admit(active, size, pending, total, 1.0 / (square - product), gap, BLOCK)
+            pending = _change(active, size + 1, pending, BLOCK)
     if independent > 0:
-        _admit(active, size, pending, total, 1.0 / distance, gap, BLOCK)
         used = place(active, new, size, used, BLOCK)
+        tl.store(active.weights + size, tl.where(size == 0, 1.0, 0.0))
         size += 1
-        pending = _change(active, size, pending, BLOCK)
+        tl.debug_barrier()
     return independent, Counts(size, pending, used)
+
+
+@jit()
+def _extend_block(active, size, square, gap, BLOCK: tl.constexpr):
+    """What `extend` does to M, the sums and the drive, where a block holds all vertices and no change is pending."""
+    vertex = tl.arange(0, BLOCK)
+    shared = tl.load(line(active, VECTOR) + vertex, mask=vertex < size, other=0.0)
+    sums = tl.load(line(active, SUMS) + vertex, mask=vertex < size, other=0.0)
+    ratio = _combine(active, line(active, VECTOR), vertex, size, _ROWS, BLOCK)
+    product, total = tl.reduce((shared * ratio, ratio), 0, add_both)
+    independent = tl.where(square - product > _DEPENDENT, 1, 0)
+    if independent > 0:
+        scale = 1.0 / (square - product)
+        change = tl.where(vertex == size, -1.0, ratio)
+        tl.store(line(active, PRODUCT) + vertex, change, mask=vertex <= size)
+        tl.store(line(active, SUMS) + vertex, sums + scale * (total - 1.0) * change, mask=vertex <= size)
+        tl.store(line(active, DRIVE) + vertex, -gap * scale * change, mask=vertex <= size)
+        tl.debug_barrier()
+        for start in range(0, size + 1, _ROWS):
+            row = start + tl.arange(0, _ROWS)
+            factor = scale * tl.load(line(active, PRODUCT) + row, mask=row <= size, other=0.0)
+            at = active.inverse + row[:, None] * active.room + vertex[None, :]
+            entry = tl.load(at, mask=(row < size)[:, None] & (vertex < size)[None, :], other=0.0)
+            entry += factor[:, None] * change[None, :]
+            tl.store(at, entry, mask=(row <= size)[:, None] & (vertex <= size)[None, :])
+    return independent
 
 
 @jit()
 def _share(active, new, size, BLOCK: tl.constexpr):
     """Write <a_i, z> + 1 for each active vertex; returns <z, z> + 1."""
-    own = tl.zeros([_ROWS], tl.int32)
+    own = tl.zeros([_LISTED], tl.int32)
     tl.debug_barrier()
     for first in range(0, tl.maximum(size, 1), BLOCK):
         vertex = first + tl.arange(0, BLOCK)
-        count = tl.zeros([_ROWS, BLOCK], tl.int32)
-        own = tl.zeros([_ROWS], tl.int32)
-        for start in range(0, active.width, _ROWS):
-            at = start + tl.arange(0, _ROWS)
+        count = tl.zeros([_LISTED, BLOCK], tl.int32)
+        own = tl.zeros([_LISTED], tl.int32)
+        for start in range(0, active.width, _LISTED):
+            at = start + tl.arange(0, _LISTED)
             part = tl.load(new + at, mask=at < active.width, other=-1)
             slot = tl.load(active.slot_of + part, mask=part >= 0, other=-1)
             own += (part >= 0).to(tl.int32)
@@ -86,19 +119,28 @@ def multiply(active, size, pending, BLOCK: tl.constexpr):
     tl.debug_barrier()
     for first in range(0, size, BLOCK):
         column = first + tl.arange(0, BLOCK)
-        total = tl.zeros([_ROWS, BLOCK], tl.float64)
-        for start in range(0, size, _ROWS):
-            row = start + tl.arange(0, _ROWS)
-            factor = tl.load(vector + row, mask=row < size, other=0.0)
-            used = (row < size)[:, None] & (column < size)[None, :]
-            entry = tl.load(active.inverse + row[:, None] * active.room + column[None, :], mask=used, other=0.0)
-            total += factor[:, None] * entry
-        sums = tl.sum(total, 0)
+        if size <= _SMALL:
+            sums = _combine(active, vector, column, size, _ROWS, BLOCK)
+        else:
+            sums = _combine(active, vector, column, size, _MANY_ROWS, BLOCK)
         for c in range(0, pending):
             share = tl.load(active.scales + PENDING + c)
             sums += share * tl.load(change + c * active.room + column, mask=column < size, other=0.0)
         tl.store(product + column, sums, mask=column < size)
     tl.debug_barrier()
+
+
+@jit()
+def _combine(active, vector, column, size, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    """A block of the sum of the matrix's rows, each times a number of the vector."""
+    total = tl.zeros([ROWS, BLOCK], tl.float64)
+    for start in range(0, size, ROWS):
+        row = start + tl.arange(0, ROWS)
+        factor = tl.load(vector + row, mask=row < size, other=0.0)
+        used = (row < size)[:, None] & (column < size)[None, :]
+        entry = tl.load(active.inverse + row[:, None] * active.room + column[None, :], mask=used, other=0.0)
+        total += factor[:, None] * entry
+    return tl.sum(total, 0)
 
 
 @jit()
@@ -151,7 +193,6 @@ def _admit(active, size, pending, total, scale, gap, BLOCK: tl.constexpr):
     nothing = tl.zeros([PENDING], tl.float64)
     tl.store(line(active, CHANGES) + earlier * active.room + size, nothing, mask=earlier < pending)
     tl.store(active.scales + pending, scale)
-    tl.store(active.weights + size, tl.where(size == 0, 1.0, 0.0))
     tl.debug_barrier()
 
 
@@ -168,8 +209,17 @@ def _change(active, size, pending, BLOCK: tl.constexpr):
 @jit(noinline=True)
 def _make_changes(active, size, pending, BLOCK: tl.constexpr):
     """Add what is pending to the matrix."""
-    for start in range(0, size, _ROWS):
-        row = start + tl.arange(0, _ROWS)
+    if size <= _SMALL:
+        _add_squares(active, size, pending, _ROWS, BLOCK)
+    else:
+        _add_squares(active, size, pending, _MANY_ROWS, BLOCK)
+    tl.debug_barrier()
+
+
+@jit()
+def _add_squares(active, size, pending, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    for start in range(0, size, ROWS):
+        row = start + tl.arange(0, ROWS)
         for first in range(0, size, BLOCK):
             column = first + tl.arange(0, BLOCK)
             used = (row < size)[:, None] & (column < size)[None, :]
@@ -180,7 +230,6 @@ def _make_changes(active, size, pending, BLOCK: tl.constexpr):
                 factor = tl.load(active.scales + c) * tl.load(change + row, mask=row < size, other=0.0)
                 total += factor[:, None] * tl.load(change + column, mask=column < size, other=0.0)[None, :]
             tl.store(at, total, mask=used)
-    tl.debug_barrier()
 
 
 @jit(noinline=True)

@@ -9,7 +9,7 @@ from pullback.inference.sparsemap.cuda_state import length_of
 from pullback.inference.sparsemap.cuda_trees import _MULTIROOT as MULTIROOT
 from pullback.inference.triton_support import constant, jit, tl
 
-_STARTS, _SPLITS = constant(64), constant(16)  # looked at together
+_STARTS = constant(64)  # looked at together
 
 
 @jit(noinline=True)
@@ -42,52 +42,75 @@ def _spans(scores, length, n, multiroot, charts, splits):
         tl.store(charts + start, tl.zeros([_STARTS], charts.dtype.element_ty), mask=start <= length)
         tl.store(charts + size + start, tl.zeros([_STARTS], charts.dtype.element_ty), mask=start <= length)
     tl.debug_barrier()
-    for width in range(1, length + 1):
+    wide = tl.maximum(length - 30, 1)  # the first width with at most 32 spans
+    for width in range(1, wide):
         for first in range(0, length + 1 - width, _STARTS):
-            start = first + tl.arange(0, _STARTS)
-            real = start + width <= length
-            gap, gap_at, right, right_at, left, left_at = _best_splits(charts, start, real, width, pitch, multiroot)
-            down, up = arcs_of(scores, start, width, length, n)
-            down, up = gap + down, gap + up
-            at = width * pitch + start
-            tl.store(charts + at, tl.maximum(down, right), mask=real)
-            tl.store(charts + size + at, tl.maximum(up, left), mask=real)
-            tl.store(charts + 2 * size + at, down, mask=real)
-            tl.store(charts + 3 * size + at, up, mask=real)
-            tl.store(splits + at, gap_at.to(tl.int16), mask=real)
-            tl.store(splits + size + at, tl.where(down > right, width - 1, right_at).to(tl.int16), mask=real)
-            tl.store(splits + 2 * size + at, tl.where(left > up, left_at + 1, 0).to(tl.int16), mask=real)
+            _close_spans(scores, charts, splits, first, width, length, n, multiroot, 16, _STARTS)
+        tl.debug_barrier()
+    for width in range(wide, length + 1):
+        _close_spans(scores, charts, splits, 0, width, length, n, multiroot, 32, 32)
         tl.debug_barrier()
     return tl.load(charts + length * pitch)
 
 
 @jit()
-def _best_splits(charts, start, real, width, pitch, multiroot):
-    """For the spans of a width that begin at a block of starts, the best sums for the gap, right and left, and their splits."""
+def _close_spans(
+    scores, charts, splits, first, width, length, n, multiroot, SPLITS: tl.constexpr, STARTS: tl.constexpr
+):  # fmt: skip
+    """Write the items of the spans of a width that begin at a block of starts, and their splits."""
+    pitch = n + 1
     size = pitch * pitch
-    gap = tl.full([_STARTS], float("-inf"), charts.dtype.element_ty)
-    gap_at = tl.zeros([_STARTS], tl.int32)
+    start = first + tl.arange(0, STARTS)
+    real = start + width <= length
+    down, up = arcs_of(scores, start, width, length, n)
+    gap, gap_at, right, right_at, left, left_at = _best_splits(charts, start, real, width, pitch, multiroot, SPLITS, STARTS)
+    down, up = gap + down, gap + up
+    at = width * pitch + start
+    tl.store(charts + at, tl.maximum(down, right), mask=real)
+    tl.store(charts + size + at, tl.maximum(up, left), mask=real)
+    tl.store(charts + 2 * size + at, down, mask=real)
+    tl.store(charts + 3 * size + at, up, mask=real)
+    tl.store(splits + at, gap_at.to(tl.int16), mask=real)
+    tl.store(splits + size + at, tl.where(down > right, width - 1, right_at).to(tl.int16), mask=real)
+    tl.store(splits + 2 * size + at, tl.where(left > up, left_at + 1, 0).to(tl.int16), mask=real)
+
+
+@jit()
+def _best_splits(charts, start, real, width, pitch, multiroot, SPLITS: tl.constexpr, STARTS: tl.constexpr):
+    """The best sums for the gap, right and left of spans, and their splits: those of each row of a tile, then of all rows."""
+    size = pitch * pitch
+    gap = tl.full([SPLITS, STARTS], float("-inf"), charts.dtype.element_ty)
+    gap_at = tl.broadcast_to(tl.arange(0, SPLITS)[:, None], [SPLITS, STARTS])
     right, left, right_at, left_at = gap, gap, gap_at, gap_at
-    for first in range(0, width, _SPLITS):
-        split = (first + tl.arange(0, _SPLITS))[:, None]
+    for first in range(0, width, SPLITS):
+        split = (first + tl.arange(0, SPLITS))[:, None]
         near = charts + split * pitch + start[None, :]
         far = charts + (width - 1 - split) * pitch + start[None, :] + split + 1
         used = (split < width) & real[None, :]
         open_gap = used & ((split == 0) | (start[None, :] > 0) | (multiroot != 0))
         older = (split < width - 1) & real[None, :]  # the arc of the span itself is not there yet
-        gap, gap_at = _better(near, far + size, open_gap, first, gap, gap_at)
-        right, right_at = _better(near + 2 * size + pitch, far, older, first, right, right_at)
-        left, left_at = _better(near + size + pitch, far + 3 * size, older, first, left, left_at)
-    return gap, gap_at, right, right_at, left, left_at
+        gap, gap_at = _better(near, far + size, open_gap, split, gap, gap_at)
+        right, right_at = _better(near + 2 * size + pitch, far, older, split, right, right_at)
+        left, left_at = _better(near + size + pitch, far + 3 * size, older, split, left, left_at)
+    return tl.reduce((gap, gap_at, right, right_at, left, left_at), 0, larger)
 
 
 @jit()
-def _better(near, far, mask, first, best, at):
-    """The better of the best sum so far and the best of a tile of sums."""
+def _better(near, far, mask, split, best, at):
+    """The better of the best sums so far and other sums, with their splits; of equal ones the first."""
     nothing = float("-inf")
     sums = tl.load(near, mask=mask, other=nothing) + tl.load(far, mask=mask, other=nothing)
-    value, row = tl.max(sums, 0, return_indices=True)
-    return tl.maximum(value, best), tl.where(value > best, first + row, at)
+    return tl.maximum(sums, best), tl.where(sums > best, split, at)
+
+
+@jit()
+def larger(a, a_at, b, b_at, c, c_at, other_a, other_a_at, other_b, other_b_at, other_c, other_c_at):
+    """The larger of each pair of values, with what belongs to it; of equal ones either."""
+    keep_a, keep_b, keep_c = a >= other_a, b >= other_b, c >= other_c
+    a, a_at = tl.where(keep_a, a, other_a), tl.where(keep_a, a_at, other_a_at)
+    b, b_at = tl.where(keep_b, b, other_b), tl.where(keep_b, b_at, other_b_at)
+    c, c_at = tl.where(keep_c, c, other_c), tl.where(keep_c, c_at, other_c_at)
+    return a, a_at, b, b_at, c, c_at
 
 
 @jit()

@@ -11,7 +11,7 @@ A split is kept together with the gap of the arc that it makes, as 64 * child + 
 
 from __future__ import annotations
 
-from pullback.inference.sparsemap.cuda_long import arcs_of
+from pullback.inference.sparsemap.cuda_long import arcs_of, larger
 from pullback.inference.sparsemap.cuda_state import length_of
 from pullback.inference.sparsemap.cuda_trees import _MULTIROOT as MULTIROOT
 from pullback.inference.triton_support import jit, tl
@@ -25,7 +25,7 @@ def best_short(scores, example, LEVELS: tl.constexpr):
     best = _spans(scores, length, n, example.options & MULTIROOT, splits, 1 << LEVELS)
     exists = tl.where((best > float("-inf")) | (length == 0), 1, 0)
     if exists > 0:
-        follow(length, n, splits, example, 1 << LEVELS)
+        _follow(length, n, splits, example, 1 << LEVELS)
     return exists
 
 
@@ -55,7 +55,7 @@ def _spans(scores, length, n, multiroot, splits, POSITIONS: tl.constexpr):
         next_down, next_up = arcs_of(scores, start, width + 1, length, n)  # on the way while the others are in use
         # one reduction instead of three, for the sake of its barriers
         gap, gap_at, right, right_at, left, left_at = tl.reduce(
-            (right_from + left_after, index, right_arc + right_to, down_gap, left_from + left_arc, up_gap), 0, _larger
+            (right_from + left_after, index, right_arc + right_to, down_gap, left_from + left_arc, up_gap), 0, larger
         )
         new_down, new_up = gap + down, gap + up
         end = start + width
@@ -81,17 +81,7 @@ def _spans(scores, length, n, multiroot, splits, POSITIONS: tl.constexpr):
 
 
 @jit()
-def _larger(a, a_at, b, b_at, c, c_at, other_a, other_a_at, other_b, other_b_at, other_c, other_c_at):
-    """The larger of each pair of values, with what belongs to it."""
-    keep_a, keep_b, keep_c = a >= other_a, b >= other_b, c >= other_c
-    a, a_at = tl.where(keep_a, a, other_a), tl.where(keep_a, a_at, other_a_at)
-    b, b_at = tl.where(keep_b, b, other_b), tl.where(keep_b, b_at, other_b_at)
-    c, c_at = tl.where(keep_c, c, other_c), tl.where(keep_c, c_at, other_c_at)
-    return a, a_at, b, b_at, c, c_at
-
-
-@jit()
-def follow(length, n, splits, example, POSITIONS: tl.constexpr):
+def _follow(length, n, splits, example, POSITIONS: tl.constexpr):
     """Build the tree from the top: in a round every position that has one finds its outermost child on either side.
 
     A position knows where its right item ends and where its left item starts; it tells the child its own. A message bears

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pullback.inference.sparsemap.cuda_face import complete
-from pullback.inference.sparsemap.cuda_search import CONVERGED, FULL, GARBLED, search
+from pullback.inference.sparsemap.cuda_search import CONVERGED, FULL, GARBLED, INFEASIBLE, search
 from pullback.inference.sparsemap.cuda_state import active_of, example_of
 from pullback.inference.triton_support import jit, tl
 
@@ -72,10 +72,11 @@ def solve(
 
 @jit()
 def _write(mu, active, size, state, BLOCK: tl.constexpr):
-    """Write mu: zero where no vertex has a part, NaN where the scores are."""
+    """Write mu: zero where no vertex has a part, NaN where there is none."""
+    bad = (state == GARBLED) | (state == INFEASIBLE)
     for first in range(0, active.parts, BLOCK):
         part = first + tl.arange(0, BLOCK)
-        slot = tl.load(active.slot_of + part, mask=(part < active.parts) & (state != GARBLED), other=-1)
+        slot = tl.load(active.slot_of + part, mask=(part < active.parts) & (bad == 0), other=-1)
         value = tl.load(active.mean + slot, mask=slot >= 0, other=0.0)
-        value = tl.where(state == GARBLED, float("nan"), value)
+        value = tl.where(bad, float("nan"), value)
         tl.store(mu + part, value.to(mu.dtype.element_ty), mask=part < active.parts)

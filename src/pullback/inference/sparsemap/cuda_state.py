@@ -175,10 +175,13 @@ def replace(active, index, last, used, BLOCK: tl.constexpr):
 def mix(active, weights, size, slot, real, BLOCK: tl.constexpr):
     """The weighted sum of the vertices at a block of slots."""
     total = tl.zeros([BLOCK], tl.float64)
+    other = total  # two sums, so that one addition need not wait for the other
     for start in range(0, size, 32):
         bits = tl.load(active.bits + start // 32 * active.parts + slot, mask=real, other=0)
         for i in range(start, tl.minimum(start + 32, size), 8):
-            for offset in tl.static_range(8):  # so that eight weights are on the way at a time
-                weight = tl.load(weights + i + offset, mask=i + offset < size, other=0.0)
-                total += tl.where(((bits >> (i + offset - start)) & 1) > 0, weight, 0.0)
-    return total
+            for offset in tl.static_range(0, 8, 2):  # so that eight weights are on the way at a time
+                first = tl.load(weights + i + offset, mask=i + offset < size, other=0.0)
+                second = tl.load(weights + i + offset + 1, mask=i + offset + 1 < size, other=0.0)
+                total += tl.where(((bits >> (i + offset - start)) & 1) > 0, first, 0.0)
+                other += tl.where(((bits >> (i + offset + 1 - start)) & 1) > 0, second, 0.0)
+    return total + other

@@ -27,7 +27,7 @@ def enter(scores, example, vertices, weights, size, LEVELS: tl.constexpr):
         LEVELS: not needed.
 
     Returns:
-        1 if there is NaN or +inf, else 0.
+        1 if there is NaN or +inf, or if the length is out of range, else 0.
     """
     n, length = example.first, length_of(example)
     total = tl.full([], 0.0, tl.float64)
@@ -52,7 +52,7 @@ def enter(scores, example, vertices, weights, size, LEVELS: tl.constexpr):
             inside = (part < n * n) & (word < n)[None, :]
             tl.store(example.scores + part, score - top[None, :], mask=inside)
     tl.debug_barrier()
-    return tl.max(worst, 0)
+    return tl.where(tl.load(example.sizes) == length, tl.max(worst, 0), 1)
 
 
 @jit()

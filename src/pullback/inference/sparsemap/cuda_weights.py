@@ -151,8 +151,8 @@ def _move(active, size, level, far, moving, BLOCK: tl.constexpr):
         tl.store(active.weights + vertex, weight, mask=vertex < size)
         tl.store(line(active, DRIVE) + vertex, drive * (1.0 - far), mask=vertex < size)
     tl.debug_barrier()
-    if moving == 0:
-        scale = 1.0 / tl.sum(total, 0)
+    scale = 1.0 / tl.sum(total, 0)
+    if (moving == 0) & (tl.abs(scale - 1.0) > _ROUNDING):
         for first in range(0, size, BLOCK):
             vertex = first + tl.arange(0, BLOCK)
             weight = tl.load(active.weights + vertex, mask=vertex < size, other=0.0)
