@@ -20,7 +20,7 @@ from pullback.inference.sparsemap.cuda_state import workspace
 from pullback.inference.sparsemap.operation import active_set_capacity
 from pullback.inference.sparsemap.solution import NotConverged, not_converged
 from pullback.inference.trees import TREES
-from pullback.inference.triton_support import contiguous, launch, next_power_of_2, program_count
+from pullback.inference.triton_support import contiguous, interpreting, launch, next_power_of_2, program_count
 
 _ROOM = 256  # how many structures fit into the first launch
 _SHORT = 31  # words: with the root, the lanes of a warp
@@ -35,6 +35,12 @@ class Oracle(NamedTuple):
     scratch: Callable[[int], int]  # how many float64 they need
     levels: int  # the logarithm of their number of positions
     warps: int
+
+    def constants(self, n: int) -> dict[str, Any]:
+        """What the kernel is compiled for. The interpreter takes a step for each element of a tile: it gets small ones."""
+        small = interpreting()
+        shape = {"LEVELS": max(_levels(n + 1), 3) if small else self.levels, "BLOCK": 8 if small else 32 * self.warps}
+        return {"ROUGH": self.rough, "EXACT": self.exact, **shape, "num_warps": self.warps, "num_stages": 1}
 
 
 def oracle_for(n: int, projective: bool) -> Oracle:
@@ -79,10 +85,8 @@ def sparsemap(
         work = scores.new_empty((programs, pitch), dtype=torch.float64)
         tensors = scores, lengths, mu, vertices, weights, gap, records, work
         numbers = batch, n, n, n * n, n, capacity, room, pitch, max_iterations, options, int(complete)
-        constants = {"ENTER": cuda_trees.enter, "ROUGH": oracle.rough, "EXACT": oracle.exact, "LEVELS": oracle.levels}
         launch(
-            cuda_solve.solve, programs, scores.device, *tensors, *numbers,
-            **constants, BLOCK=32 * oracle.warps, num_warps=oracle.warps, num_stages=1,
+            cuda_solve.solve, programs, scores.device, *tensors, *numbers, ENTER=cuda_trees.enter, **oracle.constants(n)
         )  # fmt: skip
     sizes, calls, states = records
     if validate:
@@ -107,7 +111,8 @@ def sparsemap_vjp(
         tensors = vertices, contiguous(sizes), contiguous(direction), out, scratch, work
         numbers = batch, n * n, n, capacity, room, pitch, smaller
         launch(
-            cuda_projector.apply, programs, direction.device, *tensors, *numbers, BLOCK=256, num_warps=8, num_stages=1
+            cuda_projector.apply, programs, direction.device, *tensors, *numbers,
+            BLOCK=8 if interpreting() else 256, num_warps=8, num_stages=1,
         )  # fmt: skip
         smaller = room
     return out

@@ -7,21 +7,19 @@ from __future__ import annotations
 
 from pullback.inference.sparsemap.cuda_state import length_of
 from pullback.inference.sparsemap.cuda_trees import _MULTIROOT as MULTIROOT
-from pullback.inference.triton_support import constant, jit, tl
-
-_STARTS = constant(64)  # looked at together
+from pullback.inference.triton_support import jit, tl
 
 
 @jit(noinline=True)
 def best_long(scores, example, LEVELS: tl.constexpr):
-    """The oracle for projective trees of any length: see cuda_search.py."""
+    """The oracle for projective trees of any length, 2^LEVELS positions at a time: see cuda_search.py."""
     n, length = example.first, length_of(example)
     charts = example.scratch.to(tl.pointer_type(scores.dtype.element_ty))
     splits = (example.scratch + 4 * (n + 1) * (n + 1)).to(tl.pointer_type(tl.int16))
-    best = _spans(scores, length, n, example.options & MULTIROOT, charts, splits)
+    best = _spans(scores, length, n, example.options & MULTIROOT, charts, splits, LEVELS)
     exists = tl.where(best > float("-inf"), 1, 0)
     if exists > 0:
-        _follow(length, n, splits, example)
+        _follow(length, n, splits, example, LEVELS)
     return exists
 
 
@@ -33,22 +31,24 @@ def scratch_of_long(n: int) -> int:
 
 
 @jit()
-def _spans(scores, length, n, multiroot, charts, splits):
+def _spans(scores, length, n, multiroot, charts, splits, LEVELS: tl.constexpr):
     """Fill the charts; returns the score of the best tree."""
     pitch = n + 1
     size = pitch * pitch
-    for first in range(0, length + 1, _STARTS):
-        start = first + tl.arange(0, _STARTS)
-        tl.store(charts + start, tl.zeros([_STARTS], charts.dtype.element_ty), mask=start <= length)
-        tl.store(charts + size + start, tl.zeros([_STARTS], charts.dtype.element_ty), mask=start <= length)
+    starts: tl.constexpr = 1 << LEVELS
+    fewer: tl.constexpr = 1 << (LEVELS - 1)
+    for first in range(0, length + 1, starts):
+        start = first + tl.arange(0, starts)
+        tl.store(charts + start, tl.zeros([starts], charts.dtype.element_ty), mask=start <= length)
+        tl.store(charts + size + start, tl.zeros([starts], charts.dtype.element_ty), mask=start <= length)
     tl.debug_barrier()
-    wide = tl.maximum(length - 30, 1)  # the first width with at most 32 spans
+    wide = tl.maximum(length + 1 - fewer, 1)  # a width with so many spans at most
     for width in range(1, wide):
-        for first in range(0, length + 1 - width, _STARTS):
-            _close_spans(scores, charts, splits, first, width, length, n, multiroot, 16, _STARTS)
+        for first in range(0, length + 1 - width, starts):
+            _close_spans(scores, charts, splits, first, width, length, n, multiroot, starts // 4, starts)
         tl.debug_barrier()
     for width in range(wide, length + 1):
-        _close_spans(scores, charts, splits, 0, width, length, n, multiroot, 32, 32)
+        _close_spans(scores, charts, splits, 0, width, length, n, multiroot, fewer, fewer)
         tl.debug_barrier()
     return tl.load(charts + length * pitch)
 
@@ -124,21 +124,21 @@ def arcs_of(scores, start, width, length, n):
 
 
 @jit()
-def _follow(length, n, splits, example):
+def _follow(length, n, splits, example, LEVELS: tl.constexpr):
     """Build the tree from the top: in a round every position that has one finds its outermost child on either side."""
     pitch = n + 1
     ends = example.scratch.to(tl.pointer_type(tl.int32)) + 8 * pitch * pitch + (3 * pitch * pitch + 3) // 4 * 2
-    for first in range(0, n + 1, _STARTS):
-        at = first + tl.arange(0, _STARTS)
+    for first in range(0, n + 1, 1 << LEVELS):
+        at = first + tl.arange(0, 1 << LEVELS)
         tl.store(ends + at, tl.where(at == 0, length, at), mask=at <= length)
         tl.store(ends + pitch + at, at, mask=at <= length)
-        tl.store(example.found + at, tl.full([_STARTS], -1, tl.int32), mask=(at >= length) & (at < n))
+        tl.store(example.found + at, tl.full([1 << LEVELS], -1, tl.int32), mask=(at >= length) & (at < n))
     tl.debug_barrier()
     going = length
     while going > 0:
         going = 0
-        for first in range(0, length + 1, _STARTS):
-            at = first + tl.arange(0, _STARTS)
+        for first in range(0, length + 1, 1 << LEVELS):
+            at = first + tl.arange(0, 1 << LEVELS)
             going += _follow_some(at, length, n, splits, ends, example)
 
 
