@@ -119,7 +119,14 @@ def sparsemap_vjp(
 
 
 def _start(
-    scores: Tensor, lengths: Tensor, heads: Tensor, weights: Tensor, vertices: Tensor, own: Tensor, records: Tensor, options: int
+    scores: Tensor,
+    lengths: Tensor,
+    heads: Tensor,
+    weights: Tensor,
+    vertices: Tensor,
+    own: Tensor,
+    records: Tensor,
+    options: int,
 ) -> None:
     """Write the trees to start from, as far as they are trees."""
     batch, n, _ = scores.shape

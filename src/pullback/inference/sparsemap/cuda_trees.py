@@ -1,4 +1,4 @@
-"""Dependency trees for SparseMAP on a GPU: from scores to what an oracle sees, trees to start from, all trees' oracle. In Triton."""
+"""Dependency trees for SparseMAP on a GPU, in Triton: their scores as the oracle sees them, warm starts, one oracle."""
 
 from __future__ import annotations
 

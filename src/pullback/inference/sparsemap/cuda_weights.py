@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from pullback.inference.sparsemap.cuda_active_set import (
-    DRIVE, PRODUCT, SUMS, VECTOR, add_both, excess, extend, multiply, remove,
+    DRIVE,
+    PRODUCT,
+    SUMS,
+    VECTOR,
+    add_both,
+    excess,
+    extend,
+    multiply,
+    remove,
 )  # fmt: skip
 from pullback.inference.sparsemap.cuda_state import Counts, forget, line, mix
 from pullback.inference.triton_support import constant, jit, tl

@@ -1,1 +1,1 @@
-"""All that touches Triton's internals: starting a compiled kernel again. Behind a self-test that falls back to `kernel[grid]`."""
+"""What the library uses of Triton's internals, with a public way beside it: starting a compiled kernel again."""

@@ -1,6 +1,6 @@
 """Start kernels, and start them again by what Triton compiled for such arguments before.
 
-Triton's public way, `kernel[grid](...)`, takes twice as long to find what it compiled, which is most of the time of a small call.
+Triton's public way, `kernel[grid](...)`, takes twice as long to find what it compiled: most of the time of a small call.
 What it returns, the compiled kernel, can be started by itself, but Triton does not promise how. So the first launch on a
 device tries that on a small kernel; if the result is wrong or an error, all launches take the public way.
 """
