@@ -61,21 +61,22 @@ def aligned(size, like):
     return raw[skip : skip + size]
 
 
-def _address(context, builder, array_type, array, index, vector):
+def address_of(context, builder, array_type, array, index, vector):
+    """Where the vector at a flat index begins."""
     data = context.make_array(array_type)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [index]), vector.as_pointer())
 
 
 def load_from(context, builder, array_type, array, index, kind):
     """Generate the code that reads a vector."""
-    value = builder.load(_address(context, builder, array_type, array, index, vector_of(kind)), typ=vector_of(kind))
+    value = builder.load(address_of(context, builder, array_type, array, index, vector_of(kind)), typ=vector_of(kind))
     value.align = array_type.dtype.bitwidth // 8
     return value
 
 
 def store_to(context, builder, array_type, array, index, kind, vector):
     """Generate the code that writes a vector."""
-    pointer = _address(context, builder, array_type, array, index, vector_of(kind))
+    pointer = address_of(context, builder, array_type, array, index, vector_of(kind))
     builder.store(vector, pointer).align = array_type.dtype.bitwidth // 8
 
 
@@ -244,7 +245,7 @@ def store_index(typingctx, array, index, vector):
 
     def generate(context, builder, signature, args):
         narrow = ir.VectorType(ir.IntType(16), vector.count)
-        pointer = _address(context, builder, signature.args[0], args[0], args[1], narrow)
+        pointer = address_of(context, builder, signature.args[0], args[0], args[1], narrow)
         builder.store(builder.trunc(args[2], narrow), pointer).align = 2
         return context.get_dummy_value()
 
