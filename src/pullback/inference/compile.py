@@ -21,7 +21,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that kernels call: compiled with each of them."""
+    """A function that kernels call, compiled with each of them. Python cannot call it: there is no code for that."""
     return _njit(**_UNWRAPPED)(function)
 
 
