@@ -13,6 +13,7 @@ from pullback.estimators import (
     Baseline,
     Blackbox,
     CrossEntropy,
+    Diagnosis,
     Downstream,
     Entmax,
     Estimator,
@@ -57,6 +58,7 @@ from pullback.estimators import (
     Surrogate,
     Unconstrained,
     Update,
+    diagnose,
 )
 from pullback.inference.sparsemap.solution import NotConverged, SparseMAPSolution
 from pullback.structures import (
@@ -87,6 +89,7 @@ __all__ = [
     "Categorical",
     "CrossEntropy",
     "DependencyTree",
+    "Diagnosis",
     "Downstream",
     "Entmax",
     "Estimator",
@@ -139,6 +142,7 @@ __all__ = [
     "Unconstrained",
     "Update",
     "Wrapper",
+    "diagnose",
 ]
 
 

@@ -8,9 +8,11 @@ import sysconfig
 import pytest
 import torch
 
+import pullback as pb
 from pullback.inference import triton_support
 from pullback.inference.family import backend
 from pullback.inference.trees import TREES
+from pullback.inference.triton_seam import launcher
 
 needs_triton = pytest.mark.skipif(
     triton_support.triton is None or triton_support.interpreting(), reason="needs Triton, and not its interpreter"
@@ -94,7 +96,8 @@ def test_a_kernel_is_looked_up_once_for_arguments_of_a_kind(monkeypatch):
             return lambda *args: began.append((grid, args))
 
     monkeypatch.setattr(triton_support, "require", lambda device: None)
-    monkeypatch.setattr(triton_support, "_compiled", {})
+    monkeypatch.setattr(launcher, "_compiled", {})
+    monkeypatch.setattr(launcher, "reuses", lambda device: True)
     kernel, device, x = Kernel(), torch.device("cpu"), torch.zeros(9)
 
     def starts_what_was_compiled(*args, **options):
@@ -110,6 +113,48 @@ def test_a_kernel_is_looked_up_once_for_arguments_of_a_kind(monkeypatch):
     assert not starts_what_was_compiled(x, 2**31, ROWS=8, num_warps=2)
     assert not starts_what_was_compiled(x, 7, ROWS=16, num_warps=2)
     assert not starts_what_was_compiled(x, 7, ROWS=8, num_warps=4)
+
+
+def test_without_triton_s_internals_every_launch_takes_the_public_way(monkeypatch):
+    began = []
+
+    class Kernel:
+        arg_names = ("x", "count", "ROWS")
+
+        def __getitem__(self, grid):
+            return lambda *args, **options: began.append((grid, args, options))
+
+    monkeypatch.setattr(triton_support, "require", lambda device: None)
+    monkeypatch.setattr(launcher, "reuses", lambda device: False)
+    for _ in range(2):
+        triton_support.launch(Kernel(), 5, torch.device("cpu"), 7, ROWS=8)
+    assert began == 2 * [((5,), (7,), {"ROWS": 8})]
+
+
+@pytest.mark.parametrize("broken", ["raises", "wrong"])
+def test_the_self_test_finds_internals_that_changed(monkeypatch, broken):
+    class Probe:
+        def __getitem__(self, grid):
+            return lambda out, first, **options: Compiled()
+
+    class Compiled:
+        def __getitem__(self, grid):
+            if broken == "raises":
+                raise TypeError("takes other arguments now")
+            return lambda out, first, step: out.fill_(first)
+
+    monkeypatch.setattr(launcher, "_probe", Probe())
+    assert not launcher._self_test.__wrapped__(torch.device("cpu"))
+
+
+def test_the_self_test_passes_on_a_gpu(gpu, monkeypatch):
+    assert launcher.reuses(torch.device("cuda", torch.cuda.current_device()))
+    monkeypatch.setattr(launcher, "reuses", lambda device: False)
+    monkeypatch.setattr(launcher, "_compiled", {})
+    scores = torch.randn(4, 6, 6, device=gpu)
+    slow = pb.DependencyTree().marginals(scores)
+    monkeypatch.undo()
+    assert torch.equal(slow, pb.DependencyTree().marginals(scores))
 
 
 def test_no_triton(monkeypatch):

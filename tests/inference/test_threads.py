@@ -13,13 +13,14 @@ import pytest
 import torch
 
 from cases import OPERATIONS, TREE_CASES
-from pullback.inference import openmp, threads
+from pullback.inference import threads
+from pullback.inference._threads import openmp, pool, team
 from pullback.inference.family import backend
 
 PLENTY = 1e9  # so much work that it is worth spreading
 COMPILED = [case for case in TREE_CASES if case.backend == "cpu"]
 N, BATCH = 24, 96
-OPENMP = pytest.mark.skipif(threads._team is None, reason="this PyTorch does not use OpenMP")
+OPENMP = pytest.mark.skipif(team.current() is None, reason="this PyTorch does not use OpenMP")
 FORKED = 48  # too little for the threads of torch's own operators, which do not survive a fork
 
 
@@ -41,8 +42,8 @@ def set_threads():
 def either(request, monkeypatch):
     """The test runs on both kinds of threads."""
     if request.param == "a pool of our own":
-        monkeypatch.setattr(threads, "_team", None)
-    elif threads._team is None:
+        monkeypatch.setattr(team, "current", lambda: None)
+    elif team.current() is None:
         pytest.skip("this PyTorch does not use OpenMP")
 
 
@@ -241,7 +242,24 @@ def test_forked_data_loader_workers(compiled, set_threads, count):
         assert torch.equal(mu, expected_mu)
 
 
+@pytest.mark.parametrize("broken", ["raises", "does nothing", "does one part twice"])
+def test_a_team_that_fails_its_test_is_not_used(monkeypatch, broken):
+    class Team:
+        def run(self, kernel, workers):
+            if broken == "raises":
+                raise OSError("no threads")
+            for worker in [0, 0, 2] if broken == "does one part twice" else []:
+                kernel(worker, workers)
+
+    monkeypatch.setattr(openmp, "find", Team)
+    monkeypatch.setattr(team, "_tested", False)
+    monkeypatch.setattr(team, "_team", None)
+    assert team.current() is None
+    assert calls_of(units=10, work=PLENTY)[0]
+
+
 def _report(queue):
+    torch.set_num_threads(2)
     queue.put(calls_of(units=10, work=PLENTY)[0])
 
 
@@ -251,7 +269,7 @@ def test_a_fork_while_the_lock_is_held(set_threads):
     set_threads(2)
     context = multiprocessing.get_context("fork")
     queue = context.SimpleQueue()
-    with threads._lock:
+    with pool._lock:
         child = context.Process(target=_report, args=(queue,), daemon=True)
         child.start()
     child.join(timeout=30)
@@ -282,6 +300,46 @@ print(process.exitcode)
 """
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout.split() == [f"{FORKED * N:.1f}", "0"]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("operation", ["argmax", "marginals", "sparsemap"])
+def test_a_large_batch_in_a_forked_child(operation):
+    """PyTorch's operators on large tensors wait for ever for the threads that the parent had."""
+    program = f"""
+import os, torch, pullback
+torch.set_num_threads(2)
+scores = torch.randn(600, 8, 8)
+torch.ones(1024, 1024).exp_()  # PyTorch's threads have run
+tree = pullback.DependencyTree()
+expected = tree.{operation}(scores)
+child = os.fork()
+if child == 0:
+    os._exit(0 if torch.allclose(tree.{operation}(scores), expected, atol=1e-5) else 3)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), torch.get_num_threads())
+"""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=200, check=True)
+    assert found.stdout.split() == ["0", "2"]
+
+
+@pytest.mark.parametrize("operation", ["marginals", "sparsemap"])
+def test_the_interpreter_ends_while_daemon_threads_are_in_a_kernel(operation):
+    program = f"""
+import threading, time, torch, pullback
+torch.set_num_threads(2)
+scores = torch.randn(64, 24, 24)
+tree = pullback.DependencyTree()
+tree.{operation}(scores)
+def forever():
+    while True:
+        tree.{operation}(scores)
+for _ in range(3):
+    threading.Thread(target=forever, daemon=True).start()
+time.sleep(0.3)
+"""
+    for _ in range(3):
+        found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=200)
+        assert found.returncode == 0, found.stderr
 
 
 def test_while_the_interpreter_ends():

@@ -1,10 +1,11 @@
 """Estimators: how a gradient gets from the downstream loss, through a structure, to the scores."""
 
-from pullback.estimators import registry
+from pullback.estimators import diagnostics, registry
 from pullback.estimators.adaptive_imle import AdaptiveIMLE
 from pullback.estimators.base import Downstream, Estimator, Layer
 from pullback.estimators.baselines import Baseline, LeaveOneOut, MovingAverage
 from pullback.estimators.blackbox import Blackbox
+from pullback.estimators.diagnostics import Diagnosis, diagnose
 from pullback.estimators.entmax import Entmax
 from pullback.estimators.forward import Surrogate
 from pullback.estimators.gumbel_rao import GumbelRao
@@ -39,6 +40,7 @@ __all__ = [
     "Baseline",
     "Blackbox",
     "CrossEntropy",
+    "Diagnosis",
     "Downstream",
     "Entmax",
     "Estimator",
@@ -84,5 +86,7 @@ __all__ = [
     "Surrogate",
     "Unconstrained",
     "Update",
+    "diagnose",
+    "diagnostics",
     "registry",
 ]

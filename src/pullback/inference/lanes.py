@@ -14,7 +14,7 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.extending import intrinsic, models, overload, register_model
+from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
 
 BYTES = 64
 
@@ -30,10 +30,11 @@ class Lanes(types.Type):
 @register_model(Lanes)
 class _LanesModel(models.PrimitiveModel):
     def __init__(self, dmm, fe_type):
-        super().__init__(dmm, fe_type, _vector(fe_type))
+        super().__init__(dmm, fe_type, vector_of(fe_type))
 
 
-def _vector(kind):
+def vector_of(kind):
+    """The LLVM type of a vector."""
     elements = {
         types.float32: ir.FloatType(),
         types.float64: ir.DoubleType(),
@@ -43,7 +44,8 @@ def _vector(kind):
     return ir.VectorType(elements[kind.dtype], kind.count)
 
 
-def _floats(dtype, size=BYTES):
+def floats(dtype, size=BYTES):
+    """The type of a vector of so many bytes."""
     return Lanes(dtype, size * 8 // dtype.bitwidth)
 
 
@@ -59,21 +61,32 @@ def aligned(size, like):
     return raw[skip : skip + size]
 
 
-def _address(context, builder, array_type, array, index, vector):
+def address_of(context, builder, array_type, array, index, vector):
+    """Where the vector at a flat index begins."""
     data = context.make_array(array_type)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [index]), vector.as_pointer())
+
+
+def load_from(context, builder, array_type, array, index, kind):
+    """Generate the code that reads a vector."""
+    value = builder.load(address_of(context, builder, array_type, array, index, vector_of(kind)), typ=vector_of(kind))
+    value.align = array_type.dtype.bitwidth // 8
+    return value
+
+
+def store_to(context, builder, array_type, array, index, kind, vector):
+    """Generate the code that writes a vector."""
+    pointer = address_of(context, builder, array_type, array, index, vector_of(kind))
+    builder.store(vector, pointer).align = array_type.dtype.bitwidth // 8
 
 
 def _load(size):
     @intrinsic
     def read(typingctx, array, index):
-        kind = _floats(array.dtype, size)
+        kind = floats(array.dtype, size)
 
         def generate(context, builder, signature, args):
-            pointer = _address(context, builder, signature.args[0], args[0], args[1], _vector(kind))
-            value = builder.load(pointer, typ=_vector(kind))
-            value.align = array.dtype.bitwidth // 8
-            return value
+            return load_from(context, builder, signature.args[0], args[0], args[1], kind)
 
         return kind(array, types.intp), generate
 
@@ -91,8 +104,7 @@ def store(typingctx, array, index, vector):
     """Write the vector to `array.flat[index]`."""
 
     def generate(context, builder, signature, args):
-        pointer = _address(context, builder, signature.args[0], args[0], args[1], _vector(vector))
-        builder.store(args[2], pointer).align = array.dtype.bitwidth // 8
+        store_to(context, builder, signature.args[0], args[0], args[1], vector, args[2])
         return context.get_dummy_value()
 
     return types.void(array, types.intp, vector), generate
@@ -101,12 +113,12 @@ def store(typingctx, array, index, vector):
 @intrinsic
 def gather(typingctx, array, bases, offset):
     """The vector of `array.flat[bases[lane] + offset]`, one load a lane."""
-    kind = _floats(array.dtype)
+    kind = floats(array.dtype)
 
     def generate(context, builder, signature, args):
         data = context.make_array(signature.args[0])(context, builder, args[0]).data
         starts = context.make_array(signature.args[1])(context, builder, args[1]).data
-        vector = ir.Constant(_vector(kind), ir.Undefined)
+        vector = ir.Constant(vector_of(kind), ir.Undefined)
         for lane in range(kind.count):
             start = builder.load(builder.gep(starts, [ir.Constant(ir.IntType(64), lane)]))
             element = builder.load(builder.gep(data, [builder.add(start, args[2])]))
@@ -116,7 +128,8 @@ def gather(typingctx, array, bases, offset):
     return kind(array, bases, types.intp), generate
 
 
-def _splat(builder, element, vector):
+def splat_of(builder, element, vector):
+    """Generate a vector with one value in every lane."""
     first = builder.insert_element(ir.Constant(vector, ir.Undefined), element, ir.Constant(ir.IntType(32), 0))
     zeros = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), None)
     return builder.shuffle_vector(first, ir.Constant(vector, ir.Undefined), zeros)
@@ -125,11 +138,11 @@ def _splat(builder, element, vector):
 def _splatting(size):
     @intrinsic
     def fill(typingctx, array, value):
-        kind = _floats(array.dtype, size)
+        kind = floats(array.dtype, size)
 
         def generate(context, builder, signature, args):
             element = context.cast(builder, args[1], signature.args[1], kind.dtype)
-            return _splat(builder, element, _vector(kind))
+            return splat_of(builder, element, vector_of(kind))
 
         return kind(array, value), generate
 
@@ -148,38 +161,30 @@ def splat_index(typingctx, like, value):
     kind = _integers(like)
 
     def generate(context, builder, signature, args):
-        return _splat(builder, context.cast(builder, args[1], signature.args[1], kind.dtype), _vector(kind))
+        return splat_of(builder, context.cast(builder, args[1], signature.args[1], kind.dtype), vector_of(kind))
 
     return kind(like, value), generate
 
 
-def _binary(name):
-    @intrinsic
-    def operation(typingctx, a, b):
-        def generate(context, builder, signature, args):
-            return getattr(builder, name)(*args)
+def _operator(python_operator, name):
+    """Python's operator between vectors, straight to LLVM: an `overload` would have to be compiled wherever it is used."""
 
-        return a(a, b), generate
+    @type_callable(python_operator)
+    def kind(context):
+        return lambda a, b: a if isinstance(a, Lanes) and isinstance(b, Lanes) else None
 
-    return operation
-
-
-def _overload(python_operator, name):
-    operation = _binary(name)
-
-    @overload(python_operator, inline="always")
-    def apply(a, b):
-        if isinstance(a, Lanes) and isinstance(b, Lanes):
-            return lambda a, b: operation(a, b)
+    @lower_builtin(python_operator, Lanes, Lanes)
+    def generate(context, builder, signature, args):
+        return getattr(builder, name)(*args)
 
 
-_overload(operator.add, "fadd")
-_overload(operator.sub, "fsub")
-_overload(operator.mul, "fmul")
-_overload(operator.truediv, "fdiv")
+_operator(operator.add, "fadd")
+_operator(operator.sub, "fsub")
+_operator(operator.mul, "fmul")
+_operator(operator.truediv, "fdiv")
 
 
-def _call(builder, name, vector, *operands):
+def call(builder, name, vector, *operands):
     """Call an intrinsic function of LLVM on vectors."""
     bits = 32 if isinstance(vector.element, ir.FloatType) else 64
     kind = ir.FunctionType(vector, [vector] * len(operands))
@@ -192,7 +197,7 @@ def fma(typingctx, a, b, c):
     """The sum a * b + c."""
 
     def generate(context, builder, signature, args):
-        return _call(builder, "fma", _vector(a), *args)
+        return call(builder, "fma", vector_of(a), *args)
 
     return a(a, b, c), generate
 
@@ -222,7 +227,7 @@ def trouble(typingctx, x):
     """1 in the lanes that are +inf, 2 in those that are NaN, else 0."""
 
     def generate(context, builder, signature, args):
-        vector = _vector(x)
+        vector = vector_of(x)
 
         def constant(value):
             return ir.Constant(vector, [value] * vector.count)
@@ -240,7 +245,7 @@ def store_index(typingctx, array, index, vector):
 
     def generate(context, builder, signature, args):
         narrow = ir.VectorType(ir.IntType(16), vector.count)
-        pointer = _address(context, builder, signature.args[0], args[0], args[1], narrow)
+        pointer = address_of(context, builder, signature.args[0], args[0], args[1], narrow)
         builder.store(builder.trunc(args[2], narrow), pointer).align = 2
         return context.get_dummy_value()
 
@@ -258,27 +263,27 @@ def exp(typingctx, x):
     """The exponential of each lane for x <= 0; exactly 0 where it would be subnormal, and at -inf."""
 
     def generate(context, builder, signature, args):
-        vector, bits = _vector(x), x.dtype.bitwidth
+        vector, bits = vector_of(x), x.dtype.bitwidth
         (mantissa, bias, lowest), coefficients = _exp_constants(bits)
         integer = ir.VectorType(ir.IntType(bits), vector.count)
 
         def constant(value, kind=vector):
             return ir.Constant(kind, [value] * kind.count)
 
-        def call(name, *operands):
-            return _call(builder, name, vector, *operands)
+        def apply(name, *operands):
+            return call(builder, name, vector, *operands)
 
         enough = builder.fcmp_ordered(">=", args[0], constant(lowest))
         clamped = builder.select(enough, args[0], constant(lowest))
-        k = call("rint", builder.fmul(clamped, constant(1 / math.log(2))))
+        k = apply("rint", builder.fmul(clamped, constant(1 / math.log(2))))
         # log(2) in two pieces: the first has few bits, so that k times it is exact
         coarse = 0.693359375 if bits == 32 else 0.6931471803691238
         fine = -2.12194440054690583e-4 if bits == 32 else 1.9082149292705877e-10
-        r = call("fma", k, constant(-coarse), clamped)
-        r = call("fma", k, constant(-fine), r)
+        r = apply("fma", k, constant(-coarse), clamped)
+        r = apply("fma", k, constant(-fine), r)
         value = constant(coefficients[-1])
         for coefficient in reversed(coefficients[:-1]):
-            value = call("fma", value, r, constant(coefficient))
+            value = apply("fma", value, r, constant(coefficient))
         power = builder.add(builder.fptosi(k, integer), constant(bias, integer))
         power = builder.bitcast(builder.shl(power, constant(mantissa, integer)), vector)
         return builder.select(enough, builder.fmul(value, power), constant(0.0))

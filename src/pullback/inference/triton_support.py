@@ -23,10 +23,6 @@ try:
 except ImportError:
     triton = tl = None
 
-# before 3.3, what Triton compiled did not take the kernel's constants, and is not started again by itself
-_REUSES = triton is not None and tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 3)
-_compiled: dict[tuple[Any, ...], tuple[Any, tuple[Any, ...]]] = {}
-
 
 def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """`triton.jit`; without Triton the function as it is, which nobody can launch."""
@@ -57,21 +53,15 @@ def launch(kernel: Any, programs: int, device: torch.device, *args: Any, **optio
     if device.type == "cuda" and device.index != torch.cuda.current_device():
         with torch.cuda.device(device):
             return launch(kernel, programs, device, *args, **options)
-    # Triton would take twice as long to find what it compiled for such arguments before
-    traits = [(x.dtype, x.data_ptr() % 16 == 0) if isinstance(x, Tensor) else x.bit_length() // 32 for x in args]
-    key = kernel, device, *traits, *options.items()
+    from pullback.inference.triton_seam import launcher  # which needs `jit` from here
+
     try:
-        if key in _compiled:
-            compiled, constants = _compiled[key]
-            return compiled[(programs, 1, 1)](*args, *constants)
-        compiled = kernel[(programs,)](*args, **options)
+        launcher.start(kernel, programs, device, args, options)
     except Exception as error:
         missing = missing_tools()
         if missing is None or interpreting():
             raise
         raise RuntimeError(missing) from error
-    if _REUSES and compiled is not None:
-        _compiled[key] = compiled, tuple(options[name] for name in kernel.arg_names if name in options)
 
 
 @functools.cache

@@ -17,8 +17,8 @@ def argmax(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> 
     batch = scores.shape[0]
     z = torch.zeros(scores.shape, dtype=scores.dtype)
     status = torch.zeros(batch, dtype=torch.int64)
-    length, n = lengths.contiguous().numpy(), scores.shape[-1]
-    work = 1.5 * float((np.clip(length, 0, n).astype(float) ** 2).sum())
+    length = lengths.contiguous().numpy()
+    work = 1.5 * float(np.dot(length, length))
     spread(_argmax, batch, work, scores.detach().contiguous().numpy(), length, z.numpy(), status.numpy(), multiroot)
     if status.any():
         if validate:

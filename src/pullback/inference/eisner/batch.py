@@ -16,23 +16,22 @@ OUT_OF_RANGE = -1  # a status of this folder's own: to be computed again in a wi
 
 
 @kernel
-def by_length(lengths, n, order):
+def by_length(lengths, n, starts, order):
     """Write the sentences in order of falling length; returns the sum of the cubed lengths and the longest.
 
     One compiled call: for short sentences NumPy's own dispatch would take as long as inference. A length outside 0..n
-    makes the longest n + 1.
+    makes the longest n + 1. `starts` is n + 2 zeros.
     """
-    starts = np.zeros(n + 2, np.int64)  # at n - length: a counting sort, stable
     cubes = 0.0
     for length in lengths:
         if length < 0 or length > n:
             return 0.0, n + 1
-        starts[n - length + 1] += 1
-        cubes += float(length) ** 3
+        starts[n - length + 1] += 1  # a counting sort, stable
+        cubes += float(length) * length * length
     longest = 0
     for place in range(1, n + 2):
         if starts[place] > 0:
-            longest = max(longest, n - place + 1)
+            longest = n - place + 1 if n - place + 1 > longest else longest
         starts[place] += starts[place - 1]
     for sentence in range(len(lengths)):
         place = n - lengths[sentence]
@@ -57,12 +56,12 @@ class Batch:
         n, length = scores.shape[-1], self.lengths.numpy()
         self.order = np.empty(len(length), np.int64)
         self.status = np.zeros(len(length), np.int64)
-        self.cubes, self.longest = by_length(length, n, self.order)
+        self.cubes, self.longest = by_length(length, n, np.zeros(n + 2, np.int64), self.order)
         self._beyond = None
         if self.longest > n:
             self._beyond = (length < 0) | (length > n)
             length = np.where(self._beyond, 0, length)
-            self.cubes, self.longest = by_length(length, n, self.order)
+            self.cubes, self.longest = by_length(length, n, np.zeros(n + 2, np.int64), self.order)
         self.arrays = self.scores.numpy(), length, self.order
 
     def leave_out(self, sentences: np.ndarray) -> None:

@@ -17,18 +17,30 @@ from pullback.inference.lanes import aligned, gather, larger, load, splat, store
 
 @inner
 def charts_for(count, n, like):
-    """`count` charts of n words, and four lines of n + 1 vectors."""
+    """`count` charts of n words, and four lines of n + 1 vectors, each behind the other: for `part`."""
     lanes = lanes_of(like)
-    square, line = n * pitch_of(n) * lanes, (n + 1) * lanes
-    return aligned(count * square, like).reshape(count, square), aligned(4 * line, like).reshape(4, line)
+    return aligned(count * n * pitch_of(n) * lanes, like), aligned(4 * (n + 1) * lanes, like)
+
+
+@inner
+def part(whole, count, i):
+    """The i-th of `count` charts or lines. A slice that is compiled once: views of two axes take long to compile."""
+    size = len(whole) // count
+    return whole[i * size : (i + 1) * size]
+
+
+@inner
+def dual(values, slopes, count, i):
+    """The i-th of `count` charts or lines of dual numbers."""
+    return part(values, count, i), part(slopes, count, i)
 
 
 @inner
 def lane_scratch(like):
     """What a group needs for each lane: lengths, codes and a line of the dtype; scale and factor; bases."""
     lanes = lanes_of(like)
-    floats = [aligned(lanes, like) for _ in range(3)]
-    return floats[0], floats[1], floats[2], np.empty(lanes), np.empty(lanes), np.empty(lanes, np.int64)
+    lengths, codes, line = aligned(lanes, like), aligned(lanes, like), aligned(lanes, like)
+    return lengths, codes, line, np.empty(lanes), np.empty(lanes), np.empty(lanes, np.int64)
 
 
 @inner
@@ -52,7 +64,8 @@ def _finish(group, order, codes, line, lane_lengths, log_scale, prefix, limit, l
 def _seed(lane_lengths, n, prefix, out_prefix):
     """1/Z at each sentence's end, zero elsewhere."""
     lanes = lanes_of(prefix)
-    out_prefix[: (n + 1) * lanes] = 0.0
+    for i in range((n + 1) * lanes):
+        out_prefix[i] = 0.0
     for lane in range(lanes):
         end = int(lane_lengths[lane]) * lanes + lane
         out_prefix[end] = 1 / prefix[end]
@@ -71,9 +84,12 @@ def _unpack(chart, group, order, lengths, size, scale, out):
             length = lengths[sentence] if h < lengths[sentence] else 0
             for m in range(length):
                 out[sentence, h, m] = chart[(h * pitch + m) * lanes + lane] * scale[lane]
-            out[sentence, h, length:n] = 0.0
+            for m in range(length, n):
+                out[sentence, h, m] = 0.0
     for lane in range(filled):
-        out[order[group + lane], size:n] = 0.0
+        for h in range(size, n):
+            for m in range(n):
+                out[order[group + lane], h, m] = 0.0
 
 
 @kernel
@@ -83,8 +99,8 @@ def log_partition(worker, workers, scores, lengths, order, multiroot, log_z, sta
     if first >= len(order):
         return
     charts, lines = charts_for(3, lengths[order[first]], scores)
-    weights, complete, arc = charts[0], charts[1], charts[2]
-    prefix, root_arc = lines[0], lines[1]
+    weights, complete, arc = part(charts, 3, 0), part(charts, 3, 1), part(charts, 3, 2)
+    prefix, root_arc = part(lines, 4, 0), part(lines, 4, 1)
     lane_lengths, codes, line, log_scale, factor, bases = lane_scratch(scores)
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, scores.shape[-1], order, group, lengths, weights, lane_lengths, bases, codes)
@@ -102,8 +118,9 @@ def marginals(worker, workers, scores, lengths, order, multiroot, mu, log_z, sta
     if first >= len(order):
         return
     charts, lines = charts_for(5, lengths[order[first]], scores)
-    weights, complete, arc, out_complete, out_between = charts[0], charts[1], charts[2], charts[3], charts[4]
-    prefix, root_arc, out_prefix, out_starts = lines[0], lines[1], lines[2], lines[3]
+    weights, complete, arc = part(charts, 5, 0), part(charts, 5, 1), part(charts, 5, 2)
+    out_complete, out_between = part(charts, 5, 3), part(charts, 5, 4)
+    prefix, root_arc, out_prefix, out_starts = part(lines, 4, 0), part(lines, 4, 1), part(lines, 4, 2), part(lines, 4, 3)
     lane_lengths, codes, line, log_scale, factor, bases = lane_scratch(scores)
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, scores.shape[-1], order, group, lengths, weights, lane_lengths, bases, codes)
@@ -118,7 +135,8 @@ def marginals(worker, workers, scores, lengths, order, multiroot, mu, log_z, sta
         )  # fmt: skip
         store(line, 0, peak)
         _finish(group, order, codes, line, lane_lengths, log_scale, prefix, limit_of(scores), log_z, status)
-        factor[:] = 1.0
+        for lane in range(lanes):
+            factor[lane] = 1.0
         _unpack(weights, group, order, lengths, n, factor, mu)
 
 
@@ -130,10 +148,10 @@ def marginals_vjp(worker, workers, scores, lengths, order, direction, multiroot,
         return
     charts, lines = charts_for(5, lengths[order[first]], scores)
     slopes, slope_lines = charts_for(5, lengths[order[first]], scores)
-    weights, complete, arc = (charts[0], slopes[0]), (charts[1], slopes[1]), (charts[2], slopes[2])
-    out_complete, out_between = (charts[3], slopes[3]), (charts[4], slopes[4])
-    prefix, root_arc = (lines[0], slope_lines[0]), (lines[1], slope_lines[1])
-    out_prefix, out_starts = (lines[2], slope_lines[2]), (lines[3], slope_lines[3])
+    weights, complete, arc = dual(charts, slopes, 5, 0), dual(charts, slopes, 5, 1), dual(charts, slopes, 5, 2)
+    out_complete, out_between = dual(charts, slopes, 5, 3), dual(charts, slopes, 5, 4)
+    prefix, root_arc = dual(lines, slope_lines, 4, 0), dual(lines, slope_lines, 4, 1)
+    out_prefix, out_starts = dual(lines, slope_lines, 4, 2), dual(lines, slope_lines, 4, 3)
     lane_lengths, codes, line, log_scale, factor, bases = lane_scratch(scores)
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, scores.shape[-1], order, group, lengths, weights[0], lane_lengths, bases, codes)
@@ -159,13 +177,12 @@ def _pack_direction(direction, n, bases, weights, slopes, line, factor):
     lanes = lanes_of(weights)
     row = pitch_of(n) * lanes
     full = direction.shape[-1]
-    flat = direction.reshape(-1)
     zero = splat(weights, 0.0)
     top = zero
     for h in range(n):
         for m in range(n):
             used = load(weights, h * row + m * lanes)
-            v = where_larger(used, zero, gather(flat, bases, h * full + m), zero)
+            v = where_larger(used, zero, gather(direction, bases, h * full + m), zero)
             top = larger(zero - v, larger(v, top))
             store(slopes, h * row + m * lanes, v)
     top = where_larger(top, zero, top, splat(weights, 1.0))
@@ -182,7 +199,8 @@ def _pack_direction(direction, n, bases, weights, slopes, line, factor):
 def _seed_slope(lane_lengths, n, prefix_slope, out_prefix, out_slope):
     """The derivative of 1/Z is -Z'/Z^2."""
     lanes = lanes_of(out_prefix)
-    out_slope[: (n + 1) * lanes] = 0.0
+    for i in range((n + 1) * lanes):
+        out_slope[i] = 0.0
     for lane in range(lanes):
         end = int(lane_lengths[lane]) * lanes + lane
         out_slope[end] = -prefix_slope[end] * out_prefix[end] * out_prefix[end]

@@ -33,7 +33,9 @@ def argmax(worker, workers, scores, lengths, order, multiroot, z, status):
         best_heads(packed, size, lane_lengths, multiroot, work, heads, best)
         for lane in range(min(lanes, len(order) - group)):
             sentence = order[group + lane]
-            z[sentence] = 0.0
+            for h in range(n):
+                for m in range(n):
+                    z[sentence, h, m] = 0.0
             if codes[lane] > 0:
                 status[sentence] = INFINITE if codes[lane] == 1 else NAN
             elif best[lane] == -np.inf:

@@ -6,93 +6,127 @@ dual numbers, the function and its derivative along a direction; the types decid
 
 from __future__ import annotations
 
+from llvmlite import ir
 from numba.core import types
-from numba.extending import overload
+from numba.extending import intrinsic
 
 from pullback.inference.compile import inline
-from pullback.inference.lanes import Lanes, fma, load, splat, store
+from pullback.inference.lanes import call, floats, load_from, splat_of, store_to, vector_of
+
+# Straight to LLVM: functions would have to be compiled wherever they are used.
 
 
-def at(chart, index):
+def _parts(builder, kind, value):
+    """The parts of a number or of a chart: one, or two with a derivative."""
+    return [builder.extract_value(value, i) for i in range(2)] if isinstance(kind, types.BaseTuple) else [value]
+
+
+def _whole(context, builder, kind, parts):
+    return context.make_tuple(builder, kind, parts) if isinstance(kind, types.BaseTuple) else parts[0]
+
+
+def _number(chart):
+    """The type of the numbers of a chart."""
+    return types.UniTuple(floats(chart[0].dtype), 2) if isinstance(chart, types.BaseTuple) else floats(chart.dtype)
+
+
+def _first(kind):
+    return kind[0] if isinstance(kind, types.BaseTuple) else kind
+
+
+@intrinsic
+def at(typingctx, chart, index):
     """The number at a flat index."""
+    number = _number(chart)
+
+    def generate(context, builder, signature, args):
+        array, vector = _first(signature.args[0]), _first(number)
+        charts = _parts(builder, signature.args[0], args[0])
+        found = [load_from(context, builder, array, part, args[1], vector) for part in charts]
+        return _whole(context, builder, number, found)
+
+    return number(chart, types.intp), generate
 
 
-def put(chart, index, number):
+@intrinsic
+def put(typingctx, chart, index, number):
     """Write a number to a flat index."""
 
+    def generate(context, builder, signature, args):
+        charts = _parts(builder, signature.args[0], args[0])
+        for part, value in zip(charts, _parts(builder, number, args[2]), strict=True):
+            store_to(context, builder, _first(signature.args[0]), part, args[1], _first(number), value)
+        return context.get_dummy_value()
 
-def constant(chart, value):
+    return types.void(chart, types.intp, number), generate
+
+
+@intrinsic
+def constant(typingctx, chart, value):
     """A constant, for this kind of chart."""
+    number = _number(chart)
+
+    def generate(context, builder, signature, args):
+        kind = _first(number)
+        vector = vector_of(kind)
+        parts = [splat_of(builder, context.cast(builder, args[1], signature.args[1], kind.dtype), vector)]
+        if isinstance(number, types.BaseTuple):
+            parts.append(ir.Constant(vector, [0.0] * vector.count))
+        return _whole(context, builder, number, parts)
+
+    return number(chart, value), generate
 
 
-def plus(a, b):
-    """The sum a + b."""
+def _arithmetic(count, plain, slope):
+    """An operation on numbers, from what it does to vectors and to their derivatives."""
+
+    def generate(context, builder, signature, args):
+        kind = signature.return_type
+
+        def fma(a, b, c):
+            return call(builder, "fma", vector_of(_first(kind)), a, b, c)
+
+        numbers = [_parts(builder, kind, number) for number in args]
+        parts = [plain(builder, fma, *(number[0] for number in numbers))]
+        if isinstance(kind, types.BaseTuple):
+            parts.append(slope(builder, fma, *numbers))
+        return _whole(context, builder, kind, parts)
+
+    if count == 2:
+
+        @intrinsic
+        def operation(typingctx, a, b):
+            return a(a, a), generate
+
+        return operation
+
+    @intrinsic
+    def of_three(typingctx, a, b, c):
+        return a(a, a, a), generate
+
+    return of_three
 
 
-def times(a, b):
-    """The product a * b."""
+plus = _arithmetic(2, lambda b, fma, x, y: b.fadd(x, y), lambda b, fma, x, y: b.fadd(x[1], y[1]))
+"""The sum a + b."""
+times = _arithmetic(
+    2, lambda b, fma, x, y: b.fmul(x, y), lambda b, fma, x, y: fma(x[0], y[1], b.fmul(x[1], y[0]))
+)  # fmt: skip
+"""The product a * b."""
+times_plus = _arithmetic(
+    3, lambda b, fma, x, y, z: fma(x, y, z), lambda b, fma, x, y, z: fma(x[0], y[1], fma(x[1], y[0], z[1]))
+)  # fmt: skip
+"""The sum a * b + c."""
 
 
-def times_plus(a, b, c):
-    """The sum a * b + c."""
-
-
-def value_of(a):
+@intrinsic
+def value_of(typingctx, a):
     """The number without its derivative."""
 
+    def generate(context, builder, signature, args):
+        return _parts(builder, a, args[0])[0]
 
-@overload(at, inline="always")
-def _at(chart, index):
-    if isinstance(chart, types.Array):
-        return lambda chart, index: load(chart, index)
-    return lambda chart, index: (load(chart[0], index), load(chart[1], index))
-
-
-@overload(put, inline="always")
-def _put(chart, index, number):
-    if isinstance(chart, types.Array):
-        return lambda chart, index, number: store(chart, index, number)
-
-    def dual(chart, index, number):
-        store(chart[0], index, number[0])
-        store(chart[1], index, number[1])
-
-    return dual
-
-
-@overload(constant, inline="always")
-def _constant(chart, value):
-    if isinstance(chart, types.Array):
-        return lambda chart, value: splat(chart, value)
-    return lambda chart, value: (splat(chart[0], value), splat(chart[0], 0.0))
-
-
-@overload(plus, inline="always")
-def _plus(a, b):
-    if isinstance(a, Lanes):
-        return lambda a, b: a + b
-    return lambda a, b: (a[0] + b[0], a[1] + b[1])
-
-
-@overload(times, inline="always")
-def _times(a, b):
-    if isinstance(a, Lanes):
-        return lambda a, b: a * b
-    return lambda a, b: (a[0] * b[0], fma(a[0], b[1], a[1] * b[0]))
-
-
-@overload(times_plus, inline="always")
-def _times_plus(a, b, c):
-    if isinstance(a, Lanes):
-        return lambda a, b, c: fma(a, b, c)
-    return lambda a, b, c: (fma(a[0], b[0], c[0]), fma(a[0], b[1], fma(a[1], b[0], c[1])))
-
-
-@overload(value_of, inline="always")
-def _value_of(a):
-    if isinstance(a, Lanes):
-        return lambda a: a
-    return lambda a: a[0]
+    return _first(a)(a), generate
 
 
 @inline

@@ -50,13 +50,12 @@ def pack(scores, n, order, first, lengths, packed, lane_lengths, bases, codes):
         lane_lengths[lane] = lengths[sentence] if inside else 0
     size = lengths[order[first]]
     pitch = pitch_of(size)
-    flat = scores.reshape(-1)
     long = load(lane_lengths, 0)
     forbidden = splat(packed, -np.inf)
     worst = splat(packed, 0.0)
     for h in range(size):
         for m in range(size):
-            x = gather(flat, bases, h * n + m)
+            x = gather(scores, bases, h * n + m)
             x = where_larger(long, splat(packed, max(h, m)), x, forbidden)
             worst = larger(trouble(x), worst)
             store(packed, (h * pitch + m) * lanes, x)

@@ -10,7 +10,7 @@ from pullback.inference.checks import INFEASIBLE, INFINITE, NAN, OK
 from pullback.inference.compile import inner, kernel
 from pullback.inference.eisner import log_domain
 from pullback.inference.eisner.batch import OUT_OF_RANGE
-from pullback.inference.eisner.marginal_kernels import charts_for, lane_scratch
+from pullback.inference.eisner.marginal_kernels import charts_for, lane_scratch, part
 from pullback.inference.eisner.packing import lanes_of, pack, pitch_of
 from pullback.inference.eisner.scaling import limit_of, to_weights
 from pullback.inference.eisner.sweeps import inside, inside_root
@@ -28,7 +28,9 @@ def sample(worker, workers, scores, lengths, order, seeds, multiroot, heads, sta
         return
     largest = lengths[order[first]]
     charts, lines = charts_for(3, largest, scores)
-    weights, complete, arc, prefix, root_arc = charts[0], charts[1], charts[2], lines[0], lines[1]
+    weights, complete, arc = part(charts, 3, 0), part(charts, 3, 1), part(charts, 3, 2)
+    prefix, root_arc = part(lines, 4, 0), part(lines, 4, 1)
+    items = complete.reshape(1, -1), arc.reshape(1, -1), prefix.reshape(1, -1), root_arc.reshape(1, -1)
     lane_lengths, codes, line, log_scale, factor, bases = lane_scratch(scores)
     stack = np.empty((2 * largest + 4, 2), np.int64)
     for group in range(first, len(order), workers * lanes):
@@ -41,7 +43,7 @@ def sample(worker, workers, scores, lengths, order, seeds, multiroot, heads, sta
             if codes[lane] > 0:
                 status[b] = INFINITE if codes[lane] == 1 else NAN
             else:
-                view = (charts[1:2], charts[2:3], lines[0:1], lines[1:2], pitch_of(n), lanes, lane)
+                view = (*items, pitch_of(n), lanes, lane)
                 found = _descend(view, lengths[b], multiroot, False, limit_of(scores), seeds[b], stack, heads[b])
                 status[b] = OK if found else OUT_OF_RANGE
 

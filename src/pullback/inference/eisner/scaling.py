@@ -44,8 +44,8 @@ def to_weights(packed, n, log_scale, line, factor):
     """
     lanes = lanes_of(packed)
     row = pitch_of(n) * lanes
-    log_scale[:] = 0.0
-    factor[:] = 1.0
+    for lane in range(lanes):
+        log_scale[lane], factor[lane] = 0.0, 1.0
     for m in range(n):
         top = splat(packed, -np.inf)
         for h in range(n):

@@ -34,7 +34,10 @@ from pullback.inference.lanes import (
 
 @inner
 def pack(array, bases, count, packed, codes):
-    """Put the numbers `array.flat[bases[lane] : bases[lane] + count]` of all lanes side by side; codes say what is wrong."""
+    """Put the numbers `array.flat[bases[lane] : bases[lane] + count]` of all lanes side by side; codes say what is wrong.
+
+    The last vector of `packed`, the score of no part, becomes 0, however few numbers are needed.
+    """
     lanes = len(bases)
     worst = splat(array, 0.0)
     whole = count - count % lanes
@@ -44,7 +47,7 @@ def pack(array, bases, count, packed, codes):
         store(packed, at * lanes, gather(array, bases, at))
     for at in range(count):
         worst = larger(trouble(load(packed, at * lanes)), worst)
-    store(packed, count * lanes, splat(array, 0.0))
+    store(packed, len(packed) - lanes, splat(array, 0.0))
     store(codes, 0, worst)
 
 

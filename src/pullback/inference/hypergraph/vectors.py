@@ -11,11 +11,11 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from pullback.inference.lanes import Lanes, _address, _floats, _splat, _vector
+from pullback.inference.lanes import Lanes, address_of, floats, splat_of, vector_of
 
 
 def _wide(like):
-    return Lanes(types.float64, _floats(like.dtype).count)
+    return Lanes(types.float64, floats(like.dtype).count)
 
 
 @intrinsic
@@ -24,8 +24,8 @@ def load_wide(typingctx, array, index, like):
     kind = _wide(like)
 
     def generate(context, builder, signature, args):
-        pointer = _address(context, builder, signature.args[0], args[0], args[1], _vector(kind))
-        value = builder.load(pointer, typ=_vector(kind))
+        pointer = address_of(context, builder, signature.args[0], args[0], args[1], vector_of(kind))
+        value = builder.load(pointer, typ=vector_of(kind))
         value.align = 8
         return value
 
@@ -38,7 +38,7 @@ def splat_wide(typingctx, value, like):
     kind = _wide(like)
 
     def generate(context, builder, signature, args):
-        return _splat(builder, context.cast(builder, args[0], signature.args[0], kind.dtype), _vector(kind))
+        return splat_of(builder, context.cast(builder, args[0], signature.args[0], kind.dtype), vector_of(kind))
 
     return kind(value, like), generate
 
@@ -46,10 +46,10 @@ def splat_wide(typingctx, value, like):
 @intrinsic
 def narrow(typingctx, x, like):
     """A vector of float64 in the precision of `like`."""
-    kind = _floats(like.dtype)
+    kind = floats(like.dtype)
 
     def generate(context, builder, signature, args):
-        return args[0] if kind == x else builder.fptrunc(args[0], _vector(kind))
+        return args[0] if kind == x else builder.fptrunc(args[0], vector_of(kind))
 
     return kind(x, like), generate
 
@@ -60,7 +60,7 @@ def widen(typingctx, x):
     kind = Lanes(types.float64, x.count)
 
     def generate(context, builder, signature, args):
-        return args[0] if kind == x else builder.fpext(args[0], _vector(kind))
+        return args[0] if kind == x else builder.fpext(args[0], vector_of(kind))
 
     return kind(x), generate
 
@@ -70,7 +70,7 @@ def select_positive(typingctx, x, then, otherwise):
     """`then` in the lanes where x > 0, else `otherwise`: also where x is NaN."""
 
     def generate(context, builder, signature, args):
-        zero = ir.Constant(_vector(x), [0.0] * x.count)
+        zero = ir.Constant(vector_of(x), [0.0] * x.count)
         return builder.select(builder.fcmp_ordered(">", args[0], zero), args[1], args[2])
 
     return then(x, then, otherwise), generate
@@ -81,7 +81,7 @@ def log(typingctx, x):
     """The logarithm of each lane, for finite normal x > 0, within two roundings."""
 
     def generate(context, builder, signature, args):
-        vector, bits = _vector(x), x.dtype.bitwidth
+        vector, bits = vector_of(x), x.dtype.bitwidth
         mantissa, bias, terms = (23, 127, 5) if bits == 32 else (52, 1023, 12)
         integer = ir.VectorType(ir.IntType(bits), vector.count)
 
@@ -137,10 +137,10 @@ def pack_block(typingctx, array, bases, offset, packed, index):
 
     `packed.flat[index]` becomes the vector of all examples' first number, behind it that of their second, and so on.
     """
-    kind = _floats(array.dtype)
+    kind = floats(array.dtype)
 
     def generate(context, builder, signature, args):
-        vector = _vector(kind)
+        vector = vector_of(kind)
         rows = []
         for pointer in _pointers(
             context, builder, signature.args[0], args[0], signature.args[1], args[1], args[2], kind.count
@@ -150,7 +150,7 @@ def pack_block(typingctx, array, bases, offset, packed, index):
             rows.append(row)
         for i, column in enumerate(_transposed(builder, rows)):
             place = builder.add(args[4], ir.Constant(ir.IntType(64), i * kind.count))
-            pointer = _address(context, builder, signature.args[3], args[3], place, vector)
+            pointer = address_of(context, builder, signature.args[3], args[3], place, vector)
             builder.store(column, pointer).align = array.dtype.bitwidth // 8
         return context.get_dummy_value()
 
@@ -160,14 +160,14 @@ def pack_block(typingctx, array, bases, offset, packed, index):
 @intrinsic
 def unpack_block(typingctx, packed, index, array, bases, offset):
     """The reverse of `pack_block`, for arrays of one dtype."""
-    kind = _floats(array.dtype)
+    kind = floats(array.dtype)
 
     def generate(context, builder, signature, args):
-        vector = _vector(kind)
+        vector = vector_of(kind)
         rows = []
         for i in range(kind.count):
             place = builder.add(args[1], ir.Constant(ir.IntType(64), i * kind.count))
-            row = builder.load(_address(context, builder, signature.args[0], args[0], place, vector), typ=vector)
+            row = builder.load(address_of(context, builder, signature.args[0], args[0], place, vector), typ=vector)
             row.align = array.dtype.bitwidth // 8
             rows.append(row)
         pointers = _pointers(

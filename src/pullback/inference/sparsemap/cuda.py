@@ -1,30 +1,55 @@
-"""SparseMAP of dependency trees on a GPU: the whole search of a sentence in one program, no synchronisation with the host.
+"""SparseMAP on a GPU: the whole search of an example in one program, no synchronisation with the host.
 
-Most active sets are small, and their inverses stay close to where they are used. A sentence that needs more room goes on in
-a second launch, and in a third, which have nothing to do for the others. A sentence that needs more trees than fit there
-keeps the best mean of trees so far; its gap and `converged` say so.
+Most active sets are small, and so are their workspaces. An example that needs more room goes on in a second launch, which has
+nothing to do for the others. An example that needs more structures than fit there keeps the best mean of structures so far;
+its gap and `converged` say so.
 """
 
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from pullback.inference import checks
-from pullback.inference.sparsemap import cuda_active_set, cuda_projector, cuda_solve
+from pullback.inference.sparsemap import cuda_long, cuda_projector, cuda_short, cuda_solve, cuda_trees
+from pullback.inference.sparsemap.cuda_state import workspace
 from pullback.inference.sparsemap.operation import active_set_capacity
 from pullback.inference.sparsemap.solution import NotConverged, not_converged
 from pullback.inference.trees import TREES
-from pullback.inference.triton_support import contiguous, launch, next_power_of_2, program_count
+from pullback.inference.triton_support import contiguous, interpreting, launch, next_power_of_2, program_count
 
-_ROOMS = (128, 512)  # how many trees fit into the inverse in the first launch, and in the second
-_TILE = 2048  # scores looked at together
+_ROOM = 256  # how many structures fit into the first launch
 _SHORT = 31  # words: with the root, the lanes of a warp
 _CONVERGED, _FULL, _INFEASIBLE = 0, 2, 3  # as cuda_search.py has them
-_ANY_ORACLE, _SHORT_ORACLE, _LONG_ORACLE = 0, 1, 2
+
+
+class Oracle(NamedTuple):
+    """How a structure's best one is found on a GPU: Triton's functions, see cuda_search.py."""
+
+    rough: Any  # in float32, or None
+    exact: Any  # in float64
+    scratch: Callable[[int], int]  # how many float64 they need
+    levels: int  # the logarithm of their number of positions
+    warps: int
+
+    def constants(self, n: int) -> dict[str, Any]:
+        """What the kernel is compiled for. The interpreter takes a step for each element of a tile: it gets small ones."""
+        small = interpreting()
+        shape = {"LEVELS": max(_levels(n + 1), 3) if small else self.levels, "BLOCK": 8 if small else 32 * self.warps}
+        return {"ROUGH": self.rough, "EXACT": self.exact, **shape, "num_warps": self.warps, "num_stages": 1}
+
+
+def oracle_for(n: int, projective: bool) -> Oracle:
+    """The oracle for sentences of n words at most."""
+    if not projective:
+        return Oracle(None, cuda_trees.best_of_all, cuda_trees.scratch_of_all, _levels(max(n, 32)), 8)
+    if n <= _SHORT:
+        return Oracle(cuda_short.best_short, cuda_short.best_short, cuda_short.scratch_of_short, 5, 4)
+    return Oracle(cuda_long.best_long, cuda_long.best_long, cuda_long.scratch_of_long, 6, 8)
 
 
 def sparsemap(
@@ -40,89 +65,86 @@ def sparsemap(
 ) -> tuple[Tensor, ...]:
     batch, n, _ = scores.shape
     capacity = active_set_capacity(n, "cuda")
-    mu = torch.empty_like(scores, memory_format=torch.contiguous_format)
-    heads = scores.new_empty((batch, capacity, n), dtype=torch.int16)
+    mu = torch.zeros_like(scores, memory_format=torch.contiguous_format)
+    vertices = scores.new_empty((batch, capacity, n), dtype=torch.int32)
     weights = scores.new_empty((batch, capacity), dtype=torch.float64)
-    sizes, calls, states = (scores.new_empty(batch, dtype=torch.int32) for _ in range(3))
-    gap = scores.new_empty(batch, dtype=torch.float64)
-    if n == 0:
-        for x, value in ((weights, 1.0), (sizes, 1), (calls, 0), (states, _CONVERGED), (gap, 0.0)):
-            x.fill_(value)
-    tensors = [contiguous(x) for x in (scores, lengths, start_heads, start_weights)]
-    results = mu, heads, weights, sizes, gap, calls, states
-    oracle = _ANY_ORACLE if not projective else _SHORT_ORACLE if n <= _SHORT else _LONG_ORACLE
-    for again, room in enumerate(_rooms(n, start_heads.shape[1]) if scores.numel() > 0 else []):
-        programs, *scratch = _scratch(scores, room, oracle)
-        numbers = batch, n, capacity, start_heads.shape[1], max_iterations, int(multiroot), again
-        # an oracle for short sentences is faster with fewer warps, large inverses with more
-        shape = _shape(n, room, 4 if oracle == _SHORT_ORACLE and room <= _ROOMS[0] else 8)
-        shape |= {"COMPLETE": int(complete), "ORACLE": oracle, "POSITIONS": max(16, next_power_of_2(n + 1))}
-        shape["LEVELS"] = shape["COLUMNS"].bit_length() - 1
-        launch(cuda_solve.solve, programs, scores.device, *tensors, *results, *scratch, *numbers, **shape)
-    converged = states == _CONVERGED
+    gap = scores.new_zeros(batch, dtype=torch.float64)
+    records = scores.new_zeros((3, batch), dtype=torch.int32)
+    records[2] = _FULL
+    options = cuda_trees.MULTIROOT * multiroot + cuda_trees.PROJECTIVE * projective
+    scores, lengths = contiguous(scores), contiguous(lengths)
+    if scores.numel() == 0:
+        weights.fill_(1.0)
+        records[0], records[2] = 1, _CONVERGED
+    elif start_heads.shape[1] > 0:
+        _start(scores, lengths, start_heads, start_weights, vertices, weights, records, options)
+    oracle = oracle_for(n, projective)
+    for room in _rooms(capacity, start_heads.shape[1]) if scores.numel() > 0 else []:
+        pitch = workspace(n * n, n, room, oracle.scratch(n))
+        programs = program_count(batch, 8 * pitch)
+        work = scores.new_empty((programs, pitch), dtype=torch.float64)
+        tensors = scores, lengths, mu, vertices, weights, gap, records, work
+        numbers = batch, n, n, n * n, n, capacity, room, pitch, max_iterations, options, int(complete)
+        launch(
+            cuda_solve.solve, programs, scores.device, *tensors, *numbers, ENTER=cuda_trees.enter, **oracle.constants(n)
+        )  # fmt: skip
+    sizes, calls, states = records
     if validate:
         _check(scores, lengths, states, gap, max_iterations)
-    return mu, heads, weights, sizes, gap, calls, converged
+    heads = torch.where(vertices < 0, -1, vertices // max(n, 1)).to(torch.int16)
+    return mu, heads, weights, sizes.clone(), gap, calls.clone(), states == _CONVERGED
 
 
 def sparsemap_vjp(
     heads: Tensor, sizes: Tensor, lengths: Tensor, direction: Tensor, validate: bool
 ) -> Tensor:
     batch, capacity, n = heads.shape
+    words = torch.arange(n, device=heads.device, dtype=torch.int32)
+    vertices = torch.where(heads < 0, -1, heads.to(torch.int32) * n + words)
     out = torch.zeros_like(direction, memory_format=torch.contiguous_format)
     smaller = -1
-    for room in _rooms(n) if direction.numel() > 0 else []:
-        inverse = _inverse_size(room)
-        programs = program_count(batch, 8 * inverse + 4 * room * n)
-        inverses = direction.new_empty((programs, inverse), dtype=torch.float64)
-        trees = direction.new_empty((2, programs, room, n), dtype=torch.int16)
-        inputs = map(contiguous, (heads, sizes, lengths, direction))
-        tensors = *inputs, out, inverses, *trees
-        numbers = batch, n, capacity, smaller
-        launch(cuda_projector.apply, programs, direction.device, *tensors, *numbers, **_shape(n, room, 8))
+    for room in _rooms(capacity) if direction.numel() > 0 else []:
+        pitch = workspace(n * n, n, room, 0)
+        programs = program_count(batch, 8 * pitch + 4 * room * n)
+        work = direction.new_empty((programs, pitch), dtype=torch.float64)
+        scratch = direction.new_empty((programs, room, n), dtype=torch.int32)
+        tensors = vertices, contiguous(sizes), contiguous(direction), out, scratch, work
+        numbers = batch, n * n, n, capacity, room, pitch, smaller
+        launch(
+            cuda_projector.apply, programs, direction.device, *tensors, *numbers,
+            BLOCK=8 if interpreting() else 256, num_warps=8, num_stages=1,
+        )  # fmt: skip
         smaller = room
     return out
 
 
-def _scratch(scores: Tensor, room: int, oracle: int) -> tuple[Any, ...]:
-    """How many programs to run, and what `solve` needs for each of them."""
-    n = scores.shape[-1]
-    chart = 1 if oracle == _SHORT_ORACLE else 4 * (n + 1) ** 2
-    kinds = (
-        (_inverse_size(room), torch.float64),
-        (3 * n * n, torch.float64),
-        (n * room, torch.int16),
-        (n, torch.int16),
-        (2 * (n + 1), torch.int32),
-        (3 * (n + 1) ** 2, torch.int16),
-        (n * n + chart, torch.float32),
-        (chart, torch.float64),
-    )
-    programs = program_count(len(scores), sum(size * dtype.itemsize for size, dtype in kinds))
-    return programs, *(scores.new_empty((programs, size), dtype=dtype) for size, dtype in kinds), chart
+def _start(
+    scores: Tensor,
+    lengths: Tensor,
+    heads: Tensor,
+    weights: Tensor,
+    vertices: Tensor,
+    own: Tensor,
+    records: Tensor,
+    options: int,
+) -> None:
+    """Write the trees to start from, as far as they are trees."""
+    batch, n, _ = scores.shape
+    arcs = heads.to(torch.int32) * n + torch.arange(n, device=heads.device, dtype=torch.int32)
+    arcs, starts, capacity = torch.where(heads < 0, -1, arcs), heads.shape[1], own.shape[1]
+    numbers = batch, n, capacity, starts, min(starts, capacity), options
+    tensors = scores, lengths, contiguous(arcs), contiguous(weights), vertices, own, records
+    programs = program_count(batch, 1)
+    launch(cuda_trees.start, programs, scores.device, *tensors, *numbers, LEVELS=_levels(max(n, 32)), num_warps=1, num_stages=1)
 
 
-def _pending(room: int) -> int:
-    """How many changes of an inverse come together: small ones stay in the cache, where they are fast to write."""
-    return 1 if room <= _ROOMS[0] else 8
+def _levels(n: int) -> int:
+    return next_power_of_2(n).bit_length() - 1
 
 
-def _inverse_size(room: int) -> int:
-    """How many numbers an inverse has, with what follows it (see cuda_active_set.py)."""
-    return room * (room + cuda_active_set.LINES + _pending(room))
-
-
-def _rooms(n: int, starts: int = 0) -> list[int]:
-    """For how many trees each launch has room, so that those to start from fit into the first."""
-    most = max(next_power_of_2(active_set_capacity(n, "cuda")), _ROOMS[0])
-    return [*(room for room in _ROOMS if starts <= room < most), most]
-
-
-def _shape(n: int, room: int, warps: int) -> dict[str, int]:
-    columns = max(16, next_power_of_2(n))
-    rows = min(max(_TILE // columns, 1), columns)
-    sizes = {"ROWS": rows, "COLUMNS": columns, "CAPACITY": room, "PENDING": _pending(room)}
-    return {**sizes, "num_warps": warps, "num_stages": 1}
+def _rooms(capacity: int, starts: int = 0) -> list[int]:
+    """For how many structures each launch has room, so that those to start from fit into the first."""
+    return [capacity] if starts > _ROOM or capacity <= _ROOM else [_ROOM, capacity]
 
 
 def _check(scores: Tensor, lengths: Tensor, states: Tensor, gap: Tensor, limit: int) -> None:

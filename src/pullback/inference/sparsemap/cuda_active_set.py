@@ -1,132 +1,146 @@
-"""The linear algebra of an active set of trees on a GPU, in Triton: the inverse of its Gram matrix, kept up to date.
+"""The linear algebra of an active set on a GPU, in Triton: the inverse of its Gram matrix, kept up to date.
 
-M stands for the inverse, of which the first `size` rows and columns are in use. A change of the active set adds a multiple of
-a vector's square to it. The last few such changes are pending: M is a matrix `[CAPACITY, CAPACITY]` of float64 in memory plus
-scale_c v_c v_c^T for each pending c, and only when PENDING of them have come together are they added to the matrix, which is
-far slower to write than to read. Behind the matrix follow lines `[CAPACITY]`: four for vectors on their way between threads,
-one for the scales, and the v_c.
+M stands for the inverse of <a_i, a_j> + 1, of which the first `size` rows and columns are in use. A change of the active set
+adds a multiple of a vector's square to it. The last few such changes are pending: M is a matrix in memory plus
+scale_c v_c v_c^T for each pending c, and only when some have come together are they added to the matrix, as a large one is far
+slower to write than to read.
 
-What is kept of each tree, a vector `[CAPACITY]`, stays in registers: its weight, the sum of its row of M, and the drive: M
-times the slopes e_i = <s - mu, a_i>. The step to the minimum on the affine hull is the drive, less the multiple of the sums
-that makes it add up to zero.
-
-A thread owns columns of M, and loops over rows and over words: little is exchanged between threads but vectors. For that the
-trees are kept twice, as `heads [tree, word]` and as `columns [word, tree]`.
+What is kept of each vertex, besides its weight, is a line of the workspace: the sum of its row of M, and its drive, M times
+the slopes e_i = <s - mu, a_i>. The step to the minimum on the affine hull is the drive, less the multiple of the sums that
+makes it add up to zero.
 """
 
 from __future__ import annotations
 
+from pullback.inference.sparsemap.cuda_state import PENDING as _MOST_PENDING
+from pullback.inference.sparsemap.cuda_state import Counts, line, place, replace
 from pullback.inference.triton_support import constant, jit, tl
 
-LINES = 5  # behind the matrix, before the pending vectors
+VECTOR, PRODUCT, SUMS, DRIVE, STEP = constant(0), constant(1), constant(2), constant(3), constant(4)
+"""The lines: M's argument and result, the sums of its rows, the drive and the step; behind them the pending changes."""
+CHANGES = constant(5)
+PENDING = constant(_MOST_PENDING)
+_SMALL = constant(128)  # matrices of so many rows stay in the cache, where they are fast to write
 _DEPENDENT = constant(1e-4)  # as active_set.py has it
-_AHEAD = constant(8)  # how many loads are on the way at a time
+_ROWS, _MANY_ROWS = constant(8), constant(32)  # of a small and of a large matrix, on the way at a time
+_LISTED = constant(16)  # parts of a vertex, likewise
 
 
-@jit()
-def extend(
-    inverse, pending, heads, columns, new, size, sums, length, n,
-    COLUMNS: tl.constexpr, CAPACITY: tl.constexpr, PENDING: tl.constexpr,
-):  # fmt: skip
-    """Make a tree active, if it is affinely independent of the active ones.
+@jit(noinline=True)
+def extend(active, new, counts, gap, BLOCK: tl.constexpr):
+    """Make a vertex active, if it is affinely independent of the active ones.
 
     Args:
-        inverse: the matrix of M.
-        pending: how many changes are.
-        heads: `[>= size + 1, n]`, int16: the active trees.
-        columns: `[n, CAPACITY]`, int16: the same.
-        new: `[n]`, int16, the tree, -1 for padding; it may be one of the heads, from the place that it gets on.
-        size: how many are active.
-        sums: of the rows of M, `[CAPACITY]`, zero behind the active ones.
-        length: the number of words.
-        n: the pitch of the heads.
-        COLUMNS: a power of two, at least n.
-        CAPACITY: the pitch of M, a power of two.
-        PENDING: when so many changes are pending, they are made.
+        active: the active set, with room for one more.
+        new: int32 `[width]`, its parts; it may be one of the active vertices, from the place that it gets on.
+        counts: of the active set.
+        gap: its slope, the others' being zero: for the drive.
+        BLOCK: vertices, or slots, looked at together.
 
     Returns:
-        1 or 0; how many changes are pending now; the new sums; and the new row of M, zero behind it.
+        1 or 0, and the counts now.
     """
-    word, tree = tl.arange(0, COLUMNS), tl.arange(0, CAPACITY)
-    line = inverse + CAPACITY * CAPACITY
-    its_heads = tl.load(new + word, mask=word < n, other=-1)
-    shared = _shared(columns, new, size, length, CAPACITY).to(tl.float64)
-    tl.store(line + tree, shared, mask=tree < size)
-    tl.debug_barrier()
-    ratio = multiply(inverse, pending, size, CAPACITY)
-    product, total = tl.reduce((shared * ratio, ratio), 0, add_both)
-    distance = length - product
-    independent = tl.where(distance > _DEPENDENT, 1, 0)
-    scale = 1.0 / tl.where(independent > 0, distance, 1.0)
-    entry = tl.where(tree == size, scale, -scale * ratio)
+    size, pending, used = counts.size, counts.pending, counts.used
+    small = (size < BLOCK) & (size < _SMALL)
+    square = _share(active, new, size, BLOCK)
+    if small:
+        independent = _extend_block(active, size, square, gap, BLOCK)
+    else:
+        multiply(active, size, pending, BLOCK)
+        product, total = dot(line(active, VECTOR), line(active, PRODUCT), size, BLOCK)
+        independent = tl.where(square - product > _DEPENDENT, 1, 0)
+        if independent > 0:
+            _admit(active, size, pending, total, 1.0 / (square - product), gap, BLOCK)
+            pending = _change(active, size + 1, pending, BLOCK)
     if independent > 0:
-        nothing = tl.zeros([CAPACITY], tl.float64)
-        tl.store(inverse + size * CAPACITY + tree, nothing, mask=tree <= size)
-        tl.store(inverse + tree * CAPACITY + size, nothing, mask=tree < size)
-        tl.store(heads + size * n + word, its_heads, mask=word < n)
-        tl.store(columns + word * CAPACITY + size, its_heads, mask=word < n)
-        sums += (1.0 - total) * entry
-        pending = _change(inverse, pending, tl.where(tree == size, -1.0, ratio), scale, size + 1, CAPACITY, PENDING)
-    tl.debug_barrier()
-    return independent, pending, sums, entry
+        used = place(active, new, size, used, BLOCK)
+        tl.store(active.weights + size, tl.where(size == 0, 1.0, 0.0))
+        size += 1
+        tl.debug_barrier()
+    return independent, Counts(size, pending, used)
 
 
 @jit()
-def remove(
-    inverse, pending, heads, columns, index, size, share, sums, drive, n,
-    COLUMNS: tl.constexpr, CAPACITY: tl.constexpr, PENDING: tl.constexpr,
-):  # fmt: skip
-    """Take a tree out; the last one takes its place.
-
-    Returns:
-        How many changes are pending now, and the weights, the sums and the drive of what is left.
-    """
-    word, tree = tl.arange(0, COLUMNS), tl.arange(0, CAPACITY)
-    change = tl.arange(0, PENDING) * CAPACITY
-    line, changes = inverse + CAPACITY * CAPACITY, inverse + CAPACITY * (CAPACITY + 5)
-    last = size - 1
-    row = _row(inverse, pending, index, size, CAPACITY)
-    tl.store(line + tree, row, mask=tree < size)
-    tl.store(line + CAPACITY + tree, share, mask=tree < size)
-    tl.store(line + 2 * CAPACITY + tree, sums, mask=tree < size)
-    tl.store(line + 3 * CAPACITY + tree, drive, mask=tree < size)
-    moved = tl.load(inverse + last * CAPACITY + tree, mask=tree < size, other=0.0)
-    corner = tl.load(inverse + last * (CAPACITY + 1))
-    waiting = change < pending * CAPACITY
-    moved_changes = tl.load(changes + change + last, mask=waiting, other=0.0)
-    last_heads = tl.load(heads + last * n + word, mask=word < n, other=-1)
-    tl.debug_barrier()
-    diagonal, shared, weight = tl.load(line + index), tl.load(line + last), tl.load(line + CAPACITY + last)
-    share = tl.where(tree == index, weight, share)
-    sums = _without(sums, line + 2 * CAPACITY, row, shared, diagonal, index, last, CAPACITY)
-    drive = _without(drive, line + 3 * CAPACITY, row, shared, diagonal, index, last, CAPACITY)
-    moved = tl.where(tree == index, corner, moved)
-    tl.store(inverse + index * CAPACITY + tree, moved, mask=tree < last)
-    tl.store(inverse + tree * CAPACITY + index, moved, mask=tree < last)
-    tl.store(changes + change + index, moved_changes, mask=waiting)
-    tl.store(changes + change + last, tl.zeros([PENDING], tl.float64), mask=waiting)
-    tl.store(heads + index * n + word, last_heads, mask=word < n)
-    tl.store(columns + word * CAPACITY + index, last_heads, mask=word < n)
-    row = tl.where(tree == index, shared, row)
-    pending = _change(inverse, pending, row, -1.0 / diagonal, last, CAPACITY, PENDING)
-    tl.debug_barrier()
-    return pending, tl.where(tree == last, 0.0, share), sums, drive
+def _extend_block(active, size, square, gap, BLOCK: tl.constexpr):
+    """What `extend` does to M, the sums and the drive, where a block holds all vertices and no change is pending."""
+    vertex = tl.arange(0, BLOCK)
+    shared = tl.load(line(active, VECTOR) + vertex, mask=vertex < size, other=0.0)
+    sums = tl.load(line(active, SUMS) + vertex, mask=vertex < size, other=0.0)
+    ratio = _combine(active, line(active, VECTOR), vertex, size, _ROWS, BLOCK)
+    product, total = tl.reduce((shared * ratio, ratio), 0, add_both)
+    independent = tl.where(square - product > _DEPENDENT, 1, 0)
+    if independent > 0:
+        scale = 1.0 / (square - product)
+        change = tl.where(vertex == size, -1.0, ratio)
+        tl.store(line(active, PRODUCT) + vertex, change, mask=vertex <= size)
+        tl.store(line(active, SUMS) + vertex, sums + scale * (total - 1.0) * change, mask=vertex <= size)
+        tl.store(line(active, DRIVE) + vertex, -gap * scale * change, mask=vertex <= size)
+        tl.debug_barrier()
+        for start in range(0, size + 1, _ROWS):
+            row = start + tl.arange(0, _ROWS)
+            factor = scale * tl.load(line(active, PRODUCT) + row, mask=row <= size, other=0.0)
+            at = active.inverse + row[:, None] * active.room + vertex[None, :]
+            entry = tl.load(at, mask=(row < size)[:, None] & (vertex < size)[None, :], other=0.0)
+            entry += factor[:, None] * change[None, :]
+            tl.store(at, entry, mask=(row <= size)[:, None] & (vertex <= size)[None, :])
+    return independent
 
 
 @jit()
-def _without(vector, line, row, shared, diagonal, index, last, CAPACITY: tl.constexpr):
-    """M times something, which `line` holds too, after a tree was removed whose row of M is given."""
-    tree = tl.arange(0, CAPACITY)
-    ratio = tl.load(line + index) / diagonal
-    vector = tl.where(tree == index, tl.load(line + last) - ratio * shared, vector - ratio * row)
-    return tl.where(tree == last, 0.0, vector)
+def _share(active, new, size, BLOCK: tl.constexpr):
+    """Write <a_i, z> + 1 for each active vertex; returns <z, z> + 1."""
+    own = tl.zeros([_LISTED], tl.int32)
+    tl.debug_barrier()
+    for first in range(0, tl.maximum(size, 1), BLOCK):
+        vertex = first + tl.arange(0, BLOCK)
+        count = tl.zeros([_LISTED, BLOCK], tl.int32)
+        own = tl.zeros([_LISTED], tl.int32)
+        for start in range(0, active.width, _LISTED):
+            at = start + tl.arange(0, _LISTED)
+            part = tl.load(new + at, mask=at < active.width, other=-1)
+            slot = tl.load(active.slot_of + part, mask=part >= 0, other=-1)
+            own += (part >= 0).to(tl.int32)
+            known = (slot >= 0)[:, None] & (vertex < size)[None, :]
+            word = active.bits + (vertex // 32 * active.parts)[None, :] + slot[:, None]
+            count += (tl.load(word, mask=known, other=0) >> (vertex % 32)[None, :]) & 1
+        shared = 1.0 + tl.sum(count, 0).to(tl.float64)
+        tl.store(line(active, VECTOR) + vertex, shared, mask=vertex < size)
+    tl.debug_barrier()
+    return 1.0 + tl.sum(own, 0).to(tl.float64)
+
+
+@jit(noinline=True)
+def multiply(active, size, pending, BLOCK: tl.constexpr):
+    """M times the line VECTOR, to the line PRODUCT."""
+    vector, product, change = line(active, VECTOR), line(active, PRODUCT), line(active, CHANGES)
+    for c in range(0, pending):
+        share, _ = dot(vector, change + c * active.room, size, BLOCK)
+        tl.store(active.scales + PENDING + c, tl.load(active.scales + c) * share)
+    tl.debug_barrier()
+    for first in range(0, size, BLOCK):
+        column = first + tl.arange(0, BLOCK)
+        if size <= _SMALL:
+            sums = _combine(active, vector, column, size, _ROWS, BLOCK)
+        else:
+            sums = _combine(active, vector, column, size, _MANY_ROWS, BLOCK)
+        for c in range(0, pending):
+            share = tl.load(active.scales + PENDING + c)
+            sums += share * tl.load(change + c * active.room + column, mask=column < size, other=0.0)
+        tl.store(product + column, sums, mask=column < size)
+    tl.debug_barrier()
 
 
 @jit()
-def step_of(drive, sums):
-    """The step of the weights: the drive, less a multiple of the sums, so that it adds up to zero."""
-    excess, total = tl.reduce((drive, sums), 0, add_both)
-    return drive - excess / tl.where(total > 0.0, total, 1.0) * sums
+def _combine(active, vector, column, size, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    """A block of the sum of the matrix's rows, each times a number of the vector."""
+    total = tl.zeros([ROWS, BLOCK], tl.float64)
+    for start in range(0, size, ROWS):
+        row = start + tl.arange(0, ROWS)
+        factor = tl.load(vector + row, mask=row < size, other=0.0)
+        used = (row < size)[:, None] & (column < size)[None, :]
+        entry = tl.load(active.inverse + row[:, None] * active.room + column[None, :], mask=used, other=0.0)
+        total += factor[:, None] * entry
+    return tl.sum(total, 0)
 
 
 @jit()
@@ -136,108 +150,141 @@ def add_both(a, b, other_a, other_b):
 
 
 @jit()
-def multiply(inverse, pending, size, CAPACITY: tl.constexpr):
-    """M times the vector in the first line."""
-    tree = tl.arange(0, CAPACITY)
-    line, scales = inverse + CAPACITY * CAPACITY, inverse + CAPACITY * (CAPACITY + 4)
-    total = tl.zeros([CAPACITY], tl.float64)
-    for start in range(0, size, _AHEAD):
-        for offset in tl.static_range(_AHEAD):
-            i = start + offset
-            factor = tl.load(line + i, mask=i < size, other=0.0)
-            total += factor * tl.load(inverse + i * CAPACITY + tree, mask=(i < size) & (tree < size), other=0.0)
-    vector = tl.load(line + tree, mask=tree < size, other=0.0)
-    for c in range(0, pending):
-        change = tl.load(scales + (c + 1) * CAPACITY + tree, mask=tree < size, other=0.0)
-        total += tl.load(scales + c) * tl.sum(change * vector, 0) * change
-    return total
+def dot(vector, other, size, BLOCK: tl.constexpr):
+    """<vector, other>, and the sum of the other."""
+    product = tl.zeros([BLOCK], tl.float64)
+    total = product
+    for first in range(0, size, BLOCK):
+        at = first + tl.arange(0, BLOCK)
+        x = tl.load(other + at, mask=at < size, other=0.0)
+        product += x * tl.load(vector + at, mask=at < size, other=0.0)
+        total += x
+    return tl.reduce((product, total), 0, add_both)
 
 
 @jit()
-def _row(inverse, pending, index, size, CAPACITY: tl.constexpr):
-    """A row of M."""
-    tree = tl.arange(0, CAPACITY)
-    scales = inverse + CAPACITY * (CAPACITY + 4)
-    row = tl.load(inverse + index * CAPACITY + tree, mask=tree < size, other=0.0)
-    for c in range(0, pending):
-        change = scales + (c + 1) * CAPACITY
-        row += tl.load(scales + c) * tl.load(change + index) * tl.load(change + tree, mask=tree < size, other=0.0)
-    return row
+def excess(active, vector, size, BLOCK: tl.constexpr):
+    """The multiple of the sums of M that makes a vector add up to zero if it is taken off."""
+    total = tl.zeros([BLOCK], tl.float64)
+    norm = total
+    for first in range(0, size, BLOCK):
+        at = first + tl.arange(0, BLOCK)
+        total += tl.load(vector + at, mask=at < size, other=0.0)
+        norm += tl.load(line(active, SUMS) + at, mask=at < size, other=0.0)
+    total, norm = tl.reduce((total, norm), 0, add_both)
+    return total / tl.where(norm > 0.0, norm, 1.0)
 
 
 @jit()
-def _change(inverse, pending, vector, scale, size, CAPACITY: tl.constexpr, PENDING: tl.constexpr):
-    """Add a multiple of a vector's square to M; returns how many changes are pending then."""
-    tree = tl.arange(0, CAPACITY)
-    scales = inverse + CAPACITY * (CAPACITY + 4)
-    # zero behind the active ones, where a tree may be added while this is pending
-    tl.store(scales + (pending + 1) * CAPACITY + tree, tl.where(tree < size, vector, 0.0))
-    tl.store(scales + pending, scale)
+def _admit(active, size, pending, total, scale, gap, BLOCK: tl.constexpr):
+    """Write what a new vertex changes: its own entries of M and a change of the others, its drive, all sums, its weight."""
+    for first in range(0, size + 1, BLOCK):
+        vertex = first + tl.arange(0, BLOCK)
+        ratio = tl.load(line(active, PRODUCT) + vertex, mask=vertex < size, other=0.0)
+        change = tl.where(vertex == size, -1.0, ratio)
+        sums = tl.load(line(active, SUMS) + vertex, mask=vertex < size, other=0.0)
+        nothing = tl.zeros([BLOCK], tl.float64)
+        tl.store(active.inverse + size * active.room + vertex, nothing, mask=vertex <= size)
+        tl.store(active.inverse + vertex * active.room + size, nothing, mask=vertex < size)
+        tl.store(line(active, SUMS) + vertex, sums + scale * (total - 1.0) * change, mask=vertex <= size)
+        tl.store(line(active, DRIVE) + vertex, -gap * scale * change, mask=vertex <= size)
+        tl.store(line(active, CHANGES) + pending * active.room + vertex, change, mask=vertex <= size)
+    earlier = tl.arange(0, PENDING)
+    nothing = tl.zeros([PENDING], tl.float64)
+    tl.store(line(active, CHANGES) + earlier * active.room + size, nothing, mask=earlier < pending)
+    tl.store(active.scales + pending, scale)
+    tl.debug_barrier()
+
+
+@jit()
+def _change(active, size, pending, BLOCK: tl.constexpr):
+    """Count one more pending change, and make them all if there are many; returns how many are pending then."""
     pending += 1
-    if pending == PENDING:
-        tl.debug_barrier()
-        _make_changes(inverse, size, CAPACITY, PENDING)
+    if (pending == PENDING) | (size <= _SMALL):
+        _make_changes(active, size, pending, BLOCK)
         pending = 0
     return pending
 
 
-@jit()
-def _make_changes(inverse, size, CAPACITY: tl.constexpr, PENDING: tl.constexpr):
+@jit(noinline=True)
+def _make_changes(active, size, pending, BLOCK: tl.constexpr):
     """Add what is pending to the matrix."""
-    tree = tl.arange(0, CAPACITY)
-    scales = inverse + CAPACITY * (CAPACITY + 4)
-    rows: tl.constexpr = max(2048 // CAPACITY, 1)
-    for start in range(0, size, rows):
-        row = start + tl.arange(0, rows)
-        used = (row < size)[:, None] & (tree < size)[None, :]
-        at = inverse + row[:, None] * CAPACITY + tree[None, :]
-        total = tl.load(at, mask=used, other=0.0)
-        for c in range(0, PENDING):
-            change = scales + (c + 1) * CAPACITY
-            factor = tl.load(scales + c) * tl.load(change + row, mask=row < size, other=0.0)
-            total += factor[:, None] * tl.load(change + tree, mask=tree < size, other=0.0)[None, :]
-        tl.store(at, total, mask=used)
+    if size <= _SMALL:
+        _add_squares(active, size, pending, _ROWS, BLOCK)
+    else:
+        _add_squares(active, size, pending, _MANY_ROWS, BLOCK)
+    tl.debug_barrier()
 
 
 @jit()
-def _shared(columns, new, size, length, CAPACITY: tl.constexpr):
-    """How many arcs each active tree shares with another."""
-    tree = tl.arange(0, CAPACITY)
-    count = tl.zeros([CAPACITY], tl.int32)
-    for start in range(0, length, _AHEAD):
-        for offset in tl.static_range(_AHEAD):
-            m = start + offset
-            its_head = tl.load(new + m, mask=m < length, other=-1)
-            head = tl.load(columns + m * CAPACITY + tree, mask=(m < length) & (tree < size), other=-2)
-            count += (head == its_head).to(tl.int32)
-    return count
+def _add_squares(active, size, pending, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    for start in range(0, size, ROWS):
+        row = start + tl.arange(0, ROWS)
+        for first in range(0, size, BLOCK):
+            column = first + tl.arange(0, BLOCK)
+            used = (row < size)[:, None] & (column < size)[None, :]
+            at = active.inverse + row[:, None] * active.room + column[None, :]
+            total = tl.load(at, mask=used, other=0.0)
+            for c in range(0, pending):
+                change = line(active, CHANGES) + c * active.room
+                factor = tl.load(active.scales + c) * tl.load(change + row, mask=row < size, other=0.0)
+                total += factor[:, None] * tl.load(change + column, mask=column < size, other=0.0)[None, :]
+            tl.store(at, total, mask=used)
+
+
+@jit(noinline=True)
+def remove(active, index, counts, BLOCK: tl.constexpr):
+    """Take a vertex out; the last one takes its place. Returns the counts now."""
+    size, pending = counts.size, counts.pending
+    last = size - 1
+    row = line(active, VECTOR)
+    _row(active, row, index, size, pending, BLOCK)
+    diagonal, shared = tl.load(row + index), tl.load(row + last)
+    _without(active, line(active, SUMS), index, last, diagonal, shared, BLOCK)
+    _without(active, line(active, DRIVE), index, last, diagonal, shared, BLOCK)
+    corner = tl.load(active.inverse + last * (active.room + 1))
+    change = tl.arange(0, PENDING) * active.room
+    moved_changes = tl.load(line(active, CHANGES) + change + last, mask=change < pending * active.room, other=0.0)
+    tl.debug_barrier()
+    for first in range(0, last, BLOCK):
+        vertex = first + tl.arange(0, BLOCK)
+        moved = tl.load(active.inverse + last * active.room + vertex, mask=vertex < last, other=0.0)
+        moved = tl.where(vertex == index, corner, moved)
+        tl.store(active.inverse + index * active.room + vertex, moved, mask=vertex < last)
+        tl.store(active.inverse + vertex * active.room + index, moved, mask=vertex < last)
+        entry = tl.load(row + vertex, mask=vertex < last, other=0.0)
+        entry = tl.where(vertex == index, shared, entry)
+        tl.store(line(active, CHANGES) + pending * active.room + vertex, entry, mask=vertex < last)
+    tl.store(line(active, CHANGES) + change + index, moved_changes, mask=(change < pending * active.room) & (index < last))
+    tl.store(active.scales + pending, -1.0 / diagonal)
+    replace(active, index, last, counts.used, BLOCK)
+    pending = _change(active, last, pending, BLOCK)
+    return Counts(last, pending, counts.used)
 
 
 @jit()
-def slopes(columns, parts, size, length, n, CAPACITY: tl.constexpr):
-    """<v, a_i - a_0> for each tree a_i, with v the parts `[n, n]`."""
-    tree = tl.arange(0, CAPACITY)
-    total = tl.zeros([CAPACITY], tl.float64)
-    for start in range(0, length, _AHEAD):
-        for offset in tl.static_range(_AHEAD):
-            m = start + offset
-            used = (m < length) & (tree < size)
-            first = tl.load(columns + m * CAPACITY, mask=(m < length) & (size > 0), other=0).to(tl.int32)
-            head = tl.load(columns + m * CAPACITY + tree, mask=used, other=0).to(tl.int32)
-            level = tl.load(parts + first * n + m, mask=(m < length) & (size > 0), other=0.0).to(tl.float64)
-            total += tl.load(parts + head * n + m, mask=used, other=0.0).to(tl.float64) - tl.where(used, level, 0.0)
-    return total
+def _row(active, out, index, size, pending, BLOCK: tl.constexpr):
+    """Write a row of M."""
+    for first in range(0, size, BLOCK):
+        column = first + tl.arange(0, BLOCK)
+        total = tl.load(active.inverse + index * active.room + column, mask=column < size, other=0.0)
+        for c in range(0, pending):
+            change = line(active, CHANGES) + c * active.room
+            factor = tl.load(active.scales + c) * tl.load(change + index)
+            total += factor * tl.load(change + column, mask=column < size, other=0.0)
+        tl.store(out + column, total, mask=column < size)
+    tl.debug_barrier()
 
 
 @jit()
-def mix(trees, weights, size, head, length, n, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    """The weighted sum of the trees at a tile of arcs: from the heads `[ROWS, 1]` to all words."""
-    word = tl.arange(0, COLUMNS)
-    total = tl.zeros([ROWS, COLUMNS], tl.float64)
-    for start in range(0, size, 4):
-        for offset in tl.static_range(4):  # so that four loads are on the way at a time
-            i = start + offset
-            its_head = tl.load(trees + i * n + word, mask=(word < length) & (i < size), other=-1).to(tl.int32)
-            weight = tl.load(weights + i, mask=i < size, other=0.0)
-            total += tl.where(its_head[None, :] == head, weight, 0.0)
-    return total
+def _without(active, vector, index, last, diagonal, shared, BLOCK: tl.constexpr):
+    """M times something, after a vertex was removed whose row of M is the line VECTOR."""
+    ratio, moved = tl.load(vector + index) / diagonal, tl.load(vector + last)
+    tl.debug_barrier()
+    for first in range(0, last, BLOCK):
+        vertex = first + tl.arange(0, BLOCK)
+        row = tl.load(line(active, VECTOR) + vertex, mask=vertex < last, other=0.0)
+        value = tl.load(vector + vertex, mask=vertex < last, other=0.0) - ratio * row
+        value = tl.where(vertex == index, moved - ratio * shared, value)
+        tl.store(vector + vertex, value, mask=vertex < last)
+    tl.debug_barrier()

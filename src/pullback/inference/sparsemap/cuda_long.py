@@ -5,118 +5,164 @@ The root is position 0 and word m position m + 1; eisner/README.md names the ite
 
 from __future__ import annotations
 
-from pullback.inference.sparsemap.cuda_short import arcs_of
+from pullback.inference.sparsemap.cuda_state import length_of
+from pullback.inference.sparsemap.cuda_trees import _MULTIROOT as MULTIROOT
 from pullback.inference.triton_support import jit, tl
 
 
-@jit()
-def best_tree(
-    scores, length, n, multiroot, heads, splits, charts, ends, SPLITS: tl.constexpr, POSITIONS: tl.constexpr
-):  # fmt: skip
-    """Write the heads of the tree of largest score.
-
-    Args:
-        scores: `[n, n]`, packed: head x modifier, the root on the diagonal; finite or -inf among the words.
-        length: the number of words, from 1 to n.
-        n: the pitch of the scores, less than POSITIONS.
-        multiroot: whether several words may attach to the root.
-        heads: `[n]`, int16, to write if there is a tree: a word's own index is the root, -1 padding.
-        splits: scratch, `[3, n + 1, n + 1]`, int16: of the gaps, of right and of left.
-        charts: scratch, `[4, n + 1, n + 1]`, of the scores' precision: of right, left, right_arc and left_arc.
-        ends: scratch, `[2, n + 1]`, int32: where each position's right item ends, and where its left item starts.
-        SPLITS: how many are looked at together, for all spans of a width.
-        POSITIONS: a power of two.
-
-    Returns:
-        1, or 0 if there is no tree.
-    """
-    best = _spans(scores, length, n, multiroot, charts, splits, SPLITS, POSITIONS)
+@jit(noinline=True)
+def best_long(scores, example, LEVELS: tl.constexpr):
+    """The oracle for projective trees of any length, 2^LEVELS positions at a time: see cuda_search.py."""
+    n, length = example.first, length_of(example)
+    charts = example.scratch.to(tl.pointer_type(scores.dtype.element_ty))
+    splits = (example.scratch + 4 * (n + 1) * (n + 1)).to(tl.pointer_type(tl.int16))
+    best = _spans(scores, length, n, example.options & MULTIROOT, charts, splits, LEVELS)
     exists = tl.where(best > float("-inf"), 1, 0)
     if exists > 0:
-        _follow(length, n, splits, ends, heads, POSITIONS)
+        _follow(length, n, splits, example, LEVELS)
     return exists
 
 
+def scratch_of_long(n: int) -> int:
+    """How many float64 it needs: charts of right, left, right_arc and left_arc, splits of the gaps, of right and of left, and
+    of each position where its right item ends and where its left item starts.
+    """
+    return 4 * (n + 1) ** 2 + (3 * (n + 1) ** 2 + 3) // 4 + n + 1
+
+
 @jit()
-def _spans(scores, length, n, multiroot, charts, splits, SPLITS: tl.constexpr, POSITIONS: tl.constexpr):
+def _spans(scores, length, n, multiroot, charts, splits, LEVELS: tl.constexpr):
     """Fill the charts; returns the score of the best tree."""
     pitch = n + 1
     size = pitch * pitch
-    start = tl.arange(0, POSITIONS)
-    inside = start <= length
-    tl.store(charts + start, tl.zeros([POSITIONS], charts.dtype.element_ty), mask=inside)
-    tl.store(charts + size + start, tl.zeros([POSITIONS], charts.dtype.element_ty), mask=inside)
+    starts: tl.constexpr = 1 << LEVELS
+    fewer: tl.constexpr = 1 << (LEVELS - 1)
+    for first in range(0, length + 1, starts):
+        start = first + tl.arange(0, starts)
+        tl.store(charts + start, tl.zeros([starts], charts.dtype.element_ty), mask=start <= length)
+        tl.store(charts + size + start, tl.zeros([starts], charts.dtype.element_ty), mask=start <= length)
     tl.debug_barrier()
-    for width in range(1, length + 1):
-        end = start + width
-        real = end <= length
-        gap = tl.full([POSITIONS], float("-inf"), charts.dtype.element_ty)
-        gap_at = tl.zeros([POSITIONS], tl.int32)
-        right, left, right_at, left_at = gap, gap, gap_at, gap_at
-        for first in range(0, width, SPLITS):
-            split = (first + tl.arange(0, SPLITS))[:, None]
-            near = charts + split * pitch + start[None, :]
-            far = charts + (width - 1 - split) * pitch + start[None, :] + split + 1
-            used = (split < width) & real[None, :]
-            open_gap = used & ((split == 0) | (start[None, :] > 0) | (multiroot != 0))
-            older = (split < width - 1) & real[None, :]  # the arc of the span itself is not there yet
-            gap, gap_at = _better(near, far + size, open_gap, first, gap, gap_at)
-            right, right_at = _better(near + 2 * size + pitch, far, older, first, right, right_at)
-            left, left_at = _better(near + size + pitch, far + 3 * size, older, first, left, left_at)
-        down, up = arcs_of(scores, width, length, n, POSITIONS)
-        down, up = gap + down, gap + up
-        at = width * pitch + start
-        tl.store(charts + at, tl.maximum(down, right), mask=real)
-        tl.store(charts + size + at, tl.maximum(up, left), mask=real)
-        tl.store(charts + 2 * size + at, down, mask=real)
-        tl.store(charts + 3 * size + at, up, mask=real)
-        tl.store(splits + at, gap_at.to(tl.int16), mask=real)
-        tl.store(splits + size + at, tl.where(down > right, width - 1, right_at).to(tl.int16), mask=real)
-        tl.store(splits + 2 * size + at, tl.where(left > up, left_at + 1, 0).to(tl.int16), mask=real)
+    wide = tl.maximum(length + 1 - fewer, 1)  # a width with so many spans at most
+    for width in range(1, wide):
+        for first in range(0, length + 1 - width, starts):
+            _close_spans(scores, charts, splits, first, width, length, n, multiroot, starts // 4, starts)
+        tl.debug_barrier()
+    for width in range(wide, length + 1):
+        _close_spans(scores, charts, splits, 0, width, length, n, multiroot, fewer, fewer)
         tl.debug_barrier()
     return tl.load(charts + length * pitch)
 
 
 @jit()
-def _better(near, far, mask, first, best, at):
-    """The better of the best sum so far and the best of a tile of sums."""
-    nothing = float("-inf")
-    sums = tl.load(near, mask=mask, other=nothing) + tl.load(far, mask=mask, other=nothing)
-    value, row = tl.max(sums, 0, return_indices=True)
-    return tl.maximum(value, best), tl.where(value > best, first + row, at)
+def _close_spans(
+    scores, charts, splits, first, width, length, n, multiroot, SPLITS: tl.constexpr, STARTS: tl.constexpr
+):  # fmt: skip
+    """Write the items of the spans of a width that begin at a block of starts, and their splits."""
+    pitch = n + 1
+    size = pitch * pitch
+    start = first + tl.arange(0, STARTS)
+    real = start + width <= length
+    down, up = arcs_of(scores, start, width, length, n)
+    gap, gap_at, right, right_at, left, left_at = _best_splits(charts, start, real, width, pitch, multiroot, SPLITS, STARTS)
+    down, up = gap + down, gap + up
+    at = width * pitch + start
+    tl.store(charts + at, tl.maximum(down, right), mask=real)
+    tl.store(charts + size + at, tl.maximum(up, left), mask=real)
+    tl.store(charts + 2 * size + at, down, mask=real)
+    tl.store(charts + 3 * size + at, up, mask=real)
+    tl.store(splits + at, gap_at.to(tl.int16), mask=real)
+    tl.store(splits + size + at, tl.where(down > right, width - 1, right_at).to(tl.int16), mask=real)
+    tl.store(splits + 2 * size + at, tl.where(left > up, left_at + 1, 0).to(tl.int16), mask=real)
 
 
 @jit()
-def _follow(length, n, splits, ends, heads, POSITIONS: tl.constexpr):
+def _best_splits(charts, start, real, width, pitch, multiroot, SPLITS: tl.constexpr, STARTS: tl.constexpr):
+    """The best sums for the gap, right and left of spans, and their splits: those of each row of a tile, then of all rows."""
+    size = pitch * pitch
+    gap = tl.full([SPLITS, STARTS], float("-inf"), charts.dtype.element_ty)
+    gap_at = tl.broadcast_to(tl.arange(0, SPLITS)[:, None], [SPLITS, STARTS])
+    right, left, right_at, left_at = gap, gap, gap_at, gap_at
+    for first in range(0, width, SPLITS):
+        split = (first + tl.arange(0, SPLITS))[:, None]
+        near = charts + split * pitch + start[None, :]
+        far = charts + (width - 1 - split) * pitch + start[None, :] + split + 1
+        used = (split < width) & real[None, :]
+        open_gap = used & ((split == 0) | (start[None, :] > 0) | (multiroot != 0))
+        older = (split < width - 1) & real[None, :]  # the arc of the span itself is not there yet
+        gap, gap_at = _better(near, far + size, open_gap, split, gap, gap_at)
+        right, right_at = _better(near + 2 * size + pitch, far, older, split, right, right_at)
+        left, left_at = _better(near + size + pitch, far + 3 * size, older, split, left, left_at)
+    return tl.reduce((gap, gap_at, right, right_at, left, left_at), 0, larger)
+
+
+@jit()
+def _better(near, far, mask, split, best, at):
+    """The better of the best sums so far and other sums, with their splits; of equal ones the first."""
+    nothing = float("-inf")
+    sums = tl.load(near, mask=mask, other=nothing) + tl.load(far, mask=mask, other=nothing)
+    return tl.maximum(sums, best), tl.where(sums > best, split, at)
+
+
+@jit()
+def larger(a, a_at, b, b_at, c, c_at, other_a, other_a_at, other_b, other_b_at, other_c, other_c_at):
+    """The larger of each pair of values, with what belongs to it; of equal ones either."""
+    keep_a, keep_b, keep_c = a >= other_a, b >= other_b, c >= other_c
+    a, a_at = tl.where(keep_a, a, other_a), tl.where(keep_a, a_at, other_a_at)
+    b, b_at = tl.where(keep_b, b, other_b), tl.where(keep_b, b_at, other_b_at)
+    c, c_at = tl.where(keep_c, c, other_c), tl.where(keep_c, c_at, other_c_at)
+    return a, a_at, b, b_at, c, c_at
+
+
+@jit()
+def arcs_of(scores, start, width, length, n):
+    """The scores of the arcs of spans of a width: from the start to the end, and from the end to the start."""
+    word = start + width - 1
+    real = word < length
+    down = tl.load(scores + tl.where(start == 0, word, start - 1) * n + word, mask=real, other=float("-inf"))
+    up = tl.load(scores + word * n + start - 1, mask=real & (start > 0), other=float("-inf"))
+    return down, up
+
+
+@jit()
+def _follow(length, n, splits, example, LEVELS: tl.constexpr):
     """Build the tree from the top: in a round every position that has one finds its outermost child on either side."""
     pitch = n + 1
-    at = tl.arange(0, POSITIONS)
-    inside = at <= length
-    right = tl.where(at == 0, length, at)
-    left = at
-    tl.store(ends + at, right, mask=inside)
-    tl.store(ends + pitch + at, left, mask=inside)
-    tl.store(heads + at, tl.full([POSITIONS], -1, tl.int16), mask=(at >= length) & (at < n))
+    ends = example.scratch.to(tl.pointer_type(tl.int32)) + 8 * pitch * pitch + (3 * pitch * pitch + 3) // 4 * 2
+    for first in range(0, n + 1, 1 << LEVELS):
+        at = first + tl.arange(0, 1 << LEVELS)
+        tl.store(ends + at, tl.where(at == 0, length, at), mask=at <= length)
+        tl.store(ends + pitch + at, at, mask=at <= length)
+        tl.store(example.found + at, tl.full([1 << LEVELS], -1, tl.int32), mask=(at >= length) & (at < n))
     tl.debug_barrier()
-    going = length > 0
-    while going:
-        down = inside & (right > at)
-        child = at + 1 + tl.load(splits + pitch * pitch + (right - at) * pitch + at, mask=down, other=0).to(tl.int32)
-        gap = at + tl.load(splits + (child - at) * pitch + at, mask=down, other=0).to(tl.int32)
-        tl.store(heads + child - 1, tl.where(at == 0, child - 1, at - 1).to(tl.int16), mask=down)
-        tl.store(ends + child, right, mask=down)
-        tl.store(ends + pitch + child, gap + 1, mask=down)
-        tl.store(ends + at, gap, mask=down)
+    going = length
+    while going > 0:
+        going = 0
+        for first in range(0, length + 1, 1 << LEVELS):
+            at = first + tl.arange(0, 1 << LEVELS)
+            going += _follow_some(at, length, n, splits, ends, example)
 
-        up = inside & (left < at)
-        child = left + tl.load(splits + 2 * pitch * pitch + (at - left) * pitch + left, mask=up, other=0).to(tl.int32)
-        gap = child + tl.load(splits + (at - child) * pitch + child, mask=up, other=0).to(tl.int32)
-        tl.store(heads + child - 1, (at - 1).to(tl.int16), mask=up)
-        tl.store(ends + child, gap, mask=up)
-        tl.store(ends + pitch + child, left, mask=up)
-        tl.store(ends + pitch + at, gap + 1, mask=up)
-        tl.debug_barrier()
-        right = tl.load(ends + at, mask=inside, other=0)
-        left = tl.load(ends + pitch + at, mask=inside, other=0)
-        tl.debug_barrier()
-        going = tl.max((inside & ((right > at) | (left < at))).to(tl.int32), 0) > 0
+
+@jit()
+def _follow_some(at, length, n, splits, ends, example):
+    """One round for a block of positions; returns how many have found a child."""
+    pitch = n + 1
+    inside = at <= length
+    right, left = tl.load(ends + at, mask=inside, other=0), tl.load(ends + pitch + at, mask=inside, other=0)
+    tl.debug_barrier()
+    down, up = inside & (right > at), inside & (left < at)
+    child = at + 1 + tl.load(splits + pitch * pitch + (right - at) * pitch + at, mask=down, other=0).to(tl.int32)
+    gap = at + tl.load(splits + (child - at) * pitch + at, mask=down, other=0).to(tl.int32)
+    head = tl.where(at == 0, child - 1, at - 1)
+    tl.store(example.found + child - 1, head * n + child - 1, mask=down)
+    tl.store(ends + child, right, mask=down)
+    tl.store(ends + pitch + child, gap + 1, mask=down)
+    tl.store(ends + at, gap, mask=down)
+
+    child = left + tl.load(splits + 2 * pitch * pitch + (at - left) * pitch + left, mask=up, other=0).to(tl.int32)
+    gap = child + tl.load(splits + (at - child) * pitch + child, mask=up, other=0).to(tl.int32)
+    tl.store(example.found + child - 1, (at - 1) * n + child - 1, mask=up)
+    tl.store(ends + child, gap, mask=up)
+    tl.store(ends + pitch + child, left, mask=up)
+    tl.store(ends + pitch + at, gap + 1, mask=up)
+    tl.debug_barrier()
+    return tl.sum((down | up).to(tl.int32), 0)

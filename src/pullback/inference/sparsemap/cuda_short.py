@@ -11,32 +11,27 @@ A split is kept together with the gap of the arc that it makes, as 64 * child + 
 
 from __future__ import annotations
 
+from pullback.inference.sparsemap.cuda_long import arcs_of, larger
+from pullback.inference.sparsemap.cuda_state import length_of
+from pullback.inference.sparsemap.cuda_trees import _MULTIROOT as MULTIROOT
 from pullback.inference.triton_support import jit, tl
 
 
-@jit()
-def best_tree(scores, length, n, multiroot, heads, splits, ends, POSITIONS: tl.constexpr):
-    """Write the heads of a tree of largest score.
-
-    Args:
-        scores: `[n, n]`, packed: head x modifier, the root on the diagonal; finite or -inf among the words. Their
-            precision is that of the charts.
-        length: the number of words, from 1 to n.
-        n: the pitch of the scores, less than POSITIONS.
-        multiroot: whether several words may attach to the root.
-        heads: `[n]`, int16, to write if there is a tree: a word's own index is the root, -1 padding.
-        splits: scratch, `[2, n + 1, n + 1]`, int16: of right and left, `[width, start]`.
-        ends: scratch, `[2, n + 1]`, int32: what a position is told, in even and in odd rounds.
-        POSITIONS: a power of two, at most 64.
-
-    Returns:
-        1, or 0 if there is no tree.
-    """
-    best = _spans(scores, length, n, multiroot, splits, POSITIONS)
-    exists = tl.where(best > float("-inf"), 1, 0)
+@jit(noinline=True)
+def best_short(scores, example, LEVELS: tl.constexpr):
+    """The oracle for projective trees of fewer than 2^LEVELS words, at most 64: see cuda_search.py."""
+    n, length = example.first, length_of(example)
+    splits = (example.scratch + n + 1).to(tl.pointer_type(tl.int16))
+    best = _spans(scores, length, n, example.options & MULTIROOT, splits, 1 << LEVELS)
+    exists = tl.where((best > float("-inf")) | (length == 0), 1, 0)
     if exists > 0:
-        _follow(length, n, splits, ends, heads, POSITIONS)
+        _follow(length, n, splits, example, 1 << LEVELS)
     return exists
+
+
+def scratch_of_short(n: int) -> int:
+    """How many float64 it needs: two messages for each position, and two tables of splits, `[width, start]`."""
+    return n + 1 + ((n + 1) ** 2 + 1) // 2
 
 
 @jit()
@@ -55,12 +50,12 @@ def _spans(scores, length, n, multiroot, splits, POSITIONS: tl.constexpr):
     following = tl.broadcast_to(tl.minimum(column + 1, POSITIONS - 1), [POSITIONS, POSITIONS])
     index = tl.broadcast_to(row, [POSITIONS, POSITIONS])
     right = tl.zeros([POSITIONS], scores.dtype.element_ty)
-    down, up = arcs_of(scores, 1, length, n, POSITIONS)
+    down, up = arcs_of(scores, start, 1, length, n)
     for width in range(1, length + 1):
-        next_down, next_up = arcs_of(scores, width + 1, length, n, POSITIONS)  # on the way while the others are in use
+        next_down, next_up = arcs_of(scores, start, width + 1, length, n)  # on the way while the others are in use
         # one reduction instead of three, for the sake of its barriers
         gap, gap_at, right, right_at, left, left_at = tl.reduce(
-            (right_from + left_after, index, right_arc + right_to, down_gap, left_from + left_arc, up_gap), 0, _larger
+            (right_from + left_after, index, right_arc + right_to, down_gap, left_from + left_arc, up_gap), 0, larger
         )
         new_down, new_up = gap + down, gap + up
         end = start + width
@@ -86,28 +81,7 @@ def _spans(scores, length, n, multiroot, splits, POSITIONS: tl.constexpr):
 
 
 @jit()
-def arcs_of(scores, width, length, n, POSITIONS: tl.constexpr):
-    """The scores of the arcs of all spans of a width: from the start to the end, and from the end to the start."""
-    start = tl.arange(0, POSITIONS)
-    word = start + width - 1
-    real = word < length
-    down = tl.load(scores + tl.where(start == 0, word, start - 1) * n + word, mask=real, other=float("-inf"))
-    up = tl.load(scores + word * n + start - 1, mask=real & (start > 0), other=float("-inf"))
-    return down, up
-
-
-@jit()
-def _larger(a, a_at, b, b_at, c, c_at, other_a, other_a_at, other_b, other_b_at, other_c, other_c_at):
-    """The larger of each pair of values, with what belongs to it."""
-    keep_a, keep_b, keep_c = a >= other_a, b >= other_b, c >= other_c
-    a, a_at = tl.where(keep_a, a, other_a), tl.where(keep_a, a_at, other_a_at)
-    b, b_at = tl.where(keep_b, b, other_b), tl.where(keep_b, b_at, other_b_at)
-    c, c_at = tl.where(keep_c, c, other_c), tl.where(keep_c, c_at, other_c_at)
-    return a, a_at, b, b_at, c, c_at
-
-
-@jit()
-def _follow(length, n, splits, ends, heads, POSITIONS: tl.constexpr):
+def _follow(length, n, splits, example, POSITIONS: tl.constexpr):
     """Build the tree from the top: in a round every position that has one finds its outermost child on either side.
 
     A position knows where its right item ends and where its left item starts; it tells the child its own. A message bears
@@ -115,6 +89,7 @@ def _follow(length, n, splits, ends, heads, POSITIONS: tl.constexpr):
     nobody writes to a half before all have read what they were told there.
     """
     pitch = n + 1
+    ends = example.scratch.to(tl.pointer_type(tl.int32))
     at = tl.arange(0, POSITIONS)
     inside = at <= length
     nobody = tl.full([POSITIONS], -1, tl.int32)
@@ -141,5 +116,5 @@ def _follow(length, n, splits, ends, heads, POSITIONS: tl.constexpr):
         left = tl.where(new, message & 63, tl.where(up, left_gap + 1, left))
         going = tl.max((inside & ((right > at) | (left < at))).to(tl.int32), 0)
         turn += 1
-    head = tl.where(inside, tl.where(above == 0, at - 1, above - 1), -1)
-    tl.store(heads + at - 1, head.to(tl.int16), mask=(at > 0) & (at <= n))
+    arc = tl.where(above == 0, at - 1, above - 1) * n + at - 1
+    tl.store(example.found + at - 1, tl.where(inside, arc, -1), mask=(at > 0) & (at <= n))

@@ -1,64 +1,170 @@
-"""The weights of an active set on a GPU, in Triton: the mean that they make of its trees, and their move to a better one."""
+"""The weights of an active set on a GPU, in Triton: the mean that they make of its vertices, and their move to a better one."""
 
 from __future__ import annotations
 
-from pullback.inference.sparsemap.cuda_active_set import add_both, mix, remove, step_of
-from pullback.inference.triton_support import jit, tl
+from pullback.inference.sparsemap.cuda_active_set import (
+    DRIVE,
+    PRODUCT,
+    SUMS,
+    VECTOR,
+    add_both,
+    excess,
+    extend,
+    multiply,
+    remove,
+)  # fmt: skip
+from pullback.inference.sparsemap.cuda_state import Counts, forget, line, mix
+from pullback.inference.triton_support import constant, jit, tl
+
+_ROUNDING = constant(4 * 2.0**-52)
+_AHEAD = constant(8)  # how many loads are on the way at a time
 
 
-@jit()
-def mean(
-    shifted, residual, roughly, mu, heads, weights, size, length, n,
-    ROUGH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-):  # fmt: skip
-    """Write the mean of the active trees, and the scores less it: what the oracle sees, a rough one in float32.
+@jit(noinline=True)
+def mean(example, active, counts, BLOCK: tl.constexpr):
+    """Write mu, the mean of the active vertices, and s - mu, which the oracle sees.
 
     Returns:
         <s - mu, mu>, and the sum of its terms' sizes.
     """
-    word = tl.arange(0, COLUMNS)
-    own = tl.zeros([COLUMNS], tl.float64)
+    own = tl.zeros([2 * BLOCK], tl.float64)  # two slots per thread: fewer instructions for each
     scale = own
-    for start in range(0, length, ROWS):
-        head = (start + tl.arange(0, ROWS))[:, None]
-        mu_here = mix(heads, weights, size, head, length, n, ROWS, COLUMNS)
-        real = (head < length) & (word < length)[None, :]
-        at = head * n + word[None, :]
-        slack = tl.load(shifted + at, mask=real, other=0.0) - mu_here
-        terms = tl.where(mu_here > 0.0, slack * mu_here, 0.0)
-        own_here, scale_here = tl.reduce((terms, tl.abs(terms)), 0, add_both)
-        own += own_here
-        scale += scale_here
-        tl.store(residual + at, slack, mask=real)
-        if ROUGH:
-            tl.store(roughly + at, slack.to(tl.float32), mask=real)
-        tl.store(mu + at, mu_here.to(mu.dtype.element_ty), mask=real)
+    for first in range(0, counts.used, 2 * BLOCK):
+        slot = first + tl.arange(0, 2 * BLOCK)
+        real = slot < counts.used
+        part = tl.load(active.part_of + slot, mask=real, other=0)
+        mu = mix(active, active.weights, counts.size, slot, real, 2 * BLOCK)
+        slack = tl.load(example.scores + part, mask=real, other=0.0) - mu
+        own += slack * mu
+        scale += tl.abs(slack * mu)
+        tl.store(active.mean + slot, mu, mask=real)
+        tl.store(example.residual + part, slack, mask=real)
+        tl.store(example.rough + part, slack.to(tl.float32), mask=real)
+    tl.debug_barrier()
     return tl.reduce((own, scale), 0, add_both)
 
 
-@jit()
-def settle(
-    inverse, pending, heads, columns, size, share, sums, drive, n,
-    COLUMNS: tl.constexpr, CAPACITY: tl.constexpr, PENDING: tl.constexpr,
-):  # fmt: skip
-    """Step to the minimum on the affine hull, dropping the trees whose weight vanishes on the way.
+@jit(noinline=True)
+def gain(example, exists, BLOCK: tl.constexpr):
+    """<s - mu, z> for the structure z that was found, if there is one, and how much of it may be rounding."""
+    total = tl.zeros([BLOCK], tl.float64)
+    scale = total
+    for first in range(0, example.width, BLOCK):
+        at = first + tl.arange(0, BLOCK)
+        part = tl.load(example.found + at, mask=(at < example.width) & (exists > 0), other=-1)
+        slack = tl.load(example.residual + part, mask=part >= 0, other=0.0)
+        total += slack
+        scale += tl.where(part >= 0, 1.0 + tl.abs(slack), 0.0)
+    total, scale = tl.reduce((total, scale), 0, add_both)
+    return total, _ROUNDING * scale
 
-    Returns:
-        How many changes of M are pending then, and the size, weights and sums of what is left.
-    """
-    tree = tl.arange(0, CAPACITY)
-    moving = 1
+
+@jit(noinline=True)
+def rebuild(active, counts, BLOCK: tl.constexpr):
+    """Build the inverse anew from the vertices, without those that depend on others; returns the counts."""
+    forget(active, BLOCK)
+    kept = Counts(counts.size * 0, counts.size * 0, counts.size * 0)
+    total = tl.full([], 0.0, tl.float64)
+    for i in range(0, counts.size):
+        weight = tl.load(active.weights + i)
+        before = kept.size
+        independent, kept = extend(active, active.vertices + i * active.width, kept, weight, BLOCK)
+        if independent > 0:
+            tl.store(active.weights + before, weight)
+            total += weight
+    tl.debug_barrier()
+    for first in range(0, kept.size, BLOCK):
+        vertex = first + tl.arange(0, BLOCK)
+        weight = tl.load(active.weights + vertex, mask=vertex < kept.size, other=0.0)
+        tl.store(active.weights + vertex, weight / total, mask=vertex < kept.size)
+    tl.debug_barrier()
+    return kept
+
+
+@jit(noinline=True)
+def refine(example, active, counts, passes, BLOCK: tl.constexpr):
+    """Move the weights to the minimum on the affine hull, from wherever they are; returns the counts."""
+    for _ in range(0, passes):
+        mean(example, active, counts, BLOCK)
+        measure(active, example.residual, counts.size, BLOCK)
+        multiply(active, counts.size, counts.pending, BLOCK)
+        for first in range(0, counts.size, BLOCK):
+            vertex = first + tl.arange(0, BLOCK)
+            drive = tl.load(line(active, PRODUCT) + vertex, mask=vertex < counts.size, other=0.0)
+            tl.store(line(active, DRIVE) + vertex, drive, mask=vertex < counts.size)
+        tl.debug_barrier()
+        counts = settle(active, counts, BLOCK)
+    return counts
+
+
+@jit(noinline=True)
+def measure(active, values, size, BLOCK: tl.constexpr):
+    """Write <v, a_i - a_0> for each vertex a_i to the line VECTOR, with v the values `[parts]`."""
+    level = tl.full([], 0.0, tl.float64)
+    for first in range(0, size, BLOCK):
+        vertex = first + tl.arange(0, BLOCK)
+        total = tl.zeros([BLOCK], tl.float64)
+        for start in range(0, active.width, _AHEAD):
+            for offset in tl.static_range(_AHEAD):
+                at = start + offset
+                used = (at < active.width) & (vertex < size)
+                part = tl.load(active.vertices + vertex * active.width + at, mask=used, other=-1)
+                total += tl.load(values + part, mask=part >= 0, other=0.0).to(tl.float64)
+        level += tl.sum(tl.where(vertex == 0, total, 0.0), 0)
+        tl.store(line(active, VECTOR) + vertex, total - level, mask=vertex < size)
+    tl.debug_barrier()
+
+
+@jit(noinline=True)
+def settle(active, counts, BLOCK: tl.constexpr):
+    """Step to the minimum on the affine hull, dropping the vertices whose weight vanishes on the way; returns the counts."""
+    moving = counts.size * 0 + 1
     while moving > 0:
-        step = tl.where(tree < size, step_of(drive, sums), 0.0)
-        vanishing = (tree < size) & (share + step <= 0.0) & (step < 0.0)
-        far, index = tl.min(tl.where(vanishing, share / tl.where(vanishing, -step, 1.0), 2.0), 0, return_indices=True)
+        level = excess(active, line(active, DRIVE), counts.size, BLOCK)
+        far, index = _reach(active, counts.size, level, BLOCK)
         moving = tl.where(far < 2.0, 1, 0)
-        far = tl.minimum(far, 1.0)
-        share += far * step
-        drive *= 1.0 - far
+        _move(active, counts.size, level, tl.minimum(far, 1.0), moving, BLOCK)
         if moving > 0:
-            pending, share, sums, drive = remove(
-                inverse, pending, heads, columns, index, size, share, sums, drive, n, COLUMNS, CAPACITY, PENDING
-            )  # fmt: skip
-            size -= 1
-    return pending, size, share, sums
+            counts = remove(active, index, counts, BLOCK)
+    return counts
+
+
+@jit()
+def _reach(active, size, level, BLOCK: tl.constexpr):
+    """How far the step goes before a weight vanishes, 2 if none does, and whose it is."""
+    far, index = tl.full([], 2.0, tl.float64), size * 0
+    for first in range(0, size, BLOCK):
+        vertex = first + tl.arange(0, BLOCK)
+        weight = tl.load(active.weights + vertex, mask=vertex < size, other=1.0)
+        drive = tl.load(line(active, DRIVE) + vertex, mask=vertex < size, other=0.0)
+        step = drive - level * tl.load(line(active, SUMS) + vertex, mask=vertex < size, other=0.0)
+        vanishing = (weight + step <= 0.0) & (step < 0.0)
+        if tl.max(vanishing.to(tl.int32), 0) > 0:  # a division is slow
+            reach = tl.where(vanishing, weight / tl.where(vanishing, -step, 1.0), 2.0)
+            near, at = tl.min(reach, 0, return_indices=True)
+            index = tl.where(near < far, first + at, index)
+            far = tl.minimum(near, far)
+    return far, index
+
+
+@jit()
+def _move(active, size, level, far, moving, BLOCK: tl.constexpr):
+    """Take a part of the step; after a whole one the weights are made to sum to one, which large slopes prevent."""
+    total = tl.zeros([BLOCK], tl.float64)
+    for first in range(0, size, BLOCK):
+        vertex = first + tl.arange(0, BLOCK)
+        weight = tl.load(active.weights + vertex, mask=vertex < size, other=0.0)
+        drive = tl.load(line(active, DRIVE) + vertex, mask=vertex < size, other=0.0)
+        step = drive - level * tl.load(line(active, SUMS) + vertex, mask=vertex < size, other=0.0)
+        weight += far * step
+        total += tl.where(vertex < size, weight, 0.0)
+        tl.store(active.weights + vertex, weight, mask=vertex < size)
+        tl.store(line(active, DRIVE) + vertex, drive * (1.0 - far), mask=vertex < size)
+    tl.debug_barrier()
+    total = tl.sum(total, 0)
+    if (moving == 0) & (tl.abs(total - 1.0) > _ROUNDING):
+        for first in range(0, size, BLOCK):
+            vertex = first + tl.arange(0, BLOCK)
+            weight = tl.load(active.weights + vertex, mask=vertex < size, other=0.0)
+            tl.store(active.weights + vertex, weight / total, mask=vertex < size)
+        tl.debug_barrier()

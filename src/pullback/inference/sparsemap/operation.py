@@ -14,7 +14,7 @@ def active_set_capacity(n: int, backend: str = "cpu") -> int:
     what SparseMAP can need; on a GPU, where that would take gigabytes for long sentences, 2048 at most.
     """
     most = n * (n - 1) + 1
-    return torch.sym_min(most, 2048) if backend == "cuda" else most
+    return torch.sym_min(most + 1, 2048) if backend == "cuda" else most
 
 
 def _shapes(scores: Tensor, *rest: object) -> tuple[Tensor, ...]:

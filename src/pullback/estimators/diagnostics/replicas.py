@@ -1,0 +1,99 @@
+"""Many copies of one batch: structures with their sizes repeated, a decoder that sees one copy at a time, and counted calls."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pullback.estimators.base import Downstream
+from pullback.structures import Structure
+
+_COUNTED = ("argmax", "marginals", "sparsemap", "sparsemap_solution", "log_partition", "entropy", "sample")
+
+
+def size_names(structure: Structure) -> list[str]:
+    """The attributes that hold one number for each example, like `lengths`."""
+    family = getattr(structure, "family", None)
+    names = [size.name for size in family.layout.sizes] if family is not None else ["lengths"]
+    return [name for name in names if isinstance(getattr(structure, name, None), Tensor)]
+
+
+def with_sizes(structure: Structure, change: Callable[[Tensor], Tensor]) -> Structure:
+    """A copy of the structure whose sizes are changed."""
+    other = copy.copy(structure)
+    for name in size_names(structure):
+        setattr(other, name, change(getattr(structure, name)))
+    if hasattr(other, "_seen"):
+        other._seen = None
+    return other
+
+
+def repeated(structure: Structure, batch: torch.Size, draws: int) -> Structure:
+    """The structure for scores `[draws * B, ...]`, of one for scores with this batch."""
+    return with_sizes(structure, lambda sizes: sizes.expand(batch).repeat(draws, *[1] * (len(batch) - 1)))
+
+
+class Copies:
+    """`downstream` on `[draws * B, ..., *parts]`: one call for each copy of the batch, all at once where `torch.vmap` can.
+
+    Args:
+        downstream: the user's function, of `[B, ..., *parts]`.
+        batched: whether the user's scores have a batch dimension; else it gets `[*parts]`.
+        size: B, 1 without a batch dimension.
+        dtype: of the z that it gets.
+    """
+
+    def __init__(self, downstream: Downstream, batched: bool, size: int, dtype: torch.dtype) -> None:
+        self.calls = 0
+        self._size = size
+        self._together = True
+
+        def one(z: Tensor) -> Tensor:
+            losses = downstream(z.to(dtype) if batched else z[0].to(dtype))
+            return losses.double() if batched else losses.double()[None]
+
+        self._one = one
+
+    def __call__(self, z: Tensor) -> Tensor:
+        self.calls += 1
+        copies = z.unflatten(0, (-1, self._size))
+        if len(copies) == 1:
+            return self._one(copies[0])
+        if self._together:
+            try:
+                return torch.vmap(self._one, randomness="different")(copies).flatten()
+            except Exception:  # the function cannot be mapped, for whatever reason: a loop can always
+                self._together = False
+        return torch.cat([self._one(each) for each in copies])
+
+
+def counted(structure: Structure) -> tuple[Structure, Counter[str]]:
+    """The structure, of its own class, and the counts of its operations; those inside another are not counted."""
+    counts: Counter[str] = Counter()
+    inside = False
+
+    def counting(operation: str) -> Any:
+        original = getattr(type(structure), operation)
+
+        def call(self: Structure, *args: Any, **options: Any) -> Any:
+            nonlocal inside
+            if inside:
+                return original(self, *args, **options)
+            counts[operation.removesuffix("_solution")] += 1
+            inside = True
+            try:
+                return original(self, *args, **options)
+            finally:
+                inside = False
+
+        return call
+
+    kind = type(type(structure).__name__, (type(structure),), {name: counting(name) for name in _COUNTED})
+    other = copy.copy(structure)
+    other.__class__ = kind
+    return other, counts

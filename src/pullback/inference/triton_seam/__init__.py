@@ -1,0 +1,1 @@
+"""What the library uses of Triton's internals, with a public way beside it: starting a compiled kernel again."""

@@ -1,0 +1,148 @@
+"""`pb.diagnose`: the exact gradients against formulas and finite differences, and the measures against their definitions."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import pullback as pb
+from pullback.estimators.diagnostics import markdown_table, plot
+
+COST = torch.tensor([1.0, -2.0, 0.5, 3.0], dtype=torch.float64)
+SMALL = {
+    "categorical": (pb.Categorical(), (2, 4)),
+    "several": (pb.Categorical(), (2, 2, 3)),
+    "subset": (pb.Subset(2, torch.tensor([4, 3])), (2, 4)),
+    "chain": (pb.LinearChain(torch.tensor([3, 2])), (2, 3, 2, 2)),
+    "tree": (pb.DependencyTree(torch.tensor([3, 2])), (2, 3, 3)),
+    "segmentation": (pb.Segmentation(), (2, 3, 2, 2)),
+    "binary": (pb.BinaryTree(), (2, 3, 3)),
+    "alignment": (pb.Alignment(), (2, 2, 3)),
+}
+
+
+def _world(name: str) -> tuple[pb.Structure, Tensor, object]:
+    structure, shape = SMALL[name]
+    scores = torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    cost = torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    return structure, scores, lambda z: (z * cost).flatten(1).sum(1).square()
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_the_relaxed_reference_is_the_gradient_of_the_marginals(name: str) -> None:
+    structure, scores, downstream = _world(name)
+    leaf = scores.clone().requires_grad_()
+    (exact,) = torch.autograd.grad(downstream(structure.marginals(leaf)).sum(), leaf)
+    found = pb.diagnose(pb.Marginals(), structure, scores, downstream, reference="relaxed")
+    torch.testing.assert_close(found.exact, exact)
+    assert found.bias < 1e-9
+    assert found.cosine == pytest.approx(1.0)
+    assert (found.variance, found.draws) == (0.0, 1)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_the_expected_reference_is_that_of_linear_losses_for_relaxations(name: str) -> None:
+    structure, scores, _ = _world(name)
+    cost = torch.randn(scores.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    found = pb.diagnose(pb.Marginals(), structure, scores, lambda z: (z * cost).flatten(1).sum(1))
+    assert found.bias < 1e-9 * (1 + found.exact.norm())
+
+
+@pytest.mark.parametrize("name", ["categorical", "several", "subset", "chain", "tree"])
+def test_unbiased_estimators_have_no_bias_beyond_their_noise(name: str) -> None:
+    torch.manual_seed(0)
+    structure, scores, downstream = _world(name)
+    for estimator in (pb.ReinMax(), pb.ScoreFunction(pb.LeaveOneOut(2))):
+        found = pb.diagnose(estimator, structure, scores, downstream, draws=2000)
+        assert found.bias < 4 * (found.variance / 2000) ** 0.5
+        assert found.draws == 2000
+
+
+@pytest.mark.parametrize("noise", [pb.Gumbel(), lambda scores: pb.Gumbel()(scores)], ids=["score", "differences"])
+def test_the_perturbed_reference_is_the_expected_one_for_gumbel_noise_on_a_categorical(noise: object) -> None:
+    torch.manual_seed(0)
+    scores = torch.tensor([[0.5, 0.0, -0.5, 1.0]], dtype=torch.float64)
+
+    def downstream(z: Tensor) -> Tensor:
+        return (z @ COST).square()
+
+    exact = pb.diagnose(pb.Marginals(), pb.Categorical(), scores, downstream).exact
+    found = pb.diagnose(pb.IMLE(1.0, noise=noise), pb.Categorical(), scores, downstream, draws=10, reference="perturbed")
+    assert found.standard_error.max() < 0.1
+    assert ((found.exact - exact).abs() < 5 * found.standard_error + 0.02).all()
+
+
+def test_the_measures_are_their_definitions() -> None:
+    found = pb.diagnose(pb.STEIdentity(), pb.Categorical(), torch.zeros(1, 4).double(), lambda z: z @ COST)
+    p = torch.full((4,), 0.25, dtype=torch.float64)
+    exact = p * (COST - p @ COST)
+    torch.testing.assert_close(found.exact[0], exact)
+    torch.testing.assert_close(found.mean[0], COST)
+    assert found.bias == pytest.approx((COST - exact).norm().item())
+    cosine = (COST @ exact / COST.norm() / exact.norm()).item()
+    assert found.cosine == found.single_cosine == pytest.approx(cosine)
+    assert found.scaled_bias == found.scaled_error == pytest.approx(exact.norm().item() * (1 - cosine**2) ** 0.5)
+    assert found.zeros == 0
+    assert (found.decoder_calls, found.inference_calls, found.operations) == (1, 1, {"argmax": 1})
+
+
+def test_calls_are_those_of_one_training_step() -> None:
+    scores, two = torch.randn(1, 4), pb.SPIGOTCE(steps=2)
+    found = pb.diagnose(two, pb.Categorical(), scores, lambda z: z @ COST.float(), draws=5)
+    assert found.decoder_calls == 3
+    assert found.operations == {"argmax": 1, "marginals": 1, "sparsemap": 2}
+    found = pb.diagnose(pb.GumbelRao(5, 0.5), pb.Categorical(), scores, lambda z: z @ COST.float(), draws=5)
+    assert found.operations == {"sample": 1, "marginals": 1}
+
+
+def test_a_single_structure_a_module_and_a_function_that_cannot_be_mapped() -> None:
+    torch.manual_seed(0)
+    decoder = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 1))
+    scores = torch.randn(4)
+    found = pb.diagnose(pb.ReinMax(), pb.Categorical(), scores, lambda z: decoder(z)[0], draws=20)
+    assert found.exact.shape == found.mean.shape == (4,)
+
+    def stubborn(z: Tensor) -> Tensor:
+        losses = decoder(z)[0]
+        return losses if losses.item() < 1e9 else losses + 1
+
+    torch.manual_seed(0)
+    again = pb.diagnose(pb.STEMarginals(), pb.Categorical(), scores, stubborn, draws=20)
+    torch.testing.assert_close(again.exact, found.exact)
+
+
+def test_the_estimators_state_is_left_alone() -> None:
+    estimator = pb.AdaptiveIMLE()
+    pb.diagnose(estimator, pb.Categorical(), torch.randn(1, 4), lambda z: z @ COST.float(), draws=5)
+    assert estimator.alpha == 1.0
+
+
+def test_mistakes_are_named() -> None:
+    arguments = (pb.Categorical(), torch.zeros(1, 4), lambda z: z[:, 0])
+    with pytest.raises(ValueError, match="reference is 'true'; it must be one of expected, relaxed, perturbed"):
+        pb.diagnose(pb.SPIGOT(), *arguments, reference="true")
+    with pytest.raises(ValueError, match="draws is 0"):
+        pb.diagnose(pb.SPIGOT(), *arguments, draws=0)
+    with pytest.raises(ValueError, match="has no noise"):
+        pb.diagnose(pb.IMLE(1.0, temperature=0.0), *arguments, reference="perturbed")
+    with pytest.raises(ValueError, match="use a smaller example"):
+        pb.diagnose(pb.SPIGOT(), pb.Categorical(), torch.zeros(1, 8, 10), lambda z: z[:, 0, 0])
+
+
+def test_table_and_plot(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = [0.1, 1.0]
+    curve = [
+        pb.diagnose(pb.SPIGOT(step), pb.Categorical(), torch.zeros(1, 4), lambda z: z @ COST.float()) for step in steps
+    ]
+    table = markdown_table({"spigot": curve[0]}, ("cosine", "decoder_calls"))
+    assert table.splitlines()[0] == "| estimator | cosine | decoder calls |"
+    assert table.splitlines()[2].startswith("| spigot |")
+    pytest.importorskip("matplotlib").use("Agg")
+    figure = plot({"spigot": curve}, steps, label="step size", measures=("cosine",))
+    assert figure.axes[0].get_xlabel() == "step size"
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match="pip install matplotlib"):
+        plot({"spigot": curve}, steps, label="step size")
