@@ -23,7 +23,7 @@ from pullback_study.trees.parser import load_parser
 from text.small import DIMENSION, EXAMPLE, config, write
 from text.test_trainer import without_times
 
-SECONDS = 120
+SECONDS = 600  # kernels may have to be compiled first
 PROGRAM = """
 import sys
 from pathlib import Path

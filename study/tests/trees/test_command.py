@@ -57,8 +57,7 @@ def invoke(tmp_path, monkeypatch):
     from pullback_study.cli import app
 
     monkeypatch.chdir(tmp_path)
-    command = next(each.callback for each in app.registered_commands if each.name == "parse")
-    monkeypatch.setitem(command.__globals__, "_load", lambda path, data: Chains())
+    monkeypatch.setattr("pullback_study.cli.trees._load", lambda path, data: Chains())
     for name in ("5c08aa", "5c09bb"):
         (tmp_path / "runs" / name).mkdir(parents=True)
         (tmp_path / "runs" / name / "config.json").write_text("{}")
