@@ -132,6 +132,13 @@ def results(variant: Variant, clusters: int, runs: Runs, *, title: str = "", onl
     return Table(title, columns, found, ["*: stochastic."], name, variant.scope.warning, making)
 
 
+def with_others(variant: Variant, runs: Runs) -> Variant:
+    """The same with those estimators that are not in the paper's table and have runs for it."""
+    others = [name for name in METHODS if name not in (*ROWS, *ERRATA)] if set(variant.rows) == set(ROWS) else []
+    there = [name for name in others if any(variant.plan(name, k).choose(runs) for k in SETTINGS)]
+    return dataclasses.replace(variant, rows=[name for name in METHODS if name in (*variant.rows, *there)])
+
+
 def spreads(table: Table) -> Table:
     """The same rows for many seeds: quartiles, intervals and how many runs find every cluster."""
     columns = [

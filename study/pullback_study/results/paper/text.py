@@ -108,6 +108,12 @@ def choose(scope: Scope, runs: Runs, *, search: bool, names: Sequence[str] = ROW
     return {name: table_plan(name, scope, search=search).choose(runs) for name in names}
 
 
+def with_others(scope: Scope, runs: Runs, *, search: bool) -> Found:
+    """The paper's rows, and those other estimators that have runs for the same table."""
+    found = choose(scope, runs, search=search, names=list(METHODS))
+    return {name: row for name, row in found.items() if name in ROWS or (row and row.done)}
+
+
 def seed_by_seed(found: Sequence[Chosen | None]) -> list[Any]:
     """All configs of the rows, seed by seed: an interrupted table has its first seeds complete."""
     return [config for seed in zip(*(row.configs for row in found if row), strict=True) for config in seed]
