@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -89,6 +90,7 @@ VARIANTS = {
 }
 
 
+@functools.cache
 def table_plan(
     estimator: str, clusters: int, *, grid: bool, gamma_scale: str = "paper", scope: Scope = FULL
 ) -> Plan:
@@ -104,6 +106,7 @@ def table_plan(
     return _plan(estimator, clusters, settings, scope)
 
 
+@functools.cache
 def steps_plan(estimator: str, inner_steps: int, scope: Scope = FULL) -> Plan:
     """One point of the figure on multiple updates: 10 clusters, the paper's learning rate, the best step size."""
     sizes = STEP_SIZES if scope.search else (METHODS[estimator].defaults.get("step_size"),)

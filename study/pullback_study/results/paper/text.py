@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import statistics
 from collections import Counter
 from collections.abc import Sequence
@@ -90,6 +91,7 @@ def on_data_of(runs: Runs, scope: Scope) -> Scope:
     return dataclasses.replace(scope, data=str(data), vectors=str(vectors))
 
 
+@functools.cache
 def table_plan(estimator: str, scope: Scope, *, search: bool, **options: Any) -> Plan:
     """A row at the paper's best setting, or over the learning rates of the search, which the deciding seed chooses from.
 
