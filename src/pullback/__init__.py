@@ -3,6 +3,7 @@
 import importlib
 from types import ModuleType
 
+from pullback._warmup import warmup
 from pullback.estimators import (
     IMLE,
     LPGD,
@@ -143,6 +144,7 @@ __all__ = [
     "Update",
     "Wrapper",
     "diagnose",
+    "warmup",
 ]
 
 
