@@ -61,6 +61,7 @@ from pullback.estimators import (
     Update,
     diagnose,
 )
+from pullback.inference.offload import offload
 from pullback.inference.sparsemap.solution import NotConverged, SparseMAPSolution
 from pullback.structures import (
     Alignment,
@@ -144,6 +145,7 @@ __all__ = [
     "Update",
     "Wrapper",
     "diagnose",
+    "offload",
     "warmup",
 ]
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from oracles import is_tree
-from pullback.inference.checks import INFEASIBLE, OK
 from pullback.inference import checks
+from pullback.inference.checks import INFEASIBLE, OK
 from pullback.inference.chu_liu_edmonds import cpu, reference
 from pullback.inference.chu_liu_edmonds.kernels import best_heads, workspace
 
