@@ -1,6 +1,7 @@
 """What the suite runs over: every structure on every backend, in every dtype.
 
-A new backend inherits the suite by one more entry of `BACKENDS`. A part of it, by the environment:
+A new structure inherits the promise tests (`structures/test_promises.py`) by one more entry of `ENTRIES`, a new backend
+by one of `BACKENDS`. A part of the suite, by the environment:
 
     PULLBACK_TEST_BACKENDS=cpu            only these backends, by comma
     PULLBACK_TEST_DTYPES=float32          only these dtypes, by comma
@@ -12,6 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -137,3 +139,67 @@ def value_and_gradient(operation: Operation, structure: pb.Structure, scores: Te
     (result * weights[: result.numel()].reshape(result.shape)).sum().backward()
     assert leaf.grad is not None
     return result.detach(), leaf.grad
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A structure for the promise tests: how to make it, its parts and its enumeration.
+
+    Attributes:
+        name: of the tests.
+        make: from one tensor for each size, `[B]`, and options (`validate`) to the structure.
+        parts: the shape of the parts of a padded batch.
+        sizes: those of each example of the batch; the first is as large as `parts`, others are empty or of one position.
+        enumerate: from the sizes of one example to all its structures.
+        gibbs: whether it has a distribution, with all the operations on it.
+        twice: whether marginals can be differentiated twice, rather than say that they cannot.
+        one_rule: whether ties break in the same way on every backend.
+    """
+
+    name: str
+    make: Callable[..., pb.Structure]
+    parts: tuple[int, ...]
+    sizes: list[tuple[int, ...]]
+    enumerate: Callable[..., Tensor]
+    gibbs: bool = True
+    twice: bool = False
+    one_rule: bool = True
+
+    def structure(self, rows: slice = slice(None), **options: Any) -> pb.Structure:
+        return self.make(*torch.tensor(self.sizes)[rows].unbind(1), **options)
+
+    def all_of(self, example: int) -> Tensor:
+        """Every structure of an example, `[S, *parts]`, padded."""
+        z = self.enumerate(*self.sizes[example])
+        padding = [p for full, own in zip(reversed(self.parts), reversed(z.shape[1:]), strict=True) for p in (0, full - own)]
+        return torch.nn.functional.pad(z, padding).double()
+
+    def scores(self, seed: int = 0, scale: float = 1.0) -> Tensor:
+        generator = torch.Generator().manual_seed(seed)
+        return scale * torch.randn(len(self.sizes), *self.parts, generator=generator, dtype=torch.float64)
+
+
+def _trees(name: str, projective: bool, multiroot: bool) -> Entry:
+    return Entry(
+        name, lambda n, **options: pb.DependencyTree(n, projective, multiroot, **options), (4, 4), [(4,), (2,), (0,), (1,)],
+        lambda n: pb.DependencyTree(projective=projective, multiroot=multiroot).enumerate(n), one_rule=projective,
+    )  # fmt: skip
+
+
+ENTRIES = [
+    Entry("categorical", pb.Categorical, (4,), [(), (), ()], lambda: pb.Categorical().enumerate(4), twice=True),
+    *(_trees(*kind) for kind in _TREES),
+    Entry("chain", pb.LinearChain, (4, 3, 3), [(4,), (2,), (0,), (1,)], lambda n: pb.LinearChain().enumerate(n, 3)),
+    Entry("subset", pb.Subset, (5,), [(2, 5), (1, 4), (0, 1), (3, 3)], lambda k, n: pb.Subset(k).enumerate(n)),
+    Entry("segmentation", pb.Segmentation, (5, 3, 2), [(5,), (3,), (0,), (1,)], lambda n: pb.Segmentation().enumerate(n, 3, 2)),
+    Entry("binary tree", pb.BinaryTree, (5, 5), [(5,), (3,), (0,), (1,)], lambda n: pb.BinaryTree().enumerate(n)),
+    Entry("any moves", pb.Alignment, (4, 5), [(4, 5), (3, 2), (0, 0), (1, 4)], lambda n, m: pb.Alignment().enumerate(n, m)),
+    Entry(
+        "forward moves", lambda n, m, **o: pb.Alignment(n, m, "forward", **o), (4, 5), [(4, 5), (2, 3), (0, 0), (1, 4)],
+        lambda n, m: pb.Alignment(moves="forward").enumerate(n, m),
+    ),
+    Entry(
+        "matching", pb.Matching, (3, 4), [(3, 4), (2, 2), (0, 0), (1, 3)],
+        lambda n, m: pb.Matching().enumerate(n, m), gibbs=False,
+    ),
+]  # fmt: skip

@@ -3,6 +3,7 @@
 import importlib
 from types import ModuleType
 
+from pullback._warmup import warmup
 from pullback.estimators import (
     IMLE,
     LPGD,
@@ -60,6 +61,7 @@ from pullback.estimators import (
     Update,
     diagnose,
 )
+from pullback.inference.offload import offload
 from pullback.inference.sparsemap.solution import NotConverged, SparseMAPSolution
 from pullback.structures import (
     Alignment,
@@ -143,6 +145,8 @@ __all__ = [
     "Update",
     "Wrapper",
     "diagnose",
+    "offload",
+    "warmup",
 ]
 
 

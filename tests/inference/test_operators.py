@@ -162,6 +162,13 @@ def test_argmax_and_sample_compile_as_one_graph(case, operation):
     assert torch.equal(found, draw(scores))
 
 
+def test_a_sample_compiles_for_batches_of_any_size(case):
+    structure = case.structure()
+    compiled = torch.compile(lambda scores: structure.sample(scores), fullgraph=True, backend="aot_eager")
+    for batch in (3, 5, 7):
+        assert compiled(case.scores(batch, n=4)).sum() == (4 if case.is_tree else 1) * batch
+
+
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_errors_are_raised_from_compiled_code(tree, operation):
     structure = tree.structure()

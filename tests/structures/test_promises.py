@@ -2,58 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import pytest
 import torch
 from torch import Tensor
 
 import pullback as pb
-from cases import backends
+from cases import ENTRIES, Entry, backends
 from pullback.inference.family import backend
 
-
-@dataclass(frozen=True)
-class Entry:
-    """How to make a structure for sizes of each example, its parts, and its enumeration for one example's sizes."""
-
-    name: str
-    make: Callable[..., pb.Structure]
-    parts: tuple[int, ...]
-    sizes: list[tuple[int, ...]]
-    enumerate: Callable[..., Tensor]
-    gibbs: bool = True
-
-    def structure(self, rows: slice = slice(None), **options) -> pb.Structure:
-        return self.make(*torch.tensor(self.sizes)[rows].unbind(1), **options)
-
-    def all_of(self, example: int) -> Tensor:
-        """Every structure of an example, `[S, *parts]`, padded."""
-        z = self.enumerate(*self.sizes[example])
-        padding = [p for full, own in zip(reversed(self.parts), reversed(z.shape[1:]), strict=True) for p in (0, full - own)]
-        return torch.nn.functional.pad(z, padding).double()
-
-    def scores(self, seed: int = 0, scale: float = 1.0) -> Tensor:
-        generator = torch.Generator().manual_seed(seed)
-        return scale * torch.randn(len(self.sizes), *self.parts, generator=generator, dtype=torch.float64)
-
-
-ENTRIES = [
-    Entry("chain", pb.LinearChain, (4, 3, 3), [(4,), (2,), (0,), (1,)], lambda n: pb.LinearChain().enumerate(n, 3)),
-    Entry("subset", pb.Subset, (5,), [(2, 5), (1, 4), (0, 1), (3, 3)], lambda k, n: pb.Subset(k).enumerate(n)),
-    Entry("segmentation", pb.Segmentation, (5, 3, 2), [(5,), (3,), (0,), (1,)], lambda n: pb.Segmentation().enumerate(n, 3, 2)),
-    Entry("binary tree", pb.BinaryTree, (5, 5), [(5,), (3,), (0,), (1,)], lambda n: pb.BinaryTree().enumerate(n)),
-    Entry("any moves", pb.Alignment, (4, 5), [(4, 5), (3, 2), (0, 0), (1, 4)], lambda n, m: pb.Alignment().enumerate(n, m)),
-    Entry(
-        "forward moves", lambda n, m, **o: pb.Alignment(n, m, "forward", **o), (4, 5), [(4, 5), (2, 3), (0, 0), (1, 4)],
-        lambda n, m: pb.Alignment(moves="forward").enumerate(n, m),
-    ),
-    Entry(
-        "matching", pb.Matching, (3, 4), [(3, 4), (2, 2), (0, 0), (1, 3)],
-        lambda n, m: pb.Matching().enumerate(n, m), gibbs=False,
-    ),
-]  # fmt: skip
+EXPECTATIONS = ["marginals", "log_partition", "entropy"]
 GIBBS = [entry for entry in ENTRIES if entry.gibbs]
 
 
@@ -113,11 +72,13 @@ def test_argmax_is_a_best_structure(entry, kind):
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
 def test_ties_break_alike_on_every_backend(entry):
-    found = []
+    found, scores = [], entry.scores(seed=5).round()
     for name in ("reference", "cpu"):
         with backend(name):
-            found.append(entry.structure().argmax(entry.scores(seed=5).round()))
-    assert torch.equal(*found)
+            found.append(entry.structure().argmax(scores))
+    if entry.one_rule:
+        assert torch.equal(*found)
+    assert torch.equal(*(entry.structure().score(scores, z) for z in found))
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
@@ -248,7 +209,7 @@ def test_transforms(gibbs, operation):
     torch.testing.assert_close((along * weight).sum(), (back * direction).sum())
     mapped = torch.vmap(run)(torch.stack([scores.detach(), direction]))
     torch.testing.assert_close(mapped[1], run(direction))
-    if operation == "marginals":
+    if operation == "marginals" and not gibbs.twice:
         (slope,) = torch.autograd.grad(structure.marginals(leaf).square().sum(), leaf, create_graph=True)
         with pytest.raises(NotImplementedError, match="second derivative"):
             slope.sum().backward()
@@ -263,16 +224,106 @@ def test_kl(gibbs):
         torch.testing.assert_close(found[example], (p * (a.log_softmax(0) - b.log_softmax(0))).sum())
 
 
-def test_bad_examples_are_named_or_nan(entry):
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf], ids=["NaN", "+inf", "infeasible"])
+def test_bad_examples_are_named_or_nan(entry, value):
     scores = torch.where(mask_of(entry), entry.scores(), 0.0)
     bad = scores.clone()
-    bad[0] = torch.where(mask_of(entry)[0], torch.nan, 0.0)
-    with pytest.raises(ValueError, match="0 of the batch"):
-        entry.structure(validate=True).argmax(bad)
-    z = entry.structure(validate=False).argmax(bad)
-    assert z[0].isnan().all()
-    torch.testing.assert_close(z[1:], entry.structure().argmax(scores)[1:])
-    if entry.gibbs:
-        mu = entry.structure(validate=False).marginals(bad)
-        assert mu[0].isnan().all()
-        torch.testing.assert_close(mu[1:], entry.structure().marginals(scores)[1:])
+    bad[0] = torch.where(mask_of(entry)[0], value, 0.0)
+    for operation in ["argmax", *(EXPECTATIONS if entry.gibbs else [])]:
+        with pytest.raises(ValueError, match=r"0 of the batch|scores\[0\]"):
+            getattr(entry.structure(validate=True), operation)(bad)
+        found = getattr(entry.structure(validate=False), operation)(bad)
+        assert found[0].isnan().all()
+        torch.testing.assert_close(found[1:], getattr(entry.structure(), operation)(scores)[1:])
+
+
+def test_scores_have_a_shape_and_a_dtype(entry):
+    with pytest.raises(ValueError, match=r"scores has shape \[.*\]; a \w+ needs \[\.\.\., "):
+        entry.structure().argmax(torch.zeros(entry.parts[1:]))
+    with pytest.raises(TypeError, match=r"scores have dtype torch.int64; .*scores\.float\(\)"):
+        entry.structure().argmax(torch.zeros(len(entry.sizes), *entry.parts, dtype=torch.long))
+
+
+def test_log_probabilities_of_all_structures(gibbs):
+    scores = gibbs.scores()
+    for example, sizes in enumerate(gibbs.sizes):
+        z, value, _ = exact(gibbs, scores, example)
+        structure = gibbs.make(*torch.tensor(sizes, dtype=torch.long).unbind(0))
+        found = structure.log_prob(poisoned(gibbs, scores)[example], z)
+        torch.testing.assert_close(found, value.log_softmax(0))
+
+
+def test_sizes_broadcast_against_the_batch(entry):
+    """One size for all examples, and sizes `[B]` for scores `[samples, B, *parts]`."""
+    if not entry.sizes[0]:
+        pytest.skip("no sizes")
+    scores, together = entry.scores(), torch.tensor(entry.sizes)
+    one = entry.make(*together[0].unbind(0)).argmax(scores)
+    assert torch.equal(one, entry.make(*together[:1].expand_as(together).unbind(1)).argmax(scores))
+    several = entry.structure().argmax(torch.stack([scores, -scores]))
+    assert torch.equal(several[1], entry.structure().argmax(-scores))
+    with pytest.raises(ValueError, match=r"has shape \[2\] and scores .* of shape \[\d\]"):
+        entry.make(*together[:2].unbind(1)).argmax(scores)
+
+
+@pytest.mark.parametrize("operation", ["marginals", "sparsemap"])
+def test_incoming_gradients_outside_of_the_parts_are_ignored(gibbs, operation):
+    leaf = torch.where(mask_of(gibbs), gibbs.scores(), 0.0).requires_grad_()
+    result, incoming = getattr(gibbs.structure(), operation)(leaf), gibbs.scores(seed=3)
+    (clean,) = torch.autograd.grad(result, leaf, incoming, retain_graph=True)
+    (found,) = torch.autograd.grad(result, leaf, torch.where(mask_of(gibbs), incoming, torch.nan))
+    assert torch.equal(found, clean)
+    assert not found[~mask_of(gibbs)].any()
+
+
+@pytest.mark.parametrize("operation", EXPECTATIONS)
+def test_expanded_scores(gibbs, operation):
+    """The incoming gradient of a sum is expanded, too."""
+    one = gibbs.scores()[:1].requires_grad_()
+    structure = gibbs.structure(slice(0, 1))
+    result = getattr(structure, operation)(one.expand(3, *gibbs.parts))
+    (found,) = torch.autograd.grad(result.sum(), one)
+    (alone,) = torch.autograd.grad(getattr(structure, operation)(one).sum(), one)
+    torch.testing.assert_close(found, 3 * alone)
+
+
+def test_scores_of_a_million(gibbs):
+    scores = gibbs.scores() + 1e6 * gibbs.scores(seed=7).sign()
+    mu, log_z = gibbs.structure().marginals(scores), gibbs.structure().log_partition(scores)
+    for example in range(len(gibbs.sizes)):
+        z, value, p = exact(gibbs, scores, example)
+        torch.testing.assert_close(mu[example], mean(p, z), rtol=0, atol=1e-6)
+        torch.testing.assert_close(log_z[example], value.logsumexp(0))
+
+
+def test_gradients_of_kl(gibbs):
+    leaf, other = gibbs.scores().requires_grad_(), gibbs.scores(seed=1).requires_grad_()
+    structure = gibbs.structure()
+    ours, theirs = torch.autograd.grad(structure.kl(leaf, other).sum(), (leaf, other))
+    torch.testing.assert_close(theirs, structure.marginals(other) - structure.marginals(leaf))
+    for example in range(len(gibbs.sizes)):
+        z, _, p = exact(gibbs, leaf.detach(), example)
+        apart = (z * torch.where(mask_of(gibbs)[example], (leaf - other).detach()[example], 0.0)).flatten(1).sum(1)
+        torch.testing.assert_close(ours[example], mean(p * (apart - p @ apart), z))
+
+
+def test_sparsemap_takes_a_limit_and_a_start(entry):
+    scores = torch.where(mask_of(entry), entry.scores(), 0.0)
+    structure = entry.structure()
+    z = structure.argmax(scores)
+    found = structure.sparsemap(scores, warm_start=z, max_iterations=10_000)
+    torch.testing.assert_close(found, structure.sparsemap(scores), rtol=0, atol=1e-7)
+    assert structure.sparsemap_solution(scores, warm_start=z, max_iterations=10_000).converged.all()
+
+
+def test_an_operation_that_cannot_be_says_so():
+    for operation in ("marginals", "log_partition", "entropy", "sample"):
+        with pytest.raises(NotImplementedError, match=r"#P-hard|permanent|matching"):
+            getattr(pb.Matching(), operation)(torch.zeros(2, 3))
+
+
+def test_every_structure_has_an_entry():
+    """What `pullback` exports is what is tested here."""
+    exported = {x for x in vars(pb).values() if isinstance(x, type) and issubclass(x, pb.Structure)}
+    tested = {type(entry.structure()) for entry in ENTRIES}
+    assert exported - {pb.Structure, pb.Wrapper} == tested

@@ -37,8 +37,9 @@ class Categorical(FamilyStructure):
     def argmax(self, scores: Tensor) -> Tensor:
         flat = self._flat(scores)
         s = flat.scores.detach()
-        z = torch.zeros_like(s, memory_format=torch.contiguous_format)
-        return flat.restore(z.scatter_(-1, s.argmax(-1, keepdim=True), 1.0))
+        best, place = s.max(-1, keepdim=True)
+        z = torch.zeros_like(s, memory_format=torch.contiguous_format).scatter_(-1, place, 1.0)
+        return flat.restore(z if self._checks(flat) else z + 0.0 * best)  # NaN without a finite best score
 
     def marginals(self, scores: Tensor) -> Tensor:
         flat = self._flat(scores)
@@ -81,9 +82,14 @@ class Categorical(FamilyStructure):
     def _decompose(self, mu: Tensor) -> _Classes:
         return _Classes(mu)
 
+    def _checks(self, flat: Flat) -> bool:
+        """Whether values are checked here, or were: not inside of `torch.compile` and `torch.vmap`."""
+        wanted = flat.scores.device.type == "cpu" if self.validate is None else self.validate
+        return wanted and not torch.compiler.is_compiling() and not is_mapped(flat.scores)
+
     def _flat(self, scores: Tensor) -> Flat:
         flat = super()._flat(scores)
-        if self._validates(flat) and not torch.compiler.is_compiling() and not is_mapped(flat.scores):
+        if self._validates(flat) and self._checks(flat):
             _check_values(flat)
             if flat.seen is not None:
                 flat.seen.checked = True

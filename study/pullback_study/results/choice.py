@@ -23,6 +23,7 @@ class Runs:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._read: dict[str, Stored] = {}
+        self._ids: dict[tuple[str, Any], str] = {}
 
     @cached_property
     def all(self) -> list[Stored]:
@@ -36,7 +37,9 @@ class Runs:
         """The run of a config, if it is done."""
         from pullback_study.runs.store import read_run
 
-        name = task.run(config, self.folder).id
+        if (task.name, config) not in self._ids:
+            self._ids[task.name, config] = task.run(config, self.folder).id
+        name = self._ids[task.name, config]
         if name not in self._read and "all" not in self.__dict__ and (self.folder / name).is_dir():
             self._read[name] = read_run(self.folder / name)
         run = self._read.get(name)

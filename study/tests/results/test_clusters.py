@@ -9,6 +9,7 @@ from pullback_study.results.paper import clusters
 from pullback_study.results.paper.claims_clusters import CLAIMS, Evidence
 from pullback_study.results.paper.clusters import INNER_STEPS, METHODS, TASK, VARIANTS, results, steps_plan, table_plan
 from pullback_study.results.paper.numbers import rows
+from pullback_study.results.paper.page_clusters import groups
 from pullback_study.results.paper.verdicts import Verdict, above, decide, verdict, within
 from pullback_study.results.statistics import interval
 
@@ -128,6 +129,15 @@ def test_the_table_marks_what_differs(tmp_path):
     assert rows["STE-I"] == ["not run", "92.60±0.23", "not run", "100.00±0.00"]
     assert "±: median ± standard error over 4 seeds." in table.caption
     assert table.rows[-1].command == f"pullback reproduce table1 --only spigot-eg --runs {tmp_path}"
+
+
+def test_the_report_adds_estimators_that_the_paper_does_not_have(tmp_path):
+    for config in table_plan("reinmax", 3, grid=False, scope=clusters.QUICK).configs:
+        publish(tmp_path, config, 70, 50)
+    quick = next(group for group in groups(Runs(tmp_path)) if group.title == "Quick runs")
+    (row,) = [row for row in quick.tables[0].rows if row.name == "reinmax"]
+    assert (row.cells["accuracy"].show(), row.cells["accuracy"].reference) == ("70.05±0.05", None)
+    assert [row.name for row in quick.tables[0].rows].index("reinmax") > 11
 
 
 def test_a_quick_table_says_what_is_reduced(tmp_path):

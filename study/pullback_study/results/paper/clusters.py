@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -89,6 +90,7 @@ VARIANTS = {
 }
 
 
+@functools.cache
 def table_plan(
     estimator: str, clusters: int, *, grid: bool, gamma_scale: str = "paper", scope: Scope = FULL
 ) -> Plan:
@@ -104,6 +106,7 @@ def table_plan(
     return _plan(estimator, clusters, settings, scope)
 
 
+@functools.cache
 def steps_plan(estimator: str, inner_steps: int, scope: Scope = FULL) -> Plan:
     """One point of the figure on multiple updates: 10 clusters, the paper's learning rate, the best step size."""
     sizes = STEP_SIZES if scope.search else (METHODS[estimator].defaults.get("step_size"),)
@@ -130,6 +133,13 @@ def results(variant: Variant, clusters: int, runs: Runs, *, title: str = "", onl
     making = command("reproduce", "table1", *variant.words, runs=runs.folder)
     title, name = title or f"{clusters} clusters", f"clusters-{clusters}" + "-example" * (variant.scale == "example")
     return Table(title, columns, found, ["*: stochastic."], name, variant.scope.warning, making)
+
+
+def with_others(variant: Variant, runs: Runs) -> Variant:
+    """The same with those estimators that are not in the paper's table and have runs for it."""
+    others = [name for name in METHODS if name not in (*ROWS, *ERRATA)] if set(variant.rows) == set(ROWS) else []
+    there = [name for name in others if any(variant.plan(name, k).choose(runs) for k in SETTINGS)]
+    return dataclasses.replace(variant, rows=[name for name in METHODS if name in (*variant.rows, *there)])
 
 
 def spreads(table: Table) -> Table:

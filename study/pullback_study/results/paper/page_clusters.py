@@ -25,7 +25,7 @@ def groups(runs: Runs) -> list[Group]:
     """The table in every way it was run, the paper's two in any case; and the figures."""
     found = []
     for name, variant in VARIANTS.items():
-        tables = [clusters.results(variant, k, runs) for k in SETTINGS]
+        tables = [clusters.results(clusters.with_others(variant, runs), k, runs) for k in SETTINGS]
         if name in ("grid", "best") or any(table.runs for table in tables):
             found.append(Group(variant.title, tables, warning=variant.scope.warning))
     for title, scope in (("Figures", clusters.FULL), ("Figures, quick runs", QUICK)):

@@ -29,7 +29,7 @@ def groups(runs: Runs) -> list[Group]:
         tables = []
         for task, scope in scopes.items():
             scope = text.on_data_of(runs, scope)
-            rows = text.choose(scope, runs, search="--search" in words)
+            rows = text.with_others(scope, runs, search="--search" in words)
             table = text.results(text.TASKS[task].title, scope, rows, runs, *words)
             if table.runs or not words:
                 tables.append(table)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import statistics
 from collections import Counter
 from collections.abc import Sequence
@@ -90,6 +91,7 @@ def on_data_of(runs: Runs, scope: Scope) -> Scope:
     return dataclasses.replace(scope, data=str(data), vectors=str(vectors))
 
 
+@functools.cache
 def table_plan(estimator: str, scope: Scope, *, search: bool, **options: Any) -> Plan:
     """A row at the paper's best setting, or over the learning rates of the search, which the deciding seed chooses from.
 
@@ -106,6 +108,12 @@ def table_plan(estimator: str, scope: Scope, *, search: bool, **options: Any) ->
 
 def choose(scope: Scope, runs: Runs, *, search: bool, names: Sequence[str] = ROWS) -> Found:
     return {name: table_plan(name, scope, search=search).choose(runs) for name in names}
+
+
+def with_others(scope: Scope, runs: Runs, *, search: bool) -> Found:
+    """The paper's rows, and those other estimators that have runs for the same table."""
+    found = choose(scope, runs, search=search, names=list(METHODS))
+    return {name: row for name, row in found.items() if name in ROWS or (row and row.done)}
 
 
 def seed_by_seed(found: Sequence[Chosen | None]) -> list[Any]:

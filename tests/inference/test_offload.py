@@ -1,0 +1,81 @@
+"""SparseMAP of CUDA tensors on the CPU: the CPU's results in the GPU's shapes, for small batches only, never in a graph."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+import pullback as pb
+from pullback.inference import offload
+from pullback.inference.family import backend
+from pullback.inference.trees import TREES
+
+
+def test_only_sparsemap_of_small_batches_is_offloaded():
+    scores = torch.zeros(4, 3, 3)
+    assert not offload.wanted("sparsemap", scores)
+    with pb.offload():
+        assert offload.wanted("sparsemap", scores[:3])
+        assert not offload.wanted("argmax", scores)
+        assert not offload.wanted("sparsemap", torch.zeros(3 * torch.get_num_threads() + 1, 3, 3))
+    with pb.offload(largest_batch=3):
+        assert not offload.wanted("sparsemap", scores)
+        with pb.offload(largest_batch=4):
+            assert offload.wanted("sparsemap", scores)
+        assert not offload.wanted("sparsemap", scores)
+    assert not offload.wanted("sparsemap", scores)
+
+
+def test_the_results_of_the_cpu_in_the_shapes_of_a_gpu():
+    scores = torch.randn(3, 4, 4, generator=torch.Generator().manual_seed(0))
+    operation = TREES.operations["sparsemap"]
+    seen = []
+
+    def shapes(*args):
+        with backend("cuda"):
+            seen.append(operation.shapes(*args))
+        return seen[-1]
+
+    solution = pb.DependencyTree().sparsemap_solution(scores)
+    args = recorded_arguments(scores)
+    call = functools.partial(TREES.implementation("sparsemap", "cpu", (True, True)), validate=False)
+    found = offload.on_the_cpu(call, shapes, args)
+    assert [x.shape for x in found] == [x.shape for x in seen[0]]
+    assert_close(found[0], solution.mu)
+    weights = torch.where(torch.arange(found[2].shape[1]) < found[3][:, None], found[2], 0.0)
+    assert_close(weights.sum(1), torch.ones(3, dtype=torch.float64))
+
+
+def recorded_arguments(scores):
+    """What the operator is called with, up to the static options."""
+    found = []
+    original = TREES.sparsemap
+    try:
+        TREES.sparsemap = lambda *args: found.append(args) or original(*args)
+        pb.DependencyTree().sparsemap(scores)
+    finally:
+        TREES.sparsemap = original
+    return found[0][: len(found[0]) - 3]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_on_a_gpu_the_cpu_solves_it_outside_of_graphs():
+    scores = torch.randn(3, 9, 9, generator=torch.Generator().manual_seed(0))
+    leaf = scores.cuda().requires_grad_()
+    with pb.offload():
+        mu = pb.DependencyTree().sparsemap(leaf)
+    (gradient,) = torch.autograd.grad(mu.square().sum(), leaf)
+    expected = scores.requires_grad_()
+    own = pb.DependencyTree().sparsemap(expected)
+    (own_gradient,) = torch.autograd.grad(own.square().sum(), expected)
+    assert torch.equal(mu.cpu(), own)
+    assert_close(gradient.cpu(), own_gradient, atol=1e-5, rtol=0)
+    graph = torch.cuda.CUDAGraph()
+    with pb.offload(), torch.cuda.graph(graph):
+        captured = pb.DependencyTree().sparsemap(leaf.detach())
+    graph.replay()
+    torch.cuda.synchronize()
+    assert_close(captured, mu.detach(), atol=2e-6, rtol=0)

@@ -1,0 +1,50 @@
+"""Kernels can be compiled ahead of time, by name, in Python and from the command line."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import pullback
+from pullback import _warmup
+
+
+def run(*arguments, **variables):
+    return subprocess.run(
+        [sys.executable, *arguments], env={**os.environ, **variables}, capture_output=True, text=True, timeout=300
+    )
+
+
+def test_what_was_warmed_up_is_not_compiled_again(tmp_path):
+    cache = {"PULLBACK_CACHE": str(tmp_path)}
+    done = run("-m", "pullback", "warmup", "projective", "--operations", "argmax", "--dtypes", "float32", **cache)
+    assert done.returncode == 0, done.stderr
+    assert "1/1 projective argmax float32" in done.stderr
+    assert done.stdout == ""
+    call = "import torch, pullback; pullback.DependencyTree().argmax(torch.zeros(2, 3, 3))"
+    assert run("-c", call, **cache).stderr == ""
+
+
+def test_every_structure_of_the_table_exists_and_every_name_is_known():
+    for name, (kind, arguments, shape) in _warmup.STRUCTURES.items():
+        structure = getattr(pullback, kind)(**arguments)
+        assert len(shape) == structure.event_dims, name
+
+
+@pytest.mark.parametrize("wrong", [{"structures": ["nope"]}, {"operations": ["nope"]}, {"dtypes": ["nope"]}], ids=str)
+def test_an_unknown_name_is_an_error_that_lists_the_known_ones(wrong):
+    with pytest.raises(ValueError, match=r"unknown \w+ nope; known are \w+"):
+        pullback.warmup(**wrong)
+
+
+def test_a_process_that_fails_is_reported(monkeypatch):
+    monkeypatch.setitem(_warmup.STRUCTURES, "projective", ("DependencyTree", {}, (4, 5)))
+    with pytest.raises(ValueError, match="scores has shape"):
+        _warmup.compile_job("projective", "argmax", "float32", "cpu")
+
+
+def test_the_command_says_its_version_and_importing_does_not_import_numba():
+    done = run("-m", "pullback", "--version")
+    assert done.stdout.strip() == f"pullback {pullback.__version__}"
+    assert run("-c", "import sys, pullback; assert 'numba' not in sys.modules").returncode == 0
