@@ -32,20 +32,21 @@ def prepare(
     Returns:
         log Z and the last word from `eliminate`, then what `lay_out` returns, the cutoff included.
     """
-    cutoff = _CUTOFF
-    shifts, root_shift, levels, root_level, garbled, dropped = lay_out(
-        scores, direction, length, n, multiroot, cutoff, logs, slopes, COMPANION, ROWS, COLUMNS
-    )  # fmt: skip
-    tl.debug_barrier()
-    log_z, last = eliminate(length, n, multiroot, logs, slopes, sums, COMPANION, ROWS, COLUMNS)
-    while (dropped > float("-inf")) & ((log_z > 0.5 * dropped) == 0):
-        cutoff = cutoff - float("inf")
-        tl.debug_barrier()
+    cutoff = tl.full([], _CUTOFF, tl.float64)
+    shifts, levels = tl.zeros([COLUMNS], tl.float64), tl.zeros([COLUMNS], tl.float64)
+    root_shift, root_level = tl.full([], 0.0, tl.float64), tl.full([], 0.0, tl.float64)
+    log_z = tl.full([], 0.0, tl.float64)
+    garbled, last = tl.full([], 0, tl.int32), tl.full([], -1, tl.int32)
+    again = tl.full([], 1, tl.int32)
+    while again > 0:
         shifts, root_shift, levels, root_level, garbled, dropped = lay_out(
             scores, direction, length, n, multiroot, cutoff, logs, slopes, COMPANION, ROWS, COLUMNS
         )  # fmt: skip
         tl.debug_barrier()
         log_z, last = eliminate(length, n, multiroot, logs, slopes, sums, COMPANION, ROWS, COLUMNS)
+        again = ((dropped > float("-inf")) & ((log_z > 0.5 * dropped) == 0)).to(tl.int32)
+        cutoff = tl.where(again > 0, float("-inf"), cutoff)
+        tl.debug_barrier()
     return log_z, last, shifts, root_shift, levels, root_level, garbled, cutoff
 
 
@@ -127,8 +128,8 @@ def eliminate(
         log Z less the shifts, -inf if there is no tree; with a single root the word that was kept to the end, else -1.
     """
     word = tl.arange(0, COLUMNS)
-    last = -1
-    stuck = 0
+    last = tl.full([], -1, tl.int32)
+    stuck = tl.full([], 0, tl.int32)
     for done in range(0, length):
         k = length - 1 - done
         alive = (word < k) | (word == last)
