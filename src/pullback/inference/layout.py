@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -133,15 +134,16 @@ class Layout:
     def mask(self, scores: Tensor, sizes: Sequence[Tensor]) -> Tensor:
         """Which entries of scores `[B, *parts]` are parts, of bool."""
         shape, device = scores.shape, scores.device
-        mask = torch.ones((1,) * len(shape), dtype=torch.bool, device=device)
-        for size, values in zip(self.sizes, sizes, strict=True):
-            for axis, letter in enumerate(self.letters):
-                if letter == size.bounds:
-                    place = torch.arange(shape[1 + axis], device=device).reshape(-1, *[1] * (self.dims - axis - 1))
-                    mask = mask & (place < values.reshape(shape[0], *[1] * self.dims))
-        if self.parts is not None:
-            mask = mask & self.parts(tuple(shape[1:]), tuple(sizes), device)
-        return mask.expand(shape)
+        masks = [] if self.parts is None else [self.parts(tuple(shape[1:]), tuple(sizes), device)]
+        for index, values in enumerate(sizes):
+            axes = [axis for axis, letter in enumerate(self.letters) if letter == self.sizes[index].bounds]
+            if axes:
+                count = shape[1 + axes[0]]
+                inside = torch.arange(count, device=device) < values[:, None]
+                masks += [inside.reshape(shape[0], *[1] * axis, count, *[1] * (self.dims - axis - 1)) for axis in axes]
+        if not masks:
+            return torch.ones(shape, dtype=torch.bool, device=device)
+        return functools.reduce(torch.bitwise_and, masks).expand(shape)
 
     def status(self, scores: Tensor, sizes: Sequence[Tensor]) -> Tensor:
         """What can be said of each example without inference, `[B]` of the codes of `checks`: all but INFEASIBLE."""
