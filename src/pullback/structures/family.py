@@ -77,9 +77,10 @@ class FamilyStructure(Structure):
 
     def log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
         """Log p(z) = <s, z> - log Z, `[...]`: taken in float64, where large scores do not cancel to noise."""
+        self._check_same_shape(scores, z)
         flat = self._flat(scores)
         log_z = flat.reshape(self._call("log_partition", flat, flat.scores))
-        return (self.score(scores.double(), z.double()) - log_z).to(flat.dtype)
+        return (self._inner(self.allowed(scores), scores.double(), z.double()) - log_z).to(flat.dtype)
 
     def kl(self, scores: Tensor, other: Tensor) -> Tensor:
         """KL(p_s || p_o) in float64, of which the marginals' errors take the least."""
