@@ -56,7 +56,8 @@ def works(structure: pb.Structure, entry: registry.Entry) -> bool:
     try:
         registry.create(entry.name).objective(structure, scores, lambda z: (z.cumsum(-1).sum(-1) - 1) ** 2).sum().backward()
     except NotImplementedError as error:
-        assert any(f"`{operation}`" in str(error) for operation in ("marginals", "sample", "log_partition"))
+        if not any(f"`{operation}`" in str(error) for operation in ("marginals", "sample", "log_partition")):
+            raise
         return False
     return scores.grad is not None and bool(scores.grad.isfinite().all())
 
