@@ -127,11 +127,11 @@ class FamilyStructure(Structure):
             return self._in_closed_form(self.sparsemap(scores), scores)
         if "sparsemap" not in self.family.operations:
             return super().sparsemap_solution(scores, warm_start=warm_start, max_iterations=max_iterations)
-        from pullback.inference.sparsemap.trees import project
+        from pullback.inference.sparsemap.families import project
 
         flat = self._flat(scores)
         options = (*self._static(), self._validates(flat))
-        return project(flat, options, warm_start=warm_start, max_iterations=max_iterations)
+        return project(self.family, flat, options, warm_start=warm_start, max_iterations=max_iterations)
 
     def _in_closed_form(self, mu: Tensor, scores: Tensor) -> SparseMAPSolution:
         flat, point = self._flat(scores), mu.detach().double()
