@@ -29,12 +29,14 @@ def search(
         argmax: from scores like these, and the examples that are not solved yet, `[b]`, to their best structures
             `[b, *parts]`.
         scores: `[B, *parts]`, on the CPU; `-inf` on all that is no part.
-        starts, max_iterations, complete: as in `compiled.search`.
+        starts: as in `compiled.search`, as the rest.
+        max_iterations: of an example.
+        complete: for gradients.
 
     Returns:
         As `compiled.search`.
     """
-    batch, parts = len(scores), scores[0].numel() if len(scores) else 0
+    batch, parts = len(scores), scores.shape[1:].numel()
     none = np.empty(0, np.int64)
     problem = Problem(
         scores.detach().reshape(batch, parts).double().contiguous().numpy(), none, np.empty((batch, 0), np.int64), none,

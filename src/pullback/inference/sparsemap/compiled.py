@@ -39,7 +39,7 @@ def search(
         status of each example.
     """
     batch, shape = len(scores), tuple(scores.shape[1:])
-    width, parts = starts[0].shape[-1], scores[0].numel() if batch else 0
+    width, parts = starts[0].shape[-1], scores.shape[1:].numel()
     room = min(parts + 2, max(_ROOM, 8 * width))
     order = np.argsort(-sizes.sum(1).numpy(), kind="stable")
     groups = oracle.groups(shape) if oracle.groups else np.empty(0, np.int32)
@@ -58,7 +58,7 @@ def search(
 
 
 def _launch(oracle: Oracle, problem: Problem, room: int, result: Result, status: np.ndarray) -> None:
-    shape, (batch, parts) = tuple(problem.shape.tolist()), problem.scores.shape
+    shape, (_batch, parts) = tuple(problem.shape.tolist()), problem.scores.shape
     status[problem.order] = 0
     count = min(torch.get_num_threads(), len(problem.order))
     width, places, work = result.vertices.shape[-1], oracle.place_count(shape), oracle.work(shape)
@@ -85,7 +85,8 @@ def _more_room(problem: Problem, result: Result, room: int) -> tuple[Problem, Re
     """The problem with the active sets so far as starts, and a larger result."""
     used = np.arange(result.weights.shape[1]) < result.counts[:, None]
     starts, weights = np.where(used[..., None], result.vertices, -1), np.where(used, result.weights, 0.0)
-    larger = make_result(*problem.scores.shape, room, result.vertices.shape[-1])
+    batch, parts = problem.scores.shape
+    larger = make_result(batch, parts, room, result.vertices.shape[-1])
     for old, new in zip(result, larger, strict=True):
         new[tuple(map(slice, old.shape))] = old
     larger.mu[problem.order] = 0.0

@@ -49,8 +49,13 @@ def fail(state):
 
 
 @spliced
-def tilt(state):
-    """Write s - mu plus a small step along a direction; parts that mu does not use are forbidden."""
+def tilt(state, finite):
+    """Write s - mu plus a small step along a direction; parts that mu does not use are forbidden.
+
+    Args:
+        state: the example's.
+        finite: whether they get a large penalty instead of -inf, which a user's argmax may not know.
+    """
     numbers, q = state.numbers, state.tilt
     for slot in range(numbers[COUNT]):
         q[slot] = _noise(slot, numbers[ATTEMPT]) if state.mean[slot] > 0.0 else 0.0
@@ -60,7 +65,9 @@ def tilt(state):
         state.step[i] = -state.step[i]
     scatter(state.slots, state.widths, numbers[SIZE], state.step, q)
     scale = state.levels[0] * state.levels[1] / max(_norm(q, numbers[COUNT]), 1e-300)
-    state.tilted[:] = -np.inf
+    penalty = 1.0 + 2.0 * _size(state.residual) if finite else np.inf
+    for at in range(len(state.tilted)):
+        state.tilted[at] = state.residual[at] - penalty
     for slot in range(numbers[COUNT]):
         if state.mean[slot] > 0.0:
             at = state.places[state.part_of[slot]]
@@ -73,6 +80,14 @@ def _norm(vector, count):
     for slot in range(count):
         total += vector[slot] * vector[slot]
     return np.sqrt(total)
+
+
+@reordered
+def _size(residual):
+    total = 0.0
+    for at in range(len(residual)):
+        total += abs(residual[at]) if residual[at] > -np.inf else 0.0
+    return total
 
 
 @spliced

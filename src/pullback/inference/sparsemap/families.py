@@ -35,15 +35,13 @@ def project(
     scores, batch, parts = flat.scores, flat.batch, flat.scores.shape[1:]
     limit = 10 * parts.numel() + 1000 if max_iterations is None else max_iterations
     most = family.most_parts(tuple(parts))
-    starts = start_vertices(warm_start, batch + parts, len(parts), most)
-    if starts is None:
-        nothing = scores.new_empty((scores.shape[0], 0, most), dtype=torch.int32)
-        starts = nothing, scores.new_empty((scores.shape[0], 0), dtype=torch.float64)
-    starts = tuple(x.to(scores.device) for x in starts)
+    nothing = torch.empty((scores.shape[0], 0, most), dtype=torch.int32)
+    none = nothing, torch.empty((scores.shape[0], 0), dtype=torch.float64)
+    starts = [x.to(scores.device) for x in start_vertices(warm_start, batch + parts, len(parts), most) or none]
     differentiated = may_be_differentiated(scores)  # which takes structures that span the face of mu
-    mu, *active, gap, calls, converged = family.sparsemap(
+    mu, vertices, weights, counts, gap, calls, converged = family.sparsemap(
         scores, *flat.sizes, *starts, limit, differentiated, *options
     )
     mu = flat.restore(mu)
-    vertices = VertexSet(*active, batch, parts, mu.dtype)
-    return SparseMAPSolution(mu, flat.reshape(gap), flat.reshape(calls), flat.reshape(converged), vertices)
+    active = VertexSet(vertices, weights, counts, batch, parts, mu.dtype)
+    return SparseMAPSolution(mu, flat.reshape(gap), flat.reshape(calls), flat.reshape(converged), active)

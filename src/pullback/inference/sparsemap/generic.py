@@ -51,9 +51,9 @@ def project(
     """
     s = working(scores)
     split = s.dim() - structure.event_dims
-    batch, parts = s.shape[:split], s.shape[split:]
+    _batch, parts = s.shape[:split], s.shape[split:]
     limit = 10 * parts.numel() + 1000 if max_iterations is None else max_iterations
-    starts = start_vertices(warm_start, s.shape, len(parts))
+    starts = start_vertices(warm_start, s.shape, len(parts), None if s.device.type == "cpu" else parts.numel())
     found = _Project.apply(s, structure, starts, limit, may_be_differentiated(s))
     mu, vertices, weights, counts, gap, calls, converged = found
     mu = mu.to(result_dtype(scores))
@@ -72,16 +72,18 @@ class _Project(torch.autograd.Function):
         batch, parts = s.shape[:split], s.shape[split:]
         flat = s.reshape(batch.numel(), *parts)
         oracle = _Oracle(structure, s.shape)
-        starts = starts or (flat.new_empty((len(flat), 0, 1), dtype=torch.int32), flat.new_empty((len(flat), 0)).double())
         if s.device.type == "cpu":
             from pullback.inference.sparsemap.batched import search
         else:
             from pullback.inference.sparsemap.reference import search
+        if starts is None:
+            nothing = flat.new_empty((len(flat), 0, 1 if s.device.type == "cpu" else parts.numel()), dtype=torch.int32)
+            starts = nothing, flat.new_empty((len(flat), 0), dtype=torch.float64)
         (mu, *found), status = search(oracle, flat, starts, limit, complete)
         _raise_for(status)
         oracle.check_single(flat, mu, found[2])
         warn(found[5], found[3], limit)
-        return mu.reshape(s.shape), *(x.reshape(*batch, *x.shape[1:]) for x in found)
+        return mu.reshape(s.shape), *(x.reshape(batch + x.shape[1:]) for x in found)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -115,8 +117,9 @@ class _Product(torch.autograd.Function):
         else:
             from pullback.inference.sparsemap.reference import sparsemap_vjp
         batch = counts.numel()
-        flat = direction.reshape(batch, -1)
-        return sparsemap_vjp(vertices.reshape(batch, *vertices.shape[-2:]), counts.reshape(batch), flat).reshape(direction.shape)
+        flat = direction.reshape(batch, direction.shape[counts.dim() :].numel())
+        lists = vertices.reshape(batch, *vertices.shape[-2:])
+        return sparsemap_vjp(lists, counts.reshape(batch), flat).reshape(direction.shape)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

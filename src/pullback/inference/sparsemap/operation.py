@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pullback.inference.family import Family
 
 
-def active_set_capacity(n: int, backend: str = "cpu") -> int:
+def active_set_capacity(n: int, backend: str = "cuda") -> Any:
     """For how many trees an active set has room on a GPU: for as many as SparseMAP can need, one more than the dimension of
     their affine hull, but 2048 at most, because more would take gigabytes for long sentences.
     """
@@ -26,9 +26,8 @@ def _shapes(scores: Tensor, *rest: Any) -> tuple[Tensor, ...]:
     from pullback.inference.family import backend_of
 
     batch, width = scores.shape[0], next(x.shape[-1] for x in rest if isinstance(x, Tensor) and x.dim() == 3)
-    if backend_of(scores) == "cuda":
-        room = active_set_capacity(scores.shape[-1])
-    else:
+    room = active_set_capacity(scores.shape[-1])
+    if backend_of(scores) != "cuda":
         room = torch.library.get_ctx().new_dynamic_size()  # as large as the largest active set
     return (
         scores.new_empty(scores.shape),

@@ -21,12 +21,10 @@ def apply(worker, workers, vertices, counts, vectors, result):
     for b in range(worker, len(counts), workers):
         kept = 0  # the search's inverse may be too old to tell a structure that depends on the others; this one is new
         for i in range(counts[b]):
-            slope, parts = 0.0, 0
+            parts = 0
             while parts < width and vertices[b, i, parts] >= 0:
-                slope += vectors[b, vertices[b, i, parts]]
                 marked[vertices[b, i, parts]] = True
                 parts += 1
-            slopes[kept] = slope - slopes[0] if kept > 0 else slope
             for j in range(kept):
                 shared = 1
                 for at in range(width):
@@ -37,9 +35,17 @@ def apply(worker, workers, vertices, counts, vectors, result):
                 marked[vertices[b, i, at]] = False
             kept_rows[kept] = i
             kept += append(inverse, kept, gram, parts + 1.0, step)
-        slopes[0] = 0.0
-        direction(inverse, kept, slopes, -1, step)
-        for i in range(kept):
-            for at in range(width):
-                if vertices[b, kept_rows[i], at] >= 0:
-                    result[b, vertices[b, kept_rows[i], at]] += step[i]
+        for _ in range(2):  # the second time for what rounding has left
+            for i in range(kept):
+                slopes[i] = 0.0
+                for at in range(width):
+                    part = vertices[b, kept_rows[i], at]
+                    if part >= 0:
+                        slopes[i] += vectors[b, part] - result[b, part]
+                slopes[i] -= slopes[0] if i > 0 else 0.0
+            slopes[0] = 0.0
+            direction(inverse, kept, slopes, -1, step)
+            for i in range(kept):
+                for at in range(width):
+                    if vertices[b, kept_rows[i], at] >= 0:
+                        result[b, vertices[b, kept_rows[i], at]] += step[i]

@@ -5,6 +5,7 @@ Nothing in an iteration depends on values on the host, so that a GPU is synchron
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -17,6 +18,7 @@ from pullback.inference.sparsemap.status import WORSE
 
 _ROUNDING = 4 * 2.0**-52
 _CLOSE, _PATIENCE, _DEPENDENT = 1e2, 5, 1e-6
+Ask = Callable[[Tensor], Tensor]
 _CHUNK = 8  # iterations between looks at what is left to do
 _DROPS = 3  # structures dropped in one iteration; where more have to go, the next oracle call is not used
 _WRONG = 1e-5
@@ -109,15 +111,15 @@ def search(
     argmax: Argmax, scores: Tensor, starts: Starts, max_iterations: int, complete: bool
 ) -> tuple[tuple[Tensor, ...], Tensor]:
     """As `batched.search`, on the device of the scores."""
-    batch, parts = len(scores), scores[0].numel() if len(scores) else 0
+    batch, parts = len(scores), scores.shape[1:].numel()
     flat = scores.detach().reshape(batch, parts).double()
-    state = _begin(flat, starts)
-    everyone = torch.arange(batch, device=scores.device)
+    forbidden, everyone = flat == -torch.inf, torch.arange(batch, device=scores.device)
 
     def ask(x: Tensor) -> Tensor:
-        asked = torch.where(state.forbidden, -torch.inf, x).reshape(scores.shape)
+        asked = torch.where(forbidden, -torch.inf, x).reshape(scores.shape)
         return argmax(asked, everyone).detach().reshape(batch, parts).double()
 
+    state = _begin(flat, forbidden, _first(starts, flat, ask))
     for iteration in range(max_iterations if batch else 0):
         if iteration % _CHUNK == 0:
             if _done(state).all():
@@ -126,27 +128,30 @@ def search(
         _advance(state, ask(state.s - state.mean), max_iterations)
     if complete and batch:
         _complete(state, ask)
-    return _result(state, scores), state.status
+    return _result(state, scores, starts[0].shape[-1]), state.status
 
 
-def _begin(flat: Tensor, starts: Starts) -> _Search:
-    batch, parts = flat.shape
+def _first(starts: Starts, flat: Tensor, ask: Ask) -> Tensor:
+    """A structure of each example to start from, `[B, K]`, zero where there is none.
+
+    Several, which may depend on each other, are not used. One is a structure if the argmax finds it among its own parts.
+    """
+    if starts[1].shape[1] != 1:
+        return torch.zeros_like(flat)
+    z = dense(starts[0], flat.shape[1], torch.float64).to(flat.device)[:, 0]
+    right = (ask(torch.where(z > 0, 1.0, -torch.inf)) == z).all(1) & (starts[1].to(flat.device)[:, 0] > 0)
+    return torch.where(right[:, None], z, 0.0)
+
+
+def _begin(flat: Tensor, forbidden: Tensor, z: Tensor) -> _Search:
     invalid = torch.where(flat.isnan().any(1), checks.NAN, torch.where((flat == torch.inf).any(1), checks.INFINITE, 0))
-    forbidden = flat == -torch.inf
     s = torch.where(forbidden | (invalid > 0)[:, None], 0.0, flat)
-    z = dense(starts[0], parts, torch.float64).to(flat.device)
-    weights = starts[1].to(flat.device).double()
-    usable = (weights > 0) & ~(z * forbidden[:, None]).any(-1) & (starts[0].to(flat.device) >= 0).any(-1)
-    weights = torch.where(usable, weights, 0.0)
-    total = weights.sum(1, keepdim=True)
-    zeros = torch.zeros(batch, dtype=torch.float64, device=flat.device)
-    state = _Search(
-        s, forbidden, torch.where(usable[..., None], z, 0.0), usable, weights / torch.where(total > 0, total, 1.0),
-        zeros, torch.full_like(zeros, torch.inf), zeros.int(), zeros.int(), ~usable.any(1), zeros.bool(), invalid,
+    usable = (z.any(1) & ~(z * forbidden).any(1))[:, None]
+    zeros = torch.zeros(len(flat), dtype=torch.float64, device=flat.device)
+    return _Search(
+        s, forbidden, torch.where(usable[..., None], z[:, None], 0.0), usable, usable.double(), zeros,
+        torch.full_like(zeros, torch.inf), zeros.int(), zeros.int(), zeros == 0, zeros.bool(), invalid,
     )  # fmt: skip
-    state.active = state.active & (starts[1].shape[1] <= 1)  # several of them may depend on each other: not used
-    state.weights = torch.where(state.active, state.weights, 0.0)
-    return state
 
 
 def _done(state: _Search) -> Tensor:
@@ -183,7 +188,7 @@ def _advance(state: _Search, z: Tensor, limit: int) -> None:
     state.settle(going & state.settled & close)  # refinement
 
 
-def _complete(state: _Search, ask: object) -> None:
+def _complete(state: _Search, ask: Ask) -> None:
     """Append structures of mu's face until two random directions find none (see face.py)."""
     generator = torch.Generator(state.s.device).manual_seed(0)
     mean = state.mean
@@ -212,21 +217,20 @@ def _complete(state: _Search, ask: object) -> None:
         failed = torch.where(new, 0, failed + (~shrinks).int())
 
 
-def _result(state: _Search, scores: Tensor) -> tuple[Tensor, ...]:
-    order = state.active.long().argsort(1, descending=True, stable=True)
+def _result(state: _Search, scores: Tensor, width: int) -> tuple[Tensor, ...]:
+    order = state.active.long().argsort(dim=1, descending=True, stable=True)
     z = state.z.gather(1, order[..., None].expand_as(state.z))
     weights, counts = state.weights.gather(1, order), state.active.sum(1).int()
-    most = int(z.sum(-1).max()) if z.numel() and z.device.type == "cpu" else z.shape[-1]
     mu = state.mean.reshape(scores.shape).to(scores.dtype)
     converged = state.converged & (state.status == checks.OK)
     gap = torch.where(state.gap == torch.inf, 0.0, state.gap)
-    return mu, listed(z, most), weights, counts, gap, state.calls, converged
+    return mu, listed(z, width), weights, counts, gap, state.calls, converged
 
 
 def sparsemap_vjp(vertices: Tensor, counts: Tensor, direction: Tensor) -> Tensor:
     """The projection onto the directions between active structures: A^T M (e - tau 1), with M the inverse of A A^T + 1."""
     batch, room, _ = vertices.shape
-    flat = direction.reshape(batch, -1).double()
+    flat = direction.reshape(batch, direction.shape[1:].numel()).double()
     used = torch.arange(room, device=counts.device) < counts[:, None]
     z = torch.where(used[..., None], dense(vertices, flat.shape[1], torch.float64), 0.0)
     one = torch.eye(room, dtype=torch.float64, device=z.device)

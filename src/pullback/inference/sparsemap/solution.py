@@ -15,15 +15,18 @@ class NotConverged(RuntimeWarning):
     """SparseMAP hit its iteration limit: the result is a mean of structures, but not the projection."""
 
 
+def not_converged(limit: int, converged: Tensor, gap: Tensor) -> str:
+    """What to say about a batch of which some did not converge."""
+    return (
+        f"SparseMAP stopped at {limit} iterations before {int((~converged).sum())} of {len(converged)} examples had "
+        f"converged (largest duality gap {float(gap.max()):.1e}); raise max_iterations"
+    )
+
+
 def warn(converged: Tensor, gap: Tensor, limit: int) -> None:
     """Warn of a batch of which some did not converge."""
     if not converged.all():
-        warnings.warn(
-            f"SparseMAP stopped at {limit} iterations before {int((~converged).sum())} of {len(converged)} examples had "
-            f"converged (largest duality gap {float(gap.max()):.1e}); raise max_iterations",
-            NotConverged,
-            stacklevel=3,
-        )
+        warnings.warn(not_converged(limit, converged, gap), NotConverged, stacklevel=3)
 
 
 class ActiveSet(Protocol):
@@ -106,7 +109,9 @@ class VertexSet:
     @functools.cached_property
     def trimmed(self) -> tuple[Tensor, Tensor]:
         """Vertices `[B, k, L]` and weights `[B, k]` for the largest active set, -1 and 0 where they are not used."""
-        vertices, weights, counts = self.vertices.flatten(0, -3), self.all_weights.flatten(0, -2), self.counts.flatten()
+        size, counts = self.batch.numel(), self.counts.flatten()
+        vertices = self.vertices.reshape(size, *self.vertices.shape[-2:])
+        weights = self.all_weights.reshape(size, self.all_weights.shape[-1])
         k = int(counts.max()) if len(counts) else 0
         used = torch.arange(k, device=counts.device) < counts[:, None]
         return torch.where(used[..., None], vertices[:, :k], -1), torch.where(used, weights[:, :k], 0.0)

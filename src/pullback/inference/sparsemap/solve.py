@@ -7,7 +7,6 @@ from collections import namedtuple
 import numpy as np
 
 from pullback.inference.checks import INFEASIBLE, OK
-from pullback.inference.sparsemap.status import BROKEN, FULL, WORSE
 from pullback.inference.compile import lean_kernel, spliced
 from pullback.inference.queues import take
 from pullback.inference.sparsemap.face import enter_face, fail, on_face, tilt
@@ -15,6 +14,7 @@ from pullback.inference.sparsemap.oracle import call_arrange, call_best, call_ro
 from pullback.inference.sparsemap.search import AMPLIFIED, activate, improve, improvement, is_old, judge
 from pullback.inference.sparsemap.starts import enter, listed, settle_in, subtract_mean, suggest
 from pullback.inference.sparsemap.state import COUNT, FAILED, PHASE, SIZE, place, state_of
+from pullback.inference.sparsemap.status import BROKEN, FULL, WORSE
 
 Problem = namedtuple(
     "Problem",
@@ -70,7 +70,7 @@ def solve(worker, workers, taken, problem, states, found, result, status):
                 count = _read(found[turn], state) if stepping else _ask(problem, state, b)
                 _react(problem, state, count, b, result, status)
             if state.numbers[PHASE] == FACE:
-                tilt(state)
+                tilt(state, stepping)
             if stepping or status[b] == FULL:
                 break
         ended = state.numbers[PHASE] == DONE or (status[b] == FULL and not stepping)

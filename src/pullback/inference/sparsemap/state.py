@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import namedtuple
 
 import numpy as np
-from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
