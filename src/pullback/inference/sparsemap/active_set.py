@@ -32,9 +32,12 @@ Inverse = namedtuple(
     ],
 )
 
-_njit: Any = numba.njit  # its types do not know _nrt
+_njit: Any = numba.njit  # its types do not know all options
 # For loops that may sum in any order, which vectors need.
-reordered = _njit(error_model="numpy", boundscheck=False, _nrt=False, fastmath={"reassoc", "nsz", "contract"})
+reordered = _njit(
+    error_model="numpy", boundscheck=False, _nrt=False, fastmath={"reassoc", "nsz", "contract"}, no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
+)  # fmt: skip
 
 
 def make_inverse(count: int, capacity: int) -> Inverse:
