@@ -11,8 +11,7 @@ from torch.testing import assert_close
 import pullback as pb
 from pullback.inference.family import backend
 from pullback.inference.sparsemap import cuda, cuda_active_set
-from pullback.inference.sparsemap.solution import NotConverged, SparseMAPSolution
-from pullback.inference.sparsemap.trees import TreeSet
+from pullback.inference.sparsemap.solution import NotConverged, SparseMAPSolution, VertexSet
 from pullback.inference.triton_support import constant, interpreting
 
 if not torch.cuda.is_available() and not interpreting():
@@ -121,13 +120,14 @@ def test_changes_of_the_inverse_that_are_pending(device, monkeypatch):
 def test_the_active_set_spans_the_face(device, monkeypatch, short):
     """The middle of a square of trees, whose words 1 and 3 have two heads each, is halfway between opposite ones."""
     monkeypatch.setattr(cuda, "_SHORT", short)
-    heads = torch.tensor([[[0, 0, 0, 2], [0, 2, 0, 0]]], dtype=torch.int16, device=device)
+    heads = torch.tensor([[[0, 0, 0, 2], [0, 2, 0, 0]]], dtype=torch.int32, device=device)
+    arcs = 4 * heads + torch.arange(4, dtype=torch.int32, device=device)
     halves, two = torch.full((1, 2), 0.5, dtype=torch.float64, device=device), torch.tensor([2], device=device)
-    opposite = TreeSet(heads, halves, two, torch.Size([1]), torch.float32)
+    opposite = VertexSet(arcs, halves, two, torch.Size([1]), torch.Size([4, 4]), torch.float32)
     scores = opposite.structures.mean(1)
     start = SparseMAPSolution(scores, two, two, two, opposite)
     found = pb.DependencyTree().sparsemap_solution(scores, warm_start=start)
-    assert found.active_set.sizes.tolist() == [2]
+    assert found.active_set.counts.tolist() == [2]
     found = pb.DependencyTree().sparsemap_solution(scores.requires_grad_(), warm_start=start)
     assert_close(found.mu, scores)
     trees = found.structures[0].flatten(1)

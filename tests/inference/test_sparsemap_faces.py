@@ -63,3 +63,64 @@ def test_the_trees_of_an_active_set_do_not_depend_on_each_other():
     assert torch.linalg.matrix_rank(trees - trees[0]) == len(trees) - 1
     (gradient,) = torch.autograd.grad(solution.mu.square().sum(), scores)
     assert gradient.isfinite().all()
+
+
+def jacobian(structure, scores):
+    s = scores.clone().requires_grad_()
+    mu = structure.sparsemap(s)
+    rows = torch.eye(s.numel(), dtype=s.dtype).reshape(-1, *s.shape)
+    return torch.stack([torch.autograd.grad(mu, s, row, retain_graph=True)[0].flatten() for row in rows])
+
+
+def projector_onto(directions):
+    return torch.linalg.pinv(directions) @ directions
+
+
+@pytest.mark.parametrize(("n", "rank"), [(3, 5), (4, 11), (5, 19)])
+def test_all_scores_equal(n, rank):
+    """Where a scorer of zeros starts: all trees tie, and mu is inside their hull."""
+    structure = pb.DependencyTree(projective=False, multiroot=False)
+    trees = structure.enumerate(n).double().flatten(1)
+    found = jacobian(structure, torch.zeros(n, n, dtype=torch.float64))
+    assert torch.linalg.matrix_rank(found) == rank
+    assert_close(found, projector_onto(trees - trees[0]))
+
+
+def test_two_words_that_tie():
+    scores = torch.tensor([[0.0, 1, 1], [0, 0, 0], [1, 1, 0]], dtype=torch.float64)
+    assert_close(jacobian(pb.DependencyTree(), scores)[0, 0], torch.tensor(0.25, dtype=torch.float64))
+
+
+class Any(pb.Structure):
+    """A user's structure: the best of a list."""
+
+    def __init__(self, members):
+        self.members = members
+
+    def argmax(self, scores):
+        return self.members.to(scores)[(scores @ self.members.to(scores).T).argmax(-1)]
+
+
+def tied(n, seed):
+    """Small integers, halves or quarters."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(-1, 3, (n, n), generator=generator).double() / (1, 2, 4)[seed % 3]
+
+
+@pytest.mark.parametrize("case", COMPILED, ids=str)
+@pytest.mark.parametrize("generic", [False, True], ids=["tree", "users"])
+def test_exact_ties(case, generic):
+    """Where the projection has a derivative, which differences show, the completed face gives it."""
+    for n, seed in [(2, 0), (3, 1), (3, 2), (4, 3), (4, 4), (5, 5), (5, 6), (5, 7)]:
+        scores, v = tied(n, seed), normal(6, n, n, seed=seed)
+        structure = case.structure()
+        solve = structure
+        if generic:
+            members = structure.enumerate(n).double().flatten(1)
+            scores, v, solve = scores.flatten(), v.flatten(1), Any(members)
+        mu, step = solve.sparsemap(scores), 1e-5
+        right = (solve.sparsemap(scores + step * v) - mu) / step
+        left = (mu - solve.sparsemap(scores - step * v)) / step
+        if (right - left).abs().max() < 1e-6:
+            found = v.flatten(1) @ jacobian(solve, scores)
+            assert_close(found, right.flatten(1), atol=1e-6, rtol=0)

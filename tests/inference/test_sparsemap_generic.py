@@ -64,5 +64,88 @@ def test_a_users_structure_with_nothing_feasible_is_an_error():
 
     with pytest.raises(ValueError, match=r"example 1 of the batch has no feasible structure"):
         Both().sparsemap(torch.tensor([[0.0, 1.0], [0.0, -torch.inf]]))
-    with pytest.raises(ValueError, match=r"NaN or \+inf"):
+    with pytest.raises(ValueError, match=r"example 0 of the batch contains NaN"):
         Both().sparsemap(torch.tensor([[0.0, torch.nan]]))
+
+
+def test_users_structures_may_have_different_numbers_of_parts():
+    """Every subset of K parts: SparseMAP is the projection onto the cube."""
+
+    class Subsets(pb.Structure):
+        def argmax(self, scores):
+            return (scores > 0).to(scores)
+
+    scores = (CATEGORICAL.scores(5, n=6, seed=25) + 0.5).requires_grad_()
+    mu = Subsets().sparsemap(scores)
+    assert_close(mu, scores.detach().clamp(0, 1))
+    v = CATEGORICAL.scores(5, n=6, seed=26)
+    (gradient,) = torch.autograd.grad(mu, scores, v)
+    assert_close(gradient, torch.where((scores > 0) & (scores < 1), v, 0.0))
+
+
+class Worst(pb.Structure):
+    def argmax(self, scores):
+        return torch.zeros_like(scores).scatter(-1, scores.argmin(-1, keepdim=True), 1.0)
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0, 1e6])
+def test_an_argmin_is_not_a_certificate(scale):
+    with pytest.raises(ValueError, match=r"example \d of the batch has an argmax that is not the best structure"):
+        Worst().sparsemap(CATEGORICAL.scores(3, n=5, scale=scale, seed=27))
+
+
+@pytest.mark.parametrize(
+    ("argmax", "message"),
+    [
+        (lambda scores: scores.softmax(-1), "it must return zeros and ones"),
+        (lambda scores: scores.argmax(-1), r"argmax returned \[3\] for scores of shape \[3, 5\]"),
+        (lambda scores: None, "argmax returned NoneType for scores of shape"),
+    ],
+    ids=["averages", "indices", "nothing"],
+)
+def test_what_is_no_structure_is_an_error(argmax, message):
+    class Broken(pb.Structure):
+        def argmax(self, scores):
+            return argmax(scores)
+
+    with pytest.raises(ValueError, match=message):
+        Broken().sparsemap(CATEGORICAL.scores(3, n=5, seed=28))
+
+
+def test_solved_examples_are_not_asked_again():
+    """Unless the structure has attributes, such as lengths, that belong to the whole batch."""
+    sizes = []
+
+    class Best(pb.Structure):
+        def argmax(self, scores):
+            sizes.append(len(scores))
+            return CATEGORICAL.structure().argmax(scores)
+
+    scores = torch.stack([torch.zeros(12), torch.arange(12.0)])
+    expected = CATEGORICAL.structure().sparsemap(scores)
+    assert_close(Best().sparsemap(scores), expected)
+    assert min(sizes) == 1
+    with_lengths = Best()
+    with_lengths.lengths = torch.tensor([12, 12])
+    sizes.clear()
+    assert_close(with_lengths.sparsemap(scores), expected)
+    assert set(sizes) == {2}
+
+
+def test_a_users_structure_in_transforms():
+    class Best(pb.Structure):
+        def argmax(self, scores):
+            return CATEGORICAL.structure().argmax(scores)
+
+    scores, v = CATEGORICAL.scores(3, n=5, seed=29), CATEGORICAL.scores(3, n=5, seed=30)
+    expected, tangent = torch.func.jvp(CATEGORICAL.structure().sparsemap, (scores,), (v,))
+    assert_close(torch.vmap(Best().sparsemap)(scores), expected)
+    assert_close(torch.func.jvp(Best().sparsemap, (scores,), (v,))[1], tangent)
+    assert_close(torch.func.grad(lambda s: (Best().sparsemap(s) * v).sum())(scores), tangent)
+    assert_close(torch.vmap(torch.func.grad(lambda s, u: (Best().sparsemap(s) * u).sum()))(scores, v), tangent)
+
+
+def test_a_solution_is_shown_in_one_line():
+    solution = project(CATEGORICAL.structure(), CATEGORICAL.scores(2, n=5, seed=31))
+    assert repr(solution).startswith("SparseMAPSolution(mu=[2, 5], gap<=")
+    assert "\n" not in repr(solution)

@@ -6,18 +6,27 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
+from llvmlite import ir
+from numba.core import cgutils, sigutils, types
+from numba.core.ccallback import CFunc
+from numba.extending import intrinsic
 
 from pullback.inference._numba import cache
 
 _UNWRAPPED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # only kernels are called from Python
 
 
-def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+def kernel(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     """An entry point: compiled at its first call, cached, run without the GIL."""
-    dispatcher: Any = _njit(nogil=True, no_cfunc_wrapper=True)(function)
+    dispatcher: Any = _njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
     if cache.works():
         cache.attach(dispatcher, function)
     return dispatcher
+
+
+def lean_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """An entry point that makes no arrays: without reference counting, which takes long to compile and to run."""
+    return kernel(function, _nrt=False)
 
 
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -30,6 +39,14 @@ def lean(function: Callable[..., Any]) -> Callable[..., Any]:
     return _njit(forceinline=True, _nrt=False, **_UNWRAPPED)(function)
 
 
+def spliced(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose text becomes part of each function that calls it, before types are known: compiled only there.
+
+    A function of its own takes a second to compile if its arguments are tuples of many arrays.
+    """
+    return _njit(inline="always")(function)
+
+
 def inline(function: Callable[..., Any]) -> Callable[..., Any]:
     """A small function of a kernel's innermost loops: always inlined, so that its vectors stay in registers."""
     return _njit(forceinline=True, **_UNWRAPPED)(function)
@@ -38,3 +55,39 @@ def inline(function: Callable[..., Any]) -> Callable[..., Any]:
 def _njit(**options: Any) -> Callable[..., Any]:
     njit: Any = numba.njit  # its types do not know all options
     return njit(error_model="numpy", boundscheck=False, **options)
+
+
+def callback(signature: Any, function: Callable[..., Any]) -> Any:
+    """A function that kernels call by its address: compiled now, cached, and apart from them.
+
+    Args:
+        signature: its Numba types.
+        function: may call inner functions; it must not raise.
+
+    Returns:
+        An object with an `address`, for `calling(signature)`; keep it as long as the address is in use.
+    """
+    options = {"error_model": "numpy", "boundscheck": False}
+    compiled: Any = CFunc(function, sigutils.normalize_signature(signature), {}, options)
+    if cache.works():
+        cache.attach(compiled, function)
+    compiled.compile()
+    return compiled
+
+
+def calling(signature: Any) -> Callable[..., Any]:
+    """How kernels call a function by its address: `call(address, (argument, ...))`."""
+
+    @intrinsic
+    def call(typingctx, address, arguments):  # type: ignore[no-untyped-def]
+        def generate(context, builder, own, values):  # type: ignore[no-untyped-def]
+            wanted = [context.get_value_type(kind) for kind in signature.args]
+            function = ir.FunctionType(context.get_value_type(signature.return_type), wanted).as_pointer()
+            pointer = builder.inttoptr(values[0], function)
+            given = cgutils.unpack_tuple(builder, values[1])
+            casts = zip(given, own.args[1], signature.args, strict=True)
+            return builder.call(pointer, [context.cast(builder, *each) for each in casts])
+
+        return signature.return_type(types.int64, arguments), generate
+
+    return call

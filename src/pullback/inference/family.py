@@ -101,14 +101,22 @@ class Family:
     def function(self, operation: str, backend: str, options: tuple[Any, ...]) -> Callable[..., Any] | None:
         """The function of this name in a backend's file, with the options that it names, or None."""
         named = dict(zip(self.options, options, strict=True))
-        folder = self._folder if isinstance(self._folder, str) else self._folder(operation, named)
-        module = f"pullback.inference.{folder}.{backend}"
-        found = getattr(importlib.import_module(module), operation, None) if importlib.util.find_spec(module) else None
+        found = getattr(self.module(self.folder(operation, options), backend), operation, None)
         if found is None:
             return None
         accepted = inspect.signature(found).parameters
         everything = any(p.kind is p.VAR_KEYWORD for p in accepted.values())
         return functools.partial(found, **{k: v for k, v in named.items() if everything or k in accepted})
+
+    def folder(self, operation: str, options: tuple[Any, ...]) -> str:
+        """Where an operation with these options is implemented."""
+        named = dict(zip(self.options, options, strict=True))
+        return self._folder if isinstance(self._folder, str) else self._folder(operation, named)
+
+    def module(self, folder: str, file: str) -> Any:
+        """A file of a folder in `inference/`, None if it does not exist."""
+        name = f"pullback.inference.{folder}.{file}"
+        return importlib.import_module(name) if importlib.util.find_spec(name) else None
 
     def _register(self, operation: Operation) -> Any:
         name = f"{self.name}_{operation.name}"

@@ -18,10 +18,15 @@ _FULL = (torch.float32, torch.float64)
 
 
 def can_be_remembered(scores: Tensor, sizes: Sequence[Tensor | None]) -> bool:
-    """Not what has no version, is converted, is seen by a transform, or belongs to a CUDA graph that is being captured."""
+    """Not what has no version, is converted (a copy would not see it change), is seen by a transform, or belongs to a CUDA
+    graph that is being captured.
+    """
     if scores.dtype not in _FULL or scores.is_inference() or transforming() or _capturing(scores):
         return False
-    return not [size for size in sizes if size is not None and size.is_inference()]
+    for size in sizes:
+        if size is not None and (size.dtype != torch.long or size.device != scores.device or size.is_inference()):
+            return False
+    return True
 
 
 def _capturing(scores: Tensor) -> bool:

@@ -13,7 +13,7 @@ from pullback.inference.sparsemap.operation import SPARSEMAP
 
 
 def _folder(operation: str, options: dict[str, Any]) -> str:
-    if operation in ("sparsemap", "sparsemap_vjp"):
+    if operation == "sparsemap":
         return "sparsemap"
     if options["projective"]:
         return "eisner"

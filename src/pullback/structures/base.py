@@ -140,9 +140,7 @@ class Structure(abc.ABC):
         A part that is neither allowed nor used contributes nothing, whatever its score: 0 * -inf is 0 here.
         """
         self._check_same_shape(scores, z)
-        relevant = self.allowed(scores) | (z != 0)
-        dims = tuple(range(-self.event_dims, 0))
-        return (torch.where(relevant, scores, 0.0) * z).sum(dims)
+        return self._inner(self.allowed(scores), scores, z)
 
     def log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
         """Log p(z) = <s, z> - log Z, `[...]`, differentiable in the scores."""
@@ -151,6 +149,10 @@ class Structure(abc.ABC):
     def allowed(self, scores: Tensor) -> Tensor:
         """Which parts may be used at all, `[..., *parts]` of bool: not padding, not `-inf`."""
         return scores != -torch.inf
+
+    def _inner(self, allowed: Tensor, scores: Tensor, z: Tensor) -> Tensor:
+        relevant = allowed | (z != 0)
+        return (torch.where(relevant, scores, 0.0) * z).sum(tuple(range(-self.event_dims, 0)))
 
     def _shifted(self, scores: Tensor) -> Tensor:
         """Scores less the largest allowed one along `centre_dims`, which changes no distribution."""

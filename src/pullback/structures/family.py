@@ -77,9 +77,10 @@ class FamilyStructure(Structure):
 
     def log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
         """Log p(z) = <s, z> - log Z, `[...]`: taken in float64, where large scores do not cancel to noise."""
+        self._check_same_shape(scores, z)
         flat = self._flat(scores)
         log_z = flat.reshape(self._call("log_partition", flat, flat.scores))
-        return (self.score(scores.double(), z.double()) - log_z).to(flat.dtype)
+        return (self._inner(self.allowed(scores), scores.double(), z.double()) - log_z).to(flat.dtype)
 
     def kl(self, scores: Tensor, other: Tensor) -> Tensor:
         """KL(p_s || p_o) in float64, of which the marginals' errors take the least."""
@@ -126,11 +127,11 @@ class FamilyStructure(Structure):
             return self._in_closed_form(self.sparsemap(scores), scores)
         if "sparsemap" not in self.family.operations:
             return super().sparsemap_solution(scores, warm_start=warm_start, max_iterations=max_iterations)
-        from pullback.inference.sparsemap.trees import project
+        from pullback.inference.sparsemap.families import project
 
         flat = self._flat(scores)
         options = (*self._static(), self._validates(flat))
-        return project(flat, options, warm_start=warm_start, max_iterations=max_iterations)
+        return project(self.family, flat, options, warm_start=warm_start, max_iterations=max_iterations)
 
     def _in_closed_form(self, mu: Tensor, scores: Tensor) -> SparseMAPSolution:
         flat, point = self._flat(scores), mu.detach().double()

@@ -16,7 +16,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from pullback.inference.compile import inner, lean
+from pullback.inference.compile import lean, spliced
 
 DEPENDENT = 1e-4  # squared distances to the span of the others: rounding is about 1e-6 at most, others at least 0.01
 WAITING = 4  # changes at most; `_merge` is written for as many
@@ -32,34 +32,31 @@ Inverse = namedtuple(
     ],
 )
 
-_njit: Any = numba.njit  # its types do not know _nrt
+_njit: Any = numba.njit  # its types do not know all options
 # For loops that may sum in any order, which vectors need.
-reordered = _njit(error_model="numpy", boundscheck=False, _nrt=False, fastmath={"reassoc", "nsz", "contract"})
+reordered = _njit(
+    error_model="numpy", boundscheck=False, _nrt=False, fastmath={"reassoc", "nsz", "contract"}, no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
+)  # fmt: skip
 
 
-@inner
-def make_inverse(capacity):
+def make_inverse(count: int, capacity: int) -> Inverse:
+    """Room for several inverses."""
     return Inverse(
-        np.empty(capacity * (capacity + 1) // 2),
-        np.empty((WAITING, capacity)),
-        np.empty(WAITING),
-        np.zeros(1, np.int64),
-        np.empty(capacity),
+        np.empty((count, capacity * (capacity + 1) // 2)),
+        np.empty((count, WAITING, capacity)),
+        np.empty((count, WAITING)),
+        np.zeros((count, 1), np.int64),
+        np.empty((count, capacity)),
     )
 
 
-@lean
-def copy_inverse(inverse, other, size):
-    """Copy to another inverse, which has more room."""
-    other.waiting[0] = inverse.waiting[0]
-    for i in range(size):
-        other.sums[i] = inverse.sums[i]
-    for at in range(_row(size)):
-        other.base[at] = inverse.base[at]
-    for c in range(inverse.waiting[0]):
-        other.factors[c] = inverse.factors[c]
-        for j in range(size):
-            other.changes[c, j] = inverse.changes[c, j]
+@spliced
+def inverse_of(inverses, at):
+    """One of them."""
+    return Inverse(
+        inverses.base[at], inverses.changes[at], inverses.factors[at], inverses.waiting[at], inverses.sums[at]
+    )
 
 
 @lean
@@ -75,8 +72,8 @@ def append(inverse, size, gram, square, work):
     Args:
         inverse: M, with room for one more.
         size: of the active set before; if it is 0, M is begun anew.
-        gram: <a_i, z> for each active structure.
-        square: <z, z>.
+        gram: <a_i, z> + 1 for each active structure.
+        square: <z, z> + 1.
         work: scratch, `[capacity]`.
 
     Returns:

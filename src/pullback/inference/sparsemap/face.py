@@ -1,102 +1,99 @@
-"""Completing the active set: the Jacobian needs trees that span the whole face of the polytope that mu lies in.
+"""Completing the active set: the Jacobian needs structures that span the whole face of the polytope that mu lies in.
 
-Near the end of a search mu may be found, up to rounding, as a mean of fewer trees than that. Every tree of the face
-ties with the active ones, <s - mu, z> being the same, so rounding hides which of them are missing. A direction that
-is constant on the affine hull of the active trees, but not on the face, shows one: its best or its worst tree.
+A search finds mu as a mean of structures that may be fewer than that, where many tie or with rounding. Every structure
+of the face ties with the active ones, <s - mu, z> being the same. Let q be a direction that is constant on the affine hull
+of the active structures. As mu is a mean with positive weights of the structures of its face, q is constant on the face,
+too, or has a larger maximum there: then the argmax of s - mu + t q, with a small t > 0, is a structure that the active ones
+do not span. A random q is constant on the face only if the active set spans it. Two that find nothing end the completion.
 
-The ties are as exact as mu is: where a search has ended with a gap above rounding, trees of the face differ by as much.
+The ties are as exact as mu is: structures of the face differ by as much as the gap. If a structure is worse than that, the tilt
+t q has left the face, and t is made smaller.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
-from pullback.inference.compile import inner, lean
-from pullback.inference.sparsemap.active_set import direction
-from pullback.inference.sparsemap.oracle import Oracle
-from pullback.inference.sparsemap.search import extend, improvement, rebuild
-from pullback.inference.sparsemap.state import place, roomy
+from pullback.inference.compile import spliced
+from pullback.inference.sparsemap.active_set import direction, reordered
+from pullback.inference.sparsemap.state import ATTEMPT, COUNT, FAILED, SIZE, scatter, slopes_of
 
-_GOLDEN = 0.6180339887498949
+_TILT = 100.0  # in units of what may be rounding
 
 
-def completion(oracle: Oracle) -> Callable[..., Any]:
-    """The function that completes active sets, compiled with an oracle."""
-    best_heads, place_of = oracle.best_heads, oracle.place_of
-
-    @inner
-    @oracle.own
-    def complete(arcs, trees, scores, length, residual, multiroot, work, heads, tilted, b, result):
-        """Append trees of mu's face, with weight 0, until they span it; returns the trees.
-
-        Args:
-            arcs: the sentence's, after a search that has converged.
-            trees: the active ones.
-            scores: the sentence's, `[n, n]`.
-            length: the sentence's.
-            residual: s - mu, as the oracle takes it.
-            multiroot: whether several words may attach to the root.
-            work: scratch of the oracle.
-            heads: the tree that the oracle found last, and scratch.
-            tilted: scratch, as large as the residual.
-            b: the sentence.
-            result: its gap; its calls are counted on.
-        """
-        if trees.changes[0] > 64 + 4 * trees.size[0]:
-            rebuild(arcs, trees, length)
-        _, rounding = improvement(arcs, scores, length, heads)
-        slack = max(100 * rounding, 4 * result.gap[b])
-        most = length * (length - 1) + 1  # that are affinely independent
-        attempt, failed = 0, 0
-        while failed < 2 and trees.size[0] < most:
-            tilt(arcs, trees, length, residual, attempt, 100 * slack, tilted)
-            best_heads(tilted, length, multiroot, work, heads)
-            result.calls[b] += 1
-            trees = roomy(trees)
-            gap, _ = improvement(arcs, scores, length, heads)
-            found = gap > -slack
-            if found:
-                place(arcs, trees, scores, length, heads, 0.0)
-                found = extend(trees, length)
-            # after a tree was found the next direction begins with its first side
-            attempt, failed = (attempt + 2 - attempt % 2, 0) if found else (attempt + 1, failed + 1)
-        return trees
-
-    @lean
-    @oracle.own
-    def tilt(arcs, trees, length, residual, attempt, size, tilted):
-        """Write s - mu plus a small step along such a direction; arcs that mu does not use are forbidden.
-
-        Each pair of attempts has a direction of its own, the second of the pair its opposite.
-        """
-        sign = size - 2.0 * size * (attempt % 2)
-        tilted[:] = -np.inf
-        for slot in range(arcs.count[0]):
-            if arcs.mean[slot] > 0.0:
-                tilted[place_of(arcs.head_of[slot], arcs.word_of[slot], length)] = _noise(slot, attempt // 2)
-        for i in range(trees.size[0]):
-            trees.slopes[i] = 0.0
-            for m in range(length):
-                trees.slopes[i] += _noise(trees.slots[i, m], attempt // 2)
-            if i > 0:
-                trees.slopes[i] -= trees.slopes[0]
-        trees.slopes[0] = 0.0
-        direction(trees.inverse, trees.size[0], trees.slopes, -1, trees.step)
-        for i in range(trees.size[0]):
-            for m in range(length):
-                tilted[place_of(trees.heads[i, m], m, length)] -= trees.step[i]
-        for slot in range(arcs.count[0]):
-            if arcs.mean[slot] > 0.0:
-                at = place_of(arcs.head_of[slot], arcs.word_of[slot], length)
-                tilted[at] = residual[at] + sign * tilted[at]
-
-    return complete
+@spliced
+def enter_face(state, gap, rounding):
+    """Begin with the first direction."""
+    state.levels[0] = max(100 * rounding, 4 * gap)
+    state.levels[1] = _TILT
+    state.numbers[ATTEMPT] = state.numbers[FAILED] = 0
 
 
-@lean
+@spliced
+def on_face(state, gap):
+    """Whether a structure ties with the active ones; if not, the next tilt is smaller, or along another direction."""
+    if gap > -state.levels[0]:
+        return True
+    if state.levels[1] > 2.0:
+        state.levels[1] *= 0.1
+    else:
+        fail(state)
+    return False
+
+
+@spliced
+def fail(state):
+    """Nothing was found along a direction."""
+    state.numbers[FAILED] += 1
+    state.numbers[ATTEMPT] += 1
+
+
+@spliced
+def tilt(state, finite):
+    """Write s - mu plus a small step along a direction; parts that mu does not use are forbidden.
+
+    Args:
+        state: the example's.
+        finite: whether they get a large penalty instead of -inf, which a user's argmax may not know.
+    """
+    numbers, q = state.numbers, state.tilt
+    for slot in range(numbers[COUNT]):
+        q[slot] = _noise(slot, numbers[ATTEMPT]) if state.mean[slot] > 0.0 else 0.0
+    slopes_of(state.slots, state.widths, numbers[SIZE], q, state.slopes)
+    direction(state.inverse, numbers[SIZE], state.slopes, -1, state.step)
+    for i in range(numbers[SIZE]):
+        state.step[i] = -state.step[i]
+    scatter(state.slots, state.widths, numbers[SIZE], state.step, q)
+    scale = state.levels[0] * state.levels[1] / max(_norm(q, numbers[COUNT]), 1e-300)
+    penalty = 1.0 + 2.0 * _size(state.residual) if finite else np.inf
+    for at in range(len(state.tilted)):
+        state.tilted[at] = state.residual[at] - penalty
+    for slot in range(numbers[COUNT]):
+        if state.mean[slot] > 0.0:
+            at = state.places[state.part_of[slot]]
+            state.tilted[at] = state.residual[at] + scale * q[slot]
+
+
+@reordered
+def _norm(vector, count):
+    total = 0.0
+    for slot in range(count):
+        total += vector[slot] * vector[slot]
+    return np.sqrt(total)
+
+
+@reordered
+def _size(residual):
+    total = 0.0
+    for at in range(len(residual)):
+        total += abs(residual[at]) if residual[at] > -np.inf else 0.0
+    return total
+
+
+@spliced
 def _noise(slot, attempt):
-    """Numbers from -0.5 to 0.5 without a pattern."""
-    return ((slot + 1) * (attempt + 1) * _GOLDEN) % 1.0 - 0.5
+    """Numbers from -0.5 to 0.5 that look random: sums of a few of them are not the same by accident."""
+    x = np.uint64(slot + 1) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(attempt + 1) * np.uint64(0xD1B54A32D192ED03)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.float64((x ^ (x >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53 - 0.5

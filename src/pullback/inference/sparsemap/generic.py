@@ -1,23 +1,32 @@
-"""SparseMAP of any structure that has an argmax: the active-set method on dense vectors. See README.md."""
+"""SparseMAP of any structure that has an argmax: from scores and a warm start to a solution. See README.md."""
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from pullback.inference.checks import INFEASIBLE, INFINITE, NAN
 from pullback.inference.layout import result_dtype, working
-from pullback.inference.sparsemap.dense import Search
-from pullback.inference.sparsemap.solution import DenseSet, NotConverged, SparseMAPSolution, not_converged
-from pullback.inference.torch_seam.derivatives import keep
+from pullback.inference.sparsemap.solution import SparseMAPSolution, VertexSet, start_vertices, warn
+from pullback.inference.sparsemap.status import BROKEN, WORSE
+from pullback.inference.torch_seam.derivatives import keep, may_be_differentiated
 
 if TYPE_CHECKING:
     from pullback.structures.base import Structure
 
+_PROBLEMS = {
+    NAN: "contains NaN; check the encoder that made it",
+    INFINITE: "contains +inf; scores must be finite, or -inf to forbid a part",
+    INFEASIBLE: "has no feasible structure: the argmax uses a part whose score is -inf, or returns NaN",
+    WORSE: "has an argmax that is not the best structure: it scores less than one that was found before; check the sign of "
+    "the scores and the ties of the maximisation",
+    BROKEN: "has an argmax that is not a structure: it must return zeros and ones",
+}
 
+
+@torch.compiler.disable
 def project(
     structure: Structure,
     scores: Tensor,
@@ -29,119 +38,146 @@ def project(
 
         argmin over mu in conv(Z) of ||mu - s||^2
 
-    The oracle, `structure.argmax`, is called on the whole batch until the last example is solved.
+    The oracle, `structure.argmax`, is called on the whole batch until the last example is solved. A structure
+    without attributes, which cannot depend on the example, is called on unsolved examples only.
 
     Args:
         structure: any, with an `argmax`.
         scores: `[..., *parts]`; `-inf` forbids a part.
         warm_start: structures of the shape of the scores, or an earlier solution. They must be structures of Z;
             those that use a part that is forbidden now are ignored.
-        max_iterations: how many calls of the oracle are enough, 10 K + 1000 for K parts by default, several times
-            what it takes. What has not converged by then is reported.
+        max_iterations: how many calls of the oracle are enough for an example, 10 K + 1000 for K parts by default, several
+            times what it takes. Examples that have not converged by then are reported.
     """
     s = working(scores)
-    batch, parts = s.shape[: s.dim() - structure.event_dims], s.shape[s.dim() - structure.event_dims :]
+    split = s.dim() - structure.event_dims
+    _batch, parts = s.shape[:split], s.shape[split:]
     limit = 10 * parts.numel() + 1000 if max_iterations is None else max_iterations
-    if (s.isnan() | (s == torch.inf)).any():
-        raise ValueError("scores contain NaN or +inf; they must be finite, or -inf to forbid a part")
-    starts, start_weights = _starts(warm_start, s.shape, len(parts))
-    flat = s.detach().reshape(batch.numel(), parts.numel()).double().cpu().numpy()
-    searches = [Search(*example) for example in zip(flat, starts, start_weights, strict=True)]
-    _solve(structure, s.detach(), searches, limit)
-    structures, weights, used = (t.to(s.device) for t in _stack(searches, parts.numel()))
-    mu = _Mean.apply(s, structures, weights, used).to(result_dtype(scores))
-
-    def each(name: str) -> Tensor:
-        return torch.tensor([getattr(search, name) for search in searches]).to(s.device).reshape(batch)
-
-    gap, calls, converged = each("gap").double(), each("calls").int(), each("converged").bool()
-    if not converged.all():
-        warnings.warn(not_converged(limit, converged.flatten(), gap), NotConverged, stacklevel=2)
-    k = weights.shape[-1]
-    active = DenseSet(structures.to(mu).reshape(*batch, k, *parts), weights.reshape(*batch, k))
+    starts = start_vertices(warm_start, s.shape, len(parts), None if s.device.type == "cpu" else parts.numel())
+    found = _Project.apply(s, structure, starts, limit, may_be_differentiated(s))
+    mu, vertices, weights, counts, gap, calls, converged = found
+    mu = mu.to(result_dtype(scores))
+    active = VertexSet(vertices, weights, counts, mu.shape[: mu.dim() - len(parts)], parts, mu.dtype)
     return SparseMAPSolution(mu, gap, calls, converged, active)
 
 
-def _solve(structure: Structure, s: Tensor, searches: list[Search], limit: int) -> None:
-    """Call the oracle on s - mu, all examples at once, until each has what it needs."""
-    while not all(search.done for search in searches):
-        residual = np.stack([search.residual() for search in searches])
-        z = structure.argmax(torch.from_numpy(residual).reshape(s.shape).to(s.device))
-        found = z.detach().reshape(residual.shape).double().cpu().numpy()
-        for b, (search, vertex) in enumerate(zip(searches, found, strict=True)):
-            if vertex[search.forbidden].any():
-                raise ValueError(
-                    f"example {b} of the batch has no feasible structure: the argmax uses a part whose score is -inf"
-                )
-            if not search.done:
-                search.advance(vertex, limit)
-
-
-def _starts(
-    warm_start: Tensor | SparseMAPSolution | None, shape: torch.Size, event_dims: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Structures `[B, k, K]` and weights `[B, k]` to start from."""
-    batch, parts = shape[: len(shape) - event_dims], shape[len(shape) - event_dims :]
-    flat, size = batch.numel(), parts.numel()
-    if warm_start is None:
-        return np.empty((flat, 0, size)), np.empty((flat, 0))
-    z = warm_start if isinstance(warm_start, Tensor) else warm_start.mu
-    if z.shape != shape:
-        raise ValueError(
-            f"warm_start has shape {list(z.shape)} and scores {list(shape)}; "
-            f"pass structures of the shape of the scores, or a solution for scores of that shape"
-        )
-    if isinstance(warm_start, SparseMAPSolution):
-        weights = warm_start.weights.reshape(flat, -1)
-        structures = warm_start.structures.reshape(flat, weights.shape[-1], size)
-    else:
-        weights, structures = torch.ones(flat, 1), z.reshape(flat, 1, size)
-    return structures.detach().double().cpu().numpy(), weights.double().cpu().numpy()
-
-
-def _stack(searches: list[Search], size: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The active sets as one: structures `[B, k, K]`, weights `[B, k]`, and which of them there are, `[B, k]`."""
-    k = max((len(search.weights) for search in searches), default=0)
-    structures, weights = np.zeros((len(searches), k, size)), np.zeros((len(searches), k))
-    used = np.zeros(weights.shape, bool)
-    for b, search in enumerate(searches):
-        structures[b, : len(search.weights)] = search.vertices
-        weights[b, : len(search.weights)] = search.weights
-        used[b, : len(search.weights)] = True
-    return torch.from_numpy(structures), torch.from_numpy(weights), torch.from_numpy(used)
-
-
-class _Mean(torch.autograd.Function):
-    """The mean of the active set; its Jacobian in the scores projects onto the directions between its members."""
+class _Project(torch.autograd.Function):
+    """The search as a function of the scores; its Jacobian projects onto the directions between active structures."""
 
     @staticmethod
-    def forward(ctx: Any, s: Tensor, structures: Tensor, weights: Tensor, used: Tensor) -> Tensor:
-        keep(ctx, structures, used)
-        return (weights[..., None] * structures).sum(1).reshape(s.shape).to(s.dtype)
+    def forward(
+        s: Tensor, structure: Structure, starts: tuple[Tensor, Tensor] | None, limit: int, complete: bool
+    ) -> tuple[Tensor, ...]:
+        split = s.dim() - structure.event_dims
+        batch, parts = s.shape[:split], s.shape[split:]
+        flat = s.reshape(batch.numel(), *parts)
+        oracle = _Oracle(structure, s.shape)
+        if s.device.type == "cpu":
+            from pullback.inference.sparsemap.batched import search
+        else:
+            from pullback.inference.sparsemap.reference import search
+        if starts is None:
+            nothing = flat.new_empty((len(flat), 0, 1 if s.device.type == "cpu" else parts.numel()), dtype=torch.int32)
+            starts = nothing, flat.new_empty((len(flat), 0), dtype=torch.float64)
+        (mu, *found), status = search(oracle, flat, starts, limit, complete)
+        _raise_for(status)
+        oracle.check_single(flat, mu, found[2])
+        warn(found[5], found[3], limit)
+        return mu.reshape(s.shape), *(x.reshape(batch + x.shape[1:]) for x in found)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
-        return _Projector.apply(grad, *ctx.saved_tensors), None, None, None
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        mu, vertices, weights, counts, *rest = output
+        ctx.mark_non_differentiable(vertices, weights, counts, *rest)
+        ctx.set_materialize_grads(False)
+        keep(ctx, vertices, counts)
 
     @staticmethod
-    def jvp(ctx: Any, tangent: Tensor, *rest: Any) -> Tensor:
-        return _Projector.apply(tangent, *ctx.saved_tensors)
-
-
-class _Projector(torch.autograd.Function):
-    """The orthogonal projection of vectors onto the directions between active structures."""
+    def backward(ctx: Any, grad: Tensor, *rest: Any) -> tuple[Any, ...]:
+        return None if grad is None else _Product.apply(grad, *ctx.saved_tensors), None, None, None, None
 
     @staticmethod
-    def forward(ctx: Any, vectors: Tensor, structures: Tensor, used: Tensor) -> Tensor:
-        directions = torch.where(used[..., None], structures - structures[:, :1], 0.0).transpose(-1, -2)
-        basis, lengths, _ = torch.linalg.svd(directions, full_matrices=False)
-        basis = torch.where((lengths > 1e-6)[..., None, :], basis, 0.0)
-        somewhere = (used[..., None] & (structures != 0)).any(1)
-        flat = torch.where(somewhere, vectors.reshape(somewhere.shape).double(), 0.0)[..., None]
-        return (basis @ (basis.transpose(-1, -2) @ flat)).reshape(vectors.shape).to(vectors.dtype)
+    def jvp(ctx: Any, tangent: Tensor, *rest: Any) -> tuple[Any, ...]:
+        return _Product.apply(tangent, *ctx.saved_tensors), *[None] * 6
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], s: Tensor, *rest: Any) -> Any:
+        if rest[1] is not None:
+            raise NotImplementedError("a warm start under torch.vmap is not available for a structure with only an argmax")
+        return _Project.apply(s.movedim(in_dims[0], 0), *rest), 0
+
+
+class _Product(torch.autograd.Function):
+    """The Jacobian times directions."""
+
+    @staticmethod
+    def forward(direction: Tensor, vertices: Tensor, counts: Tensor) -> Tensor:
+        if direction.device.type == "cpu":
+            from pullback.inference.sparsemap.compiled import sparsemap_vjp
+        else:
+            from pullback.inference.sparsemap.reference import sparsemap_vjp
+        batch = counts.numel()
+        flat = direction.reshape(batch, direction.shape[counts.dim() :].numel())
+        lists = vertices.reshape(batch, *vertices.shape[-2:])
+        return sparsemap_vjp(lists, counts.reshape(batch), flat).reshape(direction.shape)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        pass
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         raise NotImplementedError(
             "the second derivative of sparsemap is not available: differentiate once (drop create_graph=True)"
         )
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Tensor) -> Any:
+        def join(x: Tensor, dim: int | None) -> Tensor:
+            return x.expand(info.batch_size, *x.shape) if dim is None else x.movedim(dim, 0)
+
+        return _Product.apply(*map(join, args, in_dims)), 0
+
+
+class _Oracle:
+    """A user's argmax, for the examples that are not solved yet."""
+
+    def __init__(self, structure: Structure, shape: torch.Size) -> None:
+        self._structure = structure
+        self._shape = shape
+        self._same_for_all = not getattr(structure, "__dict__", True)  # no lengths, no masks: examples may be left out
+
+    def __call__(self, scores: Tensor, examples: Tensor | None) -> Tensor:
+        if examples is None or len(examples) == len(scores):
+            return self._best(scores.reshape(self._shape)).reshape(scores.shape)
+        if self._same_for_all:
+            return self._best(scores[examples])
+        return self._best(scores.reshape(self._shape)).reshape(scores.shape)[examples]
+
+    def _best(self, scores: Tensor) -> Tensor:
+        z = self._structure.argmax(scores)
+        if not isinstance(z, Tensor) or z.shape != scores.shape:
+            got = list(z.shape) if isinstance(z, Tensor) else type(z).__name__
+            raise ValueError(
+                f"{type(self._structure).__name__}.argmax returned {got} for scores of shape {list(scores.shape)}; "
+                f"it must return a structure for each example, in the shape of the scores"
+            )
+        return z.detach()
+
+    def check_single(self, scores: Tensor, mu: Tensor, counts: Tensor) -> None:
+        """Where one structure was found alone, nothing has been compared with it: what -s is best at must not be better."""
+        if scores.device.type != "cpu" or not (counts == 1).any():
+            return
+        s = scores.double()
+        forbidden = s == -torch.inf
+        residual = torch.where(forbidden, 0.0, s - mu.double())
+        z = self(torch.where(forbidden, -torch.inf, -residual), None).double()
+        gain = (residual * (z - mu.double())).flatten(1)
+        worse = (gain.sum(1) > 1e-5 * (1 + gain.abs().sum(1))) & ~(z * forbidden).flatten(1).any(1)
+        _raise_for(torch.where(worse & (counts == 1), WORSE, 0))
+
+
+def _raise_for(status: Tensor) -> None:
+    """Raise for the first example with a problem."""
+    for example in torch.nonzero(status)[:1].flatten().tolist():
+        raise ValueError(f"example {example} of the batch {_PROBLEMS[int(status[example])]}")

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 import torch
 from torch import Tensor
 
-from pullback.inference.family import backend_of
+from pullback.inference import checks
 from pullback.inference.operations import Kept, Operation
 
+if TYPE_CHECKING:
+    from pullback.inference.family import Family
 
-def active_set_capacity(n: int, backend: str = "cpu") -> int:
-    """For how many trees a sentence's active set has room: one more than the dimension of their affine hull, which is
-    what SparseMAP can need; on a GPU, where that would take gigabytes for long sentences, 2048 at most.
+
+def active_set_capacity(n: int, backend: str = "cuda") -> Any:
+    """For how many trees an active set has room on a GPU: for as many as SparseMAP can need, one more than the dimension of
+    their affine hull, but 2048 at most, because more would take gigabytes for long sentences.
     """
-    most = n * (n - 1) + 1
-    return torch.sym_min(most + 1, 2048) if backend == "cuda" else most
+    return torch.sym_min(n * (n - 1) + 2, 2048)
 
 
-def _shapes(scores: Tensor, *rest: object) -> tuple[Tensor, ...]:
-    batch, n = scores.shape[0], scores.shape[-1]
-    capacity = active_set_capacity(n, backend_of(scores))
+def _shapes(scores: Tensor, *rest: Any) -> tuple[Tensor, ...]:
+    from pullback.inference.family import backend_of
+
+    batch, width = scores.shape[0], next(x.shape[-1] for x in rest if isinstance(x, Tensor) and x.dim() == 3)
+    room = active_set_capacity(scores.shape[-1])
+    if backend_of(scores) != "cuda":
+        room = torch.library.get_ctx().new_dynamic_size()  # as large as the largest active set
     return (
         scores.new_empty(scores.shape),
-        scores.new_empty((batch, capacity, n), dtype=torch.int16),
-        scores.new_empty((batch, capacity), dtype=torch.float64),
+        scores.new_empty((batch, room, width), dtype=torch.int32),
+        scores.new_empty((batch, room), dtype=torch.float64),
         scores.new_empty(batch, dtype=torch.int32),
         scores.new_empty(batch, dtype=torch.float64),
         scores.new_empty(batch, dtype=torch.int32),
@@ -32,25 +41,106 @@ def _shapes(scores: Tensor, *rest: object) -> tuple[Tensor, ...]:
 
 
 def _product(kept: Kept, direction: Tensor) -> Tensor:
-    heads, used, *sizes = kept.tensors
-    return kept.family.sparsemap_vjp(heads, used, *sizes, direction, *kept.options)
+    return kept.family.sparsemap_vjp(*kept.tensors, direction, False)
+
+
+def _find_search(family: Family, backend: str, options: tuple[Any, ...]) -> Callable[..., Any]:
+    """The search with the family's compiled oracle, if it has one, or with its argmax."""
+    own = family.function("sparsemap", backend, options)
+    if own is not None:
+        from pullback.inference.sparsemap.cuda_heads import by_parts
+
+        return by_parts(own)
+    folder = family.folder("argmax", options)
+    oracle = family.module(folder, "oracle") if backend == "cpu" else None
+    best = family.implementation("argmax", backend, options)
+
+    def run(scores: Tensor, *rest: Any, validate: bool) -> tuple[Tensor, ...]:
+        count = len(family.layout.sizes)
+        sizes, (starts, weights, limit, complete) = rest[:count], rest[count:]
+        inside = family.layout.in_range(scores, sizes)
+        s = scores.detach()
+        if oracle is None or oracle.ORACLE.places is None:
+            s = torch.where(family.layout.mask(scores, inside), s, -torch.inf)
+        if oracle is not None:
+            from pullback.inference.sparsemap.compiled import search
+
+            found, status = search(
+                oracle.ORACLE, s, torch.stack(inside, 1), (starts, weights), limit, complete, oracle.ORACLE.encode(options)
+            )
+        else:
+            found, status = _by_argmax(best, s, inside, (starts, weights), limit, complete, backend)
+        return _checked(found, status, sizes, inside, limit, validate)
+
+    return run
+
+
+def _by_argmax(
+    best: Callable[..., Tensor], s: Tensor, sizes: tuple[Tensor, ...], starts: Any, limit: int, complete: bool, backend: str
+) -> tuple[tuple[Tensor, ...], Tensor]:
+    if backend == "cpu":
+        from pullback.inference.sparsemap.batched import search
+    else:
+        from pullback.inference.sparsemap.reference import search
+
+    def argmax(scores: Tensor, examples: Tensor) -> Tensor:
+        if len(examples) == len(scores):
+            return best(scores, *sizes, validate=False)
+        return best(scores[examples], *(size[examples] for size in sizes), validate=False)
+
+    return search(argmax, s, starts, limit, complete)
+
+
+def _checked(
+    found: tuple[Tensor, ...], status: Tensor, sizes: tuple[Tensor, ...], inside: tuple[Tensor, ...], limit: int, validate: bool
+) -> tuple[Tensor, ...]:
+    from pullback.inference.sparsemap.solution import warn
+
+    mu, *rest = found
+    for size, safe in zip(sizes, inside, strict=True):
+        status = torch.where(size != safe, checks.BAD_SIZE, status)
+    if validate:
+        checks.raise_for(status)
+    if not mu.is_cuda and status.any():
+        mu[status != checks.OK] = torch.nan
+    elif mu.is_cuda:
+        mu = torch.where((status != checks.OK).reshape(-1, *[1] * (mu.dim() - 1)), torch.nan, mu)
+    if validate or not mu.is_cuda:
+        warn(rest[5], rest[3], limit)
+    return mu, *rest
+
+
+def _find_product(family: Family, backend: str, options: tuple[Any, ...]) -> Callable[..., Any]:
+    if backend == "cpu":
+        from pullback.inference.sparsemap.compiled import sparsemap_vjp
+    elif backend == "cuda" and family.name == "tree":
+        from pullback.inference.sparsemap.cuda_heads import sparsemap_vjp
+    else:
+        from pullback.inference.sparsemap.reference import sparsemap_vjp
+
+    def run(vertices: Tensor, counts: Tensor, direction: Tensor, validate: bool) -> Tensor:
+        return sparsemap_vjp(vertices, counts, direction)
+
+    return run
 
 
 SPARSEMAP = (
     Operation(
         "sparsemap",
-        after=("start_heads", "start_weights"),
+        after=("starts", "start_weights"),
         numbers={"max_iterations": "int", "complete": "bool"},
-        outputs="(Tensor mu, Tensor heads, Tensor weights, Tensor used, Tensor gap, Tensor calls, Tensor converged)",
+        outputs="(Tensor mu, Tensor vertices, Tensor weights, Tensor counts, Tensor gap, Tensor calls, Tensor converged)",
         shapes=_shapes,
-        keep=lambda inputs, output: (output[1], output[3], *inputs[1:-2]),
+        keep=lambda inputs, output: (output[1], output[3]),
         product=_product,
+        find=_find_search,
     ),
     Operation(
         "sparsemap_vjp",
-        before=("heads", "used"),
-        after=("direction",),
-        shapes=lambda heads, used, lengths, direction, *static: direction.new_empty(direction.shape),
+        before=("vertices", "counts", "direction"),
+        shapes=lambda vertices, counts, direction, *static: direction.new_empty(direction.shape),
         refuses="the second derivative of sparsemap is not available: differentiate once (drop create_graph=True)",
+        sized=False,
+        find=_find_product,
     ),
 )

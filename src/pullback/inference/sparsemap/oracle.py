@@ -1,39 +1,104 @@
-"""What a search needs to know of the kind of trees: the oracle, and where it wants to find the scores of arcs."""
+"""What the search needs to know of a structure: its best vertex for given scores, and little else. See README.md."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
+from numba.np.arrayobj import populate_array
+
+from pullback.inference.compile import callback, calling, inner
+
+Shape = tuple[int, ...]
+
+_integers, _parts, _bytes = (types.Array(t, 1, "C") for t in (types.int64, types.int32, types.uint8))
+
+
+def _finds(scores: Any) -> Any:
+    return types.int64(types.Array(scores, 1, "C"), _integers, _integers, _integers, _bytes, _parts)
+
+
+_BEST, _ROUGH = _finds(types.float64), _finds(types.float32)
+_ARRANGE = types.int64(_integers, _integers, _integers, _parts)
+_VALID = types.int64(_integers, _integers, _integers, _parts, types.int64)
+call_best, call_rough, call_arrange, call_valid = map(calling, (_BEST, _ROUGH, _ARRANGE, _VALID))
+
 
 @dataclass(frozen=True)
 class Oracle:
-    """Compiled functions of one kind of trees.
+    """The oracle of one structure, for one example at a time: functions that Numba compiles when they are needed.
 
-    Attributes:
-        name: of the kind.
-        projective: whether arcs may not cross.
-        places: `places(n)`, how many places for scores there are.
-        place_of: `place_of(head, word, length)`, where an arc's score stands; the other places hold -inf.
-        workspace: `workspace(n, like)`, scratch for scores of the dtype of `like`.
-        best_heads: `best_heads(scores, length, multiroot, work, heads)` finds a best tree, and returns whether there is one.
-        rough: the dtype in which it is faster, and finds almost all of an active set; float64 if there is no such.
+    All take the padded `shape` of the parts, the example's `sizes` and the family's `options`, as int64 vectors.
+
+    Args:
+        best: `best(scores, shape, sizes, options, work, parts)` writes the part indices of a best structure and returns
+            how many there are, -1 if there is no structure. Scores are float64 and flat, finite or -inf.
+        work: `work(shape)`, how many bytes of scratch that needs (see `carve`).
+        groups: `groups(shape)`, the group of each part, int32 `[K]`, where every structure has exactly one part
+            of each group, else -1. Scores are shifted by a constant for each group, which saves digits.
+        places: where `best` wants to find the scores, if not in their own order: `count(shape)`, how many
+            places there are, and `arrange(shape, sizes, options, places)`, which writes the place of each part, -1 for
+            entries that are no part, and returns how many places it uses. What is no part's place holds -inf.
+        rough: whether `best` is faster on float32, where it finds almost all of an active set.
+        valid: `valid(shape, sizes, options, parts, count)`, whether these parts are a structure; without it `best` decides.
+        choices: the values of options that are strings: the functions get an index into them.
     """
 
-    name: str
-    projective: bool
-    places: Callable[..., Any]
-    place_of: Callable[..., Any]
-    workspace: Callable[..., Any]
-    best_heads: Callable[..., Any]
-    rough: type
+    best: Callable[..., Any]
+    work: Callable[[Shape], int]
+    groups: Callable[[Shape], np.ndarray] | None = None
+    places: tuple[Callable[[Shape], int], Callable[..., Any]] | None = None
+    rough: bool = False
+    valid: Callable[..., Any] | None = None
+    choices: tuple[str, ...] = ()
 
-    def own(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A function that is compiled for each oracle, under a name of its own.
+    def encode(self, options: tuple[Any, ...]) -> tuple[int, ...]:
+        """Options as integers."""
+        return tuple(self.choices.index(x) if isinstance(x, str) else int(x) for x in options)
 
-        Numba links compiled functions by their qualified names: two of the same name and the same types of arguments,
-        from two cached kernels, would be taken for one.
-        """
-        function.__qualname__ = f"{function.__qualname__}.{self.name}"
-        return function
+    def place_count(self, shape: Shape) -> int:
+        return self.places[0](shape) if self.places else int(np.prod(shape))
+
+    @functools.cached_property
+    def _compiled(self) -> list[Any]:
+        arrange = self.places[1] if self.places else None
+        wanted = (_BEST, self.best), (_ROUGH, self.best if self.rough else None), (_ARRANGE, arrange), (_VALID, self.valid)
+        return [callback(*each) if each[1] else None for each in wanted]
+
+    @property
+    def addresses(self) -> np.ndarray:
+        """Of the compiled functions: best, best for float32, arrange, valid; 0 for those that do not exist."""
+        return np.array([each.address if each else 0 for each in self._compiled], np.int64)
+
+
+@intrinsic
+def _view(typingctx, work, at, count, dtype):
+    """The numbers at a byte of the scratch, as an array that is not counted or checked."""
+    kind = types.Array(dtype.dtype if isinstance(dtype, types.DType) else dtype.instance_type, 1, "C")
+
+    def generate(context, builder, signature, args):
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        element = context.get_data_type(kind.dtype)
+        array = context.make_array(kind)(context, builder)
+        size = context.get_constant(types.intp, context.get_abi_sizeof(element))
+        populate_array(
+            array, data=builder.bitcast(builder.gep(data, [args[1]]), element.as_pointer()), shape=[args[2]],
+            strides=[size], itemsize=size, meminfo=None,
+        )  # fmt: skip
+        return array._getvalue()
+
+    return kind(work, types.intp, types.intp, dtype), generate
+
+
+@inner
+def carve(work, at, count, dtype):
+    """An array of `count` numbers in the scratch, from byte `at` on, and where the next one may begin.
+
+    Each number takes 8 bytes of room and each array up to 64 more, so that all begin at a cache line.
+    """
+    return _view(work, at, count, dtype), (at + 8 * count + 63) // 64 * 64

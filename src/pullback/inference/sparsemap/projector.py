@@ -1,40 +1,51 @@
-"""The Jacobian of SparseMAP, applied: the projection onto the directions between active trees. See README.md."""
+"""The Jacobian of SparseMAP, applied: the projection onto the directions between active structures. See README.md."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from pullback.inference.compile import kernel
-from pullback.inference.sparsemap.active_set import append, direction, make_inverse
-from pullback.inference.sparsemap.overlap import padded, shared
+from pullback.inference.sparsemap.active_set import WAITING, Inverse, append, direction
 
 
 @kernel
-def apply(worker, workers, heads, sizes, lengths, vectors, result):
-    """Project the vectors `[B, n, n]` of the worker's share of sentences; what no active tree uses is left alone."""
-    largest, width = sizes.max(), padded(heads.shape[2])
-    rows = np.full((largest, width), -1, np.int16)
-    inverse = make_inverse(largest)
+def apply(worker, workers, vertices, counts, vectors, result):
+    """Project the vectors `[B, K]` of the worker's share of examples; what no active structure uses is left alone."""
+    largest, width = counts.max(), vertices.shape[2]
+    inverse = Inverse(
+        np.empty(largest * (largest + 1) // 2), np.empty((WAITING, largest)), np.empty(WAITING), np.zeros(1, np.int64),
+        np.empty(largest),
+    )  # fmt: skip
     gram, slopes, step = np.empty(largest), np.empty(largest), np.empty(largest)
-    for b in range(worker, len(sizes), workers):
-        size, length = sizes[b], lengths[b]
-        if length == 0:
-            continue
-        kept = 0  # the search's inverse may be too old to tell a tree that depends on the others; this one is new
-        for i in range(size):
-            slopes[kept] = 0.0
-            for m in range(length):
-                rows[kept, m] = heads[b, i, m]
-                slopes[kept] += vectors[b, heads[b, i, m], m]
-            if kept > 0:
-                slopes[kept] -= slopes[0]
-            for m in range(length, width):
-                rows[kept, m] = -1
+    kept_rows, marked = np.empty(largest, np.int64), np.zeros(vectors.shape[1], np.bool_)
+    for b in range(worker, len(counts), workers):
+        kept = 0  # the search's inverse may be too old to tell a structure that depends on the others; this one is new
+        for i in range(counts[b]):
+            parts = 0
+            while parts < width and vertices[b, i, parts] >= 0:
+                marked[vertices[b, i, parts]] = True
+                parts += 1
             for j in range(kept):
-                gram[j] = shared(rows, kept * width, rows, j * width, width) - (width - length)
-            kept += append(inverse, kept, gram, float(length), step)
-        slopes[0] = 0.0
-        direction(inverse, kept, slopes, -1, step)
-        for i in range(kept):
-            for m in range(length):
-                result[b, rows[i, m], m] += step[i]
+                shared = 1
+                for at in range(width):
+                    part = vertices[b, kept_rows[j], at]
+                    shared += part >= 0 and marked[part]
+                gram[j] = shared
+            for at in range(parts):
+                marked[vertices[b, i, at]] = False
+            kept_rows[kept] = i
+            kept += append(inverse, kept, gram, parts + 1.0, step)
+        for _ in range(2):  # the second time for what rounding has left
+            for i in range(kept):
+                slopes[i] = 0.0
+                for at in range(width):
+                    part = vertices[b, kept_rows[i], at]
+                    if part >= 0:
+                        slopes[i] += vectors[b, part] - result[b, part]
+                slopes[i] -= slopes[0] if i > 0 else 0.0
+            slopes[0] = 0.0
+            direction(inverse, kept, slopes, -1, step)
+            for i in range(kept):
+                for at in range(width):
+                    if vertices[b, kept_rows[i], at] >= 0:
+                        result[b, vertices[b, kept_rows[i], at]] += step[i]

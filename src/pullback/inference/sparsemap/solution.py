@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import warnings
 from dataclasses import dataclass
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 
@@ -20,6 +23,12 @@ def not_converged(limit: int, converged: Tensor, gap: Tensor) -> str:
     )
 
 
+def warn(converged: Tensor, gap: Tensor, limit: int) -> None:
+    """Warn of a batch of which some did not converge."""
+    if not converged.all():
+        warnings.warn(not_converged(limit, converged, gap), NotConverged, stacklevel=3)
+
+
 class ActiveSet(Protocol):
     """The structures whose weighted mean the projection is."""
 
@@ -30,7 +39,7 @@ class ActiveSet(Protocol):
     def weights(self) -> Tensor: ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SparseMAPSolution:
     """A projection onto the marginal polytope, with the proof that it is one.
 
@@ -40,7 +49,7 @@ class SparseMAPSolution:
             exact projection is at most this.
         oracle_calls: how often the argmax was called for each example, `[...]`.
         converged: whether no structure improves beyond rounding, `[...]`; False where an iteration limit was hit.
-        active_set: `structures` and `weights` in the form that the solver keeps them in.
+        active_set: has `structures` and `weights`, which may be computed when they are read.
     """
 
     mu: Tensor
@@ -59,10 +68,104 @@ class SparseMAPSolution:
         """`[..., k]`, float64, positive for the active structures and zero for unused slots."""
         return self.active_set.weights
 
+    def __repr__(self) -> str:
+        where = f", device={self.mu.device.type!r}" if self.mu.device.type != "cpu" else ""
+        numbers = ""
+        if not where and self.gap.numel() > 0:
+            numbers = f", gap<={float(self.gap.max()):.1e}, converged={int(self.converged.sum())}/{self.converged.numel()}"
+        return f"SparseMAPSolution(mu={list(self.mu.shape)}{numbers}{where})"
 
-@dataclass(frozen=True)
-class DenseSet:
-    """An active set as `SparseMAPSolution` shows it."""
 
-    structures: Tensor
-    weights: Tensor
+@dataclass(frozen=True, repr=False)
+class VertexSet:
+    """An active set as lists of parts: dense only when it is read.
+
+    Args:
+        vertices: `[B, k, L]`, int32: the flat indices of each structure's parts, padded with -1.
+        all_weights: `[B, k]`, float64.
+        counts: `[B]`: how many structures are in use; the others may hold anything.
+        batch: the leading dimensions of the scores.
+        parts: their last ones.
+        dtype: of the structures.
+    """
+
+    vertices: Tensor
+    all_weights: Tensor
+    counts: Tensor
+    batch: torch.Size
+    parts: torch.Size
+    dtype: torch.dtype
+
+    @property
+    def structures(self) -> Tensor:
+        vertices, _ = self.trimmed
+        return dense(vertices, self.parts.numel(), self.dtype).reshape(*self.batch, vertices.shape[1], *self.parts)
+
+    @property
+    def weights(self) -> Tensor:
+        _, weights = self.trimmed
+        return weights.reshape(*self.batch, weights.shape[1])
+
+    @functools.cached_property
+    def trimmed(self) -> tuple[Tensor, Tensor]:
+        """Vertices `[B, k, L]` and weights `[B, k]` for the largest active set, -1 and 0 where they are not used."""
+        size, counts = self.batch.numel(), self.counts.flatten()
+        vertices = self.vertices.reshape(size, *self.vertices.shape[-2:])
+        weights = self.all_weights.reshape(size, self.all_weights.shape[-1])
+        k = int(counts.max()) if len(counts) else 0
+        used = torch.arange(k, device=counts.device) < counts[:, None]
+        return torch.where(used[..., None], vertices[:, :k], -1), torch.where(used, weights[:, :k], 0.0)
+
+
+def dense(vertices: Tensor, parts: int, dtype: torch.dtype) -> Tensor:
+    """Structures `[..., parts]` of zeros and ones from lists of their parts `[..., L]`."""
+    z = torch.zeros(*vertices.shape[:-1], parts + 1, dtype=dtype, device=vertices.device)
+    return z.scatter_(-1, torch.where(vertices < 0, parts, vertices).long(), 1.0)[..., :parts]
+
+
+def listed(z: Tensor, most: int) -> Tensor:
+    """Lists of parts `[..., most]`, int32, of structures `[..., parts]`; what is no structure has no parts.
+
+    Args:
+        z: of zeros and ones.
+        most: the largest number of parts of a structure.
+    """
+    ones = z == 1
+    right = ((z == 0) | ones).all(-1, keepdim=True) & (ones.sum(-1, keepdim=True) <= most)
+    order = torch.where(ones & right, torch.arange(z.shape[-1], device=z.device), z.shape[-1])
+    first = order.sort(-1).values[..., :most]
+    first = torch.nn.functional.pad(first, (0, most - first.shape[-1]), value=z.shape[-1])
+    return torch.where(first == z.shape[-1], -1, first).int()
+
+
+def start_vertices(
+    warm_start: Tensor | SparseMAPSolution | None, shape: torch.Size, event_dims: int, most: int | None = None
+) -> tuple[Tensor, Tensor] | None:
+    """The structures of a warm start: lists of parts `[B, k, L]`, int32, and weights `[B, k]`, float64.
+
+    Args:
+        warm_start: structures of the shape of the scores, or a solution for scores of that shape.
+        shape: of the scores.
+        event_dims: how many of its dimensions are parts.
+        most: L, if it is known.
+    """
+    if warm_start is None:
+        return None
+    z = warm_start if isinstance(warm_start, Tensor) else warm_start.mu
+    if z.shape != shape:
+        raise ValueError(
+            f"warm_start has shape {list(z.shape)} and scores {list(shape)}; "
+            f"pass structures of the shape of the scores, or a solution for scores of that shape"
+        )
+    batch, parts = shape[: len(shape) - event_dims], shape[len(shape) - event_dims :]
+    if isinstance(warm_start, SparseMAPSolution):
+        active = warm_start.active_set
+        if isinstance(active, VertexSet) and most in (None, active.vertices.shape[-1]):
+            return active.trimmed
+        z, weights = active.structures, active.weights.reshape(batch.numel(), -1)
+    else:
+        weights = z.new_ones((batch.numel(), 1), dtype=torch.float64)
+    z = z.detach().reshape(batch.numel(), weights.shape[1], parts.numel())
+    if most is None:
+        most = int((z != 0).sum(-1).max()) if z.numel() else 0
+    return listed(z, most), weights

@@ -1,63 +1,92 @@
-"""Where a search starts: from trees that a caller suggests."""
+"""Where a search starts: the example's scores, and structures that a caller suggests."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference.compile import inner, lean
-from pullback.inference.sparsemap.state import NEVER_BUILT, mix, place, roomy, shift
+from pullback.inference.checks import INFINITE, NAN, OK
+from pullback.inference.compile import spliced
+from pullback.inference.sparsemap.active_set import reordered
+from pullback.inference.sparsemap.state import CHANGES, COUNT, NEVER_BUILT, SIZE, STALLS, mix, place
 
 
-@inner
-def start(arcs, trees, scores, length, heads, weights, projective, multiroot):
-    """Make trees active, as far as they can be used; the inverse is built when it is needed."""
+@spliced
+def enter(state, scores):
+    """Begin with an example: no structure is active, no part has a slot. Returns its status."""
+    state.numbers[SIZE] = state.numbers[STALLS] = state.numbers[COUNT] = 0
+    state.numbers[CHANGES] = NEVER_BUILT
+    state.residual[:] = -np.inf
+    status = OK
+    for part in range(len(scores)):
+        state.slot_of[part] = -1
+        if state.places[part] >= 0:
+            state.residual[state.places[part]] = scores[part]
+            if not scores[part] < np.inf:
+                status = NAN if status == NAN or scores[part] != scores[part] else INFINITE
+    return status
+
+
+@spliced
+def listed(state, parts):
+    """How many parts a suggested structure has; -1 if one is forbidden or no part."""
+    count = 0
+    while count < len(parts) and parts[count] >= 0:
+        if parts[count] >= len(state.places):
+            return -1
+        at = state.places[parts[count]]
+        if at < 0 or state.residual[at] == -np.inf:
+            return -1
+        count += 1
+    return count
+
+
+@spliced
+def suggest(state, parts, count, weight):
+    """Activate a structure; the inverse is built when it is needed."""
+    place(state, parts, count, weight)
+    state.numbers[SIZE] += 1
+
+
+@spliced
+def settle_in(state, groups, tops):
+    """The mean of the suggested structures; and shift scores so that s - mu has a largest entry of zero in each group.
+
+    After a small step from a structure it then differs by as much as the step is long, which a rough oracle has to see.
+    """
     total = 0.0
-    for i in range(len(weights)):
-        if weights[i] > 0.0 and _usable(scores, length, projective, multiroot, heads[i]):
-            trees = roomy(trees)
-            place(arcs, trees, scores, length, heads[i], weights[i])
-            trees.size[0] += 1
-            total += weights[i]
-    for i in range(trees.size[0]):
-        trees.weights[i] /= total
-    trees.changes[0] = NEVER_BUILT
-    mix(arcs, trees, length)
-    shift(arcs, scores, length)
-    return trees
+    for i in range(state.numbers[SIZE]):
+        total += state.weights[i]
+    for i in range(state.numbers[SIZE]):
+        state.weights[i] /= total
+    mix(state)
+    tops[:] = -np.inf
+    for part in range(len(groups)):
+        if groups[part] >= 0 and state.places[part] >= 0:
+            slot = state.slot_of[part]
+            slack = state.residual[state.places[part]] - (state.mean[slot] if slot >= 0 else 0.0)
+            tops[groups[part]] = max(tops[groups[part]], slack)
+    for part in range(len(groups)):
+        if groups[part] >= 0 and state.places[part] >= 0 and tops[groups[part]] > -np.inf:
+            state.residual[state.places[part]] -= tops[groups[part]]
+            if state.slot_of[part] >= 0:
+                state.scores[state.slot_of[part]] -= tops[groups[part]]
+    for at in range(len(state.roughly)):
+        state.roughly[at] = state.residual[at]
 
 
-@lean
-def _usable(scores, length, projective, multiroot, heads):
-    """Whether heads are a tree of this kind without forbidden arcs."""
-    roots = 0
-    for m in range(length):
-        if heads[m] < 0 or heads[m] >= length or scores[heads[m], m] == -np.inf:
-            return False
-        roots += heads[m] == m
-    if roots > 1 and not multiroot:
-        return False
-    for m in range(length):
-        above, steps = m, 0
-        while heads[above] != above:
-            above = heads[above]
-            steps += 1
-            if steps > length:
-                return False
-    return not projective or not _crosses(length, heads)
+@spliced
+def subtract_mean(state):
+    """Write s - mu where structures have had parts; elsewhere mu is zero."""
+    _subtract(
+        state.scores, state.mean, state.numbers[COUNT], state.part_of, state.places, state.residual, state.roughly
+    )
 
 
-@lean
-def _crosses(length, heads):
-    """Whether two arcs cross; the root stands left of the first word."""
-    for m in range(length):
-        low, high = _ends(heads[m], m)
-        for k in range(low + 1, high):
-            other_low, other_high = _ends(heads[k], k)
-            if other_low < low or other_high > high:
-                return True
-    return False
-
-
-@lean
-def _ends(head, word):
-    return (-1 if head == word else min(head, word)), max(head, word)
+@reordered
+def _subtract(scores, mean, count, part_of, places, residual, roughly):
+    rough = len(roughly) > 0
+    for slot in range(count):
+        at, value = places[part_of[slot]], scores[slot] - mean[slot]
+        residual[at] = value
+        if rough:
+            roughly[at] = value

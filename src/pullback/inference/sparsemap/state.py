@@ -1,7 +1,8 @@
-"""What the active-set method keeps of a sentence: the arcs that its trees have used, and the active trees.
+"""What the active-set method keeps of an example: the parts that its structures have used, and the active structures.
 
-An arc that a tree has used has a slot. Scores and mean are kept for slots only, so that they cost as much as the arcs in
-use, not n^2. Sizes that change are arrays of one element.
+A part that a structure has used has a slot. Scores and mean are kept for slots only, so that they cost as much as the
+parts in use. A structure is a list of slots, and a set of bits: the entries of the Gram matrix are the numbers of
+bits that two of them share.
 """
 
 from __future__ import annotations
@@ -9,171 +10,180 @@ from __future__ import annotations
 from collections import namedtuple
 
 import numpy as np
+from numba.core import types
+from numba.extending import intrinsic
 
-from pullback.inference.checks import INFINITE, NAN, OK
-from pullback.inference.compile import inner, lean
-from pullback.inference.sparsemap.active_set import copy_inverse, make_inverse
-from pullback.inference.sparsemap.overlap import padded
+from pullback.inference.compile import spliced
+from pullback.inference.sparsemap.active_set import inverse_of, make_inverse, reordered
 
-NEVER_BUILT = 1 << 30  # so many changes that the inverse is built before it is used
-
-Arcs = namedtuple(
-    "Arcs",
+State = namedtuple(
+    "State",
     [
-        "slot_of",  # [n, n] int32: the slot of an arc, or -1
-        "head_of",  # [n * n] int16: the arc of a slot
-        "word_of",
-        "scores",  # [n * n]: of each slot, less the word's shift
-        "mean",  # [n * n]: mu at each slot
-        "count",  # [1] int64: how many slots there are
-        "shifts",  # [n]: the largest s - mu of each word at the start; less it, the projection is the same
-    ],
-)
-Trees = namedtuple(
-    "Trees",
-    [
-        "slots",  # [capacity, n] int32: of the arcs of each active tree
-        "heads",  # [capacity, padded n] int16: of each active tree
-        "weights",  # [capacity]
-        "inverse",  # of the Gram matrix, the number of arcs two trees share: see active_set.py
-        "size",  # [1] int64: how many trees are active
-        "changes",  # [1] int64: how often the inverse was updated since it was built
-        "stalls",  # [1] int64: how often the gap was tiny and did not shrink
-        "gram",  # [capacity]: scratch, as the next two
+        "slot_of",  # [K] int32: the slot of a part, or -1
+        "part_of",  # [K] int32: the part of a slot
+        "places",  # [K] int32: where the oracle has a part, -1 where an entry is no part
+        "scores",  # [K]: of each slot, less its group's shift
+        "mean",  # [K]: mu at each slot
+        "tilt",  # [K]: a direction, at each slot (see face.py), and scratch
+        "residual",  # [places]: s - mu, less the shifts, as the oracle sees it
+        "roughly",  # [places] float32: the same, if there is a rough oracle
+        "tilted",  # [places]: a little beside it
+        "found",  # [L] int32: the parts of the oracle's last structure
+        "work",  # [bytes]: the oracle's scratch
+        "rough_work",
+        "slots",  # [room, L] int32: of each active structure
+        "widths",  # [room] int32: how many parts each has
+        "bits",  # [K / 64, room] uint64: its slots as bits
+        "weights",  # [room]
+        "inverse",  # of the Gram matrix of <a_i, a_j> + 1: see active_set.py
+        "gram",  # [room]: scratch, as the next two
         "step",
         "slopes",
+        "levels",  # [2]: the slack and the size of tilts
+        "numbers",  # [7] int64:
     ],
 )
+COUNT, SIZE, CHANGES, STALLS, PHASE, ATTEMPT, FAILED = range(7)
+"""Numbers: of slots, of active structures, of updates since the inverse was built, of tiny gaps that did not shrink, ..."""
+NEVER_BUILT = 1 << 30  # so many changes that the inverse is built before it is used
 
 
-@inner
-def make_arcs(n):
-    return Arcs(
-        np.empty((n, n), np.int32),
-        np.empty(n * n, np.int16),
-        np.empty(n * n, np.int16),
-        np.empty(n * n, np.float64),
-        np.empty(n * n, np.float64),
-        np.zeros(1, np.int64),
-        np.empty(n, np.float64),
+def make_states(count: int, parts: int, places: int, width: int, room: int, rough: bool, work: int) -> State:
+    """States of several examples: arrays with a leading dimension."""
+    room = room // 16 * 16 + 24  # rows of an odd number of cache lines spread over its sets
+
+    def empty(*shape: int, dtype: type = np.float64) -> np.ndarray:
+        return np.empty((count, *shape), dtype)
+
+    def scratch(size: int) -> np.ndarray:
+        row = -(-(size + 64) // 64) * 64
+        raw = np.zeros(count * row + 64, np.uint8)
+        start = -raw.ctypes.data % 64
+        return raw[start : start + count * row].reshape(count, row)
+
+    return State(
+        empty(parts, dtype=np.int32),
+        empty(parts, dtype=np.int32),
+        empty(parts, dtype=np.int32),
+        empty(parts),
+        empty(parts),
+        empty(parts),
+        empty(places),
+        empty(places if rough else 0, dtype=np.float32),
+        empty(places),
+        empty(width, dtype=np.int32),
+        scratch(work),
+        scratch(work if rough else 0),
+        empty(room, width, dtype=np.int32),
+        empty(room, dtype=np.int32),
+        empty(-(-parts // 64), room, dtype=np.uint64),
+        empty(room),
+        make_inverse(count, room),
+        empty(room),
+        empty(room),
+        empty(room),
+        empty(2),
+        np.zeros((count, 7), np.int64),
     )
 
 
-@inner
-def make_trees(n, capacity):
-    return Trees(
-        np.empty((capacity, n), np.int32),
-        np.full((capacity, padded(n)), -1, np.int16),
-        np.empty(capacity, np.float64),
-        make_inverse(capacity),
-        np.zeros(1, np.int64),
-        np.zeros(1, np.int64),
-        np.zeros(1, np.int64),
-        np.empty(capacity, np.float64),
-        np.empty(capacity, np.float64),
-        np.empty(capacity, np.float64),
-    )
+@spliced
+def state_of(states, at):
+    """One of several states."""
+    return State(
+        states.slot_of[at], states.part_of[at], states.places[at], states.scores[at], states.mean[at], states.tilt[at],
+        states.residual[at], states.roughly[at], states.tilted[at], states.found[at], states.work[at],
+        states.rough_work[at], states.slots[at], states.widths[at], states.bits[at], states.weights[at],
+        inverse_of(states.inverse, at), states.gram[at], states.step[at], states.slopes[at], states.levels[at],
+        states.numbers[at],
+    )  # fmt: skip
 
 
-@inner
-def roomy(trees):
-    """The trees with room for one more: as they are, or, if they are full, with room for about twice as many."""
-    capacity, n = trees.slots.shape
-    if trees.size[0] < capacity:
-        return trees
-    new = make_trees(n, 2 * capacity + 8)  # rows of an odd number of cache lines spread over its sets
-    new.size[0], new.changes[0], new.stalls[0] = trees.size[0], trees.changes[0], trees.stalls[0]
-    new.slots[:capacity], new.heads[:capacity], new.weights[:capacity] = trees.slots, trees.heads, trees.weights
-    copy_inverse(trees.inverse, new.inverse, trees.size[0])
-    return new
-
-
-@lean
-def enter(arcs, trees, scores, length):
-    """Begin with a sentence: no tree is active, no arc has a slot. Returns its status."""
-    trees.size[0] = trees.changes[0] = trees.stalls[0] = arcs.count[0] = 0
-    trouble = 0
-    for h in range(length):
-        for m in range(length):
-            trouble += not scores[h, m] < np.inf
-            arcs.slot_of[h, m] = -1
-    if trouble == 0:
-        return OK
-    for h in range(length):
-        for m in range(length):
-            if scores[h, m] != scores[h, m]:
-                return NAN
-    return INFINITE
-
-
-@lean
-def shift(arcs, scores, length):
-    """Shift the scores so that s - mu has a largest entry of zero for each word: near a solution it is small then.
-
-    After a small step from a structure it differs by as much as the step is long, which a rough oracle has to see.
-    """
-    for m in range(length):
-        top = -np.inf
-        for h in range(length):
-            slot = arcs.slot_of[h, m]
-            slack = scores[h, m] - (arcs.mean[slot] if slot >= 0 else 0.0)
-            top = slack if slack > top else top
-        arcs.shifts[m] = top if top > -np.inf else 0.0  # a word without a head is infeasible, not NaN
-    for slot in range(arcs.count[0]):
-        h, m = arcs.head_of[slot], arcs.word_of[slot]
-        arcs.scores[slot] = scores[h, m] - arcs.shifts[m]
-
-
-@lean
-def place(arcs, trees, scores, length, heads, weight):
-    """Put a tree behind the active ones, in the room there is for it, and give slots to its new arcs."""
-    behind = trees.size[0]
-    for m in range(length):
-        slot = arcs.slot_of[heads[m], m]
+@spliced
+def place(state, parts, count, weight):
+    """Put a structure behind the active ones, in the room there is for it, and give slots to its new parts."""
+    behind = state.numbers[SIZE]
+    for word in range((state.numbers[COUNT] + 63) // 64):
+        state.bits[word, behind] = 0
+    for at in range(count):
+        part = parts[at]
+        slot = state.slot_of[part]
         if slot < 0:
-            slot = arcs.count[0]
-            arcs.count[0] += 1
-            arcs.slot_of[heads[m], m] = slot
-            arcs.head_of[slot], arcs.word_of[slot] = heads[m], m
-            arcs.scores[slot] = scores[heads[m], m] - arcs.shifts[m]
-            arcs.mean[slot] = 0.0
-        trees.slots[behind, m] = slot
-        trees.heads[behind, m] = heads[m]
-    for m in range(length, trees.slots.shape[1]):
-        trees.heads[behind, m] = -1
-    trees.weights[behind] = weight
+            slot = state.numbers[COUNT]
+            state.numbers[COUNT] += 1
+            state.slot_of[part], state.part_of[slot] = slot, part
+            state.scores[slot], state.mean[slot] = state.residual[state.places[part]], 0.0
+            if slot % 64 == 0:
+                for i in range(behind + 1):
+                    state.bits[slot // 64, i] = 0
+        state.slots[behind, at] = slot
+        state.bits[slot // 64, behind] |= np.uint64(1) << np.uint64(slot % 64)
+    state.widths[behind] = count
+    state.weights[behind] = weight
 
 
-@lean
-def copy(trees, i, j, length):
-    """Put the j-th tree in the place of the i-th."""
-    trees.weights[i] = trees.weights[j]
-    for m in range(length):
-        trees.slots[i, m] = trees.slots[j, m]
-        trees.heads[i, m] = trees.heads[j, m]
+@spliced
+def copy(state, i, j):
+    """Put the j-th structure in the place of the i-th."""
+    if i != j:
+        state.weights[i] = state.weights[j]
+        _copy(state.slots, state.widths, state.bits, state.numbers[COUNT], i, j)
 
 
-@lean
-def mix(arcs, trees, length):
-    """The mean of the active trees."""
-    for slot in range(arcs.count[0]):
-        arcs.mean[slot] = 0.0
-    for i in range(trees.size[0]):
-        weight = trees.weights[i]
-        for m in range(length):
-            arcs.mean[np.uint64(trees.slots[i, m])] += weight
+@reordered
+def _copy(slots, widths, bits, count, i, j):
+    widths[i] = widths[j]
+    for at in range(widths[j]):
+        slots[i, at] = slots[j, at]
+    for word in range((count + 63) // 64):
+        bits[word, i] = bits[word, j]
 
 
-@lean
-def write(arcs, trees, length, b, result):
-    """Hand out the active set and its mean as sentence b's."""
-    size = trees.size[0]
-    result.sizes[b] = size
+@spliced
+def mix(state):
+    """The mean of the active structures."""
+    for slot in range(state.numbers[COUNT]):
+        state.mean[slot] = 0.0
+    scatter(state.slots, state.widths, state.numbers[SIZE], state.weights, state.mean)
+
+
+@reordered
+def scatter(slots, widths, size, coefficients, into):
+    """Add the sum of the structures, each times its coefficient."""
     for i in range(size):
-        result.weights[b, i] = trees.weights[i]
-        for m in range(length):
-            result.heads[b, i, m] = trees.heads[i, m]
-        for m in range(length, result.heads.shape[2]):
-            result.heads[b, i, m] = -1
-    for slot in range(arcs.count[0]):
-        result.mu[b, arcs.head_of[slot], arcs.word_of[slot]] = arcs.mean[slot]
+        coefficient = coefficients[i]
+        for at in range(widths[i]):
+            into[np.uint64(slots[i, at])] += coefficient
+
+
+@reordered
+def slopes_of(slots, widths, size, values, slopes):
+    """The sum of values over the slots of each structure, less the first one's."""
+    for i in range(size):
+        total = 0.0
+        for at in range(widths[i]):
+            total += values[np.uint64(slots[i, at])]
+        slopes[i] = total - slopes[0] if i > 0 else total
+    slopes[0] = 0.0
+
+
+@reordered
+def overlap(bits, count, size, gram):
+    """<a_i, z> + 1 for each active structure and the one behind them, of bits of `count` slots."""
+    for i in range(size):
+        gram[i] = 1.0
+    for word in range((count + 63) // 64):
+        mask, row = bits[word, size], bits[word]
+        if mask != 0:
+            for i in range(size):
+                gram[i] += _ones(mask & row[i])
+
+
+@intrinsic
+def _ones(typingctx, word):
+    """How many bits of a word are set."""
+
+    def generate(context, builder, signature, args):
+        return builder.ctpop(args[0])
+
+    return types.int64(types.uint64), generate

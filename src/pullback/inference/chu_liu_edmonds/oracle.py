@@ -1,0 +1,51 @@
+"""SparseMAP's oracle for all trees: the algorithm of Chu, Liu and Edmonds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pullback.inference.checks import OK
+from pullback.inference.chu_liu_edmonds import kernels
+from pullback.inference.sparsemap.oracle import Oracle, carve
+from pullback.inference.trees_oracle import columns, is_tree
+
+
+def best(scores, shape, sizes, options, work, parts):
+    n, length = shape[0], sizes[0]
+    gains, at = carve(work, 0, n * (n + 1), np.float64)
+    most, at = carve(work, at, 2 * n, np.float64)
+    source, at = carve(work, at, 2 * n, np.int64)
+    state, at = carve(work, at, 2 * n, np.int64)
+    cycle_of, at = carve(work, at, 2 * n, np.int64)
+    sibling, at = carve(work, at, 2 * n, np.int64)
+    member, at = carve(work, at, 2 * n, np.int64)
+    outermost, at = carve(work, at, n, np.int64)
+    path, at = carve(work, at, 2 * n, np.int64)
+    heads, at = carve(work, at, n, np.int16)
+    scratch = gains.reshape(n, n + 1), most, source, state, cycle_of, sibling, member, outermost, path
+    if kernels.best_heads(scores.reshape(n, n), length, options[1] != 0, scratch, heads) != OK:
+        return -1
+    for m in range(length):
+        parts[m] = heads[m] * n + m
+    return length
+
+
+def work(shape):
+    n = shape[0]
+    return 8 * (n * (n + 1) + 16 * n) + 10 * 64
+
+
+def arrange(shape, sizes, options, places):
+    n, length = shape[0], sizes[0]
+    places[:] = -1
+    for h in range(length):
+        for m in range(length):
+            places[h * n + m] = h * n + m
+    return len(places)
+
+
+def valid(shape, sizes, options, parts, count):
+    return is_tree(shape[0], sizes[0], options[1] != 0, parts, count)
+
+
+ORACLE = Oracle(best, work, columns, (lambda shape: shape[0] * shape[0], arrange), valid=valid)

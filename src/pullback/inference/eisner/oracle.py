@@ -1,0 +1,71 @@
+"""SparseMAP's oracle for projective trees: Eisner's algorithm, in float32 until that finds nothing new."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pullback.inference.compile import lean
+from pullback.inference.eisner import spans
+from pullback.inference.sparsemap.oracle import Oracle, carve
+from pullback.inference.trees_oracle import columns, is_tree
+
+
+def best(scores, shape, sizes, options, work, parts):
+    n, length, multiroot = shape[0], sizes[0], options[1] != 0
+    size = (n + 1) * spans.pitch_of(n)
+    right, at = carve(work, 0, size, scores.dtype)
+    left, at = carve(work, at, size, scores.dtype)
+    right_arc, at = carve(work, at, size, scores.dtype)
+    left_arc, at = carve(work, at, size, scores.dtype)
+    gaps, at = carve(work, at, 64, scores.dtype)
+    splits, at = carve(work, at, 3 * size, np.int16)
+    stack, at = carve(work, at, 2 * (2 * n + 4), np.int64)
+    heads, at = carve(work, at, n, np.int16)
+    scratch = right, left, right_arc, left_arc, gaps, splits.reshape(3, size), stack.reshape(2 * n + 4, 2)
+    if not spans.best_heads(scores, length, multiroot, scratch, heads):
+        return -1
+    for m in range(length):
+        parts[m] = heads[m] * n + m
+    return length
+
+
+def work(shape):
+    return 8 * (7 * _chart(shape) + 64 + 5 * shape[0] + 8) + 9 * 64
+
+
+def arrange(shape, sizes, options, places):
+    n, length = shape[0], sizes[0]
+    places[:] = -1
+    for h in range(length):
+        for m in range(length):
+            places[h * n + m] = spans.place_of(h, m, length)
+    return len(places)
+
+
+def valid(shape, sizes, options, parts, count):
+    return is_tree(shape[0], sizes[0], options[1] != 0, parts, count) and not _crosses(shape[0], parts, count)
+
+
+@lean
+def _crosses(n, parts, length):
+    """Whether two arcs cross; the root stands left of the first word."""
+    for m in range(length):
+        low, high = _ends(parts[m] // n, m)
+        for k in range(low + 1, high):
+            other_low, other_high = _ends(parts[k] // n, k)
+            if other_low < low or other_high > high:
+                return True
+    return False
+
+
+@lean
+def _ends(head, word):
+    return (-1 if head == word else min(head, word)), max(head, word)
+
+
+def _chart(shape):
+    """How many numbers a chart has."""
+    return (shape[0] + 1) * spans.pitch_of.py_func(shape[0])
+
+
+ORACLE = Oracle(best, work, columns, (lambda shape: 2 * _chart(shape), arrange), rough=True, valid=valid)

@@ -1,0 +1,47 @@
+"""SparseMAP of a family's structures: from scores and a warm start to a solution, by the operator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pullback.inference.family import Family
+from pullback.inference.layout import Flat
+from pullback.inference.sparsemap.solution import SparseMAPSolution, VertexSet, start_vertices
+from pullback.inference.torch_seam.derivatives import may_be_differentiated
+
+
+def project(
+    family: Family,
+    flat: Flat,
+    options: tuple[Any, ...],
+    *,
+    warm_start: Tensor | SparseMAPSolution | None = None,
+    max_iterations: int | None = None,
+) -> SparseMAPSolution:
+    """The projections of scores `[B, *parts]` onto the convex hull of the structures.
+
+    Args:
+        family: of the structures.
+        flat: the scores.
+        options: of the family, and whether to check values.
+        warm_start: structures of the shape of the caller's scores, or an earlier solution. Only a hint: what is no
+            structure, or is forbidden now, is ignored.
+        max_iterations: how many calls of the oracle are enough for an example, 10 K + 1000 for K parts by default,
+            several times what it takes. Examples that have not converged by then are reported.
+    """
+    scores, batch, parts = flat.scores, flat.batch, flat.scores.shape[1:]
+    limit = 10 * parts.numel() + 1000 if max_iterations is None else max_iterations
+    most = family.most_parts(tuple(parts))
+    nothing = torch.empty((scores.shape[0], 0, most), dtype=torch.int32)
+    none = nothing, torch.empty((scores.shape[0], 0), dtype=torch.float64)
+    starts = [x.to(scores.device) for x in start_vertices(warm_start, batch + parts, len(parts), most) or none]
+    differentiated = may_be_differentiated(scores)  # which takes structures that span the face of mu
+    mu, vertices, weights, counts, gap, calls, converged = family.sparsemap(
+        scores, *flat.sizes, *starts, limit, differentiated, *options
+    )
+    mu = flat.restore(mu)
+    active = VertexSet(vertices, weights, counts, batch, parts, mu.dtype)
+    return SparseMAPSolution(mu, flat.reshape(gap), flat.reshape(calls), flat.reshape(converged), active)
