@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pullback.inference.family import STANDARD, Family, Nouns
 from pullback.inference.layout import Layout, Size
+from pullback.inference.sparsemap.operation import SPARSEMAP
 
 ALIGNMENT = Family(
     "alignment",
@@ -11,6 +12,6 @@ ALIGNMENT = Family(
     folder="alignment",
     nouns=Nouns(example="example", structure="path", part="cell"),
     options={"moves": str},
-    operations=STANDARD,
+    operations=STANDARD + SPARSEMAP,
     most_parts=lambda shape: max(shape[0] + shape[1] - 1, 0),
 )

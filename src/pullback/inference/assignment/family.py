@@ -5,12 +5,13 @@ from __future__ import annotations
 from pullback.inference.family import Family, Nouns
 from pullback.inference.layout import Layout, Size
 from pullback.inference.operations import ARGMAX
+from pullback.inference.sparsemap.operation import SPARSEMAP
 
 MATCHING = Family(
     "matching",
     Layout("Matching", "n, m", sizes=(Size("lengths", bounds="n"), Size("other_lengths", bounds="m")), centre=(-1,)),
     folder="assignment",
     nouns=Nouns(example="example", structure="matching", part="pair"),
-    operations=ARGMAX,
+    operations=ARGMAX + SPARSEMAP,
     most_parts=lambda shape: shape[0],
 )

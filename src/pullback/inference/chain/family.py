@@ -7,6 +7,7 @@ from torch import Tensor
 
 from pullback.inference.family import STANDARD, Family, Nouns
 from pullback.inference.layout import Layout, Size
+from pullback.inference.sparsemap.operation import SPARSEMAP
 
 
 def _first_row(shape: tuple[int, ...], sizes: tuple[Tensor, ...], device: torch.device) -> Tensor:
@@ -22,6 +23,6 @@ CHAIN = Family(
     ),
     folder="chain",
     nouns=Nouns(example="sequence", structure="tag sequence", part="transition"),
-    operations=STANDARD,
+    operations=STANDARD + SPARSEMAP,
     most_parts=lambda shape: shape[0],
 )

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from pullback.inference.family import STANDARD, Family, Nouns
 from pullback.inference.layout import Layout, Size
+from pullback.inference.sparsemap.operation import SPARSEMAP
 
 
 def _spans(shape: tuple[int, ...], sizes: tuple[Tensor, ...], device: torch.device) -> Tensor:
@@ -18,6 +19,6 @@ BINARY_TREE = Family(
     Layout("BinaryTree", "n, n", sizes=(Size("lengths", bounds="n"),), parts=_spans),
     folder="cky",
     nouns=Nouns(example="sentence", structure="binary tree", part="span"),
-    operations=STANDARD,
+    operations=STANDARD + SPARSEMAP,
     most_parts=lambda shape: max(2 * shape[0] - 1, 0),
 )

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from pullback.inference.family import STANDARD, Family, Nouns
 from pullback.inference.layout import Layout, Size
+from pullback.inference.sparsemap.operation import SPARSEMAP
 
 
 def _inside(shape: tuple[int, ...], sizes: tuple[Tensor, ...], device: torch.device) -> Tensor:
@@ -21,6 +22,6 @@ SEGMENTATION = Family(
     Layout("Segmentation", "n, W, C", sizes=(Size("lengths", bounds="n"),), parts=_inside),
     folder="segmentation",
     nouns=Nouns(example="sequence", structure="segmentation", part="segment"),
-    operations=STANDARD,
+    operations=STANDARD + SPARSEMAP,
     most_parts=lambda shape: shape[0],
 )
