@@ -69,25 +69,27 @@ def support(structure: Structure, scores: Tensor) -> tuple[Tensor, Tensor]:
         order = solution.weights.argsort(dim=-1, descending=True, stable=True)
         size = max(1, int((solution.weights > 0).sum(-1).max())) if order.numel() else 1
         order = order[..., :size]
-        used = solution.weights.gather(-1, order) > 0
-        used[..., :1] = True
+        weights = solution.weights.gather(-1, order).double()
         spread = order.reshape(order.shape + (1,) * structure.event_dims)
         every = solution.structures
         z = every.gather(order.dim() - 1, spread.expand(*order.shape, *every.shape[order.dim() :]))
-        z = torch.where(used.reshape(spread.shape), z, z.narrow(order.dim() - 1, 0, 1))
-    return z.to(scores.dtype), _weights(structure, scores, z, used)
+        z = torch.where((weights > 0).reshape(spread.shape), z, z.narrow(order.dim() - 1, 0, 1))
+    return z.to(scores.dtype), _weights(structure, scores, z, weights)
 
 
-def _weights(structure: Structure, scores: Tensor, z: Tensor, used: Tensor) -> Tensor:
-    """The weights of the nearest point to the scores in the affine hull of the used structures, by the KKT system."""
-    parts = structure.event_dims
+def _weights(structure: Structure, scores: Tensor, z: Tensor, weights: Tensor) -> Tensor:
+    """The solver's weights, with the derivative of those of the nearest point to the scores in the structures' affine hull.
+
+    Where structures depend on one another, so that weights are not unique, the smallest change of the weights.
+    """
+    parts, used = structure.event_dims, (weights > 0).double()
     flat = z.flatten(-parts).double() * used[..., None]
     # A part that no structure of the support uses does not matter, and may hold anything.
     seen = (flat != 0).any(-2)
     s = torch.where(seen, scores.flatten(-parts).double(), 0.0)
-    k, one = used.shape[-1], used.double()
+    k = used.shape[-1]
     system = flat.new_zeros(*used.shape[:-1], k + 1, k + 1)
-    system[..., :k, :k] = flat @ flat.mT + torch.diag_embed(1 - one)
-    system[..., :k, k] = system[..., k, :k] = one
-    right = torch.cat([(flat @ s[..., None])[..., 0], torch.ones_like(one[..., :1])], -1)
-    return torch.linalg.solve(system, right)[..., :k] * one
+    system[..., :k, :k] = flat @ flat.mT
+    system[..., :k, k] = system[..., k, :k] = used
+    inverse = torch.linalg.pinv(system, hermitian=True)[..., :k, :k]
+    return weights + (inverse @ (flat @ (s - s.detach())[..., None]))[..., 0] * used
