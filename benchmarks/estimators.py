@@ -12,9 +12,9 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 
 import torch
 from torch import Tensor, nn
@@ -158,7 +158,7 @@ def figures(folder: Path, draws: int) -> list[str]:
         curves = {}
         for title, make in makers.items():
             print(f"{label}: {title}", file=sys.stderr, flush=True)
-            curves[title] = [cell(make(value), WORLDS["tree"], "quadratic", draws)[0] for value in values]
+            curves[title] = [_mean(cell(make(value), WORLDS["tree"], "quadratic", draws)) for value in values]
         figure = plot(curves, values, label=label, measures=measures)
         if "variance" in measures:
             figure.axes[1].set_yscale("log")
@@ -166,6 +166,12 @@ def figures(folder: Path, draws: int) -> list[str]:
         pyplot.close(figure)
         names.append(name)
     return names
+
+
+def _mean(found: list[Diagnosis]) -> Diagnosis:
+    """The first, with the mean of all as its measures."""
+    means = {name: mean(getattr(each, name) for each in found) for name in ("cosine", "zeros", "variance")}
+    return replace(found[0], **means)
 
 
 def main() -> None:
