@@ -164,8 +164,17 @@ def figures(folder: Path, draws: int) -> list[str]:
             figure.axes[1].set_yscale("log")
         figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
         pyplot.close(figure)
+        (folder / f"{name}.csv").write_text(_csv(curves, values, measures))
         names.append(name)
     return names
+
+
+def _csv(curves: Mapping[str, list[Diagnosis]], values: tuple[float, ...], measures: tuple[str, ...]) -> str:
+    lines = [["estimator", "measure", *map(str, values)]]
+    for title, curve in curves.items():
+        for name in measures:
+            lines.append([f'"{title}"', name, *(f"{getattr(each, name):.3g}" for each in curve)])
+    return "".join(",".join(cells) + "\n" for cells in lines)
 
 
 def _mean(found: list[Diagnosis]) -> Diagnosis:
@@ -184,7 +193,8 @@ def main() -> None:
     known = ", ".join(f"{name} {facts[name]}" for name in ("date", "commit", "processor", "torch"))
     parts = [f"Made by `{command}`: {known}."]
     parts += [f"### {title}\n\n{table}" for title, table in measure(options.draws)]
-    parts += [f"![{name}]({name}.svg)" for name in figures(options.page.parent, options.draws)]
+    names = figures(options.page.parent, options.draws)
+    parts += [f"![{name}]({name}.svg)\n\nThe numbers: [{name}.csv]({name}.csv)." for name in names]
     before, rest = options.page.read_text().split(BEGIN)
     options.page.write_text(f"{before}{BEGIN}\n" + "\n\n".join(parts) + f"\n{END}{rest.split(END)[1]}")
 
