@@ -8,7 +8,12 @@ from torch import Tensor
 
 import pullback as pb
 from estimators.test_published import Scripted, best
-from estimators.worlds import CATEGORICAL, World, surrogate
+from estimators.worlds import CATEGORICAL, MORE, WORLDS, World, surrogate
+
+
+@pytest.fixture(params=[*WORLDS, *MORE], ids=str)
+def world(request: pytest.FixtureRequest) -> World:
+    return request.param
 
 
 def _gradient(estimator: pb.Estimator, world: World) -> Tensor:
@@ -68,11 +73,12 @@ SMALL = {
     "categorical": (pb.Categorical(), (4,), (4,)),
     "projective": (pb.DependencyTree(), (3, 3), (3,)),
     "nonprojective": (pb.DependencyTree(projective=False, multiroot=False), (3, 3), (3,)),
+    "subset": (pb.Subset(2), (4,), (4,)),
+    "chain": (pb.LinearChain(), (3, 2, 2), (3, 2)),
+    "segmentation": (pb.Segmentation(), (3, 2, 2), (3, 2, 2)),
+    "binary": (pb.BinaryTree(), (3, 3), (3,)),
+    "alignment": (pb.Alignment(), (2, 3), (2, 3)),
 }
-if hasattr(pb, "Subset"):
-    SMALL["subset"] = (pb.Subset(2), (4,), (4,))
-if hasattr(pb, "LinearChain"):
-    SMALL["chain"] = (pb.LinearChain(), (3, 2, 2), (3, 2))
 
 
 def _expectation(estimator: pb.Estimator, name: str, downstream: object) -> tuple[Tensor, Tensor]:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 import pullback as pb
 from estimators.worlds import CATEGORICAL, World, surrogate
-from pullback.estimators.registry import ENTRIES, Entry
+from pullback.estimators.registry import ENTRIES, Entry, create
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,17 @@ def test_an_argmax_is_enough_for_some_and_others_say_what_is_missing(entry: Entr
         surrogate(entry.make(), world, world.decoder())
 
 
-@pytest.mark.skipif(not hasattr(pb, "Matching"), reason="this version has no matchings")
 @pytest.mark.parametrize("estimator", [pb.ReinMax(), pb.SampledSTE(), pb.ScoreFunction(), pb.Marginals()], ids=repr)
 def test_what_needs_a_distribution_says_so_for_matchings(estimator: pb.Estimator) -> None:
     with pytest.raises(NotImplementedError, match="Matching"):
         estimator.objective(pb.Matching(), torch.zeros(1, 3, 3, requires_grad=True), lambda z: z[:, 0, 0])
+
+
+@pytest.mark.parametrize("name", ARGMAX_ALONE)
+def test_an_argmax_is_enough_for_matchings(name: str) -> None:
+    torch.manual_seed(0)
+    scores = torch.randn(4, 2, 3, dtype=torch.float64).requires_grad_()
+    cost = torch.randn(2, 3, dtype=torch.float64)
+    create(name).objective(pb.Matching(), scores, lambda z: 5 * (z * cost).sum((1, 2)).square()).sum().backward()
+    assert scores.grad.isfinite().all()
+    assert scores.grad.abs().sum() > 0

@@ -43,8 +43,8 @@ class World:
         return self.scores.clone().requires_grad_()
 
     def groups(self, values: Tensor) -> Tensor:
-        """The sums over each constraint: the classes of each categorical, the heads of each word."""
-        return values.sum(-self.structure.event_dims)
+        """The sums over each constraint: the classes of each categorical, a word's heads, a position's parts."""
+        return values.sum(self.structure.centre_dims)
 
     def decoder(self, seed: int = 0) -> Decoder:
         return Decoder(self.scores.shape, seed)
@@ -121,6 +121,26 @@ def _trees(name: str, lengths: Tensor, n: int, **kind: bool) -> World:
     return World(name, pb.DependencyTree(lengths, **kind), scores, real & ~forbidden)
 
 
+def _chains() -> World:
+    lengths, n, tags = torch.tensor([3, 2]), 3, 2
+    scores = _scores(2, n, tags, tags)
+    real = (torch.arange(n) < lengths[:, None])[..., None, None].expand(scores.shape).clone()
+    real[:, 0, 1:] = False
+    forbidden = torch.zeros_like(real)
+    forbidden[:, 1, 0, 1] = True
+    scores = torch.where(real, torch.where(forbidden, -torch.inf, scores), 50.0)
+    return World("chains", pb.LinearChain(lengths), scores, real & ~forbidden)
+
+
+def _subsets() -> World:
+    lengths, scores = torch.tensor([5, 3]), _scores(2, 5)
+    real = torch.arange(5) < lengths[:, None]
+    forbidden = torch.zeros_like(real)
+    forbidden[0, 2] = True
+    scores = torch.where(real, torch.where(forbidden, -torch.inf, scores), torch.nan)
+    return World("subsets", pb.Subset(2, lengths), scores, real & ~forbidden)
+
+
 CATEGORICAL = _categorical()
 WORLDS = [
     CATEGORICAL,
@@ -130,6 +150,8 @@ WORLDS = [
     _trees("two-trees-an-example", torch.tensor([[3, 2], [1, 3]]), n=3),
     _trees("nonprojective-single-root", torch.tensor([4, 2]), n=4, projective=False, multiroot=False),
 ]
+MORE = [_chains(), _subsets()]
+"""Further structures, for the tests of formulas."""
 REGISTERED: list[Entry] = list(ENTRIES)
 DETERMINISTIC = [entry for entry in ENTRIES if not entry.stochastic]
 
