@@ -47,13 +47,13 @@ def batch(kind, n, dtype=torch.float32, size=None):
 def every_operation(module, scores, lengths, direction, seeds, multiroot):
     arguments = scores, lengths
     return {
-        "argmax": module.argmax(*arguments, multiroot, False),
-        "log_partition": module.log_partition(*arguments, multiroot, False),
-        "marginals": module.marginals(*arguments, multiroot, False),
-        "marginals_vjp": module.marginals_vjp(*arguments, direction, multiroot, False),
-        "entropy": module.entropy(*arguments, multiroot, False),
-        "entropy_gradient": module.entropy_gradient(*arguments, multiroot, False),
-        "sample": module.sample(*arguments, seeds, multiroot, False),
+        "argmax": module.argmax(*arguments, multiroot=multiroot, validate=False),
+        "log_partition": module.log_partition(*arguments, multiroot=multiroot, validate=False),
+        "marginals": module.marginals(*arguments, multiroot=multiroot, validate=False),
+        "marginals_vjp": module.marginals_vjp(*arguments, direction, multiroot=multiroot, validate=False),
+        "entropy": module.entropy(*arguments, multiroot=multiroot, validate=False),
+        "entropy_gradient": module.entropy_gradient(*arguments, multiroot=multiroot, validate=False),
+        "sample": module.sample(*arguments, seeds, multiroot=multiroot, validate=False),
     }
 
 
@@ -62,7 +62,7 @@ def assert_right(tensors, multiroot, device):
     scores, lengths, direction, seeds = tensors
     found = every_operation(cuda, *(x.to(device) for x in tensors), multiroot)
     expected = every_operation(RIGHT, scores.double(), lengths, direction.double(), seeds, multiroot)
-    expected["argmax"] = RIGHT.argmax(scores, lengths, multiroot, False)
+    expected["argmax"] = RIGHT.argmax(scores, lengths, multiroot=multiroot, validate=False)
     for name, result in found.items():
         tolerance = 0.0 if name in ("argmax", "sample") else TOLERANCE[scores.dtype]
         relative = tolerance if name in ("log_partition", "entropy") else 0.0

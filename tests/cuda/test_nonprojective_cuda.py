@@ -61,18 +61,18 @@ def batch(kind, n, dtype=torch.float32, size=None):
 
 def expectations(module, scores, lengths, direction, multiroot):
     return {
-        "log_partition": module.log_partition(scores, lengths, multiroot, False),
-        "marginals": module.marginals(scores, lengths, multiroot, False),
-        "marginals_vjp": module.marginals_vjp(scores, lengths, direction, multiroot, False),
-        "entropy": module.entropy(scores, lengths, multiroot, False),
-        "entropy_gradient": module.entropy_gradient(scores, lengths, multiroot, False),
+        "log_partition": module.log_partition(scores, lengths, multiroot=multiroot, validate=False),
+        "marginals": module.marginals(scores, lengths, multiroot=multiroot, validate=False),
+        "marginals_vjp": module.marginals_vjp(scores, lengths, direction, multiroot=multiroot, validate=False),
+        "entropy": module.entropy(scores, lengths, multiroot=multiroot, validate=False),
+        "entropy_gradient": module.entropy_gradient(scores, lengths, multiroot=multiroot, validate=False),
     }
 
 
 def every_operation(scores, lengths, direction, seeds, multiroot):
     return expectations(cuda, scores, lengths, direction, multiroot) | {
-        "argmax": best.argmax(scores, lengths, multiroot, False),
-        "sample": cuda.sample(scores, lengths, seeds, multiroot, False),
+        "argmax": best.argmax(scores, lengths, multiroot=multiroot, validate=False),
+        "sample": cuda.sample(scores, lengths, seeds, multiroot=multiroot, validate=False),
     }
 
 
@@ -93,7 +93,7 @@ def assert_right(tensors, multiroot, device):
         tolerance = TOLERANCE[scores.dtype]
         relative = tolerance if name in ("log_partition", "entropy") else 0.0
         assert_close(found[name].double(), result, atol=tolerance, rtol=relative, msg=name)
-    best_totals = totals(scores, right_for(chu_liu_edmonds).argmax(scores, lengths, multiroot, False))
+    best_totals = totals(scores, right_for(chu_liu_edmonds).argmax(scores, lengths, multiroot=multiroot, validate=False))
     assert_close(totals(scores, found["argmax"]), best_totals, atol=1e-9, rtol=1e-12)
     for z in (found["argmax"], found["sample"]):
         assert totals(scores, z).isfinite().all()
@@ -136,7 +136,7 @@ def test_samples_have_the_right_frequencies(device, multiroot):
     probabilities = totals(scores, everything).softmax(0)
     seeds = torch.randint(-(2**63), 2**63 - 1, (size,), generator=torch.Generator().manual_seed(1))
     many = scores.expand(size, n, n).to(device), torch.full((size,), n, device=device), seeds.to(device)
-    z = cuda.sample(*many, multiroot, False).cpu()
+    z = cuda.sample(*many, multiroot=multiroot, validate=False).cpu()
     names = n ** torch.arange(n)
     drawn = (z.argmax(1) * names).sum(1)
     counts = torch.bincount(drawn, minlength=n**n)[(everything.argmax(1) * names).sum(1)].double()
