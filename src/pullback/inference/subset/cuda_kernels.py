@@ -38,7 +38,9 @@ def run(
         log_z = _upward(scores, direction, weights, rates, scratch, length, k, c, most, MODE, K)
         tl.debug_barrier()
         if MODE == LOG_PARTITION:
-            tl.store(value + b, log_z + k * c + tl.sum(_softplus(s - c), 0))
+            above = tl.sum((s >= c).to(tl.int64), 0)
+            added = tl.sum(tl.where(s >= c, s, 0.0) + _remainder(s - c), 0)
+            tl.store(value + b, log_z + added + tl.where(above == k, 0.0, (k - above) * c))
         if MODE == ENTROPY:
             tl.store(value + b, tl.load(rates + length * (most + 1) + k))
         if MODE == MARGINALS:
@@ -50,10 +52,10 @@ def run(
 
 
 @jit()
-def _softplus(x):
-    """Log(1 + exp(x)), 0 at -inf."""
+def _remainder(x):
+    """Log(1 + exp(-|x|)), 0 at -inf."""
     small = tl.exp(-tl.abs(x))
-    return tl.where(x > 0, x, 0.0) + tl.where(small < 1e-8, small, tl.log(1.0 + small))
+    return tl.where(small < 1e-8, small, tl.log(1.0 + small))
 
 
 @jit()
@@ -78,7 +80,8 @@ def _shift(s, k, allowed):
     following = _largest(s, tl.minimum(k + 1, allowed))
     low, high = following - margin, last + margin
     c = 0.5 * (low + high)
-    going, step = (k > 0) & (k < allowed), 0
+    certain = last - following > 2.0 * (margin + 40.0)  # which items to take: c stays near them
+    going, step = (k > 0) & (k < allowed) & (certain == 0), 0
     while going:
         x = tl.exp(-tl.abs(s - c))
         small = x / (1.0 + x)
@@ -92,7 +95,7 @@ def _shift(s, k, allowed):
         step += 1
         going = (near == 0) & (step < 100)
     c = tl.where(k == 0, tl.max(s, 0) + 40.0 + margin, c)
-    c = tl.where((k > 0) & (k == allowed), last - 40.0 - margin, c)
+    c = tl.where((k > 0) & ((k == allowed) | certain), last - 40.0 - margin, c)
     return tl.where(allowed == 0, 0.0, c)
 
 
