@@ -118,3 +118,49 @@ def test_long_sequences_keep_their_digits():
     torch.testing.assert_close(mu.sum(-1), torch.ones(2, 3))
     mu = pb.Subset(500).marginals(torch.randn(1, 1500, dtype=torch.float64) * 5)
     torch.testing.assert_close(mu.sum(-1), torch.full((1,), 500.0, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64])
+def test_tags_of_every_integer_dtype(dtype):
+    """The index of a part, up to C^2, does not fit into the dtype of small tags."""
+    tags = torch.tensor([[19, 18, 0], [7, 19, 19]])
+    z = pb.LinearChain().from_tags(tags.to(dtype), 20)
+    assert pb.LinearChain().tags(z).tolist() == tags.tolist()
+    assert torch.equal(z, pb.LinearChain().from_tags(tags, 20))
+
+
+def test_tags_that_broadcast_to_the_lengths():
+    chain = pb.LinearChain(torch.tensor([3, 1]))
+    assert chain.tags(chain.from_tags(torch.tensor([1, 0, 1]), 2)).tolist() == [[1, 0, 1], [1, -1, -1]]
+    with pytest.raises(ValueError, match=r"tags\[0, 1\] is 5; with C = 2"):
+        chain.from_tags(torch.tensor([1, 5, 1]), 2)
+
+
+def test_combine_takes_a_start_and_an_end_of_each_example():
+    emissions, transitions = torch.zeros(2, 3, 2), torch.zeros(2, 2)
+    start, end = torch.tensor([[5.0, 0.0], [0.0, 7.0]]), torch.tensor([[0.0, 3.0], [2.0, 0.0]])
+    chain = pb.LinearChain(torch.tensor([3, 2]))
+    scores = chain.combine(emissions, transitions, start, end)
+    assert chain.tags(chain.argmax(scores)).tolist() == [[0, 0, 1], [1, 0, -1]]
+    assert chain.score(scores, chain.argmax(scores)).tolist() == [8.0, 9.0]
+    with pytest.raises(ValueError, match=r"start has shape \[3\]; for 2 tags it needs \[\.\.\., 2\]"):
+        chain.combine(emissions, transitions, torch.zeros(3))
+
+
+@pytest.mark.parametrize(
+    ("convert", "dims"),
+    [
+        (pb.LinearChain().tags, 3),
+        (pb.LinearChain().tag_marginals, 3),
+        (pb.Subset(1).indices, 1),
+        (pb.Segmentation().segments, 3),
+        (pb.BinaryTree().brackets, 2),
+        (pb.Alignment().path, 2),
+        (pb.Matching().columns, 2),
+    ],
+)
+def test_what_is_no_structure_is_an_error(convert, dims):
+    with pytest.raises(ValueError, match=r"has shape \[2\]; an? \w+ needs|has shape \[\]"):
+        convert(torch.zeros((2,) * min(dims - 1, 1)))
+    with pytest.raises(TypeError, match=r"is a list; an? .* torch\.as_tensor"):
+        convert([[0.0]])

@@ -43,9 +43,10 @@ class Nouns:
 
     def say(self, code: int) -> str:
         """What is wrong with an example of this status."""
+        part = f"an {self.part}" if self.part[0] in "ai" else f"a {self.part}"
         texts = {
             NAN: f"contains NaN among its real {self.unit}; check the encoder that made it (padding may be anything)",
-            INFINITE: f"contains +inf; scores must be finite, or -inf to forbid a {self.part}".replace("a arc", "an arc"),
+            INFINITE: f"contains +inf; scores must be finite, or -inf to forbid {part}",
             INFEASIBLE: f"has no feasible {self.structure}: {self.infeasible.format(part=self.part)}",
         }
         return texts[code]

@@ -93,6 +93,7 @@ class Layout:
         positive: str = "",
     ) -> None:
         self.owner = owner
+        self._owner = f"{'an' if owner[0] in 'AEIOU' else 'a'} {owner}"
         self.letters = tuple(shape.split(", "))
         self.dims = len(self.letters)
         self.sizes = tuple(sizes)
@@ -117,9 +118,9 @@ class Layout:
         flat = [self._flat_size(i, size, s, batch) for i, size in enumerate(sizes)]
         return Flat(self, s, tuple(flat), batch, dtype)
 
-    def check(self, scores: Tensor) -> None:
-        """Raise if these are no scores of this layout."""
-        check_tensor(scores, f"a {self.owner}")
+    def check(self, scores: Tensor, name: str = "scores") -> None:
+        """Raise if these are no scores of this layout, or no structures, by their name."""
+        check_tensor(scores, self._owner, name)
         shape = scores.shape
         wrong = len(shape) < self.dims
         if not wrong:
@@ -129,7 +130,7 @@ class Layout:
                 wrong = wrong or shape[self.letters.index(letter) - self.dims] == 0
         if wrong:
             need = f"[..., {', '.join(self.letters)}]" + "".join(f" with {x} > 0" for x in self._positive)
-            raise ValueError(f"scores has shape {list(shape)}; a {self.owner} needs {need}")
+            raise ValueError(f"{name} has shape {list(shape)}; {self._owner} needs {need}")
 
     def mask(self, scores: Tensor, sizes: Sequence[Tensor]) -> Tensor:
         """Which entries of scores `[B, *parts]` are parts, of bool."""
@@ -166,13 +167,13 @@ class Layout:
         if size is None:
             limit = self.limit(index, s.shape)
             if limit is None:
-                raise ValueError(f"a {self.owner} needs {name}: pass {self.owner}({name}=...)")
+                raise ValueError(f"{self._owner} needs {name}: pass {self.owner}({name}=...)")
             return torch.full((s.shape[0],), limit, dtype=torch.long, device=s.device)
         if size.shape != batch:
             if not _broadcasts(size.shape, batch):
                 shape = [*batch, *s.shape[1:]]
                 raise ValueError(
-                    f"{name} has shape {list(size.shape)} and scores {shape}; for these scores a {self.owner} needs "
+                    f"{name} has shape {list(size.shape)} and scores {shape}; for these scores {self._owner} needs "
                     f"{name} of shape {list(batch)}, or of one that broadcasts to it"
                 )
             size = size.expand(batch)
@@ -181,10 +182,10 @@ class Layout:
         return size if len(batch) == 1 else size.reshape(-1)
 
 
-def check_tensor(scores: Any, owner: str) -> None:
+def check_tensor(scores: Any, owner: str, name: str = "scores") -> None:
     """Raise if scores are no tensor."""
     if not isinstance(scores, Tensor):
-        raise TypeError(f"scores is a {type(scores).__name__}; {owner} needs a torch.Tensor: pass torch.as_tensor(scores)")
+        raise TypeError(f"{name} is a {type(scores).__name__}; {owner} needs a torch.Tensor: pass torch.as_tensor({name})")
 
 
 def as_sizes(values: Any, name: str) -> Tensor | None:
@@ -193,6 +194,7 @@ def as_sizes(values: Any, name: str) -> Tensor | None:
         return None
     if not isinstance(values, Tensor):
         values = torch.as_tensor(values)
+        values = values.long() if values.numel() == 0 else values  # of an empty batch
     if values.dtype.is_floating_point or values.dtype.is_complex or values.dtype == torch.bool:
         raise TypeError(f"{name} have dtype {values.dtype}; they must be integers")
     return values

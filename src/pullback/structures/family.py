@@ -77,6 +77,7 @@ class FamilyStructure(Structure):
 
     def log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
         """Log p(z) = <s, z> - log Z, `[...]`: taken in float64, where large scores do not cancel to noise."""
+        self._refuse_missing("log_prob")
         self._check_same_shape(scores, z)
         flat = self._flat(scores)
         log_z = flat.reshape(self._call("log_partition", flat, flat.scores))
@@ -84,6 +85,7 @@ class FamilyStructure(Structure):
 
     def kl(self, scores: Tensor, other: Tensor) -> Tensor:
         """KL(p_s || p_o) in float64, of which the marginals' errors take the least."""
+        self._refuse_missing("kl")
         scores, other = self._check_pair(scores, other)
         return super().kl(scores.double(), other.double()).to(self._flat(scores).dtype)
 
@@ -144,6 +146,11 @@ class FamilyStructure(Structure):
     def _decompose(self, mu: Tensor) -> ActiveSet:
         """Structures whose weighted mean a projection is, where that comes in closed form."""
         raise NotImplementedError(f"{type(self).__name__} does not decompose its projections")
+
+    def _refuse_missing(self, operation: str) -> None:
+        """Raise in the name of an operation that follows from others, where the structure cannot have it."""
+        if operation in self.missing:
+            raise NotImplementedError(self.missing[operation])
 
     def _run(self, operation: str, flat: Flat, scores: Tensor, *tensors: Tensor) -> Tensor:
         return flat.restore(self._call(operation, flat, scores, *tensors))

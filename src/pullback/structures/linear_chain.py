@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pullback.inference.chain.family import CHAIN
 from pullback.inference.family import Family
-from pullback.inference.layout import as_sizes
+from pullback.inference.layout import as_sizes, check_tensor
 from pullback.structures.family import FamilyStructure
 
 
@@ -48,23 +48,29 @@ class LinearChain(FamilyStructure):
         Args:
             emissions: `[..., n, C]`.
             transitions: from tag a to tag b, `[C, C]` for all positions, or `[..., n - 1, C, C]`.
-            start: `[C]`, added to the first tag's score.
-            end: `[C]`, added to the last tag's score: that of each example's length.
+            start: `[..., C]`, added to the first tag's score.
+            end: `[..., C]`, added to the last tag's score: that of each example's length.
         """
+        for name, x in {"emissions": emissions, "transitions": transitions, "start": start, "end": end}.items():
+            if x is not None:
+                check_tensor(x, "a LinearChain", name)
         if emissions.dim() < 2 or transitions.shape[-2:] != (emissions.shape[-1],) * 2:
             raise ValueError(
                 f"emissions has shape {list(emissions.shape)} and transitions {list(transitions.shape)}; a LinearChain needs "
                 f"emissions [..., n, C], and transitions [C, C] or [..., n - 1, C, C]"
             )
         n, tags = emissions.shape[-2:]
+        for name, x in {"start": start, "end": end}.items():
+            if x is not None and x.shape[-1:] != (tags,):
+                raise ValueError(f"{name} has shape {list(x.shape)}; for {tags} tags it needs [..., {tags}]")
         if n == 0:
             return emissions.new_zeros(*emissions.shape[:-2], 0, tags, tags)
         if start is not None:
-            emissions = torch.cat([emissions[..., :1, :] + start, emissions[..., 1:, :]], -2)
+            emissions = _add_first(emissions, start)
         if end is not None:
             last = torch.full((), n, device=emissions.device) if self.lengths is None else self.lengths.to(emissions.device)
             is_last = torch.arange(n, device=emissions.device) == last[..., None] - 1
-            emissions = torch.where(is_last[..., None], emissions + end, emissions)
+            emissions = torch.where(is_last[..., None], emissions + end[..., None, :], emissions)
         between = transitions if transitions.dim() > 2 else transitions.expand(n - 1, tags, tags)
         if between.shape[-3] != n - 1:
             shape = list(transitions.shape)
@@ -74,23 +80,27 @@ class LinearChain(FamilyStructure):
 
     def tags(self, z: Tensor) -> Tensor:
         """The tag of each position, `[..., n]`; -1 for padding."""
-        self.family.layout.check(z)
+        self.family.layout.check(z, "z")
         used, tag = z.sum(-2).max(-1)
         return torch.where(used > 0.5, tag, -1)
 
     def tag_marginals(self, mu: Tensor) -> Tensor:
         """The probability of each tag at each position, `[..., n, C]`, from marginals `[..., n, C, C]`."""
-        self.family.layout.check(mu)
+        self.family.layout.check(mu, "mu")
         return mu.sum(-2)
 
     def from_tags(self, tags: Tensor, C: int) -> Tensor:
         """The structures of tag sequences `[..., n]`; entries beyond an example's length may hold anything."""
+        check_tensor(tags, "a LinearChain", "tags")
+        if tags.dim() == 0:
+            raise ValueError("tags has shape []; a LinearChain needs [..., n]")
         if tags.dtype.is_floating_point or tags.dtype.is_complex or tags.dtype == torch.bool:
             raise TypeError(f"tags have dtype {tags.dtype}; they must be integers")
-        n = tags.shape[-1]
+        tags, n = tags.long(), tags.shape[-1]
         real = torch.ones_like(tags, dtype=torch.bool)
         if self.lengths is not None:
-            real = real & (torch.arange(n, device=tags.device) < self.lengths.to(tags.device)[..., None])
+            real = torch.arange(n, device=tags.device) < self.lengths.to(tags.device)[..., None]
+            real, tags = torch.broadcast_tensors(real, tags)
         wrong = real & ((tags < 0) | (tags >= C))
         if not tags.is_cuda and wrong.any():
             where = torch.nonzero(wrong)[0].tolist()
@@ -105,3 +115,9 @@ class LinearChain(FamilyStructure):
         """All tag sequences, `[S, n, C, C]`; C^n up to some thousands."""
         sequences = list(itertools.product(range(C), repeat=n))
         return LinearChain().from_tags(torch.tensor(sequences, dtype=torch.long).reshape(len(sequences), n), C)
+
+
+def _add_first(emissions: Tensor, start: Tensor) -> Tensor:
+    """Emissions `[..., n, C]`, with `start` `[..., C]` added at the first position."""
+    first = emissions[..., :1, :] + start[..., None, :]
+    return torch.cat([first, emissions[..., 1:, :].expand(*first.shape[:-2], -1, -1)], -2)

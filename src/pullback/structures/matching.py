@@ -52,6 +52,7 @@ class Matching(FamilyStructure):
 
     def columns(self, z: Tensor) -> Tensor:
         """The column of each row, `[..., n]`; -1 for padding."""
+        self.family.layout.check(z, "z")
         if z.shape[-1] == 0:
             return z.new_full(z.shape[:-1], -1, dtype=torch.long)
         used, column = z.max(-1)

@@ -6,11 +6,15 @@ from pullback.inference.family import STANDARD, Family, Nouns
 from pullback.inference.layout import Layout, Size
 from pullback.inference.sparsemap.operation import SPARSEMAP
 
+_WHY = (
+    "too many {part}s are forbidden (-inf), only one of the two sequences is empty, or there are more rows than columns "
+    "with moves='forward'"
+)
 ALIGNMENT = Family(
     "alignment",
     Layout("Alignment", "n, m", sizes=(Size("lengths", bounds="n"), Size("other_lengths", bounds="m"))),
     folder="alignment",
-    nouns=Nouns(example="example", structure="path", part="cell"),
+    nouns=Nouns(example="example", structure="path", part="cell", infeasible=_WHY),
     options={"moves": str},
     operations=STANDARD + SPARSEMAP,
     most_parts=lambda shape: max(shape[0] + shape[1] - 1, 0),

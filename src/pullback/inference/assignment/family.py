@@ -11,7 +11,10 @@ MATCHING = Family(
     "matching",
     Layout("Matching", "n, m", sizes=(Size("lengths", bounds="n"), Size("other_lengths", bounds="m")), centre=(-1,)),
     folder="assignment",
-    nouns=Nouns(example="example", structure="matching", part="pair"),
+    nouns=Nouns(
+        example="example", structure="matching", part="pair",
+        infeasible="more rows than columns, or too many {part}s are forbidden (-inf)",
+    ),
     operations=ARGMAX + SPARSEMAP,
     most_parts=lambda shape: shape[0],
 )

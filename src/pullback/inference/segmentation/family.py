@@ -21,7 +21,10 @@ SEGMENTATION = Family(
     "segmentation",
     Layout("Segmentation", "n, W, C", sizes=(Size("lengths", bounds="n"),), parts=_inside),
     folder="segmentation",
-    nouns=Nouns(example="sequence", structure="segmentation", part="segment"),
+    nouns=Nouns(
+        example="sequence", structure="segmentation", part="segment",
+        infeasible="too many {part}s are forbidden (-inf), or W or C is 0",
+    ),
     operations=STANDARD + SPARSEMAP,
     most_parts=lambda shape: shape[0],
 )

@@ -8,6 +8,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+_UNIT = 2**40
+
 
 @dataclass(frozen=True, eq=False)
 class Decomposed:
@@ -24,16 +26,17 @@ class Decomposed:
         mu = self.mu.double()
         if mu.shape[-1] == 0:
             return mu.new_zeros(*mu.shape[:-1], 1, 0), mu.new_ones(*mu.shape[:-1], 1)
-        ends = mu.cumsum(-1)
-        ends = ends + (ends[..., -1:].round() - ends[..., -1:]) * (mu > 0).to(mu).cumsum(-1).clamp_max(1.0)
-        cuts = (ends - ends.floor()).sort(-1).values
-        cuts = torch.where((cuts > 1 - 1e-9) | (cuts < 1e-9), 0.0, cuts).sort(-1).values
-        upper = torch.cat([cuts[..., 1:], torch.ones_like(cuts[..., :1])], -1)
-        weights = upper - cuts
-        middle = 0.5 * (upper + cuts)
-        passed = (ends[..., None, :] - middle[..., :, None]).ceil().clamp_min(0.0)  # how many points lie before an item's end
-        z = torch.diff(passed, dim=-1, prepend=torch.zeros_like(passed[..., :1]))
-        return torch.where(weights[..., None] > 0, z, 0.0), weights
+        units = (mu.nan_to_num(0.0) * _UNIT).round().long()  # in integers nothing is rounded from here on
+        missing = mu.nan_to_num(0.0).sum(-1, keepdim=True).round().long() * _UNIT - units.sum(-1, keepdim=True)
+        inner = (mu - 0.5).abs().argmin(-1, keepdim=True)
+        ends = units.scatter_add(-1, inner, missing).clamp(0, _UNIT).cumsum(-1)
+        cuts = (ends % _UNIT).sort(-1).values
+        widths = torch.diff(cuts, append=torch.full_like(cuts[..., :1], _UNIT))
+        passed = -((cuts[..., :, None] - ends[..., None, :]) // _UNIT)  # how many points lie before an item's end
+        z = torch.diff(passed.clamp_min(0), dim=-1, prepend=torch.zeros_like(passed[..., :1])).to(mu)
+        nothing = mu.isnan().any(-1, keepdim=True)
+        weights = torch.where(nothing, torch.nan, widths.to(mu) / _UNIT)
+        return torch.where(widths[..., None] > 0, z, 0.0) + torch.where(nothing, torch.nan, 0.0)[..., None], weights
 
     @property
     def structures(self) -> Tensor:

@@ -32,19 +32,38 @@ def _heads(s, n, c):
 
 
 @inner
+def centre(s, n, k):
+    """Take the k-th largest score (the largest for k = 0) off the scores, where margins would be lost to rounding."""
+    if n == 0:
+        return 0.0
+    last = np.sort(s[:n])[n - max(k, 1)]
+    if last == -np.inf:
+        return 0.0
+    s[:n] -= last
+    return last
+
+
+@inner
 def shift(s, n, k):
     """A shift for which the expected number of heads is near k: Newton's method between bounds that close in.
 
-    With the scores sorted, it is above s_(k+1) - log n - 1, where k + 1 coins are nearly sure, and below s_(k) + log n + 1.
+    With the scores sorted, it is above s_(k+1) - log n - 1, where k + 1 coins are nearly sure, and below s_(k) + log n + 1;
+    s_(k) is 0, by `centre`.
     """
-    ordered = np.sort(s[:n])  # ascending; forbidden items first
     margin = math.log(n + 1.0) + 1.0
     if k == 0:
-        return ordered[n - 1] + 40.0 + margin if n > 0 and ordered[n - 1] > -np.inf else 0.0
-    last = ordered[n - k]
-    if k == n or ordered[n - k - 1] == -np.inf:
-        return last - 40.0 - margin
-    low, high = ordered[n - k - 1] - margin, last + margin
+        return 40.0 + margin
+    at_least, following = 0, -np.inf
+    for i in range(n):
+        if s[i] >= 0.0:
+            at_least += 1
+        elif s[i] > following:
+            following = s[i]
+    if at_least > k:
+        following = 0.0
+    if following < -2.0 * (margin + 40.0):  # which items to take is certain: c stays near them
+        return -40.0 - margin
+    low, high = following - margin, margin
     c = 0.5 * (low + high)
     for _ in range(100):
         mean, variance = _heads(s, n, c)
@@ -113,7 +132,8 @@ def run(worker, workers, scores, lengths, ks, what, seeds, direction, out, value
             continue
         for i in range(length):
             s[i] = scores[b, i]
-        value[b] = table(s, length, k, shift(s, length, k), row, weights)
+        taken_off = centre(s, length, k)
+        value[b] = k * taken_off + table(s, length, k, shift(s, length, k), row, weights)
         if what == MARGINALS:
             _marginals(weights, length, k, reached, out[b])
         elif what == SAMPLE:
