@@ -50,7 +50,7 @@ def call_everything(n: int, batch: int, dtype: torch.dtype) -> None:
     """Each operation once for each algorithm, on scores of no particular value."""
     scores, lengths = torch.zeros(batch, n, n, dtype=dtype), torch.full((batch,), n)
     seeds = torch.zeros(batch, dtype=torch.long)
-    starts, weights = torch.zeros(batch, 1, n, dtype=torch.int16), torch.ones(batch, 1, dtype=torch.float64)
+    starts, weights = torch.zeros(batch, 1, n, dtype=torch.int32), torch.ones(batch, 1, dtype=torch.float64)
     with backend("cuda"):
         for projective in (True, False):
             flags = projective, True, False
@@ -61,4 +61,4 @@ def call_everything(n: int, batch: int, dtype: torch.dtype) -> None:
             TREES.entropy(scores, lengths, *flags)
             TREES.sample(scores, lengths, seeds, *flags)
             found = TREES.sparsemap(scores, lengths, starts, weights, 100, True, *flags)
-            TREES.sparsemap_vjp(found[1], found[3], lengths, scores, *flags)
+            TREES.sparsemap_vjp(found[1], found[3], scores, False)

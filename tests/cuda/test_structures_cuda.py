@@ -8,6 +8,10 @@ import torch
 import pullback as pb
 from pullback.inference.family import backend
 from pullback.inference.hypergraph import cuda as hypergraph
+from pullback.inference.triton_support import interpreting
+
+if not torch.cuda.is_available() and not interpreting():
+    pytest.skip("needs a GPU, or Triton's interpreter: test_interpreter.py runs it there", allow_module_level=True)
 
 SIZES = torch.tensor([4, 2, 0, 1])
 CASES = {
