@@ -60,10 +60,12 @@ def test_importing_does_not_load_a_compiler():
 
 
 def test_the_core_depends_on_torch_numba_and_numpy_alone():
+    """Plots of diagnoses import Matplotlib where they draw, and say so where it is missing."""
     for folder in ("structures", "inference", "estimators"):
         for path, module in imports_of(folder):
             top = module.partition(".")[0]
-            assert top in CORE or top in sys.stdlib_module_names, f"{path} imports {module}"
+            drawing = top == "matplotlib" and path.name == "show.py"
+            assert drawing or top in CORE or top in sys.stdlib_module_names, f"{path} imports {module}"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
-"""Projective trees on a GPU: the results of the CPU, or of the reference in the interpreter, whatever the size of the
-batch, of the sentences and of the scores.
+"""Projective trees on a GPU: the results of the CPU, whatever the size of the batch, of the sentences and of the
+scores.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from pullback.inference.eisner import cpu, cuda, cuda_inside, cuda_outside, reference
+from pullback.inference.eisner import cpu, cuda, cuda_inside, cuda_outside
 from pullback.inference.triton_support import interpreting
 
 if not torch.cuda.is_available() and not interpreting():
@@ -20,7 +20,7 @@ SIZES = [1, 2, 3, 15, 16, 30, 31, 32, 63, 64, 101, 200]
 KINDS = ["integers", "normal", "peaked", "million"]
 SMALL = [("normal", 1), ("normal", 2), ("integers", 5), ("million", 4)]
 SCORES = pytest.mark.parametrize(("kind", "n"), SMALL if interpreting() else list(itertools.product(KINDS, SIZES)))
-RIGHT = reference if interpreting() else cpu
+RIGHT = cpu
 ROOTS = pytest.mark.parametrize("multiroot", [True, False], ids=["multiroot", "singleroot"])
 TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-7}
 
