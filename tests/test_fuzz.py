@@ -1,7 +1,8 @@
 """Some hundred random examples of awkward kinds for each structure; `python -m tests.fuzz` runs for longer."""
 
-import fuzz
 import pytest
+
+import fuzz
 
 
 @pytest.mark.parametrize("name", fuzz.STRUCTURES)
