@@ -1,4 +1,4 @@
-"""Some hundred random examples of awkward kinds for each structure; `python -m tests.fuzz` runs for longer."""
+"""Forty random examples of awkward kinds for each structure; `python -m tests.fuzz` runs for longer."""
 
 import pytest
 
