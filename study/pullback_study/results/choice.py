@@ -76,6 +76,11 @@ class Plan:
         configs = self.candidates[scores.index(max(scores)) if scores else 0]
         return Chosen(self.task, configs, tuple(runs.find(self.task, config) for config in configs))
 
+    def finished(self, runs: Runs) -> Chosen | None:
+        """The chosen setting once all its runs are done."""
+        chosen = self.choose(runs)
+        return chosen if chosen is not None and chosen.complete else None
+
 
 @dataclass(frozen=True)
 class Chosen:

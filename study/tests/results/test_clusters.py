@@ -1,5 +1,6 @@
 """Table 1: which runs are chosen, what the rules conclude, and the figures, from results made by the tests."""
 
+import dataclasses
 from dataclasses import dataclass
 
 import pytest
@@ -115,6 +116,27 @@ def test_a_choice_waits_for_all_candidates_and_takes_the_best_on_validation(tmp_
     chosen = plan.choose(Runs(tmp_path))
     assert (chosen.config.learning_rate, chosen.config.step_size) == (0.002, 1.0)
     assert [run.seed for run in chosen.runs] == [0, 1, 2, 3]
+
+
+def test_with_many_seeds_the_first_four_choose_and_the_others_run_at_the_choice_alone(tmp_path):
+    plan = table_plan("marginals", 3, grid=True, scope=clusters.MANY)
+    deciding = [config for candidate in plan.deciding for config in candidate]
+    assert {config.seed for config in deciding} == {0, 1, 2, 3}
+    for config in deciding:
+        publish(tmp_path, config, 70 + (config.learning_rate == 0.001), 50)
+    assert plan.choose(Runs(tmp_path)).config.learning_rate == 0.001
+    assert plan.finished(Runs(tmp_path)) is None  # 44 seeds are missing
+    assert Evidence.best(Runs(tmp_path)).scope is clusters.FULL
+    for config in plan.choose(Runs(tmp_path)).configs[4:]:
+        publish(tmp_path, config, 71, 50)
+    assert len(plan.finished(Runs(tmp_path)).values("test_accuracy")) == 48
+
+
+def test_many_seeds_are_split_into_groups_of_a_limited_size():
+    plan = table_plan("spigot", 10, grid=True, scope=dataclasses.replace(clusters.MANY, seeds=tuple(range(80))))
+    groups = TASK.partition(plan.configs)
+    assert [len(group) for group in groups] == [9 * 74, 9 * 6]  # 9 settings; 2^25 scores are 671 replicas of 50,000
+    assert {config for group in groups for config in group} == set(plan.configs)
 
 
 def test_the_table_marks_what_differs(tmp_path):

@@ -63,8 +63,7 @@ class Evidence:
     def row(self, task: str, estimator: str) -> Chosen | None:
         """A row whose runs are all done."""
         scope = self.scopes[task] if task in self.scopes else on_data_of(self.runs, FULL[task])
-        chosen = table_plan(estimator, scope, search=task in self.searched).choose(self.runs)
-        return chosen if chosen and chosen.complete else None
+        return table_plan(estimator, scope, search=task in self.searched).finished(self.runs)
 
     def values(self, task: str, estimator: str, measure: str) -> Values:
         row = self.row(task, estimator)

@@ -45,6 +45,11 @@ class Scope:
     search: bool = True  # for settings that the paper does not list
 
     @property
+    def deciding(self) -> tuple[int, ...]:
+        """The seeds whose mean validation accuracy chooses a setting: the first four, as many as the paper has."""
+        return self.seeds[:4]
+
+    @property
     def options(self) -> dict[str, Any]:
         return {"steps": self.steps, "evaluate_every": self.evaluate_every, "dtype": self.dtype}
 
@@ -59,7 +64,17 @@ class Scope:
 
 
 FULL = Scope()
+MANY = Scope(seeds=tuple(range(48)), inner_steps=(1, 2, 5, 10))
+"""Settings chosen on the same four seeds as in FULL, and enough seeds to decide; fewer points in the figure of inner steps."""
 QUICK = Scope(seeds=(0, 1), steps=1000, evaluate_every=50, inner_steps=(1, 3), search=False)
+QUARTILES = 8
+"""The number of seeds from which quartiles and distributions are shown."""
+
+
+def with_seeds_of(scope: Scope, seeds: int) -> Scope:
+    """The scope with seeds 0 to N - 1; many seeds come with the inner steps of MANY."""
+    inner = MANY.inner_steps if seeds >= QUARTILES and scope.search else scope.inner_steps
+    return dataclasses.replace(scope, seeds=tuple(range(seeds)), inner_steps=inner)
 
 
 @dataclass(frozen=True)
@@ -87,6 +102,7 @@ VARIANTS = {
     ),
     "errata": Variant("With errors of the released code, on purpose", ERRATA, ("--grid", "--errata")),
     "quick": Variant("Quick runs", words=("--quick",), scope=QUICK),
+    "many": Variant("Many seeds, at settings chosen from the paper's grid", words=("--grid", "--seeds", "48"), scope=MANY),
 }
 
 
@@ -117,7 +133,8 @@ def _plan(estimator: str, clusters: int, settings: Iterable[dict[str, Any]], sco
     given = [{name: value for name, value in setting.items() if value is not None} for setting in settings]
     configs = [TASK.configure(estimator=estimator, clusters=clusters, **each, **scope.options) for each in given]
     candidates = tuple(with_seeds(config, scope.seeds) for config in configs)
-    return Plan(TASK, estimator, candidates, deciding=candidates)
+    deciding = tuple(with_seeds(config, scope.deciding) for config in configs)
+    return Plan(TASK, estimator, candidates, deciding)
 
 
 def results(variant: Variant, clusters: int, runs: Runs, *, title: str = "", only: Sequence[str] = ()) -> Table:
@@ -125,7 +142,7 @@ def results(variant: Variant, clusters: int, runs: Runs, *, title: str = "", onl
     columns = [Column(name, label, reference=True) for name, label in MEASURES.items()]
     found = []
     for name in only or variant.rows:
-        chosen = variant.plan(name, clusters).choose(runs)
+        chosen = variant.plan(name, clusters).finished(runs)
         cells = {measure: _cell(name, clusters, chosen, measure) for measure in MEASURES}
         note = chosen.setting if chosen else ""
         making = "" if chosen else command("reproduce", "table1", *variant.words, "--only", name, runs=runs.folder)
@@ -138,7 +155,7 @@ def results(variant: Variant, clusters: int, runs: Runs, *, title: str = "", onl
 def with_others(variant: Variant, runs: Runs) -> Variant:
     """The same with those estimators that are not in the paper's table and have runs for it."""
     others = [name for name in METHODS if name not in (*ROWS, *ERRATA)] if set(variant.rows) == set(ROWS) else []
-    there = [name for name in others if any(variant.plan(name, k).choose(runs) for k in SETTINGS)]
+    there = [name for name in others if any(variant.plan(name, k).finished(runs) for k in SETTINGS)]
     return dataclasses.replace(variant, rows=[name for name in METHODS if name in (*variant.rows, *there)])
 
 
@@ -163,7 +180,7 @@ def settings(plans: Iterable[Plan], runs: Runs) -> Table:
     """Which learning rate and step size each row has, by validation accuracy where there was a choice."""
     rows = []
     for plan in plans:
-        if chosen := plan.choose(runs):
+        if chosen := plan.finished(runs):
             config, size = chosen.config, "" if chosen.config.step_size is None else f"{chosen.config.step_size:g}"
             rate, label = f"{config.learning_rate:g}", METHODS[plan.estimator].label
             rows.append((label, str(config.clusters), rate, size, str(len(plan.candidates))))
@@ -172,7 +189,7 @@ def settings(plans: Iterable[Plan], runs: Runs) -> Table:
 
 def curves(runs: Runs, clusters: int = 10, scope: Scope = FULL) -> Figure:
     """Validation accuracy and V-measure against steps, at the paper's best settings."""
-    chosen = {name: table_plan(name, clusters, grid=False, scope=scope).choose(runs) for name in CURVES}
+    chosen = {name: table_plan(name, clusters, grid=False, scope=scope).finished(runs) for name in CURVES}
 
     def curve(name: str, measure: str) -> Curve | None:
         found = chosen[name]
@@ -185,7 +202,7 @@ def curves(runs: Runs, clusters: int = 10, scope: Scope = FULL) -> Figure:
 
 def steps(runs: Runs, scope: Scope = FULL) -> Figure:
     """Test accuracy and V-measure against the number of inner steps, the best step size at each point."""
-    chosen = {(name, k): steps_plan(name, k, scope).choose(runs) for name in STEPPED for k in scope.inner_steps}
+    chosen = {(name, k): steps_plan(name, k, scope).finished(runs) for name in STEPPED for k in scope.inner_steps}
 
     def curve(name: str, measure: str) -> Curve | None:
         found = {k: each for k in scope.inner_steps if (each := chosen[name, k])}
@@ -197,10 +214,11 @@ def steps(runs: Runs, scope: Scope = FULL) -> Figure:
 
 
 def _figure(title: str, name: str, drawn: Sequence[Panel], scope: Scope, runs: Runs, *words: str) -> Figure:
-    quick = bool(scope.warning)
+    quick, many = bool(scope.warning), len(scope.seeds) >= QUARTILES
     note = f"Median and range of {len(scope.seeds)} seeds. {scope.warning}".strip()
-    making = command("reproduce", *words, *["--quick"] * quick, runs=runs.folder)
-    return Figure(title, drawn, name + "-quick" * quick, note, making)
+    more = ["--quick"] * quick + ["--seeds", str(len(scope.seeds))] * many
+    making = command("reproduce", *words, *more, runs=runs.folder)
+    return Figure(title, drawn, name + "-quick" * quick + "-many" * many, note, making)
 
 
 def _cell(name: str, clusters: int, chosen: Chosen | None, measure: str) -> Cell:

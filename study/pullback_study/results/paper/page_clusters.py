@@ -7,7 +7,7 @@ from pathlib import Path
 from pullback_study.results.choice import Runs
 from pullback_study.results.figures import Figure
 from pullback_study.results.paper import claims_clusters, clusters
-from pullback_study.results.paper.clusters import QUICK, SETTINGS, VARIANTS
+from pullback_study.results.paper.clusters import MANY, QUICK, SETTINGS, VARIANTS
 from pullback_study.results.paper.verdicts import Claim, decide
 from pullback_study.results.registry import Group, Section
 from pullback_study.results.tables import Table
@@ -37,7 +37,7 @@ def groups(runs: Runs) -> list[Group]:
 
 
 def claims(runs: Runs) -> list[Claim]:
-    return decide(claims_clusters.CLAIMS, claims_clusters.Evidence(runs), claims_clusters.MARGINS)
+    return decide(claims_clusters.CLAIMS, claims_clusters.Evidence.best(runs), claims_clusters.MARGINS)
 
 
 def page(runs: Runs, folder: Path) -> str:
@@ -49,9 +49,23 @@ def page(runs: Runs, folder: Path) -> str:
         parts += [f"## {title}", *_texts(tables[name])]
         if name == "best":
             parts += ["## Chosen settings", clusters.settings(plans, runs).markdown()]
-    parts += ["## Figures", *(_figure(figure, folder) for figure in (clusters.curves(runs), clusters.steps(runs)))]
+    parts += _many(runs, folder)
+    figures = [draw(runs, scope=scope) for scope in (clusters.FULL, MANY) for draw in (clusters.curves, clusters.steps)]
+    parts += ["## Figures", *(_figure(figure, folder) for figure in figures)]
     parts += ["## Verdicts", *(claim.table().markdown() for claim in claims(runs))]
     return "\n\n".join(parts)
+
+
+def _many(runs: Runs, folder: Path) -> list[str]:
+    """The table with 48 seeds: all rows that have them, their quartiles, and the distribution of each row."""
+    variant = clusters.with_others(VARIANTS["many"], runs)
+    tables = [clusters.results(variant, k, runs, title=f"{k} clusters, {len(MANY.seeds)} seeds") for k in SETTINGS]
+    drawn = [table.distribution(measure) for table in tables for measure in clusters.MEASURES]
+    return [
+        f"## {len(MANY.seeds)} seeds, at the settings that seeds 0 to 3 chose",
+        *_texts([each for table in tables for each in (table, clusters.spreads(table))]),
+        *(_figure(figure, folder) for figure in drawn),
+    ]
 
 
 def _texts(tables: list[Table]) -> list[str]:

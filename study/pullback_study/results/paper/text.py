@@ -26,6 +26,8 @@ ROWS = tuple(name for name, method in METHODS.items() if method.label in rows("s
 STEPPED = ("spigot", "spigot-ce", "spigot-eg")
 INNER_STEPS = (1, 2, 5)
 DECIDING_SEED = 0
+MANY = 20
+"""The number of seeds that verdicts rest on, where they are run."""
 _SPLITS = {"validation": "Validation", "test": "Test"}
 _PANELS = {"accuracy": "Accuracy (%)", "depth": "Depth of the trees"}
 # Minutes of an epoch, from the paper's table of training details: SST and SNLI.
@@ -83,12 +85,18 @@ QUICK = {
 
 
 def on_data_of(runs: Runs, scope: Scope) -> Scope:
-    """The scope with the training data and the vectors that most runs of its task were trained on, if there are any."""
+    """The scope with the training data and the vectors that most runs of its task were trained on, if there are any.
+
+    Where these runs have MANY seeds, so has the scope.
+    """
     there = Counter((run.config.get("data"), run.config.get("vectors")) for run in runs.of(scope.task))
     if not there:
         return scope
     data, vectors = there.most_common(1)[0][0]
-    return dataclasses.replace(scope, data=str(data), vectors=str(vectors))
+    seeds = {run.seed for run in runs.of(scope.task) if run.config.get("vectors") == vectors}
+    many = seeds >= set(range(MANY)) and not scope.warning
+    chosen = tuple(range(MANY)) if many else scope.seeds
+    return dataclasses.replace(scope, data=str(data), vectors=str(vectors), seeds=chosen)
 
 
 @functools.cache

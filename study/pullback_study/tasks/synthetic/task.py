@@ -11,6 +11,9 @@ from pullback_study.tasks.methods import Method
 from pullback_study.tasks.synthetic.config import Config
 from pullback_study.tasks.task import Metric, Task, Trainer
 
+_NUMBERS = 1 << 25
+"""How many scores a replica group has at most: a tensor of them takes 128 MiB in float32."""
+
 
 class Synthetic(Task):
     """Clusters with a linear model each; seeds, learning rates and step sizes train together as replicas."""
@@ -30,7 +33,10 @@ class Synthetic(Task):
             raise ValueError(f"gamma_scale is {config.gamma_scale!r}; {method.name} makes no inner steps: leave it out")
 
     def partition(self, configs: Sequence[Config]) -> list[list[Config]]:
-        """Replica groups: all that differs in seed, learning rate and step size only, with the same seeds for each."""
+        """Replica groups: all that differs in seed, learning rate and step size only, with the same seeds for each.
+
+        A group has at most `_NUMBERS` scores, so that its tensors fit on the device; more seeds make more groups.
+        """
         seeds: dict[tuple[Config, float | None, float | None], set[int]] = defaultdict(set)
         for config in configs:
             size = None if config.step_size is None else 1.0
@@ -39,14 +45,19 @@ class Synthetic(Task):
         groups: dict[tuple[Config, tuple[int, ...]], list[tuple[float, float | None]]] = defaultdict(list)
         for (shared, *setting), which in seeds.items():
             groups[shared, tuple(sorted(which))].append(tuple(setting))  # type: ignore[arg-type]
-        return [
-            [
-                dataclasses.replace(shared, seed=seed, learning_rate=rate, step_size=size)
-                for seed in which
-                for rate, size in sorted(settings, key=lambda setting: (setting[0], setting[1] or 0.0))
-            ]
-            for (shared, which), settings in groups.items()
-        ]
+        found = []
+        for (shared, ordered), settings in groups.items():
+            most = max(1, _NUMBERS // (shared.train_examples * shared.clusters * len(settings)))
+            by_rate = sorted(settings, key=lambda setting: (setting[0], setting[1] or 0.0))
+            for part in (ordered[i : i + most] for i in range(0, len(ordered), most)):
+                found.append(
+                    [
+                        dataclasses.replace(shared, seed=seed, learning_rate=rate, step_size=size)
+                        for seed in part
+                        for rate, size in by_rate
+                    ]
+                )
+        return found
 
     def trainer(self, configs: Sequence[Config], device: str) -> Trainer:
         from pullback_study.tasks.synthetic.train import ReplicaGroup
