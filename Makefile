@@ -5,14 +5,14 @@ STAMP := .venv/.installed
 # Threads that wait give their core away: on a busy machine spinning ones make small tensor operations many times slower.
 export OMP_WAIT_POLICY ?= PASSIVE
 
-.PHONY: help install test lint bench reproduce clean
+.PHONY: help install test lint docs bench reproduce clean
 help:            ## what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
 
 install: $(STAMP) ## create .venv and install the project into it
 $(STAMP): pyproject.toml study/pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[dev]' -e './study[ray,tensorboard]'
+	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[dev,docs]' -e './study[ray,tensorboard]'
 	@touch $(STAMP)
 
 lint: install    ## the linter and the type checker
@@ -21,6 +21,9 @@ lint: install    ## the linter and the type checker
 
 test: lint       ## the linter, the type checker and all tests
 	$(BIN)/python -m pytest
+
+docs: install    ## the documentation, as a site in docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 
 bench: install   ## the benchmarks against the peers that are installed (ARGS=--quick)
 	$(BIN)/python -m benchmarks $(ARGS)
