@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from pullback.inference import checks, offload
+from pullback.inference._threads import leaving
 from pullback.inference.checks import Nouns
 from pullback.inference.layout import Layout
 from pullback.inference.operations import PROJECTION, STANDARD, Kept, Operation
@@ -30,6 +31,7 @@ __all__ = ["PROJECTION", "STANDARD", "Family", "Nouns", "backend", "backend_of"]
 
 _forced: str | None = None
 _library = torch.library.Library("pullback", "DEF")
+leaving.watch()  # after it, so that at exit threads have stopped before PyTorch takes the operators away
 
 
 @contextlib.contextmanager
@@ -143,6 +145,7 @@ class Family:
             call = known.get(which)
             if call is None:
                 call = known[which] = self.implementation(name, *which)
+            leaving.enter()
             try:
                 if which[0] == "cuda" and offload.wanted(name, args[0]):
                     solve = functools.partial(self.implementation(name, "cpu", which[1]), validate=args[-1])
@@ -150,6 +153,8 @@ class Family:
                 return call(*args[:static], validate=args[-1])
             except checks.BadValuesError as error:
                 raise ValueError(self.describe(error.status, args[0].shape, args[first : first + sizes])) from None
+            finally:
+                leaving.leave()
 
         return run
 
