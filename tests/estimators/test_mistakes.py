@@ -69,6 +69,28 @@ def test_the_adaptive_step_settles_where_one_part_changes_per_example() -> None:
     assert sum(seen[-100:]) / 100 == pytest.approx(1.0, abs=0.15)
 
 
+def test_adaptive_steps_of_groups_are_those_of_each_alone() -> None:
+    torch.manual_seed(0)
+    scores, cost, noise = torch.randn(3, 12, 5, dtype=torch.float64)
+    cost[6:] *= 0.01
+    together = pb.AdaptiveIMLE(rate=0.3, noise=lambda s: noise, groups=2)
+    for _ in range(5):
+        whole = _adaptive_gradient(together, scores, cost)
+    for group in (slice(0, 6), slice(6, 12)):
+        alone = pb.AdaptiveIMLE(rate=0.3, noise=lambda s, group=group: noise[group])
+        for _ in range(5):
+            own = _adaptive_gradient(alone, scores[group], cost[group])
+        torch.testing.assert_close(whole[group], own)
+    with pytest.raises(ValueError, match="11 examples do not make 2 groups of equal size"):
+        _adaptive_gradient(pb.AdaptiveIMLE(groups=2), scores[:11], cost[:11])
+
+
+def _adaptive_gradient(estimator: pb.Estimator, scores: Tensor, cost: Tensor) -> Tensor:
+    leaf = scores.clone().requires_grad_()
+    estimator.objective(pb.Categorical(), leaf, lambda z: (z * cost).sum(-1).square()).sum().backward()
+    return leaf.grad
+
+
 def test_gumbel_noise_needs_its_own_score_function() -> None:
     """With nu'(g) = g for Gumbel noise the Jacobian of the perturbed argmax would be wrong: its mean is not even zero."""
 

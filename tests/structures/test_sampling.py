@@ -53,6 +53,15 @@ def test_the_generator_decides_the_sample(case):
     assert not torch.equal(first, other)
 
 
+def test_a_seed_per_example_decides_its_sample_alone(case):
+    scores, seeds = case.scores(20, n=4), torch.arange(20, device=case.device)
+    if "sample" not in case.structure().family.operations:
+        pytest.skip("draws in another way")
+    whole = case.structure().seeded_sample(scores, seeds)
+    assert torch.equal(whole[5:7], case.structure().seeded_sample(scores[5:7], seeds[5:7]))
+    assert not torch.equal(whole, case.structure().seeded_sample(scores, seeds + 100))
+
+
 def test_the_global_generator_is_used_by_default(case):
     scores = case.scores(50, n=4)
     torch.manual_seed(5)

@@ -46,6 +46,7 @@ class AdaptiveIMLE(Stateful, Estimator):
         noise: from scores to noise of their shape, on their device; None is `Gumbel()`.
         samples: how many z for each example, found by one call of `argmax`. As a layer only with one.
         symmetric: a step to both sides: one more call of `argmax`.
+        groups: how many equal, consecutive groups of the batch have an alpha each.
     """
 
     _unlisted: ClassVar[Mapping[str, Any]] = {"noise": Gumbel()}
@@ -61,6 +62,7 @@ class AdaptiveIMLE(Stateful, Estimator):
         noise: Noise | None = None,
         samples: int = 1,
         symmetric: bool = False,
+        groups: int = 1,
     ) -> None:
         Stateful.__init__(self)
         self._first_alpha = positive(self, "alpha", alpha)
@@ -70,9 +72,11 @@ class AdaptiveIMLE(Stateful, Estimator):
         self.noise = noise_or_gumbel(noise)
         self.samples = at_least(self, "samples", samples, 1)
         self.symmetric = symmetric
+        self.groups = at_least(self, "groups", groups, 1)
         self._start = FromPerturbedArgmax(temperature, noise, samples)
-        self.register_buffer("alpha", torch.tensor(float(alpha), dtype=torch.float64))
-        self.register_buffer("nonzeros", torch.ones((), dtype=torch.float64))
+        shape = () if groups == 1 else (groups,)
+        self.register_buffer("alpha", torch.full(shape, float(alpha), dtype=torch.float64))
+        self.register_buffer("nonzeros", torch.ones(shape, dtype=torch.float64))
 
     def options(self) -> dict[str, Any]:
         return super().options() | {"alpha": self._first_alpha}
@@ -97,7 +101,7 @@ class AdaptiveIMLE(Stateful, Estimator):
             known = torch.where(structure.allowed(unperturbed), unperturbed, 0.0).double()
             size, length = _norm(known, examples - int(self.samples > 1)), _norm(gamma, examples)
             self._buffers_to(scores.device)
-            eta = _like(self.alpha * torch.where(length == 0, 0.0, size / length), gamma)
+            eta = _like(self._alphas(length.shape) * torch.where(length == 0, 0.0, size / length), gamma)
             difference = self._difference(structure, scores, z, eta * gamma, gammas.allowed)
             self._adapt(difference, examples)
             sides = 2 if self.symmetric else 1
@@ -112,10 +116,20 @@ class AdaptiveIMLE(Stateful, Estimator):
         dtype = working(z).dtype
         return (best(scores + step) if self.symmetric else z) - best(scores - step)
 
+    def _alphas(self, batch: torch.Size) -> Tensor:
+        """That of each example's group: a number, or `[B]`."""
+        if self.groups == 1:
+            return self.alpha
+        if batch[-1] % self.groups:
+            raise ValueError(f"{batch[-1]} examples do not make {self.groups} groups of equal size: {self!r}")
+        return self.alpha.repeat_interleave(batch[-1] // self.groups)
+
     def _adapt(self, difference: Tensor, examples: int) -> None:
         if difference.numel() == 0:
             return
-        found = (difference != 0).flatten(examples).sum(-1).double().mean()
+        counts = (difference != 0).flatten(examples).sum(-1).double()
+        found = counts.mean() if self.groups == 1 else counts.unflatten(-1, (self.groups, -1)).mean(-1)
+        found = found if found.shape == self.nonzeros.shape else found.mean(0)  # over the samples
         self.nonzeros.lerp_(found, 1 - self.decay)
         self.alpha.add_(self.rate * torch.sign(1 - self.nonzeros)).clamp_min_(0.0)
 

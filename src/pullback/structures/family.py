@@ -98,6 +98,11 @@ class FamilyStructure(Structure):
             seeds = torch.randint(-(2**63), 2**63 - 1, count, generator=generator, device=generator.device).to(device)
         return self._run("sample", flat, flat.scores.detach(), seeds)
 
+    def seeded_sample(self, scores: Tensor, seeds: Tensor) -> Tensor:
+        """An exact sample, `[..., *parts]`, from one int64 seed per example, `[...]`, whatever else is in the batch."""
+        flat = self._flat(scores)
+        return self._run("sample", flat, flat.scores.detach(), seeds.reshape(flat.scores.shape[:1]))
+
     def allowed(self, scores: Tensor) -> Tensor:
         flat = self._flat(scores)
         return flat.reshape((flat.scores.detach() != -torch.inf) & flat.mask)

@@ -22,6 +22,7 @@ _REGISTRY = {
     "synthetic": "pullback_study.tasks.synthetic:TASK",
     "sst": "pullback_study.tasks.sst:TASK",
     "snli": "pullback_study.tasks.snli:TASK",
+    "planted": "pullback_study.tasks.planted:TASK",
 }
 
 

@@ -7,6 +7,7 @@ CUDA graph, needs no state in a checkpoint but the step, and does not depend on 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Sequence
 
 import torch
@@ -48,17 +49,26 @@ class Streams:
     def uniform(self, dtype: torch.dtype) -> Tensor:
         """`[R, per_step]` in the open interval (0, 1)."""
         bits = 52 if dtype == torch.float64 else 23  # k + 1/2 is then exact, so that 1 cannot appear
-        x = self._keys + (self._index + (self._step * self._stride + _signed(self._draws * 0xD1B54A32D192ED03)))
-        self._draws += 1
-        x = (x ^ _shift(x, 30)) * _signed(0xBF58476D1CE4E5B9)
-        x = (x ^ _shift(x, 27)) * _signed(0x94D049BB133111EB)
-        return (_shift(x ^ _shift(x, 31), 64 - bits).to(dtype) + 0.5) * 2.0**-bits
+        return (_shift(self._next(), 64 - bits).to(dtype) + 0.5) * 2.0**-bits
+
+    def integers(self, shape: Sequence[int]) -> Tensor:
+        """Any int64, replica by replica; one draw for each of several samples."""
+        draws = math.prod(shape) // (self._keys.numel() * self._index.numel())
+        return torch.stack([self._next() for _ in range(draws)]).reshape(*shape)
 
     def gumbel(self, like: Tensor) -> Tensor:
         """Gumbel(0, 1) noise with the shape and dtype of `like`, replica by replica; one draw for each of several samples."""
         draws = like.numel() // (self._keys.numel() * self._index.numel())
         uniform = torch.stack([self.uniform(like.dtype) for _ in range(draws)])
         return -torch.log(-torch.log(uniform)).reshape(like.shape)
+
+    def _next(self) -> Tensor:
+        """64 random bits each, `[R, per_step]`."""
+        x = self._keys + (self._index + (self._step * self._stride + _signed(self._draws * 0xD1B54A32D192ED03)))
+        self._draws += 1
+        x = (x ^ _shift(x, 30)) * _signed(0xBF58476D1CE4E5B9)
+        x = (x ^ _shift(x, 27)) * _signed(0x94D049BB133111EB)
+        return x ^ _shift(x, 31)
 
 
 class StreamedGumbel(Gumbel):

@@ -1,0 +1,270 @@
+"""The beds: for each structure a scorer of its parts, which is planted in the data and learned by the model."""
+
+from __future__ import annotations
+
+import abc
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pullback import Alignment, BinaryTree, DependencyTree, LinearChain, Segmentation, Structure, Subset
+from pullback_study.tasks.planted.config import Config
+
+Named = dict[str, Tensor]
+"""Tensors by name: parameters `[R, *shape]` of R replicas, or the inputs `[R, b, ...]` of b examples for each."""
+Shapes = dict[str, tuple[tuple[int, ...], float]]
+"""Of parameters by name: their shape, and the standard deviation that they start with."""
+
+
+class Bed(abc.ABC):
+    """Inputs with gold structures and labels, and a model that can represent both the scorer and the label."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+
+    @property
+    @abc.abstractmethod
+    def structure(self) -> Structure:
+        """Without checks of values: they wait for the device, and a replica that diverges must not stop the others."""
+
+    @property
+    @abc.abstractmethod
+    def free(self) -> Tensor:
+        """Which parts are in some structures but not in all, `[*parts]`: recovery counts these alone."""
+
+    @abc.abstractmethod
+    def encoder(self) -> Shapes:
+        """The parameters of the scorer."""
+
+    @abc.abstractmethod
+    def decoder(self) -> Shapes:
+        """The parameters of the decoder."""
+
+    @abc.abstractmethod
+    def scores(self, named: Named, inputs: Named) -> Tensor:
+        """Scores of the parts, `[R, b, *parts]`."""
+
+    @abc.abstractmethod
+    def logits(self, named: Named, inputs: Named, z: Tensor) -> Tensor:
+        """The decoder, `[R, b]`, for z `[R, b, *parts]`."""
+
+    @abc.abstractmethod
+    def draw(self, count: int, planted: Named, generator: torch.Generator) -> Named:
+        """Examples `[count, ...]`: inputs, `gold` and `seen` (the planted scorer's choice on noisy features), `label`."""
+
+    def plant(self, generator: torch.Generator) -> Named:
+        """The hidden parameters, `[1, *shape]`."""
+        return {name: torch.randn(1, *shape, generator=generator) for name, (shape, _) in self.encoder().items()}
+
+
+class Planted(Bed):
+    """A bed with a planted scorer; every part also has two values, and the label multiplies their sums.
+
+        z* = argmax over z of <s(x), z>,    q = (sum over the free parts p of z*_p v_p) / sqrt(parts of z*),
+        label = [share q_1 q_2 + (1 - share) r > 0],    r ~ Normal(0, 1)
+
+    The values v_p ~ Normal(0, I_2) sum to zero over the free parts of an example, so that the sum over all parts says
+    nothing; and any fixed weighting of the parts, whose sums correlate with q by c, predicts a product by c^2 only. The model
+    sees x + noise, v and r. Its decoder is a quadratic form: q' B q + l' q + e r + bias.
+    """
+
+    def decoder(self) -> Shapes:
+        return {"square": ((2, 2), 0.5), "linear": ((2,), 0.1), "shared": ((1,), 0.1), "bias": ((1,), 0.0)}
+
+    @property
+    def free(self) -> Tensor:
+        every = self.structure.allowed(torch.zeros(*self.parts))
+        return every & ~self.always()
+
+    def always(self) -> Tensor:
+        """The parts of every structure."""
+        return torch.zeros(self.parts, dtype=torch.bool)
+
+    @property
+    @abc.abstractmethod
+    def parts(self) -> tuple[int, ...]:
+        """The shape of the parts."""
+
+    def features(self, count: int, generator: torch.Generator) -> Named:
+        """Without noise, `[count, ...]`."""
+        return {"x": torch.randn(count, self.config.n, self.config.features, generator=generator)}
+
+    def logits(self, named: Named, inputs: Named, z: Tensor) -> Tensor:
+        q = self._sums(z, inputs["values"])
+        square = torch.einsum("rbi,rij,rbj->rb", q, named["square"], q)
+        linear = (q * named["linear"][:, None]).sum(-1)
+        return square + linear + named["shared"] * inputs["shared"] + named["bias"]
+
+    def draw(self, count: int, planted: Named, generator: torch.Generator) -> Named:
+        clean = self.features(count, generator)
+        noisy = {k: x + self.config.noise * torch.randn(x.shape, generator=generator) for k, x in clean.items()}
+        gold, seen = (self._best(planted, inputs) for inputs in (clean, noisy))
+        free = self.free[..., None].float()
+        values = torch.randn(count, *self.parts, 2, generator=generator) * free
+        over = tuple(range(1, values.dim() - 1))
+        values -= free * values.sum(over, keepdim=True) / free.sum()
+        shared = torch.randn(count, generator=generator)
+        product = self._sums(gold[None], values[None])[0].prod(-1)
+        label = (self.config.share * product + (1 - self.config.share) * shared > 0).float()
+        return {**noisy, "values": values, "shared": shared, "gold": gold, "seen": seen, "label": label}
+
+    def _best(self, planted: Named, inputs: Named) -> Tensor:
+        return self.structure.argmax(self.scores(planted, {name: x[None] for name, x in inputs.items()}))[0]
+
+    def _sums(self, z: Tensor, values: Tensor) -> Tensor:
+        """From `[R, b, *parts]` and `[R, b, *parts, 2]` to q, `[R, b, 2]`."""
+        return torch.einsum("rbp,rbpk->rbk", z.flatten(2), values.flatten(2, -2)) / math.sqrt(self.config.n)
+
+
+class Tree(Planted):
+    """Projective dependency trees with one root: s[h, m] = x_h' W x_m, and u' x_m for the root."""
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        return (self.config.n, self.config.n)
+
+    @property
+    def structure(self) -> Structure:
+        return DependencyTree(projective=True, multiroot=False, validate=False)
+
+    def encoder(self) -> Shapes:
+        d = self.config.features
+        return {"arcs": ((d, d), 1 / d), "root": ((d,), d**-0.5)}
+
+    def scores(self, named: Named, inputs: Named) -> Tensor:
+        arcs = _bilinear(inputs["x"], named["arcs"], inputs["x"])
+        root = torch.einsum("rbnd,rd->rbn", inputs["x"], named["root"])
+        return torch.where(torch.eye(self.config.n, dtype=torch.bool, device=arcs.device), root[:, :, None], arcs)
+
+
+class Chain(Planted):
+    """Three tags: s[i, a, b] = u_b' x_i + t[a, b]."""
+
+    _TAGS = 3
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        return (self.config.n, self._TAGS, self._TAGS)
+
+    @property
+    def structure(self) -> LinearChain:
+        return LinearChain(validate=False)
+
+    def encoder(self) -> Shapes:
+        d, c = self.config.features, self._TAGS
+        return {"tags": ((c, d), d**-0.5), "transitions": ((c, c), 0.5)}
+
+    def scores(self, named: Named, inputs: Named) -> Tensor:
+        emissions = torch.einsum("rbnd,rcd->rbnc", inputs["x"], named["tags"])
+        after = (torch.arange(self.config.n, device=emissions.device) > 0)[:, None, None]
+        return emissions[..., None, :] + after * named["transitions"][:, None, None]
+
+
+class Segments(Planted):
+    """Segments of up to three words with one of two labels: s[i, w, c] = u_c' x_i + v_c' x_{i+w} + l[w, c]."""
+
+    _WIDTHS, _LABELS = 3, 2
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        return (self.config.n, min(self._WIDTHS, self.config.n), self._LABELS)
+
+    @property
+    def structure(self) -> Structure:
+        return Segmentation(validate=False)
+
+    def encoder(self) -> Shapes:
+        d, (_, w, c) = self.config.features, self.parts
+        return {"starts": ((c, d), d**-0.5), "ends": ((c, d), d**-0.5), "lengths": ((w, c), 0.5)}
+
+    def scores(self, named: Named, inputs: Named) -> Tensor:
+        n, widths, _ = self.parts
+        starts, ends = (torch.einsum("rbnd,rcd->rbnc", inputs["x"], named[name]) for name in ("starts", "ends"))
+        last = (torch.arange(n)[:, None] + torch.arange(widths)).clamp_max(n - 1).to(ends.device)
+        return starts[..., None, :] + ends[:, :, last] + named["lengths"][:, None, None]
+
+
+class Items(Planted):
+    """A third of the items, rounded up: s[i] = u' x_i."""
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        return (self.config.n,)
+
+    @property
+    def structure(self) -> Structure:
+        return Subset(-(-self.config.n // 3), validate=False)
+
+    def encoder(self) -> Shapes:
+        d = self.config.features
+        return {"items": ((d,), d**-0.5)}
+
+    def scores(self, named: Named, inputs: Named) -> Tensor:
+        return torch.einsum("rbnd,rd->rbn", inputs["x"], named["items"])
+
+
+class Paths(Planted):
+    """Monotone alignments of two sequences of equal length: s[i, j] = x_i' W y_j."""
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        return (self.config.n, self.config.n)
+
+    @property
+    def structure(self) -> Structure:
+        return Alignment(validate=False)
+
+    def always(self) -> Tensor:
+        corners = super().always()
+        corners[0, 0] = corners[-1, -1] = True
+        return corners
+
+    def features(self, count: int, generator: torch.Generator) -> Named:
+        return super().features(count, generator) | {"y": super().features(count, generator)["x"]}
+
+    def encoder(self) -> Shapes:
+        d = self.config.features
+        return {"cells": ((d, d), 1 / d)}
+
+    def scores(self, named: Named, inputs: Named) -> Tensor:
+        return _bilinear(inputs["x"], named["cells"], inputs["y"])
+
+
+class Brackets(Planted):
+    """Binary trees: s[i, j] = x_i' W x_j for the span of words i to j."""
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        return (self.config.n, self.config.n)
+
+    @property
+    def structure(self) -> Structure:
+        return BinaryTree(validate=False)
+
+    def always(self) -> Tensor:
+        spans = torch.eye(self.config.n, dtype=torch.bool)
+        spans[0, -1] = True
+        return spans
+
+    def encoder(self) -> Shapes:
+        d = self.config.features
+        return {"spans": ((d, d), 1 / d)}
+
+    def scores(self, named: Named, inputs: Named) -> Tensor:
+        return _bilinear(inputs["x"], named["spans"], inputs["x"])
+
+
+def _bilinear(x: Tensor, weights: Tensor, y: Tensor) -> Tensor:
+    """x_i' W y_j, `[R, b, n, m]`."""
+    return (x @ weights[:, None]) @ y.mT
+
+
+def find_bed(config: Config) -> Bed:
+    from pullback_study.tasks.planted.selections import Selection
+
+    beds: dict[str, Any] = {
+        "tree": Tree, "chain": Chain, "segmentation": Segments, "subset": Items, "alignment": Paths, "binary-tree": Brackets,
+    }  # fmt: skip
+    return beds.get(config.structure, Selection)(config)

@@ -1,0 +1,65 @@
+"""Planted structures as a task."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pullback_study.tasks.methods import Method, registered
+from pullback_study.tasks.planted.config import PLANTED, SELECTIONS, Config
+from pullback_study.tasks.task import Metric, Task, Trainer
+
+BASELINES = (
+    Method("bag", "Bag of parts", "Baselines", defaults={"learning_rate": 0.01}),
+    Method("planted-scorer", "Planted scorer", "Baselines", defaults={"learning_rate": 0.01}),
+    Method("gold", "Gold structure", "Baselines", defaults={"learning_rate": 0.01}),
+)
+
+
+class PlantedTask(Task):
+    """Structures with a planted scorer; seeds, learning rates and step sizes train together as replicas."""
+
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        return {method.name: method for method in (*BASELINES, *registered({}, in_paper=lambda name: False))}
+
+    def defaults(self, method: Method) -> dict[str, Any]:
+        return {**super().defaults(method), "learning_rate": 0.01}
+
+    def partition(self, configs: Sequence[Config]) -> list[list[Config]]:
+        """Replica groups: all that differs in seed, learning rate and step size only."""
+        groups: dict[Config, list[Config]] = defaultdict(list)
+        for config in configs:
+            size = None if config.step_size is None else 1.0
+            groups[dataclasses.replace(config, seed=0, learning_rate=1.0, step_size=size)].append(config)
+        order = lambda config: (config.seed, config.learning_rate, config.step_size or 0.0)  # noqa: E731
+        return [sorted(group, key=order) for group in groups.values()]
+
+    def trainer(self, configs: Sequence[Config], device: str) -> Trainer:
+        from pullback_study.tasks.planted.train import Replicas
+
+        return Replicas(configs, self.methods[configs[0].estimator], device)
+
+    def label(self, configs: Sequence[Config]) -> str:
+        first = configs[0]
+        setting = "" if first.structure in SELECTIONS else f", n = {first.n}, noise {first.noise:g}, share {first.share:g}"
+        return f"{self.methods[first.estimator].label}, {first.structure}{setting}"
+
+
+TASK = PlantedTask(
+    name="planted",
+    title="Planted structures",
+    about=f"A planted scorer's best structure decides the label: {', '.join(PLANTED)}; and the selections of L2X.",
+    config_type=Config,
+    metrics=(
+        Metric("validation_accuracy", "Validation accuracy", curve="accuracy"),
+        Metric("validation_recovery", "Validation recovery", curve="recovery", headline=False),
+        Metric("test_accuracy", "Test accuracy"),
+        Metric("test_recovery", "Recovery"),
+        Metric("test_exact", "Whole structures", headline=False),
+        Metric("step_ms", "Milliseconds per step", percent=False, higher_is_better=False, headline=False, digits=3),
+    ),
+    tables_by=("structure", "n", "noise", "share"),
+)
