@@ -7,12 +7,7 @@ import torch
 from torch import Tensor
 
 import pullback as pb
-from estimators.worlds import CATEGORICAL, MORE, WORLDS, World, surrogate
-
-
-@pytest.fixture(params=[*WORLDS, *MORE], ids=str)
-def world(request: pytest.FixtureRequest) -> World:
-    return request.param
+from estimators.worlds import CATEGORICAL, World, surrogate
 
 
 def fixed(world: World, samples: int = 1, seed: int = 1) -> Tensor:

@@ -8,12 +8,7 @@ from torch import Tensor
 
 import pullback as pb
 from estimators.test_published import Scripted, best
-from estimators.worlds import CATEGORICAL, MORE, WORLDS, World, surrogate
-
-
-@pytest.fixture(params=[*WORLDS, *MORE], ids=str)
-def world(request: pytest.FixtureRequest) -> World:
-    return request.param
+from estimators.worlds import CATEGORICAL, World, surrogate
 
 
 def _gradient(estimator: pb.Estimator, world: World) -> Tensor:

@@ -7,12 +7,7 @@ import torch
 from torch import Tensor
 
 import pullback as pb
-from estimators.worlds import MORE, WORLDS, World
-
-
-@pytest.fixture(params=[*WORLDS, *MORE], ids=str)
-def world(request: pytest.FixtureRequest) -> World:
-    return request.param
+from estimators.worlds import World
 
 
 @pytest.mark.parametrize("center", [False, True])

@@ -5,6 +5,7 @@ The worlds have padding full of NaN, forbidden parts, and several structures in 
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 
 import pytest
@@ -47,7 +48,15 @@ class World:
         return values.sum(self.structure.centre_dims)
 
     def decoder(self, seed: int = 0) -> Decoder:
-        return Decoder(self.scores.shape, seed)
+        return Decoder(self.scores.shape, seed).to(self.scores.device)
+
+    def on(self, device: str) -> World:
+        """The same world on another device, sizes included."""
+        structure = copy.copy(self.structure)
+        for name, value in vars(structure).items():
+            if isinstance(value, Tensor):
+                setattr(structure, name, value.to(device))
+        return World(self.name, structure, self.scores.to(device), self.allowed.to(device))
 
 
 class Decoder(nn.Module):
@@ -59,7 +68,9 @@ class Decoder(nn.Module):
     def __init__(self, shape: torch.Size, seed: int) -> None:
         super().__init__()
         generator = torch.Generator().manual_seed(seed)
-        self.a, self.c = torch.randn(2, *shape, dtype=torch.float64, generator=generator)
+        a, c = torch.randn(2, *shape, dtype=torch.float64, generator=generator)
+        self.register_buffer("a", a)
+        self.register_buffer("c", c)
         self.w = nn.Parameter(1 + 0.1 * torch.randn(shape[1:], dtype=torch.float64, generator=generator))
         self.seen: list[Tensor] = []
 
@@ -128,12 +139,12 @@ def _chains() -> World:
     real[:, 0, 1:] = False
     forbidden = torch.zeros_like(real)
     forbidden[:, 1, 0, 1] = True
-    scores = torch.where(real, torch.where(forbidden, -torch.inf, scores), 50.0)
+    scores = torch.where(real, torch.where(forbidden, -torch.inf, scores), torch.nan)
     return World("chains", pb.LinearChain(lengths), scores, real & ~forbidden)
 
 
 def _subsets() -> World:
-    lengths, scores = torch.tensor([5, 3]), _scores(2, 5)
+    lengths, scores = torch.tensor([5, 3, 4]), _scores(3, 5)
     real = torch.arange(5) < lengths[:, None]
     forbidden = torch.zeros_like(real)
     forbidden[0, 2] = True
@@ -149,9 +160,9 @@ WORLDS = [
     _trees("trees", torch.tensor([4, 3, 1]), n=4),
     _trees("two-trees-an-example", torch.tensor([[3, 2], [1, 3]]), n=3),
     _trees("nonprojective-single-root", torch.tensor([4, 2]), n=4, projective=False, multiroot=False),
+    _chains(),
+    _subsets(),
 ]
-MORE = [_chains(), _subsets()]
-"""Further structures, for the tests of formulas."""
 REGISTERED: list[Entry] = list(ENTRIES)
 DETERMINISTIC = [entry for entry in ENTRIES if not entry.stochastic]
 
