@@ -138,6 +138,14 @@ def test_another_numba_costs_time_only(install, tmp_path, change):
     assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
 
 
+def test_inner_functions_without_numbas_private_parts(install, tmp_path):
+    """They are compiled by public means, in more time, and a line says so."""
+    other = "from numba.core import compiler_machinery", "del compiler_machinery.LoweringPass"
+    found, log = run(install, tmp_path / "cache", *other, *ADD)
+    assert found == ["3"]
+    assert "take longer" in log
+
+
 def test_several_processes_may_fill_the_cache_at_once(install, tmp_path):
     with ThreadPoolExecutor(2) as pool:
         found = list(pool.map(lambda _: run(install, tmp_path / "cache", *ADD)[0], range(2)))

@@ -11,9 +11,9 @@ from numba.core import cgutils, sigutils, types
 from numba.core.ccallback import CFunc
 from numba.extending import intrinsic
 
-from pullback.inference._numba import cache
+from pullback.inference._numba import cache, linked
 
-_UNWRAPPED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # only kernels are called from Python
+INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **linked.options()}  # Python calls kernels only
 
 
 def kernel(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
@@ -31,12 +31,12 @@ def lean_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that kernels call, compiled with each of them. Python cannot call it: there is no code for that."""
-    return _njit(**_UNWRAPPED)(function)
+    return _njit(**INNER)(function)
 
 
 def lean(function: Callable[..., Any]) -> Callable[..., Any]:
     """An inner function that makes no arrays: inlined, without reference counting, both of which short loops feel."""
-    return _njit(forceinline=True, _nrt=False, **_UNWRAPPED)(function)
+    return _njit(forceinline=True, _nrt=False, **INNER)(function)
 
 
 def spliced(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -49,7 +49,7 @@ def spliced(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def inline(function: Callable[..., Any]) -> Callable[..., Any]:
     """A small function of a kernel's innermost loops: always inlined, so that its vectors stay in registers."""
-    return _njit(forceinline=True, **_UNWRAPPED)(function)
+    return _njit(forceinline=True, **INNER)(function)
 
 
 def _njit(**options: Any) -> Callable[..., Any]:

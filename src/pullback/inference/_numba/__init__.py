@@ -1,5 +1,6 @@
-"""The seam to Numba's private parts: a cache of compiled kernels on disk, on top of the classes behind `cache=True`.
+"""The seam to Numba's private parts: a cache of compiled kernels on disk, on top of the classes behind `cache=True`, and
+inner functions that are optimized with their kernels only.
 
-`works()` is the self-test. Where it fails, with a Numba that has changed, kernels are compiled anew in each process, by public
-means alone: an upgrade costs time at worst.
+`cache.works()` and `linked.options()` are the self-tests. Where they fail, with a Numba that has changed, kernels are compiled
+anew in each process, or in more time, by public means alone: an upgrade costs time at worst.
 """

@@ -84,12 +84,17 @@ def _unpack(chart, group, order, lengths, size, scale, out):
             length = lengths[sentence] if h < lengths[sentence] else 0
             for m in range(length):
                 out[sentence, h, m] = chart[(h * pitch + m) * lanes + lane] * scale[lane]
-            for m in range(length, n):
-                out[sentence, h, m] = 0.0
+            _clear(out, sentence, h, length)
     for lane in range(filled):
         for h in range(size, n):
-            for m in range(n):
-                out[order[group + lane], h, m] = 0.0
+            _clear(out, order[group + lane], h, 0)
+
+
+@inner
+def _clear(out, sentence, h, first):
+    """Zeros in a row, from a column on."""
+    for m in range(np.uint64(first), np.uint64(out.shape[-1])):  # unsigned: an index that cannot be negative is faster
+        out[sentence, h, m] = 0.0
 
 
 @kernel

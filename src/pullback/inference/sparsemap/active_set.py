@@ -16,7 +16,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from pullback.inference.compile import lean, spliced
+from pullback.inference.compile import INNER, lean, spliced
 
 DEPENDENT = 1e-4  # squared distances to the span of the others: rounding is about 1e-6 at most, others at least 0.01
 WAITING = 4  # changes at most; `_merge` is written for as many
@@ -35,8 +35,7 @@ Inverse = namedtuple(
 _njit: Any = numba.njit  # its types do not know all options
 # For loops that may sum in any order, which vectors need.
 reordered = _njit(
-    error_model="numpy", boundscheck=False, _nrt=False, fastmath={"reassoc", "nsz", "contract"}, no_cpython_wrapper=True,
-    no_cfunc_wrapper=True,
+    error_model="numpy", boundscheck=False, _nrt=False, fastmath={"reassoc", "nsz", "contract"}, **INNER,
 )  # fmt: skip
 
 
