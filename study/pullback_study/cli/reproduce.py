@@ -23,6 +23,7 @@ from pullback_study.cli.options import (
     Scale,
     TensorBoardOption,
 )
+from pullback_study.cli.recovery import recovery
 
 if TYPE_CHECKING:
     from pullback_study.results.choice import Plan
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from pullback_study.results.tables import Table
 
 app = typer.Typer(help="Make the paper's tables, figures and pages.", **SETTINGS)
+app.command("recovery")(recovery)
 
 SeedsOption = Annotated[int | None, typer.Option(min=1, help="Seeds 0 to N - 1. [default: the paper's number]", metavar="N")]
 WorkersOption = Annotated[int | None, typer.Option(help="Worker processes. [default: train in this process]")]

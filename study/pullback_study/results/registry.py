@@ -41,6 +41,7 @@ class Section:
 SECTIONS = {
     "synthetic": "pullback_study.results.paper.page_clusters:SECTION",
     "text": "pullback_study.results.paper.page_text:SECTION",
+    "recovery": "pullback_study.results.recovery.page:SECTION",
 }
 """By name, where a section is found: module and attribute."""
 

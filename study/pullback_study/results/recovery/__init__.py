@@ -1,0 +1,1 @@
+"""Which estimator recovers the structure: every bed with a gold structure, one leaderboard."""

@@ -1,0 +1,156 @@
+"""Beds: for each estimator its recovery, accuracy and time, from the runs that are there; who wins, and who is tied.
+
+The rules, committed before the runs:
+
+1. Planted beds: the learning rate and the step size of an estimator are those with the best mean validation accuracy over the
+   search's seeds (1000 to 1007) at the structure's base setting; results are from seeds 100 to 131 after the last step.
+2. Other tasks: of all runs, those with the settings (apart from estimator, seed, learning rate, step size and the scale of
+   gamma) that most runs have; of an estimator, the configuration with the most seeds, then the best mean validation metric.
+3. The best on a bed has the highest mean; another estimator is tied with it if the 95% bootstrap interval of their difference
+   (paired over the seeds that both have) contains 0, or if the means differ by less than 1 point. With fewer than 5 seeds
+   in common nothing is decided, and the two are tied.
+4. A rank is an estimator's place by the mean; its interval comes from resampling the seeds of every cell.
+5. An estimator is recommended if it is best or tied on every bed that it ran on, and it ran on all; if there is none, the one
+   with the best mean rank, together with those that rule 6 cannot tell apart from it.
+6. Two estimators are told apart over all beds if the 95% intervals of their mean ranks do not overlap.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pullback_study.results.cells import Cell, Summary
+from pullback_study.results.choice import Runs, number
+from pullback_study.results.recovery.plans import BASES, ESTIMATORS, FULL, Scope, Setting, chosen
+from pullback_study.results.statistics import bootstrap, deviation
+from pullback_study.tasks import find_task
+
+if TYPE_CHECKING:
+    from pullback_study.runs.store import Stored
+
+RECOVERY = {"synthetic": "test_v_measure", "planted": "test_recovery", "listops": "test_attachment"}
+"""For each task with gold structures, the measure of recovery."""
+OTHERS = ("synthetic", "sst", "snli", "listops")
+_SEARCHED = ("estimator", "seed", "learning_rate", "step_size", "inner_steps", "gamma_scale")
+_MARGIN, _SEEDS = 1.0, 5
+MEAN = Summary("mean ± standard deviation", np.mean, deviation, lambda values: bootstrap(values, np.mean))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Bed:
+    """One test bed."""
+
+    title: str
+    measure: str  # of recovery; empty where there is no gold structure
+    rows: Mapping[str, Sequence[Stored]] = field(default_factory=dict)  # by estimator
+
+    def cells(self, measure: str) -> dict[str, Cell]:
+        return {
+            name: Cell(tuple(number(run, measure) for run in rows), tuple(run.id for run in rows),
+                       tuple(run.seed for run in rows), MEAN, digits=1)
+            for name, rows in self.rows.items()
+        }  # fmt: skip
+
+    @property
+    def recovery(self) -> dict[str, Cell]:
+        return self.cells(self.measure) if self.measure else {}
+
+    @property
+    def accuracy(self) -> dict[str, Cell]:
+        return self.cells("test_accuracy")
+
+    def milliseconds(self, estimator: str) -> float | None:
+        """Per step of the whole group of runs that trained together, the median; None if the runs do not say."""
+        found = []
+        for run in self.rows[estimator]:
+            if "step_ms" in run.result:
+                found.append(number(run, "step_ms"))
+            elif run.config.get("steps") and "seconds_of_group" in run.result:
+                found.append(1000 * number(run, "seconds_of_group") / run.config["steps"])
+        return float(np.median(found)) if found else None
+
+
+def planted(runs: Runs, setting: Setting, scope: Scope = FULL, names: Iterable[str] = ESTIMATORS) -> Bed:
+    """The bed of a setting, with the runs that are done."""
+    rows = {}
+    for name in names:
+        found = chosen(runs, name, setting, scope)
+        if found and found.done:
+            rows[name] = found.done
+    return Bed(setting.title, RECOVERY["planted"], rows)
+
+
+def of_task(runs: Runs, name: str) -> list[Bed]:
+    """The beds of another task, by rule 2; one for each value of the fields that make separate tables."""
+    task, found = find_task(name), defaultdict(list)
+    latent = {method.name for method in task.methods.values() if method.latent and method.kind != "Erratum"}
+    for run in runs.of(name):
+        if run.config.get("estimator") in latent and run.config.get("inner_steps") in (None, 1):
+            found[tuple(run.config.get(each) for each in task.tables_by)].append(run)
+    beds = []
+    for part, stored in sorted(found.items(), key=repr):
+        where = ", ".join(f"{value} {each}" for each, value in zip(task.tables_by, part, strict=True))
+        beds.append(Bed(f"{task.title}{', ' * bool(where)}{where}", RECOVERY.get(name, ""), _by_rule(stored, task.selected_by)))
+    return beds
+
+
+def _by_rule(stored: Sequence[Stored], validation: str) -> dict[str, list[Stored]]:
+    def key(config: Mapping[str, Any], names: Iterable[str]) -> str:
+        return json.dumps({name: config.get(name) for name in sorted(names)}, default=str)
+
+    def rest(run: Stored) -> str:
+        return key(run.config, run.config.keys() - set(_SEARCHED))
+
+    usual = Counter(map(rest, stored)).most_common(1)[0][0]
+    configurations: dict[str, dict[str, dict[Any, Stored]]] = defaultdict(lambda: defaultdict(dict))
+    for run in (run for run in stored if rest(run) == usual):
+        configurations[run.config["estimator"]][key(run.config, set(_SEARCHED) - {"seed"})][run.seed] = run
+
+    def order(seeds: Mapping[Any, Stored]) -> tuple[int, float]:
+        return len(seeds), float(np.nan_to_num(np.mean([number(run, validation) for run in seeds.values()]), nan=-1e9))
+
+    best = {name: max(each.values(), key=order) for name, each in configurations.items()}
+    return {name: [seeds[seed] for seed in sorted(seeds)] for name, seeds in best.items()}
+
+
+def all_beds(runs: Runs, scope: Scope = FULL) -> list[Bed]:
+    """Every bed: the other tasks first; those without runs are left out."""
+    beds = [bed for name in OTHERS if _known(name) for bed in of_task(runs, name)]
+    beds += [planted(runs, setting, scope) for setting in BASES.values()]
+    return [bed for bed in beds if bed.rows]
+
+
+def missing(runs: Runs, scope: Scope = FULL) -> list[str]:
+    """The titles of beds without runs."""
+    tasks = [name for name in OTHERS if not _known(name) or not of_task(runs, name)]
+    return [*tasks, *(setting.title for setting in BASES.values() if not planted(runs, setting, scope).rows)]
+
+
+def best_and_tied(cells: Mapping[str, Cell]) -> list[str]:
+    """The best by rule 3 and those tied with it, the best first; empty without numbers."""
+    means = {name: cell.value for name, cell in cells.items() if cell.finite}
+    if not means:
+        return []
+    order = sorted(means, key=lambda name: -means[name])
+    return [order[0], *(name for name in order[1:] if _tied(cells[order[0]], cells[name]))]
+
+
+def _tied(best: Cell, other: Cell) -> bool:
+    values = [dict(zip(cell.seeds, np.nan_to_num(cell.values, nan=0.0), strict=True)) for cell in (best, other)]
+    common = [seed for seed in values[0] if seed in values[1]]
+    if len(common) < _SEEDS:
+        return True
+    low = bootstrap([values[0][seed] - values[1][seed] for seed in common], np.mean).low
+    return low <= 0 or best.value - other.value < _MARGIN
+
+
+def _known(name: str) -> bool:
+    from pullback_study.tasks import TASKS
+
+    return name in TASKS

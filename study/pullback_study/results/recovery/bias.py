@@ -1,0 +1,105 @@
+"""What separates good from bad estimators: recovery against the bias and the variance of their gradients."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from pullback import diagnose
+from pullback_study.results.recovery.plans import ESTIMATORS, METHODS, TASK
+from pullback_study.results.tables import Table
+from pullback_study.tasks.planted.beds import Named, find_bed
+from pullback_study.tasks.planted.model import Parameters
+
+_MEASURES = {
+    "cosine": "cosine of the mean",
+    "single_cosine": "cosine of one draw",
+    "scaled_bias": "scaled bias",
+    "variance": "variance",
+    "zeros": "share of zeros",
+}
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """The medians over examples of what `diagnose` measures, relative to the norm of the exact gradient."""
+
+    cosine: float
+    single_cosine: float
+    scaled_bias: float
+    variance: float
+    zeros: float
+
+
+def gradients(step_sizes: Mapping[str, float | None], examples: int = 12, draws: int = 200) -> dict[str, Gradient]:
+    """Of each estimator on planted trees of 4 words, at the first parameters of a model, by enumeration.
+
+    Args:
+        step_sizes: by estimator, those that the search chose.
+        examples: how many, each from a bed of its own.
+        draws: for the mean and the variance.
+    """
+    found = {}
+    for name in (name for name in ESTIMATORS if name in step_sizes):
+        options = {"step_size": step_sizes[name], "steps": 1}
+        estimator = METHODS[name].build(**{key: value for key, value in options.items() if value is not None})
+        assert estimator is not None
+        measured = []
+        for seed in range(examples):
+            structure, scores, downstream = _example(seed)
+            torch.manual_seed(seed)
+            one = diagnose(estimator, structure, scores, downstream, draws)
+            norm = max(float(one.exact.norm()), 1e-30)
+            measured.append(
+                Gradient(one.cosine, one.single_cosine, one.scaled_bias / norm, one.variance / norm**2, one.zeros)
+            )
+        found[name] = Gradient(*(statistics.median(getattr(each, key) for each in measured) for key in _MEASURES))
+    return found
+
+
+def _example(seed: int):  # type: ignore[no-untyped-def]
+    """A structure, scores `[1, *parts]` and a loss of one example of the bed, at the model's first parameters."""
+    bed = find_bed(TASK.configure(estimator="marginals", n=4, seed=seed, dtype="float64"))
+    generator = torch.Generator().manual_seed(seed)
+    drawn = bed.draw(1, bed.plant(generator), generator)
+    inputs: Named = {name: value[None].double() for name, value in drawn.items()}
+    parameters = Parameters(bed, encoder=True, bag=False)
+    named = parameters.named(parameters.initial(seed)[None])
+
+    def downstream(z: Tensor) -> Tensor:
+        count = len(z)
+        every = {name: value.expand(1, count, *value.shape[2:]) for name, value in inputs.items()}
+        return F.softplus((1 - 2 * every["label"]) * bed.logits(named, every, z[None]))[0]
+
+    return bed.structure, bed.scores(named, inputs)[0], downstream
+
+
+def relation(found: Mapping[str, Gradient], recovery: Mapping[str, float], title: str) -> Table:
+    """A row for each estimator, the best recovery first, and rank correlations below."""
+    names = sorted((name for name in found if name in recovery), key=lambda name: -recovery[name])
+    rows = [
+        [f"`{name}`", f"{recovery[name]:.1f}", *(f"{getattr(found[name], key):.2g}" for key in _MEASURES)] for name in names
+    ]
+    if len(names) > 2:
+        rows.append(
+            ["rank correlation with recovery", ""]
+            + [f"{_spearman([recovery[n] for n in names], [getattr(found[n], key) for n in names]):+.2f}" for key in _MEASURES]
+        )
+    notes = ["Gradients: medians over 12 examples of planted trees of 4 words at the first parameters, 200 draws each."]
+    return Table.of_words(title, ["Estimator", "recovery", *_MEASURES.values()], rows, notes)
+
+
+def _spearman(a: Sequence[float], b: Sequence[float]) -> float:
+    def ranks(values: Sequence[float]) -> np.ndarray:
+        array = np.asarray(values)
+        return (array[:, None] > array).sum(1) + (array[:, None] == array).sum(1) / 2
+
+    first, second = ranks(a), ranks(b)
+    return float(np.corrcoef(first, second)[0, 1]) if first.std() and second.std() else math.nan

@@ -1,0 +1,227 @@
+"""The leaderboard, the beds and their figures: the report's section and the results page."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pullback_study.results.cells import Cell
+from pullback_study.results.choice import Runs, number
+from pullback_study.results.commands import command
+from pullback_study.results.figures import Curve, Figure, over_seeds, panels
+from pullback_study.results.leaderboard import leaderboard, mean_ranks
+from pullback_study.results.recovery import bias
+from pullback_study.results.recovery.beds import Bed, all_beds, best_and_tied, missing, planted
+from pullback_study.results.recovery.plans import (
+    BASELINES,
+    BASES,
+    FULL,
+    GRID,
+    METHODS,
+    NOISES,
+    SHARES,
+    Scope,
+    Setting,
+    chosen,
+    settings,
+)  # fmt: skip
+from pullback_study.results.registry import Group, Section
+from pullback_study.results.tables import Column, Row, Shown, Table
+from pullback_study.tasks.planted.config import SELECTIONS
+
+_MEASURES = {"recovery": "recovery (%)", "accuracy": "accuracy (%)"}
+_DRAWN = 8  # curves in a figure
+
+
+def needs_structure(runs: Runs, scope: Scope = FULL) -> Table:
+    """Whether each planted bed needs its structure: a bag of parts at chance, the gold structure above 95%."""
+    columns = [Column(name, METHODS[name].label) for name in BASELINES]
+    columns += [Column("ceiling", "its recovery"), Column("needs", "Needs its structure")]
+    columns.insert(2, columns.pop(3))
+    rows = []
+    for setting in settings():
+        bed = planted(runs, setting, scope, BASELINES)
+        cells = bed.accuracy | ({"ceiling": bed.recovery["planted-scorer"]} if "planted-scorer" in bed.rows else {})
+        verdict = "not run"
+        if {"bag", "gold"} <= cells.keys():
+            needed = abs(cells["bag"].value - 50) <= 5 and cells["gold"].value > 95
+            verdict = "yes" if needed else "partly, by its share" if setting.share < 1 else "no"
+            verdict = "labels are drawn" if setting.structure in SELECTIONS else verdict
+        rows.append(Row(setting.title, cells, {"needs": verdict}))
+    notes = [
+        "Test accuracy in percent. Bag of parts: the decoder with a learned weight per part in place of a structure; it must "
+        "stay within 5 points of 50%. Gold structure: must be above 95%. Planted scorer: its best structure on the noisy "
+        "features; its recovery is the most that an estimator can expect."
+    ]
+    return Table("Does the label need the structure?", columns, rows, notes, "planted-needs", scope.warning, first="Bed")
+
+
+def bed_table(bed: Bed) -> Table:
+    """One bed in full: recovery, accuracy, time and seeds, the best first."""
+    recovery, accuracy = bed.recovery, bed.accuracy
+    main = recovery or accuracy
+    best, ranks = best_and_tied(main), mean_ranks({bed.title: main})
+    columns = [Column("recovery", "Recovery", show=_with_interval)] * bool(recovery)
+    columns += [Column("accuracy", "Accuracy", show=_with_interval), Column("best", ""), Column("rank", "Rank")]
+    columns += [Column("ms", "ms per step"), Column("seeds", "Seeds"), Column("setting", "Setting")]
+    rows = []
+    for name in sorted(ranks, key=lambda name: ranks[name].mean):
+        run, milliseconds = bed.rows[name][0], bed.milliseconds(name)
+        rate, size = run.config.get("learning_rate"), run.config.get("step_size")
+        texts = {
+            "rank": f"{ranks[name].mean:.0f} [{ranks[name].low:.0f}, {ranks[name].high:.0f}]",
+            "ms": "" if milliseconds is None else f"{milliseconds:.2f}",
+            "seeds": str(len(bed.rows[name])),
+            "setting": (f"rate {rate:g}" if rate else "") + (f", step {size:g}" if size else ""),
+        }
+        cells = {"accuracy": accuracy[name]} | ({"recovery": recovery[name]} if recovery else {})
+        texts["best"] = "best" if name in best[:1] else "tied" if name in best else ""
+        rows.append(Row(name, cells, texts, name=name))
+    notes = ["Tied: with the best, by rule 3. In brackets: 95% bootstrap intervals over the seeds."]
+    return Table(bed.title, columns, rows, notes, "recovery-" + bed.title.replace(" ", "-").replace(",", ""), first="Estimator")
+
+
+def boards(beds: Sequence[Bed]) -> list[Table]:
+    """Recovery over the beds that have gold structures, and accuracy over all."""
+    recovery = {bed.title: bed.recovery for bed in beds if bed.measure}
+    found = [leaderboard("Recovery", recovery, "leaderboard-recovery")] if recovery else []
+    return [*found, leaderboard("Accuracy", {bed.title: bed.accuracy for bed in beds}, "leaderboard-accuracy")]
+
+
+def verdict(beds: Sequence[Bed]) -> str:
+    """The recommendation by rules 5 and 6, in words."""
+    scored = {bed.title: bed.recovery for bed in beds if bed.measure}
+    if not scored:
+        return "No bed with a gold structure has runs: nothing is recommended."
+    ranks, tied = mean_ranks(scored), {title: best_and_tied(cells) for title, cells in scored.items()}
+    everywhere = [name for name in ranks if all(name in names for names in tied.values())]
+    counted = {name: sum(name in names for names in tied.values()) for name in ranks}
+    lines = [f"- {title}: best `{names[0]}`" + _list("; tied: ", names[1:]) for title, names in tied.items()]
+    if everywhere:
+        lines.append(_list("\nBest or tied on every bed: ", sorted(everywhere, key=lambda name: ranks[name].mean)) + ".")
+        return "\n".join(lines)
+    complete = [name for name in ranks if all(cells.get(name, Cell()).values for cells in scored.values())] or list(ranks)
+    first, *rest = sorted(complete, key=lambda name: ranks[name].mean)
+    equal = [name for name in rest if ranks[name].low <= ranks[first].high]
+    lines.append(
+        f"\nNo estimator is best or tied on every bed. The best mean rank has `{first}` ({ranks[first].mean:.1f}, best or tied "
+        f"on {counted[first]} of {len(scored)} beds)" + _list("; not told apart from it (rule 6): ", equal) + "."
+    )
+    return "\n".join(lines)
+
+
+def grid_figures(runs: Runs, scope: Scope = FULL) -> list[Figure]:
+    """Trees: recovery and accuracy against steps, noise and the share of the label; the best estimators of the base setting."""
+    base = BASES["tree"]
+    cells = planted(runs, base, scope).recovery
+    names = sorted((name for name in cells if cells[name].finite), key=lambda name: -cells[name].value)
+    drawn = [*names[: _DRAWN - 2], *names[_DRAWN - 2 :][-2:]]
+    making = command("reproduce", "recovery", runs=runs.folder)
+    note = f"The {len(drawn) - 2} best estimators at the base setting and the last two; median and range of the seeds."
+    figures = []
+    for n in sorted({setting.n for setting in GRID}):
+        against = {
+            "noise": [Setting("tree", n, noise, 1.0) for noise in NOISES],
+            "share": [Setting("tree", n, 0.0, share) for share in SHARES],
+        }
+        for axis, along in against.items():
+            curve = _curve_over(runs, along, axis, scope)
+            labels = {f"test_{key}": f"Test: {label}" for key, label in _MEASURES.items()}
+            shown = panels(curve, drawn, labels, axis.capitalize())
+            figures.append(Figure(f"Trees, n = {n}, against {axis}", shown, f"planted-trees-{n}-{axis}", note, making))
+        steps = panels(
+            _curve_of_steps(runs, Setting("tree", n), scope), drawn,
+            {key: f"Validation: {label}" for key, label in _MEASURES.items()}, "Steps",
+        )  # fmt: skip
+        figures.append(Figure(f"Trees, n = {n}, against steps", steps, f"planted-trees-{n}-steps", note, making))
+    return [figure for figure in figures if figure.drawn]
+
+
+def _curve_of_steps(runs: Runs, setting: Setting, scope: Scope) -> Callable[[str, str], Curve | None]:
+    def curve(name: str, measure: str) -> Curve | None:
+        found = chosen(runs, name, setting, scope)
+        return over_seeds(name, found.histories(measure)) if found and found.done else None
+
+    return curve
+
+
+def _curve_over(
+    runs: Runs, along: Sequence[Setting], axis: str, scope: Scope
+) -> Callable[[str, str], Curve | None]:
+    def curve(name: str, measure: str) -> Curve | None:
+        histories: dict[int | None, dict[float, float]] = {}
+        for each in along:
+            found = chosen(runs, name, each, scope)
+            for run in found.done if found else ():
+                histories.setdefault(run.seed, {})[getattr(each, axis)] = number(run, measure)
+        return over_seeds(name, list(histories.values())) if histories else None
+
+    return curve
+
+
+def grid_table(runs: Runs, scope: Scope = FULL) -> Table:
+    """Recovery of every estimator in every setting of the grid."""
+    beds = {setting: planted(runs, setting, scope).recovery for setting in GRID}
+    beds = {setting: cells for setting, cells in beds.items() if cells}
+    table = leaderboard("Planted trees: recovery over the grid", {setting.title: cells for setting, cells in beds.items()})
+    return Table(table.title, table.columns, table.rows, table.notes, "planted-grid", scope.warning, first="Estimator")
+
+
+def groups(runs: Runs) -> list[Group]:
+    beds = all_beds(runs)
+    if not beds:
+        return [Group("Leaderboard", [needs_structure(runs)], warning="There are no runs of any bed yet.")]
+    lacking = missing(runs)
+    warning = f"No runs yet: {'; '.join(lacking)}." if lacking else ""
+    return [
+        Group("Leaderboard", boards(beds), warning=warning),
+        Group("Beds", [bed_table(bed) for bed in beds]),
+        Group("Planted structures", [needs_structure(runs), grid_table(runs)], grid_figures(runs)),
+    ]
+
+
+def page(runs: Runs, folder: Path, scope: Scope = FULL) -> str:
+    """Everything as Markdown; the figures are written beside the page."""
+    beds, lacking = all_beds(runs, scope), missing(runs, scope)
+    parts = ["## Recommendation by the rules", verdict(beds)]
+    if lacking:
+        parts.append(f"Beds without runs, which are missing from everything below: {'; '.join(lacking)}.")
+    parts += ["## Leaderboard", *(table.markdown() for table in boards(beds))] if beds else []
+    base = planted(runs, BASES["tree"], scope)
+    if base.rows:
+        parts += ["## What separates the good from the bad", _relation(base).markdown()]
+    parts += ["## Do the planted beds need their structure?", needs_structure(runs, scope).markdown()]
+    if base.rows:
+        parts += ["## Planted trees, the grid", grid_table(runs, scope).markdown()]
+        for figure in grid_figures(runs, scope):
+            figure.write(folder)
+            parts.append(f"![{figure.title}]({figure.name}.svg)\n\n{figure.note} [data]({figure.name}.csv)")
+    parts += ["## Every bed", *(bed_table(bed).markdown() for bed in beds)] if beds else []
+    return "\n\n".join(parts)
+
+
+def _relation(base: Bed) -> Table:
+    sizes = {name: rows[0].config.get("step_size") for name, rows in base.rows.items()}
+    recovery = {name: statistics.fmean(cell.finite) for name, cell in base.recovery.items() if cell.finite}
+    return bias.relation(bias.gradients(sizes), recovery, f"{base.title}: recovery and the gradient at the first step")
+
+
+def _with_interval(cell: Cell) -> Shown:
+    if not cell.finite:
+        return Shown(cell.show(), None)
+    _, low, high = cell.interval
+    several = f" [{low:.1f}, {high:.1f}]" if cell.count > 1 else ""
+    lost = f" ({cell.diverged} diverged)" if cell.diverged else ""
+    return Shown(f"{cell.value:.1f}{several}{lost}", cell.value)
+
+
+def _list(before: str, names: Sequence[str]) -> str:
+    return before + ", ".join(f"`{name}`" for name in names) if names else ""
+
+
+SECTION = Section(
+    "Recovery",
+    "Which estimator recovers the structure: a leaderboard over test beds with gold structures.",
+    groups, page=page, needs=[("reproduce", "recovery")],
+)  # fmt: skip

@@ -1,0 +1,131 @@
+"""The runs on planted structures: settings, seeds and the search, fixed before any run was made."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pullback_study.results.choice import Chosen, Runs, number, over_seeds
+from pullback_study.tasks import find_task
+from pullback_study.tasks.planted.config import SELECTIONS
+
+TASK = find_task("planted")
+METHODS = TASK.methods
+ESTIMATORS = tuple(name for name, method in METHODS.items() if method.latent)
+BASELINES = tuple(name for name, method in METHODS.items() if not method.latent)
+SIZES = {"tree": 6, "chain": 8, "segmentation": 8, "subset": 12, "alignment": 6, "binary-tree": 8}
+STEP_SIZES = (0.1, 1.0, 10.0)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A bed: a structure with its knobs; those of a selection are fixed by its definition."""
+
+    structure: str
+    n: int = 0
+    noise: float = 0.0
+    share: float = 1.0
+
+    @property
+    def title(self) -> str:
+        if self.structure in SELECTIONS:
+            return f"selection: {self.structure}"
+        knobs = "" if (self.noise, self.share) == (0, 1) else f", noise {self.noise:g}, share {self.share:g}"
+        return f"{self.structure}, n = {self.n}{knobs}"
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        if self.structure in SELECTIONS:
+            return {"structure": self.structure, "train_examples": 32768}
+        return {"structure": self.structure, "n": self.n, "noise": self.noise, "share": self.share}
+
+    @property
+    def rates(self) -> tuple[float, ...]:
+        """Learning rates of the search: the same three for every estimator, lower for the networks of the selections."""
+        return (0.0003, 0.001, 0.003) if self.structure in SELECTIONS else (0.01, 0.03, 0.1)
+
+
+BASES = {name: Setting(name, n) for name, n in SIZES.items()} | {name: Setting(name) for name in SELECTIONS}
+"""The setting of each structure: no noise, and the label needs the structure."""
+NOISES, SHARES, LENGTHS = (0.0, 0.25, 0.5), (1.0, 0.75, 0.5), (6, 10)
+GRID = tuple(Setting("tree", n, noise, share) for n, share, noise in itertools.product(LENGTHS, SHARES, NOISES))
+"""The full grid of trees; its first setting is the base."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """How much is run."""
+
+    seeds: tuple[int, ...] = tuple(range(100, 132))
+    search_seeds: tuple[int, ...] = tuple(range(1000, 1008))  # none of which is in a result
+    steps: int = 2000
+    evaluate_every: int = 100
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"steps": self.steps, "evaluate_every": self.evaluate_every}
+
+    @property
+    def warning(self) -> str:
+        whole = (FULL.steps, len(FULL.seeds))
+        if (self.steps, len(self.seeds)) >= whole:
+            return ""
+        return f"Reduced: {len(self.seeds)} of {whole[1]} seeds, {self.steps} of {whole[0]} steps."
+
+
+FULL = Scope()
+QUICK = replace(FULL, seeds=(100, 101), search_seeds=(1000,), steps=200, evaluate_every=50)
+
+
+def searched(estimator: str, structure: str) -> list[dict[str, Any]]:
+    """The learning rates and step sizes of the search; one setting for a baseline."""
+    method, rates = METHODS[estimator], BASES[structure].rates
+    if not method.latent:
+        return [{"learning_rate": rates[1]}]
+    sizes = STEP_SIZES if "step_size" in method.accepted else (None,)
+    return [{"learning_rate": rate, "step_size": size} for rate in rates for size in sizes]
+
+
+def configs(estimator: str, setting: Setting, given: Mapping[str, Any], seeds: Iterable[int], scope: Scope) -> tuple[Any, ...]:
+    config = TASK.configure(estimator=estimator, **given, **setting.fields, **scope.options)
+    return over_seeds(config, seeds)
+
+
+def search(estimator: str, structure: str, scope: Scope = FULL) -> list[Any]:
+    """The runs that choose a setting; none for a baseline."""
+    tried, base = searched(estimator, structure), BASES[structure]
+    if len(tried) == 1:
+        return []
+    return [config for given in tried for config in configs(estimator, base, given, scope.search_seeds, scope)]
+
+
+@functools.cache
+def chosen(runs: Runs, estimator: str, setting: Setting, scope: Scope = FULL) -> Chosen | None:
+    """A row of a bed at the rate and the step size with the best mean validation accuracy of the search at the base setting.
+
+    None until every run of the search is done; the first of equals, and a run that diverged counts as 0.
+    """
+    tried = searched(estimator, setting.structure)
+    best, means = tried[0], []
+    if len(tried) > 1:
+        for given in tried:
+            values = []
+            for config in configs(estimator, BASES[setting.structure], given, scope.search_seeds, scope):
+                if (run := runs.find(TASK, config)) is None:
+                    return None
+                values.append(number(run, TASK.selected_by))
+            means.append(np.nan_to_num(values).mean())
+        best = tried[int(np.argmax(means))]
+    wanted = configs(estimator, setting, best, scope.seeds, scope)
+    return Chosen(TASK, wanted, tuple(runs.find(TASK, config) for config in wanted))
+
+
+def settings(structures: Sequence[str] = (), *, grid: bool = True) -> list[Setting]:
+    """All beds of these structures, or of all; the base settings first, then the grid of trees."""
+    every = (*BASES.values(), *GRID[1:]) if grid else tuple(BASES.values())
+    return [setting for setting in every if not structures or setting.structure in structures]

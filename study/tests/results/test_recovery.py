@@ -1,0 +1,114 @@
+"""The leaderboard: ranks, ties and verdicts from made-up results, and the command on tiny runs."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pullback_study.cli import app
+from pullback_study.results.cells import Cell
+from pullback_study.results.choice import Runs
+from pullback_study.results.leaderboard import leaderboard, mean_ranks
+from pullback_study.results.recovery import bias, page, plans
+from pullback_study.results.recovery.beds import all_beds, best_and_tied, missing
+from pullback_study.tasks import find_task
+
+
+def cell(*values):
+    return Cell(values, seeds=tuple(range(len(values))))
+
+
+def publish(folder, task, config, **numbers):
+    run = task.run(config, folder)
+    run.start()
+    run.publish({"validation_accuracy": 80.0, "test_accuracy": 80.0, **numbers})
+
+
+def test_ranks_and_their_intervals():
+    beds = {
+        "a": {"good": cell(90.0, 91.0, 92.0), "bad": cell(10.0, 11.0, 12.0), "middle": cell(50.0, 51.0, 50.0)},
+        "b": {"good": cell(90.0, 10.0), "bad": cell(10.0, 90.0)},
+    }
+    ranks = mean_ranks(beds)
+    assert [ranks[name].mean for name in ("good", "middle", "bad")] == [1.25, 2.0, 2.25]
+    assert ranks["middle"].low == ranks["middle"].high == 2
+    assert ranks["good"].low == 1.0
+    assert ranks["good"].high == 1.5  # seeds of "b" cannot tell the two apart
+    table = leaderboard("All", beds)
+    assert [row.name for row in table.rows] == ["good", "bad", "middle"]  # fewer beds: below
+    assert table.rows[2].texts["beds"] == "1 of 2"
+
+
+def test_ties_need_a_paired_interval_with_zero_or_a_small_difference():
+    base = (80.0, 60.0, 90.0, 70.0, 85.0)
+    cells = {
+        "best": cell(*base),
+        "by 2 points on each seed": cell(*(value - 2 for value in base)),
+        "by half a point": cell(*(value - 0.5 for value in base)),
+        "now and then": cell(80.0, 60.0, 70.0, 70.0, 85.0),
+        "two seeds": cell(10.0, 20.0),
+    }
+    assert best_and_tied(cells) == ["best", "by half a point", "now and then", "two seeds"]
+    assert best_and_tied({"diverged": cell(float("nan"))}) == []
+
+
+def test_other_tasks_use_the_most_common_setting_and_the_most_seeds(tmp_path):
+    task = find_task("synthetic")
+    for rate, seeds, measure in ((0.001, 3, 50.0), (0.002, 2, 99.0)):
+        for seed in range(seeds):
+            config = task.configure(estimator="ste-s", clusters=3, seed=seed, learning_rate=rate)
+            publish(tmp_path, task, config, test_v_measure=measure)
+    publish(tmp_path, task, task.configure(estimator="ste-s", clusters=3, steps=7), test_v_measure=1.0)
+    runs = Runs(tmp_path)
+    (bed,) = all_beds(runs)
+    assert bed.title == "Synthetic clusters, 3 clusters"
+    assert bed.recovery["ste-s"].values == (50.0, 50.0, 50.0)
+    assert missing(runs)[:2] == ["sst", "snli"]
+    assert "Beds without runs" in page.page(runs, tmp_path)
+    assert "best `ste-s`" in page.verdict([bed])
+
+
+def test_planted_rows_are_what_the_search_chose(tmp_path):
+    setting, scope = plans.BASES["tree"], plans.QUICK
+    assert not set(plans.FULL.seeds) & set(plans.FULL.search_seeds)
+    assert plans.search("gold", "tree") == []
+    assert len(plans.search("spigot", "tree")) == 3 * 3 * 8
+    accuracy = {0.01: 60.0, 0.03: 90.0, 0.1: 70.0}
+    for config in plans.search("ste-s", "tree", scope)[1:]:
+        publish(tmp_path, plans.TASK, config, validation_accuracy=accuracy[config.learning_rate])
+    assert plans.chosen(Runs(tmp_path), "ste-s", setting, scope) is None  # a choice among fewer would be another rule
+    config = plans.search("ste-s", "tree", scope)[0]
+    publish(tmp_path, plans.TASK, config, validation_accuracy=accuracy[config.learning_rate])
+    row = plans.chosen(Runs(tmp_path), "ste-s", setting, scope)
+    assert {config.learning_rate for config in row.configs} == {0.03}
+    assert [config.seed for config in row.configs] == list(scope.seeds)
+
+
+def test_gradients_are_related_to_recovery():
+    found = bias.gradients({"marginals": None, "ste-i": 1.0, "sampled-ste": None}, examples=2, draws=20)
+    assert found["marginals"].variance == pytest.approx(0, abs=1e-20)
+    assert found["sampled-ste"].variance > 0
+    made_up = {"marginals": 90.0, "sampled-ste": 80.0, "ste-i": 30.0}
+    text = bias.relation(found, made_up, "Title").markdown()
+    assert "rank correlation with recovery" in text
+    assert text.index("`marginals`") < text.index("`ste-i`")
+
+
+def test_the_command_trains_resumes_and_writes_its_page(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("os.fsync", lambda descriptor: None)
+    tiny = plans.Scope(seeds=(100, 101), search_seeds=(1000,), steps=4, evaluate_every=2)
+    monkeypatch.setattr(plans, "QUICK", tiny)
+    words = ["reproduce", "recovery", "--quick", "--structure", "subset", "--device", "cpu", "--page", "here/page.md"]
+    only = [word for name in ("bag", "gold", "planted-scorer", "ste-i") for word in ("--only", name)]
+    done = CliRunner().invoke(app, [*words, *only, "--markdown"], env={"COLUMNS": "200"})
+    assert done.exit_code == 0, done.output
+    assert "Bag of parts" in done.stdout
+    text = Path("here/page.md").read_text()
+    assert "Beds without runs, which are missing from everything below: synthetic; sst" in text
+    assert "| best | 1 [1, 1] |" in text
+    again = CliRunner().invoke(app, [*words, *only], env={"COLUMNS": "200"})
+    assert "0 trained" in again.stderr
+    wrong = CliRunner().invoke(app, ["reproduce", "recovery", "--structure", "forest"])
+    assert wrong.exit_code == 2
+    assert "there is no structure 'forest'" in wrong.output
