@@ -23,9 +23,10 @@ def leaderboard(title: str, beds: Mapping[str, Mapping[str, Cell]], name: str = 
     """
     rows = []
     for estimator, rank in mean_ranks(beds).items():
-        cells = {bed: found[estimator] for bed, found in beds.items() if found.get(estimator, Cell()).values}
-        texts = {"rank": f"{rank.mean:.1f} [{rank.low:.1f}, {rank.high:.1f}]", "beds": f"{len(cells)} of {len(beds)}"}
-        rows.append((-len(cells), rank.mean, Row(estimator, cells, texts, name=estimator)))
+        cells = {bed: found.get(estimator, Cell()) for bed, found in beds.items()}
+        count = sum(bool(cell.values) for cell in cells.values())
+        texts = {"rank": f"{rank.mean:.1f} [{rank.low:.1f}, {rank.high:.1f}]", "beds": f"{count} of {len(beds)}"}
+        rows.append((-count, rank.mean, Row(estimator, cells, texts, name=estimator)))
     rows.sort(key=lambda row: row[:2])
     columns = [Column("rank", "Mean rank"), Column("beds", "Beds"), *(Column(bed, bed) for bed in beds)]
     notes = ["Mean rank: over the beds, 1 the best, with its 95% interval (bootstrap over the seeds)."]

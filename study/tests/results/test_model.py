@@ -140,4 +140,4 @@ def test_a_leaderboard_ranks_and_says_how_sure_it_is():
     ranks = {row.label: row.texts["rank"] for row in table.rows}
     assert ranks["c"] == "3.0 [3.0, 3.0]"
     assert ranks["a"] == "1.3 [1.0, 1.7]"  # first, second or first, first unless both seeds are the one that did not diverge
-    assert table.text().rows[2][3] == "not run"
+    assert table.text().rows[2][4] == "not run"

@@ -8,7 +8,6 @@ from typer.testing import CliRunner
 from pullback_study.cli import app
 from pullback_study.results.cells import Cell
 from pullback_study.results.choice import Runs
-from pullback_study.results.leaderboard import leaderboard, mean_ranks
 from pullback_study.results.recovery import bias, page, plans
 from pullback_study.results.recovery.beds import all_beds, best_and_tied, missing
 from pullback_study.tasks import find_task
@@ -22,21 +21,6 @@ def publish(folder, task, config, **numbers):
     run = task.run(config, folder)
     run.start()
     run.publish({"validation_accuracy": 80.0, "test_accuracy": 80.0, **numbers})
-
-
-def test_ranks_and_their_intervals():
-    beds = {
-        "a": {"good": cell(90.0, 91.0, 92.0), "bad": cell(10.0, 11.0, 12.0), "middle": cell(50.0, 51.0, 50.0)},
-        "b": {"good": cell(90.0, 10.0), "bad": cell(10.0, 90.0)},
-    }
-    ranks = mean_ranks(beds)
-    assert [ranks[name].mean for name in ("good", "middle", "bad")] == [1.25, 2.0, 2.25]
-    assert ranks["middle"].low == ranks["middle"].high == 2
-    assert ranks["good"].low == 1.0
-    assert ranks["good"].high == 1.5  # seeds of "b" cannot tell the two apart
-    table = leaderboard("All", beds)
-    assert [row.name for row in table.rows] == ["good", "bad", "middle"]  # fewer beds: below
-    assert table.rows[2].texts["beds"] == "1 of 2"
 
 
 def test_ties_need_a_paired_interval_with_zero_or_a_small_difference():

@@ -27,16 +27,15 @@ import numpy as np
 
 from pullback_study.results.cells import Cell, Summary
 from pullback_study.results.choice import Runs, number
-from pullback_study.results.recovery.plans import BASES, ESTIMATORS, FULL, Scope, Setting, chosen
+from pullback_study.results.recovery.plans import BASES, ESTIMATORS, FULL, TASK, Scope, Setting, chosen
 from pullback_study.results.statistics import bootstrap, deviation
-from pullback_study.tasks import find_task
+from pullback_study.tasks import TASKS, find_task
 
 if TYPE_CHECKING:
     from pullback_study.runs.store import Stored
 
-RECOVERY = {"synthetic": "test_v_measure", "planted": "test_recovery", "listops": "test_attachment"}
-"""For each task with gold structures, the measure of recovery."""
-OTHERS = ("synthetic", "sst", "snli", "listops")
+RECOVERY = ("test_recovery", "test_attachment", "test_v_measure")
+"""Measures of recovery, one of which a task with gold structures has."""
 _SEARCHED = ("estimator", "seed", "learning_rate", "step_size", "inner_steps", "gamma_scale")
 _MARGIN, _SEEDS = 1.0, 5
 MEAN = Summary("mean ± standard deviation", np.mean, deviation, lambda values: bootstrap(values, np.mean))  # type: ignore[arg-type]
@@ -83,7 +82,7 @@ def planted(runs: Runs, setting: Setting, scope: Scope = FULL, names: Iterable[s
         found = chosen(runs, name, setting, scope)
         if found and found.done:
             rows[name] = found.done
-    return Bed(setting.title, RECOVERY["planted"], rows)
+    return Bed(setting.title, RECOVERY[0], rows)
 
 
 def of_task(runs: Runs, name: str) -> list[Bed]:
@@ -93,10 +92,10 @@ def of_task(runs: Runs, name: str) -> list[Bed]:
     for run in runs.of(name):
         if run.config.get("estimator") in latent and run.config.get("inner_steps") in (None, 1):
             found[tuple(run.config.get(each) for each in task.tables_by)].append(run)
-    beds = []
+    beds, measure = [], next((each for each in RECOVERY if task.metric(each)), "")
     for part, stored in sorted(found.items(), key=repr):
         where = ", ".join(f"{value} {each}" for each, value in zip(task.tables_by, part, strict=True))
-        beds.append(Bed(f"{task.title}{', ' * bool(where)}{where}", RECOVERY.get(name, ""), _by_rule(stored, task.selected_by)))
+        beds.append(Bed(f"{task.title}{', ' * bool(where)}{where}", measure, _by_rule(stored, task.selected_by)))
     return beds
 
 
@@ -121,14 +120,14 @@ def _by_rule(stored: Sequence[Stored], validation: str) -> dict[str, list[Stored
 
 def all_beds(runs: Runs, scope: Scope = FULL) -> list[Bed]:
     """Every bed: the other tasks first; those without runs are left out."""
-    beds = [bed for name in OTHERS if _known(name) for bed in of_task(runs, name)]
+    beds = [bed for name in TASKS if name != TASK.name for bed in of_task(runs, name)]
     beds += [planted(runs, setting, scope) for setting in BASES.values()]
     return [bed for bed in beds if bed.rows]
 
 
 def missing(runs: Runs, scope: Scope = FULL) -> list[str]:
     """The titles of beds without runs."""
-    tasks = [name for name in OTHERS if not _known(name) or not of_task(runs, name)]
+    tasks = [name for name in TASKS if name != TASK.name and not of_task(runs, name)]
     return [*tasks, *(setting.title for setting in BASES.values() if not planted(runs, setting, scope).rows)]
 
 
@@ -148,9 +147,3 @@ def _tied(best: Cell, other: Cell) -> bool:
         return True
     low = bootstrap([values[0][seed] - values[1][seed] for seed in common], np.mean).low
     return low <= 0 or best.value - other.value < _MARGIN
-
-
-def _known(name: str) -> bool:
-    from pullback_study.tasks import TASKS
-
-    return name in TASKS
