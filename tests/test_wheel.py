@@ -1,0 +1,80 @@
+"""What is released: `python -m build` makes an sdist and, from it, a wheel that installs and imports by itself."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+if missing := [name for name in ("build", "hatchling") if importlib.util.find_spec(name) is None]:
+    pytest.skip(f"{', '.join(missing)} not installed: pip install '.[dev]'", allow_module_level=True)
+
+
+def run(*command, **options):
+    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=300, **options)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory):
+    """The wheels of the library and of the study, each made from its sdist."""
+    out = tmp_path_factory.mktemp("dist")
+    for project in (ROOT, ROOT / "study"):
+        run("-m", "build", "--no-isolation", "--outdir", str(out), str(project))
+    return {path.name.partition("-")[0]: path for path in out.glob("*.whl")}
+
+
+@pytest.fixture(scope="module")
+def installed(wheels, tmp_path_factory):
+    """A folder with the two wheels and nothing else."""
+    target = tmp_path_factory.mktemp("site")
+    pip = ("-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-compile", "--target", str(target))
+    run(*pip, *map(str, wheels.values()))
+    return target
+
+
+def in_a_clean_environment(installed, *command):
+    """Python with the installed wheels and the dependencies of the tests; `-S` leaves out this checkout."""
+    libraries = sysconfig.get_path("purelib")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(installed), libraries])}
+    return run("-S", *command, env=environment, cwd=installed)
+
+
+def files(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        return [name for name in archive.namelist() if ".dist-info/" not in name]
+
+
+def test_the_wheel_holds_the_library_alone(wheels):
+    names = files(wheels["pullback"])
+    assert {name.partition("/")[0] for name in names} == {"pullback"}
+    assert not [name for name in names if "test" in name or "study" in name or name.endswith((".ipynb", ".csv"))]
+    source = ROOT / "src"
+    assert {str(path.relative_to(source)) for path in (source / "pullback").rglob("*.py")} <= set(names)
+    assert "pullback/py.typed" in names
+
+
+def test_the_study_is_a_wheel_of_its_own(wheels):
+    names = files(wheels["pullback_study"])
+    assert {name.partition("/")[0] for name in names} == {"pullback_study"}
+    assert "pullback_study/report/assets/explorer.html" in names
+
+
+def test_the_library_imports_and_computes(installed):
+    program = (
+        "import torch, pullback as pb\n"
+        "print(pb.__file__, pb.Subset(1).argmax(torch.tensor([0.0, 1.0])).tolist(), sep='\\n')"
+    )
+    where, found = in_a_clean_environment(installed, "-c", program).splitlines()
+    assert Path(where).is_relative_to(installed)
+    assert found == "[0.0, 1.0]"
+
+
+def test_the_command_runs(installed):
+    assert "0.1.0" in in_a_clean_environment(installed, "-m", "pullback_study", "--version")
