@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 FENCE = re.compile(
     r"(?:^[ ]*<!-- (?P<note>needs|not run): (?P<what>[^>]+?) -->\n\s*)?"
-    r"^(?P<indent>[ ]*)(?P<ticks>```+|:::+)(?P<language>\{?[\w-]*\}?)[^\n]*\n(?P<code>.*?)^(?P=indent)(?P=ticks)[ ]*$",
+    r"^(?P<indent>[ ]*)(?P<ticks>```+)(?P<language>\{?[\w-]*\}?)[^\n]*\n(?P<code>.*?)^(?P=indent)(?P=ticks)[ ]*$",
     re.MULTILINE | re.DOTALL,
 )
 

@@ -1,4 +1,4 @@
-"""What a user's structure gets from what it defines: the table of docs/structures.md."""
+"""What a user's structure gets from what it defines: the table of docs/write-a-structure.md."""
 
 from __future__ import annotations
 
