@@ -33,6 +33,7 @@ suppress_warnings = ["myst.header"]  # generated tables have headings of the thi
 autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
+autodoc_inherit_docstrings = False  # what a base class documents is said there
 autodoc_preserve_defaults = True
 autodoc_class_signature = "mixed"
 napoleon_use_rtype = False

@@ -5,7 +5,8 @@
     viz.tree_svg(["Fun", "film"], [2, 0])
     ```
 
-A figure of Matplotlib will do, too. A drawing sees the variables of the `python` blocks and of the drawings before it. `:hide:` leaves out the code.
+A figure of Matplotlib will do, too. A drawing sees the variables of the `python` blocks and of the drawings before it.
+`:hide:` leaves out the code.
 """
 
 import io
