@@ -23,6 +23,7 @@ _REGISTRY = {
     "sst": "pullback_study.tasks.sst:TASK",
     "snli": "pullback_study.tasks.snli:TASK",
     "planted": "pullback_study.tasks.planted:TASK",
+    "listops": "pullback_study.tasks.listops:TASK",
 }
 
 

@@ -1,0 +1,132 @@
+"""ListOps as tensors: expressions of similar length make batches."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pullback_study.tasks.listops.expressions import CLOSE, TOKENS, depth, draw, heads, value
+
+WIDTH = 8
+"""Expressions are padded to a multiple of this many tokens: few different shapes."""
+EXTRAPOLATED = (8, 10)
+"""Depths beyond those of training that a model is tested on."""
+_EXTRAPOLATED_TOKENS = 100
+_NUMBERS = {token: i for i, token in enumerate(TOKENS)}
+_CLOSE = _NUMBERS[CLOSE]
+
+
+@dataclass(frozen=True)
+class Split:
+    """N expressions: `tokens` and `heads` `[N, n]`, padded with 0; `lengths`, `labels` and `depths` `[N]`.
+
+    The head of token 0 is token 0: the root.
+    """
+
+    tokens: Tensor
+    heads: Tensor
+    lengths: Tensor
+    labels: Tensor
+    depths: Tensor
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @property
+    def widths(self) -> Tensor:
+        """What each expression is padded to, `[N]`."""
+        return ((self.lengths + WIDTH - 1) // WIDTH * WIDTH).clamp_max(self.tokens.shape[1])
+
+    def take(self, rows: Tensor, width: int) -> Split:
+        """The expressions of these rows, `[...]`, padded to a width that holds them."""
+        return Split(
+            self.tokens[..., :width][rows], self.heads[..., :width][rows],
+            self.lengths[rows], self.labels[rows], self.depths[rows],
+        )  # fmt: skip
+
+    def to(self, device: torch.device) -> Split:
+        return Split(*(values.to(device) for values in (self.tokens, self.heads, self.lengths, self.labels, self.depths)))
+
+    def inside(self) -> Tensor:
+        """Where tokens are, `[..., n]`."""
+        return torch.arange(self.tokens.shape[-1], device=self.tokens.device) < self.lengths[..., None]
+
+    def closing(self) -> Tensor:
+        """Where closing brackets are, `[..., n]`."""
+        return (self.tokens == _CLOSE) & self.inside()
+
+    def gold(self, dtype: torch.dtype) -> Tensor:
+        """The gold trees, `[..., n, n]`: head x modifier, the root on the diagonal."""
+        places = torch.arange(self.tokens.shape[-1], device=self.tokens.device)
+        return ((self.heads[..., None, :] == places[:, None]) & self.inside()[..., None, :]).to(dtype)
+
+
+def encode(expressions: Sequence[Sequence[str]]) -> Split:
+    """The tensors of some expressions."""
+    lengths = torch.tensor([len(tokens) for tokens in expressions])
+    shape = len(expressions), int(lengths.max())
+    numbers, owners = torch.zeros(shape, dtype=torch.int64), torch.zeros(shape, dtype=torch.int64)
+    for row, tokens in enumerate(expressions):
+        numbers[row, : len(tokens)] = torch.tensor([_NUMBERS[token] for token in tokens])
+        owners[row, : len(tokens)] = torch.tensor(heads(tokens))
+    labels, depths = [value(tokens) for tokens in expressions], [depth(tokens) for tokens in expressions]
+    return Split(numbers, owners, lengths, torch.tensor(labels), torch.tensor(depths))
+
+
+@functools.lru_cache(maxsize=2)
+def generate(deepest: int, tokens: int, sizes: tuple[int, int, int], seed: int) -> tuple[Split, Split, Split]:
+    """Training, validation and test expressions, all distinct, of depth 1 to `deepest` in equal parts."""
+    known: set[str] = set()
+    parts = [
+        draw(range(1, deepest + 1), size, tokens=tokens, seed=f"listops {name} {seed}", known=known)
+        for name, size in zip(("test", "validation", "train"), reversed(sizes), strict=True)
+    ]
+    test, validation, train = (encode(part) for part in parts)
+    return train, validation, test
+
+
+@functools.lru_cache(maxsize=2)
+def deeper(examples: int, seed: int) -> dict[int, Split]:
+    """By depth, expressions that are nested more deeply than any in training."""
+    return {
+        each: encode(draw([each], examples, tokens=_EXTRAPOLATED_TOKENS, seed=f"listops deeper {each} {seed}"))
+        for each in EXTRAPOLATED
+    }
+
+
+def batches(split: Split, size: int, seeds: Sequence[int], epoch: int) -> tuple[list[int], Tensor]:
+    """An epoch: the width of each batch, and its rows for each seed, `[batches, seeds, size]`.
+
+    A batch has expressions of one width. Which width comes when is the same for all seeds, and which expressions is the
+    seed's own. The last batch of a width is filled up with expressions of its first.
+    """
+    widths = split.widths.cpu()
+    order: list[int] = []
+    rows: list[Tensor] = []
+    for width in widths.unique().tolist():
+        members = (widths == width).nonzero()[:, 0]
+        count = -(-len(members) // size)
+        chosen = [members[_permutation(len(members), epoch, seed, width)].repeat(-(-count * size // len(members))) for seed in seeds]
+        rows += torch.stack([each[: count * size] for each in chosen]).view(len(seeds), count, size).unbind(1)
+        order += [width] * count
+    shuffled = _permutation(len(order), epoch, -1, 0).tolist()
+    return [order[i] for i in shuffled], torch.stack([rows[i] for i in shuffled])
+
+
+def in_order(split: Split, size: int) -> list[tuple[Tensor, int]]:
+    """All rows once, with the width of each batch."""
+    widths = split.widths.cpu()
+    return [
+        (part, width)
+        for width in widths.unique().tolist()
+        for part in (widths == width).nonzero()[:, 0].split(max(1, size * WIDTH**2 // width**2))
+    ]
+
+
+def _permutation(count: int, epoch: int, seed: int, width: int) -> Tensor:
+    generator = torch.Generator().manual_seed(((seed + 1) * 1_000_003 + epoch) * 101 + width)
+    return torch.randperm(count, generator=generator)

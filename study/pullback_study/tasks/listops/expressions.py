@@ -1,0 +1,142 @@
+"""Expressions of ListOps: drawing, evaluating and reading them, and their gold dependency trees.
+
+    [MAX 2 9 [MIN 4 7 ] 0 ]   has the value 9 and the depth 2
+
+Every argument is an operator with probability 1/4, down to a given depth, and a digit otherwise; an operator has 2 to 5
+arguments. MED is the median, rounded down between two numbers; SM, which the official set d20s has in addition, is the sum
+modulo 10.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+
+CLOSE = "]"
+OPERATORS: dict[str, Callable[[Sequence[int]], int]] = {
+    "[MIN": min,
+    "[MAX": max,
+    "[MED": lambda values: _median(values),
+    "[SM": lambda values: sum(values) % 10,
+}
+DRAWN = ("[MIN", "[MAX", "[MED")
+TOKENS = (*DRAWN, CLOSE, *(str(digit) for digit in range(10)))
+"""The vocabulary of the task, 14 tokens."""
+OPERATOR_PROBABILITY = 0.25
+ARGUMENTS = (2, 5)
+
+
+def heads(tokens: Sequence[str]) -> list[int]:
+    """For each token, the position of the operator that it belongs to; the first token's own position, which is the root.
+
+    >>> heads(["[MAX", "2", "[MIN", "4", "7", "]", "0", "]"])
+    [0, 0, 0, 2, 2, 2, 0, 0]
+    """
+    found: list[int] = []
+    opened: list[int] = []
+    for position, token in enumerate(tokens):
+        if not opened and position > 0:
+            raise ValueError(f"{' '.join(tokens)!r} goes on after its end, at token {position}")
+        found.append(opened[-1] if opened else position)
+        if token in OPERATORS:
+            opened.append(position)
+        elif token == CLOSE:
+            opened.pop()
+    if opened:
+        raise ValueError(f"{' '.join(tokens)!r} has an operator without a closing bracket")
+    return found
+
+
+def value(tokens: Sequence[str]) -> int:
+    """What an expression is worth.
+
+    >>> value("[MED 2 5 ]".split()), value("[SM 7 8 [MIN 4 6 ] ]".split())
+    (3, 9)
+    """
+    owners, arguments = heads(tokens), [list[int]() for _ in tokens]
+    for position in range(len(tokens) - 1, -1, -1):  # arguments stand right of their operator
+        token = tokens[position]
+        if token == CLOSE:
+            continue
+        worth = OPERATORS[token](arguments[position]) if token in OPERATORS else int(token)
+        if position == 0:
+            return worth
+        arguments[owners[position]].append(worth)
+    raise ValueError("an empty expression has no value")
+
+
+def depth(tokens: Sequence[str]) -> int:
+    """How many operators are nested.
+
+    >>> depth("[MAX 2 [MIN 4 7 ] 0 ]".split())
+    2
+    """
+    deepest = now = 0
+    for token in tokens:
+        now += (token in OPERATORS) - (token == CLOSE)
+        deepest = max(deepest, now)
+    return deepest
+
+
+def draw(depths: Sequence[int], count: int, *, tokens: int, seed: str, known: set[str] | None = None) -> list[list[str]]:
+    """Distinct expressions, as many of each depth (up to one), in random order.
+
+    Args:
+        depths: that expressions have.
+        count: of expressions.
+        tokens: an expression has at most.
+        seed: of the draw.
+        known: expressions that must not be drawn; those that are drawn are added.
+
+    Raises:
+        ValueError: if there are not that many, or too few to be found.
+    """
+    generator, seen = random.Random(seed), set() if known is None else known
+    found: list[list[str]] = []
+    for i, each in enumerate(depths):
+        wanted = count // len(depths) + (i < count % len(depths))
+        found += _of_depth(each, wanted, tokens, generator, seen)
+    generator.shuffle(found)
+    return found
+
+
+def _of_depth(deep: int, wanted: int, limit: int, generator: random.Random, seen: set[str]) -> list[list[str]]:
+    found: list[list[str]] = []
+    tries = 0
+    while len(found) < wanted:
+        tries += 1
+        if tries > _TRIES * (wanted + _TRIES):
+            raise ValueError(
+                f"found {len(found)} of {wanted} distinct expressions of depth {deep} with at most {limit} tokens, then gave "
+                f"up; ask for fewer expressions, less depth or more tokens"
+            )
+        drawn: list[str] = []
+        if not _operator(drawn, deep, limit, generator) or depth(drawn) != deep:
+            continue
+        text = " ".join(drawn)
+        if text not in seen:
+            seen.add(text)
+            found.append(drawn)
+    return found
+
+
+def _operator(into: list[str], deep: int, limit: int, generator: random.Random) -> bool:
+    """Append an operator with its arguments; False if there are more than `limit` tokens."""
+    into.append(generator.choice(DRAWN))
+    for _ in range(generator.randint(*ARGUMENTS)):
+        if deep > 1 and generator.random() < OPERATOR_PROBABILITY:
+            if not _operator(into, deep - 1, limit, generator):
+                return False
+        else:
+            into.append(str(generator.randrange(10)))
+    into.append(CLOSE)
+    return len(into) <= limit
+
+
+_TRIES = 300
+
+
+def _median(values: Sequence[int]) -> int:
+    ordered, half = sorted(values), len(values) // 2
+    return ordered[half] if len(values) % 2 else math.floor((ordered[half - 1] + ordered[half]) / 2)

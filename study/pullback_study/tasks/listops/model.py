@@ -1,0 +1,150 @@
+"""The models of ListOps, for many replicas at a time.
+
+    encoder   two LSTMs over token embeddings give queries q and keys k;    score of the arc h -> m:  q_h . k_m
+    decoder   state_h = e_h + sum over m of z[h, m] MLP([e_h; state_m]),  for so many rounds, from state = e
+              logits from the state of token 0, the root, by a network with one hidden layer
+
+e are the decoder's own embeddings of tokens. The root is token 0 and given: no other token may attach to it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from pullback_study.tasks.listops.data import Split
+from pullback_study.tasks.listops.expressions import TOKENS
+from pullback_study.tasks.listops.lstm import lstm
+from pullback_study.tasks.synthetic.streams import key
+
+
+class Encoded(NamedTuple):
+    """What scores and decoder share, for R replicas of B expressions of n tokens.
+
+    states: `[2 or 1, R, B, n, H]`, queries and keys, or the states of the model without trees; nothing with gold trees.
+    embeddings: the decoder's, `[R, B, n, H]`.
+    """
+
+    states: Tensor | None
+    embeddings: Tensor
+
+
+class Model:
+    """Replicas of one architecture; a replica's parameters are a row of one matrix `[R, P]`.
+
+    Args:
+        size: H.
+        lstms: 2 with an encoder, 1 for the model without trees, 0 with gold trees.
+        rounds: of message passing.
+        dropout: of embeddings, in training.
+    """
+
+    def __init__(self, *, size: int, lstms: int, rounds: int, dropout: float) -> None:
+        self.size, self.lstms, self.rounds, self.dropout = size, lstms, rounds, dropout
+        n, h = len(TOKENS), size
+        self.shapes = {
+            "encoder.embedding": (n if lstms else 0, h),
+            "encoder.input": (lstms, h, 4 * h),
+            "encoder.bias": (lstms, 4 * h),
+            "encoder.recurrent": (lstms, h, 4 * h),
+            "decoder.embedding": (n if lstms != 1 else 0, h),
+            "message.head": (h, h), "message.child": (h, h), "message.bias": (h,),
+            "message.output": (h, h), "message.output_bias": (h,),
+            "output.hidden": (h, h), "output.hidden_bias": (h,),
+            "output.logits": (h, 10), "output.logits_bias": (10,),
+        }  # fmt: skip
+
+    @property
+    def sizes(self) -> list[int]:
+        return [math.prod(shape) for shape in self.shapes.values()]
+
+    def initial(self, seed: int) -> Tensor:
+        """A replica's first parameters, `[P]`: PyTorch's defaults for `Embedding`, `LSTM` and `Linear`."""
+        generator = torch.Generator().manual_seed(key("listops parameters", self.lstms, seed))
+        parts = []
+        for name, size in zip(self.shapes, self.sizes, strict=True):
+            if name.endswith("embedding"):
+                parts.append(torch.randn(size, generator=generator, dtype=torch.float64))
+            else:
+                bound = 1 / math.sqrt(2 * self.size if name in _OF_BOTH else self.size)
+                parts.append((2 * torch.rand(size, generator=generator, dtype=torch.float64) - 1) * bound)
+        return torch.cat(parts)
+
+    def named(self, parameters: Tensor) -> dict[str, Tensor]:
+        """The parameters `[..., P]` by name, as views of their own shapes `[..., *shape]`."""
+        parts = parameters.split(self.sizes, -1)
+        return {
+            name: part.reshape(*part.shape[:-1], *shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)
+        }
+
+    def encode(self, named: dict[str, Tensor], batch: Split, *, training: bool) -> Encoded:
+        """Embeddings and LSTMs; dropout draws here alone, so that all calls of the decoder in a step see the same."""
+        embeddings = self._dropped(_look_up(named["decoder.embedding"], batch.tokens), training) if self.lstms != 1 else None
+        if self.lstms == 0:
+            assert embeddings is not None
+            return Encoded(None, embeddings)
+        inputs = self._dropped(_look_up(named["encoder.embedding"], batch.tokens), training)
+        replicas, count, n, size = inputs.shape
+        flat = inputs.reshape(replicas, 1, count * n, size)
+        gates = flat @ named["encoder.input"] + named["encoder.bias"][:, :, None]  # [R, lstms, B n, 4 H]
+        gates = gates.view(replicas * self.lstms, count, n, 4 * size).permute(2, 0, 1, 3)
+        states = lstm(gates, named["encoder.recurrent"].flatten(0, 1))
+        states = states.view(n, replicas, self.lstms, count, size).permute(2, 1, 3, 0, 4)
+        return Encoded(states, inputs if embeddings is None else embeddings)
+
+    def scores(self, encoded: Encoded) -> Tensor:
+        """`[R B, n, n]`, head x modifier; the root is on the diagonal, and only token 0 may attach to it."""
+        assert encoded.states is not None
+        queries, keys = encoded.states.flatten(1, 2)
+        scores = queries @ keys.mT
+        n = scores.shape[-1]
+        others = torch.eye(n, dtype=torch.bool, device=scores.device)
+        others[0, 0] = False
+        return scores.masked_fill(others, -torch.inf)
+
+    def logits(self, named: dict[str, Tensor], encoded: Encoded, z: Tensor, rounds: int | None = None) -> Tensor:
+        """The decoder on trees or averages of trees z, `[R B, n, n]`: `[R, B, 10]`."""
+        e = encoded.embeddings
+        replicas, count, n, size = e.shape
+        arcs = z * (1 - torch.eye(n, dtype=z.dtype, device=z.device))  # the root's arc carries no message
+        arcs = arcs.view(replicas * count * n, 1, n)
+        children = arcs.sum(-1).view(replicas, count * n, 1)
+
+        def linear(name: str, values: Tensor) -> Tensor:
+            return values.reshape(replicas, count * n, size) @ named[name]
+
+        own = (linear("message.head", e) + named["message.bias"][:, None]).view(replicas, count, n, 1, size)
+        always = children * named["message.output_bias"][:, None]
+        state = e
+        for _ in range(rounds or self.rounds):
+            each = torch.relu(own + linear("message.child", state).view(replicas, count, 1, n, size))
+            received = torch.bmm(arcs, each.view(replicas * count * n, n, size))  # the sum, before the linear map
+            state = e + (linear("message.output", received) + always).view(e.shape)
+        return self._classes(named, state[:, :, 0])
+
+    def final(self, named: dict[str, Tensor], encoded: Encoded, batch: Split) -> Tensor:
+        """The logits of the model without trees, `[R, B, 10]`: from the state of the last token."""
+        assert encoded.states is not None
+        states = encoded.states[0]
+        last = (batch.lengths - 1)[..., None, None].expand(*states.shape[:2], 1, states.shape[-1])
+        return self._classes(named, states.gather(2, last)[:, :, 0])
+
+    def _classes(self, named: dict[str, Tensor], state: Tensor) -> Tensor:
+        hidden = torch.relu(state @ named["output.hidden"] + named["output.hidden_bias"][:, None])
+        return hidden @ named["output.logits"] + named["output.logits_bias"][:, None]
+
+    def _dropped(self, values: Tensor, training: bool) -> Tensor:
+        return torch.nn.functional.dropout(values, self.dropout, training=training) if self.dropout else values
+
+
+_OF_BOTH = ("message.head", "message.child", "message.bias")
+
+
+def _look_up(embedding: Tensor, tokens: Tensor) -> Tensor:
+    """Rows of `[R, words, H]` for tokens `[R, B, n]`."""
+    replicas, words, size = embedding.shape
+    first = torch.arange(replicas, device=tokens.device)[:, None, None] * words
+    return torch.nn.functional.embedding(tokens + first, embedding.reshape(-1, size))

@@ -1,0 +1,226 @@
+"""ListOps: expressions and their trees, the replicated model against plain formulas, and training."""
+
+import gzip
+import itertools
+import math
+import statistics
+
+import pytest
+import torch
+
+from pullback_study.corpora import find_data
+from pullback_study.tasks import find_task
+from pullback_study.tasks.listops.data import Split, batches, encode, generate, in_order
+from pullback_study.tasks.listops.expressions import DRAWN, depth, draw, heads, value
+from pullback_study.tasks.listops.lstm import lstm
+from pullback_study.tasks.listops.measures import counts, shares, summed
+from pullback_study.tasks.listops.model import Encoded, Model
+from pullback_study.tasks.listops.train import ReplicaGroup
+
+TASK = find_task("listops")
+TINY = {
+    "depth": 2, "tokens": 12, "train_examples": 40, "validation_examples": 12, "test_examples": 12, "steps": 4,
+    "evaluate_every": 2, "batch_size": 8, "size": 6, "dtype": "float64", "deeper_examples": 2,
+}  # fmt: skip
+
+
+def nested(text):
+    """The value by Python's own parser: [MAX 2 [MIN 4 7 ] ] as a nested list."""
+
+    def worth(item):
+        if isinstance(item, int):
+            return item
+        name, *arguments = item[0], *map(worth, item[1:])
+        rules = {"MIN": min, "MAX": max, "MED": lambda v: math.floor(statistics.median(v)), "SM": lambda v: sum(v) % 10}
+        return rules[name](arguments)
+
+    words = [f"['{word[1:]}'," if word.startswith("[") else "]," if word == "]" else f"{word}," for word in text.split()]
+    return worth(eval("".join(words))[0])
+
+
+def test_expressions_follow_the_recipe():
+    drawn = draw(range(1, 6), 500, tokens=50, seed="a test")
+    assert len({tuple(each) for each in drawn}) == 500
+    assert [sum(depth(each) == d for each in drawn) for d in range(1, 6)] == [100] * 5
+    assert max(map(len, drawn)) <= 50
+    assert {each[0] for each in drawn} == set(DRAWN)
+    for tokens in drawn:
+        owners = heads(tokens)
+        arguments = [sum(o == i and i != j and tokens[j] != "]" for j, o in enumerate(owners)) for i in range(len(tokens))]
+        assert all((2 <= n <= 5) == tokens[i].startswith("[") for i, n in enumerate(arguments))
+        assert value(tokens) == nested(" ".join(tokens))
+    assert drawn == draw(range(1, 6), 500, tokens=50, seed="a test") != draw(range(1, 6), 500, tokens=50, seed="another")
+
+
+def test_gold_trees_are_projective_with_token_0_as_the_only_root():
+    for tokens in draw([1, 3, 4], 60, tokens=40, seed="trees"):
+        owners = heads(tokens)
+        arcs = [(head, modifier) for modifier, head in enumerate(owners) if modifier]
+        assert owners[0] == 0
+        assert all(head < modifier for head, modifier in arcs)
+        assert not any(a < c < b < d for (a, b), (c, d) in itertools.permutations(arcs, 2))
+
+
+def test_values_of_the_official_lines():
+    try:
+        folder = find_data(None) / "listops"
+    except ValueError as error:
+        pytest.skip(str(error))
+    if not (folder / "test_d20s.tsv").exists():
+        pytest.skip(f"no ListOps in {folder.parent}")
+    lines = (folder / "test_d20s.tsv").read_text().splitlines()[:2000]
+    lines += gzip.open(folder / "valid_d20s.official1000.tsv.gz", "rt").read().splitlines()
+    used = set()
+    for label, text in (line.split("\t") for line in lines):
+        tokens = [token for token in text.split() if token not in "()"]
+        assert value(tokens) == int(label)
+        used |= {token for token in tokens if token.startswith("[")}
+    assert used == {*DRAWN, "[SM"}
+
+
+def test_impossible_wishes_are_errors():
+    with pytest.raises(ValueError, match="found 30[0-9]* of 400 distinct expressions of depth 1 with at most 4 tokens"):
+        draw([1], 400, tokens=4, seed="x")  # three operators and two digits: 300
+    with pytest.raises(ValueError, match="goes on after its end, at token 4"):
+        heads(["[MIN", "1", "2", "]", "3"])
+    with pytest.raises(ValueError, match="without a closing bracket"):
+        heads(["[MIN", "1", "2"])
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"depth": 0}, "depth is 0; it must be at least 1"),
+        ({"dropout": -0.1}, "dropout is -0.1; it must be at least 0"),
+        ({"dropout": 1.0}, "it must be below 1"),
+        ({"train_examples": 0}, "train_examples is 0"),
+        ({"depth": 5, "tokens": 10}, "tokens is 10; an expression of depth 5 has at least 16"),
+        ({"learning_rate": -1.0}, "learning_rate is -1.0; it must be positive"),
+        ({"rounds": 0}, "rounds is 0"),
+    ],
+)
+def test_bad_options_are_errors(fields, message):
+    with pytest.raises(ValueError, match=message):
+        TASK.configure(estimator="gold", **fields)
+
+
+def test_an_epoch_has_every_expression_and_each_seed_its_own_order():
+    train, *_ = generate(3, 30, (60, 8, 8), 0)
+    widths, rows = batches(train, 7, [0, 1], epoch=0)
+    for seed in range(2):
+        assert set(rows[:, seed].flatten().tolist()) == set(range(60))
+    assert all((train.widths[rows[i]] == width).all() for i, width in enumerate(widths))
+    alone = batches(train, 7, [1], epoch=0)
+    assert alone[0] == widths
+    assert torch.equal(alone[1][:, 0], rows[:, 1])
+    assert not torch.equal(batches(train, 7, [1], epoch=1)[1], alone[1])
+    assert sorted(torch.cat([part for part, _ in in_order(train, 9)]).tolist()) == list(range(60))
+
+
+def test_the_lstm_is_pytorchs():
+    plain = torch.nn.LSTM(5, 4, bias=False, dtype=torch.float64)
+    x = torch.randn(7, 3, 5, dtype=torch.float64)
+    gates = x @ plain.weight_ih_l0.T
+    found = lstm(torch.stack([gates, 2 * gates], 1), torch.stack([plain.weight_hh_l0.T] * 2))
+    torch.testing.assert_close(found[:, 0], plain(x)[0])
+    assert not torch.allclose(found[:, 0], found[:, 1])
+
+
+def test_the_decoder_passes_messages_from_children_to_heads():
+    model = Model(size=4, lstms=0, rounds=2, dropout=0.0)
+    theta = torch.stack([model.initial(0), model.initial(1)])
+    batch = encode([["[MAX", "2", "[MIN", "4", "7", "]", "0", "]"], ["[MIN", "1", "2", "]"]])
+    batch = batch.take(torch.arange(2).expand(2, 2), 8)
+    named, weights = model.named(theta), torch.rand(2, 2, 8, 8, dtype=torch.float64)
+    encoded = model.encode(named, batch, training=False)
+    found = model.logits(named, Encoded(None, encoded.embeddings), weights.flatten(0, 1))
+    for r, b in itertools.product(range(2), range(2)):
+        own = {name: each[r] for name, each in named.items()}
+        e = own["decoder.embedding"][batch.tokens[r, b]]
+        state = e
+        for _ in range(2):
+            received = []
+            for h in range(8):
+                total = torch.zeros(4, dtype=torch.float64)
+                for m in range(8):
+                    if h != m:
+                        hidden = e[h] @ own["message.head"] + state[m] @ own["message.child"] + own["message.bias"]
+                        message = hidden.relu() @ own["message.output"] + own["message.output_bias"]
+                        total = total + weights[r, b, h, m] * message
+                received.append(total)
+            state = e + torch.stack(received)
+        hidden = (state[0] @ own["output.hidden"] + own["output.hidden_bias"]).relu()
+        torch.testing.assert_close(found[r, b], hidden @ own["output.logits"] + own["output.logits_bias"])
+
+
+def test_measures_count_heads_without_the_root():
+    tokens = ["[MAX", "2", "[MIN", "4", "7", "]", "0", "]"]
+    batch = encode([tokens]).take(torch.zeros(1, 1, dtype=torch.int64), 8)
+    gold = batch.gold(torch.float64).flatten(0, 1)
+    assert gold.argmax(-2).tolist() == [heads(tokens)]
+    wrong = gold.clone()
+    wrong[0, :, 5] = torch.eye(8, dtype=torch.float64)[0]  # a closing bracket
+    wrong[0, :, 6] = torch.eye(8, dtype=torch.float64)[2]  # a digit
+    weak = 0.6 * wrong
+    weak[0, :, 1] *= 0.5  # an edge of weight 0.3 is none
+    logits = torch.nn.functional.one_hot(torch.tensor([[4]]), 10).double()
+    found = shares(summed([counts(batch, logits, weak, wrong)]))
+    expected = {"accuracy": 100.0, "attachment": 500 / 7, "attachment_open": 400 / 5, "precision": 400 / 6, "recall": 400 / 7}
+    assert {name: each.item() for name, each in found.items()} == pytest.approx(expected)
+
+
+def group(estimator, settings, **fields):
+    return [TASK.configure(estimator=estimator, seed=seed, learning_rate=rate, **TINY, **fields) for seed, rate in settings]
+
+
+def trained(configs, until=4):
+    trainer = ReplicaGroup(configs)
+    trainer.advance(until, lambda: False)
+    return trainer
+
+
+@pytest.mark.parametrize("estimator", ["marginals", "ste-i"])
+def test_together_as_alone(estimator):
+    settings = [(0, 0.01), (0, 0.02), (3, 0.01)]
+    together = trained(group(estimator, settings, dropout=0.0))
+    for r, setting in enumerate(settings):
+        alone = trained(group(estimator, [setting], dropout=0.0))
+        torch.testing.assert_close(together.theta[r], alone.theta[0])
+        assert together.results()[r]["test_attachment"] == pytest.approx(alone.results()[0]["test_attachment"])
+
+
+def test_a_group_that_was_interrupted_ends_with_the_same_numbers():
+    configs = group("perturb-and-map", [(0, 0.01), (1, 0.01)])
+    straight, first, second = trained(configs), trained(configs, until=3), ReplicaGroup(configs)
+    second.restore(first.state())
+    second.advance(4, lambda: False)
+    assert torch.equal(second.theta, straight.theta)
+    assert second.history() == straight.history()
+
+
+@pytest.mark.parametrize("estimator", TASK.methods)
+def test_every_row_trains(estimator):
+    configs = group(estimator, [(0, 0.01)])
+    before = ReplicaGroup(configs).theta.detach().clone()
+    trainer = trained(configs, until=2)
+    (result,) = trainer.results()
+    assert trainer.theta.isfinite().all()
+    assert not torch.equal(before, trainer.theta)
+    assert 0 <= result["depth_10_accuracy"] <= 100
+    assert ("test_attachment" in result) == (estimator != "lstm")
+    assert estimator != "gold" or result["test_attachment"] == result["test_precision"] == 100.0
+
+
+def test_an_estimator_with_one_state_for_the_batch_trains_alone():
+    parts = [TASK.partition(group(name, [(0, 0.1), (0, 0.2), (1, 0.1)])) for name in ("adaptive-imle", "sfe-baseline")]
+    assert [[len(each) for each in part] for part in parts] == [[1, 1, 1], [3]]
+
+
+def test_gold_trees_learn_small_expressions():
+    config = TASK.configure(
+        estimator="gold", learning_rate=0.01, depth=1, tokens=4, train_examples=150, validation_examples=50, test_examples=20,
+        steps=60, evaluate_every=30, batch_size=50, size=16, dropout=0.0, deeper_examples=2,
+    )  # fmt: skip
+    rows = trained([config], until=60).history()[0]
+    assert rows[-1]["accuracy"] > 30 > 10  # chance is 10
+    assert isinstance(generate(1, 4, (150, 50, 20), 0)[0], Split)
