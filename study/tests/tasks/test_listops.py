@@ -69,7 +69,8 @@ def test_values_of_the_official_lines():
     if not (folder / "test_d20s.tsv").exists():
         pytest.skip(f"no ListOps in {folder.parent}")
     lines = (folder / "test_d20s.tsv").read_text().splitlines()[:2000]
-    lines += gzip.open(folder / "valid_d20s.official1000.tsv.gz", "rt").read().splitlines()
+    with gzip.open(folder / "valid_d20s.official1000.tsv.gz", "rt") as more:
+        lines += more.read().splitlines()
     used = set()
     for label, text in (line.split("\t") for line in lines):
         tokens = [token for token in text.split() if token not in "()"]
@@ -79,7 +80,7 @@ def test_values_of_the_official_lines():
 
 
 def test_impossible_wishes_are_errors():
-    with pytest.raises(ValueError, match="found 30[0-9]* of 400 distinct expressions of depth 1 with at most 4 tokens"):
+    with pytest.raises(ValueError, match=r"found 300 of 400 distinct expressions of depth 1 with at most 4 tokens"):
         draw([1], 400, tokens=4, seed="x")  # three operators and two digits: 300
     with pytest.raises(ValueError, match="goes on after its end, at token 4"):
         heads(["[MIN", "1", "2", "]", "3"])
@@ -209,11 +210,6 @@ def test_every_row_trains(estimator):
     assert 0 <= result["depth_10_accuracy"] <= 100
     assert ("test_attachment" in result) == (estimator != "lstm")
     assert estimator != "gold" or result["test_attachment"] == result["test_precision"] == 100.0
-
-
-def test_an_estimator_with_one_state_for_the_batch_trains_alone():
-    parts = [TASK.partition(group(name, [(0, 0.1), (0, 0.2), (1, 0.1)])) for name in ("adaptive-imle", "sfe-baseline")]
-    assert [[len(each) for each in part] for part in parts] == [[1, 1, 1], [3]]
 
 
 def test_gold_trees_learn_small_expressions():

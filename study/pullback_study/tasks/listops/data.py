@@ -110,8 +110,9 @@ def batches(split: Split, size: int, seeds: Sequence[int], epoch: int) -> tuple[
     for width in widths.unique().tolist():
         members = (widths == width).nonzero()[:, 0]
         count = -(-len(members) // size)
-        chosen = [members[_permutation(len(members), epoch, seed, width)].repeat(-(-count * size // len(members))) for seed in seeds]
-        rows += torch.stack([each[: count * size] for each in chosen]).view(len(seeds), count, size).unbind(1)
+        filled = torch.arange(count * size) % len(members)
+        chosen = [members[_permutation(len(members), epoch, seed, width)[filled]] for seed in seeds]
+        rows += torch.stack(chosen).view(len(seeds), count, size).unbind(1)
         order += [width] * count
     shuffled = _permutation(len(order), epoch, -1, 0).tolist()
     return [order[i] for i in shuffled], torch.stack([rows[i] for i in shuffled])

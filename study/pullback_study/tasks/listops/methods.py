@@ -20,11 +20,3 @@ def methods() -> dict[str, Method]:
         *registered({}),
     )
     return {method.name: method for method in rows}
-
-
-def own_group(method: Method) -> bool:
-    """Whether replicas must not share an estimator: it has a state that is one for the whole batch."""
-    if not method.latent or "groups" in method.accepted:
-        return False
-    made = method.build()
-    return made is not None and bool(made.state_dict())

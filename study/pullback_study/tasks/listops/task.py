@@ -33,17 +33,14 @@ class ListOps(Task):
 
     def partition(self, configs: Sequence[Config]) -> list[list[Config]]:
         """Replica groups: all that differs in seed, learning rate and step size only."""
-        from pullback_study.tasks.listops.methods import own_group
-
         groups: dict[Config, list[Config]] = defaultdict(list)
         for config in configs:
             size = None if config.step_size is None else 1.0
             groups[dataclasses.replace(config, seed=0, learning_rate=1.0, step_size=size)].append(config)
         found = []
         for group in groups.values():
-            most = 1 if own_group(self.methods[group[0].estimator]) else _REPLICAS
             ordered = sorted(group, key=lambda each: (each.seed, each.learning_rate or 0.0, each.step_size or 0.0))
-            found += [ordered[i : i + most] for i in range(0, len(ordered), most)]
+            found += [ordered[i : i + _REPLICAS] for i in range(0, len(ordered), _REPLICAS)]
         return found
 
     def trainer(self, configs: Sequence[Config], device: str) -> Trainer:

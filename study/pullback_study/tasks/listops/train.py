@@ -30,7 +30,7 @@ _EVALUATED = 4000  # expressions of the smallest width, over all replicas, in a 
 class ReplicaGroup(Trainer):
     """Trains R replicas on the same expressions, each in the order of its seed; the best model on the validation data counts.
 
-    A replica's initialisation and order depend on its own config alone; dropout and the estimators' noise are drawn for the group.
+    A replica's initialisation and order depend on its own config alone; dropout and the estimators' noise are the group's.
 
     Args:
         configs: they differ in seed, learning rate and step size only.
@@ -125,7 +125,7 @@ class ReplicaGroup(Trainer):
         return [
             {name: each[r].item() for name, each in flat.items()}
             | {"best_step": best[r]["step"], "loss": self._rows[r][-1]["loss"], "parameters": sum(self.model.sizes)}
-            | {"milliseconds_of_step": 1000 * self._seconds / max(1, self.step)}
+            | {"step_ms": 1000 * self._seconds / max(1, self.step)}
             for r in range(self.replicas)
         ]
 
