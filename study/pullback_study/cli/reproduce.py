@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pullback_study.cli.listops import listops
 from pullback_study.cli.options import (
     SETTINGS,
     DataOption,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Make the paper's tables, figures and pages.", **SETTINGS)
 app.command("recovery")(recovery)
+app.command("listops")(listops)
 
 SeedsOption = Annotated[int | None, typer.Option(min=1, help="Seeds 0 to N - 1. [default: the paper's number]", metavar="N")]
 WorkersOption = Annotated[int | None, typer.Option(help="Worker processes. [default: train in this process]")]
@@ -43,7 +45,7 @@ VectorsOption = Annotated[str | None, typer.Option(help="Word vectors of SST and
 
 Text = StrEnum("Text", ["sst", "snli"])
 Steps = StrEnum("Steps", ["synthetic", "sst", "snli"])
-Page = StrEnum("Page", ["synthetic", "text"])
+Page = StrEnum("Page", ["synthetic", "text", "listops"])
 
 
 @app.command("table1")
@@ -142,7 +144,7 @@ def table2(
         options = {name: projective if trained.methods[name].latent else None for name in names}
         plans = [text.table_plan(name, scope, search=search, projective=options[name]) for name in names]
     how = (runs, device, workers, tensorboard)
-    _train(trained, [config for plan in plans for candidate in plan.deciding for config in candidate], *how)
+    _train(trained, [config for plan in plans for config in plan.first], *how)
     chosen = [plan.choose(Runs(runs)) for plan in plans]
     _train(trained, text.seed_by_seed(chosen), *how)
     rows = {plan.estimator: plan.choose(found) for found in [Runs(runs)] for plan in plans}
@@ -212,7 +214,7 @@ def steps(
     with user_errors():
         trained, scope = _text_scope(Text(task.value), quick, data, vectors, seeds=range(seeds) if seeds else None)
         plans = [text.table_plan(name, scope, search=True) for name in text.STEPPED]
-    _train(trained, [config for plan in plans for candidate in plan.deciding for config in candidate], *how)
+    _train(trained, [config for plan in plans for config in plan.first], *how)
     rows = {plan.estimator: plan.choose(found) for found in [Runs(runs)] for plan in plans}
     for k in text.INNER_STEPS:
         _train(trained, text.seed_by_seed([row and row.replace(Runs(runs), inner_steps=k) for row in rows.values()]), *how)
@@ -255,7 +257,7 @@ def page(
 ) -> None:
     """Write a results page and its figures from the runs that are there; it trains nothing.
 
-    The page is docs/results/synthetic.md or docs/results/text.md by default.
+    The page is docs/results/STUDY.md by default.
     """
     from pullback_study.cli.terminal import err, user_errors
     from pullback_study.results import pages
@@ -309,7 +311,7 @@ def _train_plans(task: Any, plans: Sequence[Plan], runs: Path, *how: Any) -> Non
     """The runs that choose a setting, and then those of the chosen one."""
     from pullback_study.results.choice import Runs
 
-    _train(task, [config for plan in plans for candidate in plan.deciding for config in candidate], runs, *how)
+    _train(task, [config for plan in plans for config in plan.first], runs, *how)
     chosen = [plan.choose(found) for found in [Runs(runs)] for plan in plans]
     _train(task, [config for row in chosen if row for config in row.configs], runs, *how)
 

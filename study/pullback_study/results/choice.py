@@ -63,6 +63,11 @@ class Plan:
     def configs(self) -> list[Any]:
         return [config for candidate in self.candidates for config in candidate]
 
+    @property
+    def first(self) -> list[Any]:
+        """The configs that decide."""
+        return [config for candidate in self.deciding for config in candidate]
+
     def choose(self, runs: Runs) -> Chosen | None:
         """The candidate with the highest mean validation metric (the first of equals); a run that diverged counts as 0.
 

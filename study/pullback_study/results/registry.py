@@ -42,6 +42,7 @@ SECTIONS = {
     "synthetic": "pullback_study.results.paper.page_clusters:SECTION",
     "text": "pullback_study.results.paper.page_text:SECTION",
     "recovery": "pullback_study.results.recovery.page:SECTION",
+    "listops": "pullback_study.results.listops:SECTION",
 }
 """By name, where a section is found: module and attribute."""
 

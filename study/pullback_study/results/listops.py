@@ -1,0 +1,257 @@
+"""ListOps: which runs are made, which setting each row has, the tables, and what follows.
+
+Fixed before the runs:
+
+1. Screening: every row with seed 0 at three learning rates, the same for all; step sizes and all else at their defaults.
+   A row's learning rate is the one with the best validation accuracy (the first of equals).
+2. Final: seeds 0 to 4 at that rate for the baselines, the rows of the paper's table of trees, and the five best of all
+   latent rows by validation accuracy in the screening.
+3. A run counts with its best model on the validation data, on the test data. Claims are about means over the seeds with 95%
+   intervals of paired differences (`verdicts`); TIED is one point.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pullback_study.results.cells import MEAN, Cell
+from pullback_study.results.choice import Chosen, Plan, Runs, over_seeds
+from pullback_study.results.commands import command
+from pullback_study.results.figures import Curve, Figure, panels
+from pullback_study.results.figures import over_seeds as curve_over_seeds
+from pullback_study.results.paper.numbers import rows as rows_of
+from pullback_study.results.paper.verdicts import Claim, Finding, decide, exceeds, minus, missing, near
+from pullback_study.results.registry import Group, Section
+from pullback_study.results.tables import Column, Row, Table
+from pullback_study.tasks import find_task
+from pullback_study.tasks.listops.data import EXTRAPOLATED
+from pullback_study.tasks.listops.methods import RATES
+
+TASK = find_task("listops")
+METHODS = TASK.methods
+ROWS = tuple(METHODS)
+BASELINES = ("lstm", "gold")
+PAPER = tuple(name for name, method in METHODS.items() if method.latent and method.label in rows_of("structured"))
+BEST = 5
+TIED = 1.0
+"""A shortfall, in points, that counts as none."""
+COLUMNS = {
+    "test_accuracy": "Accuracy", "test_attachment": "Attachment", "test_attachment_open": "Without brackets",
+    "test_precision": "Precision", "test_recall": "Recall", "depth_8_accuracy": "Accuracy, depth 8",
+    "depth_8_attachment": "Attachment, depth 8", "depth_10_accuracy": "Accuracy, depth 10",
+    "depth_10_attachment": "Attachment, depth 10",
+}  # fmt: skip
+PUBLISHED = {
+    "LSTM": (92.1, None, None),
+    "spanning tree, Gumbel": (91.2, 33.1, 47.9),
+    "arborescence, Gumbel": (95.0, 75.5, 71.9),
+    "arborescence, Gaussian": (95.0, 65.3, 60.8),
+    "gold edges": (98.1, None, None),
+}
+"""Accuracy, edge precision and recall of Paulus et al. (2020), quoted from memory: 100,000 expressions, up to 100 epochs."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """How much is run."""
+
+    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+    fields: tuple[tuple[str, Any], ...] = ()  # of configs, that differ from the defaults
+    rates: tuple[float, ...] = RATES
+    warning: str = ""
+
+
+FULL = Scope()
+_SMALL = {"train_examples": 400, "validation_examples": 100, "test_examples": 100, "deeper_examples": 20, "steps": 20}
+QUICK = Scope(
+    (0,), tuple({**_SMALL, "evaluate_every": 10, "depth": 3, "batch_size": 20}.items()), RATES[-1:],
+    "Quick runs: 400 expressions of depth 1 to 3 and 20 steps show that it runs, nothing else.",
+)  # fmt: skip
+
+
+def plan(name: str, scope: Scope = FULL) -> Plan:
+    """A row: the learning rates of the search, which seed 0 chooses from."""
+    configs = [TASK.configure(estimator=name, learning_rate=rate, **dict(scope.fields)) for rate in scope.rates]
+    candidates = tuple(over_seeds(config, scope.seeds) for config in configs)
+    return Plan(TASK, name, candidates, tuple(over_seeds(config, [0]) for config in configs))
+
+
+def screened(runs: Runs, scope: Scope = FULL) -> list[tuple[str, Chosen]]:
+    """The latent rows whose screening is done, the best validation accuracy first."""
+    found = [(name, chosen) for name in ROWS if METHODS[name].latent and (chosen := plan(name, scope).choose(runs))]
+    return sorted(found, key=lambda item: -item[1].values("validation_accuracy")[0])
+
+
+def finalists(runs: Runs, scope: Scope = FULL) -> list[str]:
+    """The rows that get all seeds, in the order of the table."""
+    best = [name for name, _ in screened(runs, scope)][:BEST]
+    return [name for name in ROWS if name in (*BASELINES, *PAPER, *best)]
+
+
+def results(runs: Runs, scope: Scope = FULL, *, final: bool) -> Table:
+    """All rows with seed 0, or the finalists with all seeds that are done."""
+    rows = []
+    for name in finalists(runs, scope) if final else ROWS:
+        chosen = plan(name, scope).choose(runs)
+        if chosen and not final:
+            chosen = dataclasses.replace(chosen, runs=chosen.runs[:1], configs=chosen.configs[:1])
+        cells = {measure: _cell(chosen, measure) for measure in COLUMNS}
+        words = {"rate": f"{chosen.config.learning_rate:g}", "seeds": str(len(chosen.done))} if chosen else {}
+        words["ms"] = f"{min(chosen.values('step_ms')):.1f}" if chosen and chosen.done else ""
+        making = "" if chosen else command("reproduce", "listops", "--only", name, runs=runs.folder)
+        label = f"{'*' * METHODS[name].stochastic}{METHODS[name].label}"
+        rows.append(Row(label, cells, words, METHODS[name].kind, name, chosen.setting if chosen else "", making))
+    columns = [Column(name, label) for name, label in COLUMNS.items()]
+    columns += [Column("rate", "Learning rate"), Column("ms", "ms per step"), Column("seeds", "Seeds")]
+    notes = [
+        "Percent. *: stochastic. Attachment: of the best trees, all tokens but the root; without brackets: closing brackets "
+        "are not counted. Precision, recall: of arcs with a weight above 1/2 in what the decoder sees. Depths 8, 10: as many "
+        "rounds of messages. ms per step: all runs of a group together, on a shared GPU."
+    ]
+    title = f"Seeds 0 to {scope.seeds[-1]}" if final else "Screening: seed 0, the best of three learning rates"
+    return Table(title, columns, rows, notes, "listops" if final else "listops-screening", scope.warning, _command(runs))
+
+
+def by_depth(runs: Runs, scope: Scope = FULL) -> Table:
+    """Accuracy and attachment of the finalists on test expressions of each depth."""
+    deepest = dict(scope.fields).get("depth", TASK.config_type().depth)
+    depths = [*range(1, deepest + 1), *EXTRAPOLATED]
+    rows = []
+    for name in finalists(runs, scope):
+        chosen = plan(name, scope).choose(runs)
+        texts = {}
+        for depth in depths:
+            pair = [_cell(chosen, f"depth_{depth}_{measure}") for measure in ("accuracy", "attachment")]
+            texts[str(depth)] = " / ".join(f"{cell.value:.1f}" for cell in pair if cell.finite)
+        rows.append(Row(METHODS[name].label, {}, texts, METHODS[name].kind, name))
+    columns = [Column(str(depth), f"depth {depth}") for depth in depths]
+    return Table("Accuracy / attachment by depth, means over the seeds", columns, rows, [], "listops-depth", scope.warning)
+
+
+def published() -> Table:
+    """The numbers of Paulus et al. for comparison."""
+    rows = []
+    for label, numbers in PUBLISHED.items():
+        rows.append((label, *("" if each is None else f"{each:g}" for each in numbers)))
+    notes = ["From memory, to be verified; 100,000 expressions, up to 100 epochs, non-projective trees for arborescences."]
+    return Table.of_words("Published", ["Model", "accuracy", "edge precision", "edge recall"], rows, notes)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The finalists with all their seeds."""
+
+    runs: Runs
+    scope: Scope = FULL
+
+    def values(self, name: str, measure: str) -> Sequence[float] | None:
+        chosen = plan(name, self.scope).finished(self.runs)
+        return chosen.values(measure) if chosen else None
+
+
+def gold_is_best(evidence: Evidence) -> list[Finding]:
+    """ListOps: the decoder with gold trees is the best row, or tied with it.
+
+    Rule: for each finalist, its accuracy exceeds that of the row with gold trees by less than TIED.
+    """
+    gold = evidence.values("gold", "test_accuracy")
+    names = [name for name in finalists(evidence.runs, evidence.scope) if name != "gold"]
+    return [
+        near(f"{METHODS[name].label} - gold trees, accuracy", minus(evidence.values(name, "test_accuracy"), gold), TIED)
+        for name in names
+    ] or [missing("the finalists")]
+
+
+def trees_help(evidence: Evidence) -> list[Finding]:
+    """ListOps: the task needs its trees: gold trees are better than an LSTM without trees.
+
+    Rule: the accuracy with gold trees exceeds the LSTM's by more than TIED, on the test data and at depths 8 and 10.
+    """
+    found = []
+    for measure in ("test_accuracy", "depth_8_accuracy", "depth_10_accuracy"):
+        difference = minus(evidence.values("gold", measure), evidence.values("lstm", measure))
+        found.append(exceeds(f"gold trees - LSTM, {measure.replace('_', ' ')}", difference, TIED))
+    return found
+
+
+def recovery_beats_published(evidence: Evidence) -> list[Finding]:
+    """ListOps: some estimator recovers the trees better than the best published row.
+
+    Rule: for the finalist with the highest mean validation attachment, edge precision and recall exceed those of the
+    published arborescence with Gumbel noise.
+    """
+    names = [name for name in finalists(evidence.runs, evidence.scope) if METHODS[name].latent]
+    found = {name: values for name in names if (values := evidence.values(name, "validation_attachment"))}
+    if not found:
+        return [missing("the finalists")]
+    best = max(found, key=lambda name: sum(found[name]))
+    _, precision, recall = PUBLISHED["arborescence, Gumbel"]
+    return [
+        exceeds(f"{METHODS[best].label}, edge {measure}", evidence.values(best, f"test_{measure}"), threshold)
+        for measure, threshold in (("precision", precision or 0.0), ("recall", recall or 0.0))
+    ]
+
+
+CLAIMS: dict[int, Callable[[Evidence], list[Finding]]] = {101: gold_is_best, 102: trees_help, 103: recovery_beats_published}
+"""Claims of our own, numbered above the paper's."""
+
+
+def claims(runs: Runs) -> list[Claim]:
+    """None without runs."""
+    return decide(CLAIMS, Evidence(runs), {"TIED": f"TIED is {TIED:g} point"}) if runs.of(TASK.name) else []
+
+
+def curves(runs: Runs, scope: Scope = FULL) -> Figure:
+    """Validation accuracy and attachment against steps."""
+    names = finalists(runs, scope)
+    chosen = {name: plan(name, scope).choose(runs) for name in names}
+
+    def curve(name: str, measure: str) -> Curve | None:
+        found = chosen[name]
+        return curve_over_seeds(METHODS[name].label, found.histories(measure)) if found and found.done else None
+
+    measures = {"accuracy": "Validation: accuracy (%)", "attachment": "Validation: attachment (%)"}
+    drawn = [panel for panel in panels(curve, names, measures, "Steps") if panel.curves]
+    return Figure("ListOps: learning curves", drawn, "listops-curves", "Median and range of the seeds.", _command(runs))
+
+
+def groups(runs: Runs) -> list[Group]:
+    if not runs.of(TASK.name):
+        return []
+    tables = [results(runs, final=True), by_depth(runs), published(), results(runs, final=False)]
+    figure = curves(runs)
+    return [Group("Attachment and accuracy", tables, [figure] if figure.drawn else [])]
+
+
+def page(runs: Runs, folder: Path) -> str:
+    """All tables, the figure and the verdicts as Markdown; the figure is written beside the page."""
+    figure = curves(runs)
+    if figure.drawn:
+        figure.write(folder)
+    parts = [
+        "## Five seeds", results(runs, final=True).markdown(), published().markdown(),
+        "## By depth", by_depth(runs).markdown(),
+        "## Learning curves", f"![{figure.title}]({figure.name}.svg)\n\n[data]({figure.name}.csv)",
+        "## Screening of all estimators", results(runs, final=False).markdown(),
+        "## Verdicts", *(claim.table().markdown() for claim in claims(runs)),
+    ]  # fmt: skip
+    return "\n\n".join(parts)
+
+
+def _cell(chosen: Chosen | None, measure: str) -> Cell:
+    cell = chosen.cell(measure, MEAN) if chosen else Cell()
+    return dataclasses.replace(cell, digits=1)
+
+
+def _command(runs: Runs) -> str:
+    return command("reproduce", "listops", runs=runs.folder)
+
+
+SECTION = Section(
+    "ListOps", "Nested operations on digits: accuracy, and recovery of the gold dependency trees.", groups, claims, page,
+    [("reproduce", "listops")],
+)  # fmt: skip
