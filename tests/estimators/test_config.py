@@ -92,7 +92,7 @@ def test_what_does_not_go_into_a_config_says_so() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: pb.SPIGOT(step_size=0.0), "Projected: step_size is 0.0; it must be positive"),
+        (lambda: pb.SPIGOT(step_size=0.0), "SPIGOT: step_size is 0.0; it must be positive"),
         (lambda: pb.SPIGOT(steps=0), "SPIGOT: steps is 0; it must be an integer of at least 1"),
         (lambda: pb.SPIGOT(steps=1.5), "steps is 1.5"),
         (lambda: pb.PerturbAndMAP(temperature=-1.0), "PerturbAndMAP: temperature is -1.0; it must be positive"),

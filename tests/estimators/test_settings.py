@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 import torch
 from torch import Tensor
@@ -41,6 +43,44 @@ from pullback.estimators.registry import ENTRIES, Entry, create
 def test_bad_settings(make: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()
+
+
+REQUIRED = {"step_size": 1.0, "rho": 1.0, "samples": 2, "temperature": 1.0, "k": 2}
+OBJECTS = ("noise", "baseline", "estimator", "loss", "start", "update")
+NAMED = [
+    pb.Blackbox, pb.IMLE, pb.AdaptiveIMLE, pb.LPGD, pb.GumbelRao, pb.PerturbedArgmax, pb.PerturbedLoss,
+    pb.PerturbedSparseMAP, pb.PerturbedMarginals, pb.PerturbAndMAP, pb.Entmax, pb.SPIGOT, pb.SPIGOTCE, pb.SPIGOTEG,
+    pb.STEIdentity, pb.SumOfGamma, pb.FromSample, pb.FromPerturbedArgmax, pb.MovingAverage, pb.LeaveOneOut, pb.Mirror,
+    pb.MirrorAtZero, pb.Projected, pb.Proximal, pb.Unconstrained,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", NAMED, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -1, "1", None, [1.0], 1j, torch.tensor([1.0, 0.0])], ids=repr)
+def test_every_setting_says_what_it_must_be(kind: type, bad: object) -> None:
+    parameters = inspect.signature(kind).parameters
+    for name in set(parameters) - set(OBJECTS):
+        required = {n: REQUIRED[n] for n, p in parameters.items() if p.default is p.empty}
+        with pytest.raises((ValueError, TypeError), match=rf"{kind.__name__}: {name} is .*; .* must be"):
+            kind(**required | {name: bad})
+
+
+@pytest.mark.parametrize("kind", NAMED, ids=lambda kind: kind.__name__)
+def test_a_bool_is_no_number(kind: type) -> None:
+    parameters = inspect.signature(kind).parameters
+    for name in set(parameters) - {*OBJECTS, "symmetric", "side"}:
+        required = {n: REQUIRED[n] for n, p in parameters.items() if p.default is p.empty}
+        with pytest.raises((ValueError, TypeError), match=rf"{kind.__name__}: {name} is True; it must be"):
+            kind(**required | {name: True})
+
+
+def test_errors_name_a_value_that_would_do() -> None:
+    with pytest.raises(ValueError, match=r"such as 0\.05"):
+        pb.MovingAverage(0.0)
+    with pytest.raises(TypeError, match=r"it must be a number, positive and finite, such as 1\.0"):
+        pb.SPIGOT("0.1")
+    with pytest.raises(TypeError, match=r"baseline is 'mean'; it must be a baseline, such as MovingAverage\(\)"):
+        pb.ScoreFunction("mean")
 
 
 def test_standardized_needs_an_estimator() -> None:

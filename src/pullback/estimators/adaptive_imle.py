@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from pullback.estimators.base import Downstream, Estimator, needs_objective
-from pullback.estimators.checks import at_least, in_unit_interval, not_negative, positive
+from pullback.estimators.checks import at_least, in_unit_interval, not_negative, positive, switch
 from pullback.estimators.forward import examples_of, forward_losses
 from pullback.estimators.gammas import Gammas
 from pullback.estimators.noise import Gumbel, Noise, noise_or_gumbel
@@ -71,7 +71,7 @@ class AdaptiveIMLE(Stateful, Estimator):
         self.temperature = not_negative(self, "temperature", temperature)
         self.noise = noise_or_gumbel(noise)
         self.samples = at_least(self, "samples", samples, 1)
-        self.symmetric = symmetric
+        self.symmetric = switch(self, "symmetric", symmetric)
         self.groups = at_least(self, "groups", groups, 1)
         self._start = FromPerturbedArgmax(temperature, noise, samples)
         shape = () if groups == 1 else (groups,)

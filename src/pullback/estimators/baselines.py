@@ -7,7 +7,7 @@ import abc
 import torch
 from torch import Tensor
 
-from pullback.estimators.checks import at_least
+from pullback.estimators.checks import at_least, up_to_one
 from pullback.estimators.stateful import Stateful
 
 
@@ -55,9 +55,7 @@ class MovingAverage(Baseline):
 
     def __init__(self, factor: float = 0.05, groups: int = 1) -> None:
         super().__init__()
-        if not 0 < factor <= 1:
-            raise ValueError(f"MovingAverage: factor is {factor!r}; it must be in (0, 1]")
-        self.factor = factor
+        self.factor = up_to_one(self, "factor", factor)
         self.groups = at_least(self, "groups", groups, 1)
         self.register_buffer("mean", torch.zeros(groups, dtype=torch.float64))
         self.register_buffer("variance", torch.ones(groups, dtype=torch.float64))

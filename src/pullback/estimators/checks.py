@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+import numbers
+from collections.abc import Callable
 
 from torch import Tensor
 
@@ -10,31 +13,64 @@ from pullback.structures import Categorical, Structure
 
 
 def positive(owner: object, name: str, value: float | Tensor) -> float | Tensor:
-    """`value` if it is a positive number; tensors pass unseen, since looking would synchronise with the device."""
-    if not isinstance(value, Tensor) and not 0 < value < math.inf:
-        raise ValueError(f"{type(owner).__name__}: {name} is {value!r}; it must be positive and finite")
-    return value
+    """`value` if it is positive; tensors on a GPU pass unseen, since looking would synchronise with the device."""
+    if isinstance(value, Tensor):
+        if value.device.type == "cpu" and not bool((value > 0).all()):
+            raise ValueError(f"{_setting(owner, name, value)}; all its entries must be positive, such as {_such(owner, name)}")
+        return value
+    return _number(owner, name, value, lambda x: 0 < x < math.inf, "positive and finite")
 
 
 def not_negative(owner: object, name: str, value: float) -> float:
     """`value` if it is zero or a positive number."""
-    if not 0 <= value < math.inf:
-        raise ValueError(f"{type(owner).__name__}: {name} is {value!r}; it must be at least 0, and finite")
-    return value
+    return _number(owner, name, value, lambda x: 0 <= x < math.inf, "at least 0, and finite")
 
 
 def in_unit_interval(owner: object, name: str, value: float) -> float:
     """`value` if it is in [0, 1)."""
-    if not 0 <= value < 1:
-        raise ValueError(f"{type(owner).__name__}: {name} is {value!r}; it must be in [0, 1)")
-    return value
+    return _number(owner, name, value, lambda x: 0 <= x < 1, "in [0, 1)")
+
+
+def up_to_one(owner: object, name: str, value: float) -> float:
+    """`value` if it is in (0, 1]."""
+    return _number(owner, name, value, lambda x: 0 < x <= 1, "in (0, 1]")
+
+
+def above_one(owner: object, name: str, value: float, instead: str) -> float:
+    """`value` if it is above 1; `instead` says what there is at 1."""
+    return _number(owner, name, value, lambda x: 1 < x < math.inf, f"above 1 ({instead}), and finite")
 
 
 def at_least(owner: object, name: str, value: int, least: int) -> int:
     """`value` if it is an integer of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{type(owner).__name__}: {name} is {value!r}; it must be an integer of at least {least}")
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+        raise ValueError(f"{_setting(owner, name, value)}; it must be an integer of at least {least}, such as {least}")
+    return int(value)
+
+
+def switch(owner: object, name: str, value: bool) -> bool:
+    """`value` if it is True or False."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{_setting(owner, name, value)}; it must be True or False")
     return value
+
+
+def _number(owner: object, name: str, value: float, fits: Callable[[float], bool], wanted: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{_setting(owner, name, value)}; it must be a number, {wanted}, such as {_such(owner, name)}")
+    if not fits(float(value)):
+        raise ValueError(f"{_setting(owner, name, value)}; it must be {wanted}, such as {_such(owner, name)}")
+    return value  # type: ignore[return-value]
+
+
+def _setting(owner: object, name: str, value: object) -> str:
+    return f"{type(owner).__name__}: {name} is {value!r}"
+
+
+def _such(owner: object, name: str) -> object:
+    """A value that would do: the default, or 1.0."""
+    default = inspect.signature(type(owner)).parameters[name].default
+    return 1.0 if default is inspect.Parameter.empty else default
 
 
 def example_shape(structure: Structure, scores: Tensor) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pullback.estimators.base import Layer
-from pullback.estimators.checks import categorical_only
+from pullback.estimators.checks import above_one, categorical_only
 from pullback.inference.torch_seam.derivatives import in_forward_mode, keep
 from pullback.structures import Structure
 
@@ -37,9 +37,7 @@ class Entmax(Layer):
     """
 
     def __init__(self, alpha: float = 1.5) -> None:
-        if not 1 < alpha < float("inf"):
-            raise ValueError(f"Entmax: alpha is {alpha!r}; it must be above 1 (Marginals() is softmax, the limit at alpha = 1)")
-        self.alpha = alpha
+        self.alpha = above_one(self, "alpha", alpha, "Marginals() is softmax, the limit at 1")
 
     def __call__(self, structure: Structure, scores: Tensor) -> Tensor:
         categorical_only(self, structure, "SparseMAP, a sparse average of every structure")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from pullback.estimators.checks import positive
 from pullback.estimators.losses import CrossEntropy, Perceptron
 from pullback.estimators.pulled_back import PulledBack
 from pullback.estimators.starts import FromArgmax, FromMarginals
@@ -23,8 +24,8 @@ class STEIdentity(PulledBack):
     """
 
     def __init__(self, step_size: float | Tensor = 1.0, steps: int = 1) -> None:
+        self.step_size = positive(self, "step_size", step_size)
         super().__init__(Perceptron(), FromArgmax(), Unconstrained(step_size), steps)
-        self.step_size = step_size
 
 
 class SPIGOT(PulledBack):
@@ -46,8 +47,8 @@ class SPIGOT(PulledBack):
     """
 
     def __init__(self, step_size: float | Tensor = 1.0, steps: int = 1) -> None:
+        self.step_size = positive(self, "step_size", step_size)
         super().__init__(Perceptron(), FromArgmax(), Projected(step_size), steps)
-        self.step_size = step_size
 
 
 class SPIGOTCE(PulledBack):
@@ -61,8 +62,8 @@ class SPIGOTCE(PulledBack):
     """
 
     def __init__(self, step_size: float | Tensor = 1.0, steps: int = 1) -> None:
+        self.step_size = positive(self, "step_size", step_size)
         super().__init__(CrossEntropy(), FromMarginals(), Projected(step_size), steps)
-        self.step_size = step_size
 
 
 class SPIGOTEG(PulledBack):
@@ -76,5 +77,5 @@ class SPIGOTEG(PulledBack):
     """
 
     def __init__(self, step_size: float | Tensor = 1.0, steps: int = 1) -> None:
+        self.step_size = positive(self, "step_size", step_size)
         super().__init__(CrossEntropy(), FromMarginals(), Mirror(step_size), steps)
-        self.step_size = step_size

@@ -35,6 +35,11 @@ class ScoreFunction(Stateful, Estimator):
 
     def __init__(self, baseline: Baseline | None = None) -> None:
         Stateful.__init__(self)
+        if baseline is not None and not isinstance(baseline, Baseline):
+            raise TypeError(
+                f"ScoreFunction: baseline is {baseline!r}; it must be a baseline, such as MovingAverage() or "
+                f"LeaveOneOut(samples), or None"
+            )
         self.baseline = baseline
 
     def objective(self, structure: Structure, scores: Tensor, downstream: Downstream) -> Tensor:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from pullback.estimators.base import Downstream, Estimator
-from pullback.estimators.checks import event_dims
+from pullback.estimators.checks import event_dims, switch
 from pullback.estimators.stateful import Stateful
 from pullback.structures import Structure
 
@@ -40,8 +40,8 @@ class Standardized(Stateful, Estimator):
         if not isinstance(estimator, Estimator):
             raise TypeError(f"Standardized: estimator is {estimator!r}; it must be an estimator, like STEIdentity()")
         self.estimator = estimator
-        self.center = center
-        self.scale = scale
+        self.center = switch(self, "center", center)
+        self.scale = switch(self, "scale", scale)
 
     def objective(self, structure: Structure, scores: Tensor, downstream: Downstream) -> Tensor:
         return self.estimator.objective(structure, self.standardize(structure, scores), downstream)
