@@ -25,7 +25,11 @@ def test_shape_dtype_and_values(noise: pb.Gumbel, dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("noise", NOISES, ids=repr)
 def test_noise_is_made_on_the_device_of_the_scores(noise: pb.Gumbel) -> None:
     """torch-imle makes its noise on the CPU unless told otherwise."""
-    assert noise(torch.zeros(2, 3, device="meta")).device.type == "meta"
+    try:
+        drawn = noise(torch.zeros(2, 3, device="meta"))
+    except NotImplementedError:
+        pytest.skip("this PyTorch has no gamma noise on the meta device")
+    assert drawn.device.type == "meta"
 
 
 def test_gumbel_quantiles() -> None:

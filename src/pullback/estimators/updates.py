@@ -122,7 +122,7 @@ class Projected(Update):
         vertex = state.vertex
         step_inside = getattr(structure, "step_inside", None)
         known = state.from_marginals and vertex is not None
-        near = step_inside(state.scores, state.start, state.moved + by) if step_inside and known else None
+        near = step_inside(state.scores, state.start, state.moved + by) if step_inside is not None and known else None
         if near is None or vertex is None:
             moved = (start - structure.sparsemap(target, warm_start=vertex)).to(state.start.dtype)
             return replace(state, mu=state.start - moved, moved=moved)
