@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from pullback.inference.layout import Layout
 
 OK, NAN, INFEASIBLE, INFINITE, BAD_SIZE = range(5)
 
@@ -58,6 +63,38 @@ def raise_for(status: Tensor | np.ndarray) -> None:
         status = torch.from_numpy(status)
     if status.any():
         raise BadValuesError(status)
+
+
+def finish(
+    layout: Layout,
+    scores: Tensor,
+    sizes: Sequence[Tensor],
+    results: tuple[Tensor, ...],
+    value: Tensor,
+    codes: Tensor,
+    validate: bool,
+) -> tuple[Tensor, ...]:
+    """The results, NaN for the examples that have none; or an error that names the first of those.
+
+    Args:
+        layout: of the scores.
+        scores: `[B, *parts]`.
+        sizes: as they were passed, which may be out of range.
+        results: `[B, ...]` each.
+        value: `[B]`: -inf says that an example has no structure.
+        codes: `[B]`: not zero where NaN or +inf was seen in the scores of an example or around them.
+        validate: whether to raise.
+    """
+    right = all(torch.equal(x, y) for x, y in zip(sizes, layout.in_range(scores, sizes), strict=True))
+    none = value == -torch.inf
+    if right and not (none | (codes != 0)).any():
+        return results
+    status = layout.status(scores, sizes)
+    status = torch.where((status == OK) & none, INFEASIBLE, status)
+    if validate:
+        raise_for(status)
+    bad = status != OK
+    return tuple(torch.where(bad.reshape(-1, *[1] * (result.dim() - 1)), torch.nan, result) for result in results)
 
 
 def status_of(scores: Tensor, mask: Tensor) -> Tensor:

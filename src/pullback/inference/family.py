@@ -24,10 +24,10 @@ from pullback.inference import checks, offload
 from pullback.inference._threads import leaving
 from pullback.inference.checks import Nouns
 from pullback.inference.layout import Layout
-from pullback.inference.operations import PROJECTION, STANDARD, Kept, Operation
+from pullback.inference.operations import FUSED, PROJECTION, STANDARD, Kept, Operation
 from pullback.inference.torch_seam import derivatives, transforms
 
-__all__ = ["PROJECTION", "STANDARD", "Family", "Nouns", "backend", "backend_of"]
+__all__ = ["FUSED", "PROJECTION", "STANDARD", "Family", "Nouns", "backend", "backend_of"]
 
 _forced: str | None = None
 _library = torch.library.Library("pullback", "DEF")
@@ -201,7 +201,9 @@ class Family:
                 return (None,) * (tensors + statics)
             found = slope(ctx, grad)
             if operation.gradient is not None:
-                found = grad.to(found.dtype).reshape(-1, *[1] * self.layout.dims) * found
+                factor = grad.to(found.dtype).reshape(-1, *[1] * self.layout.dims)
+                last = operation.kept_gradient and derivatives.is_last_use()
+                found = found.mul_(factor) if last else found * factor
             return *[None] * place, found, *[None] * (tensors + statics - place - 1)
 
         def tangent(ctx: Any, *tangents: Any) -> Any:

@@ -49,6 +49,7 @@ class Operation:
         shapes: from the arguments to empty results, for compilation.
         keep: what derivatives need, of the tensors among the arguments (by default all of them) and the output.
         gradient: for one number per example: its gradient in the scores, `[B, *parts]`.
+        kept_gradient: whether that gradient is an output that was kept, which a backward pass may write over if it is the last.
         product: for results `[B, *parts]`, with a symmetric Jacobian J: from a direction v to J v.
         linear: whether `product` is for the last tensor, in which the operation is linear.
         refuses: what to say of its derivative, where there is none.
@@ -65,6 +66,7 @@ class Operation:
     shapes: Callable[..., Any] = lambda scores, *rest: scores.new_empty(scores.shape)
     keep: Keep = _scores_and_sizes
     gradient: Callable[[Kept], Tensor] | None = None
+    kept_gradient: bool = False
     product: Callable[[Kept, Tensor], Tensor] | None = None
     linear: bool = False
     refuses: str = ""
@@ -128,6 +130,50 @@ def _project_product(kept: Kept, direction: Tensor) -> Tensor:
     return kept.family.project_vjp(*kept.tensors, direction, *kept.options)
 
 
+def _find_log_partition_marginals(family: Family, backend: str, options: tuple[Any, ...]) -> Callable[..., Any]:
+    """The backend's own, or one after the other."""
+    found = family.function("log_partition_marginals", backend, options)
+    if found is not None:
+        return found
+    first, second = (family.implementation(name, backend, options) for name in ("log_partition", "marginals"))
+
+    def both(*tensors: Tensor, validate: bool) -> tuple[Tensor, Tensor]:
+        return first(*tensors, validate=validate), second(*tensors, validate=False)
+
+    return both
+
+
+def _find_log_prob(family: Family, backend: str, options: tuple[Any, ...]) -> Callable[..., Any]:
+    """The backend's own, or one that follows from log-partition and marginals."""
+    found = family.function("log_prob", backend, options)
+    if found is not None:
+        return found
+    both = _find_log_partition_marginals(family, backend, options)
+
+    def follows(scores: Tensor, *rest: Tensor, validate: bool) -> tuple[Tensor, Tensor]:
+        *sizes, z = rest
+        log_z, mu = both(scores, *sizes, validate=validate)
+        z = z.to(scores.dtype)
+        score = torch.where(z != 0, scores.detach() * z, 0.0).flatten(1).sum(1, dtype=torch.float64)
+        return score - log_z, z - mu
+
+    return follows
+
+
+def _kept_marginals(kept: Kept) -> Tensor:
+    *tensors, mu = kept.tensors
+    return kept.family.marginals(*tensors, *kept.options) if torch.is_grad_enabled() else mu
+
+
+def _kept_slope(kept: Kept) -> Tensor:
+    *tensors, z, slope = kept.tensors
+    return z.to(slope.dtype) - kept.family.marginals(*tensors, *kept.options) if torch.is_grad_enabled() else slope
+
+
+def _value_and_parts(scores: Tensor, *rest: object) -> tuple[Tensor, Tensor]:
+    return _one_per_example(scores), scores.new_empty(scores.shape)
+
+
 _NO_SECOND = (
     "the second derivative of marginals, entropy or sparsemap is not available: differentiate once "
     "(drop create_graph=True), or use log_partition, which can be differentiated twice"
@@ -143,6 +189,17 @@ GIBBS = (
     Operation("sample", after=("seeds",)),
 )
 STANDARD = ARGMAX + GIBBS
+FUSED = (  # a value and its gradient from one pass over the scores, for backward passes that are sure to come
+    Operation(
+        "log_partition_marginals", outputs="(Tensor, Tensor)", shapes=_value_and_parts,
+        keep=lambda inputs, output: (*inputs, output[1]), gradient=_kept_marginals, kept_gradient=True,
+        find=_find_log_partition_marginals,
+    ),
+    Operation(
+        "log_prob", after=("z",), outputs="(Tensor, Tensor)", shapes=_value_and_parts,
+        keep=lambda inputs, output: (*inputs, output[1]), gradient=_kept_slope, kept_gradient=True, find=_find_log_prob,
+    ),
+)  # fmt: skip
 PROJECTION = (  # SparseMAP in closed form; J is constant where it is defined, so that J v is linear in v
     Operation("project", keep=lambda inputs, mu: (mu.detach(), *inputs[1:]), product=_project_product),
     Operation(

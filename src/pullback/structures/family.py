@@ -69,6 +69,8 @@ class FamilyStructure(Structure):
 
     def log_partition(self, scores: Tensor) -> Tensor:
         flat = self._flat(scores)
+        if "log_partition_marginals" in self.family.operations and derivatives.records_gradient(flat.scores):
+            return flat.restore(self._call("log_partition_marginals", flat, flat.scores)[0])
         return self._run("log_partition", flat, flat.scores)
 
     def entropy(self, scores: Tensor) -> Tensor:
@@ -80,6 +82,9 @@ class FamilyStructure(Structure):
         self._refuse_missing("log_prob")
         self._check_same_shape(scores, z)
         flat = self._flat(scores)
+        if "log_prob" in self.family.operations and z.shape == scores.shape and _is_constant(scores, z):
+            z = z if len(flat.batch) == 1 else z.reshape(flat.scores.shape)
+            return flat.restore(self._call("log_prob", flat, flat.scores, z)[0])
         log_z = flat.reshape(self._call("log_partition", flat, flat.scores))
         return (self._inner(self.allowed(scores), scores.double(), z.double()) - log_z).to(flat.dtype)
 
@@ -194,6 +199,11 @@ class FamilyStructure(Structure):
         if seen.can_be_remembered(scores, sizes):
             flat.seen = self._seen = seen.Seen(scores, sizes, flat)
         return flat
+
+
+def _is_constant(scores: Tensor, z: Tensor) -> bool:
+    """Whether no derivative in z can be asked for, and in the scores only by an ordinary backward pass."""
+    return derivatives.is_ordinary() and not (torch.is_grad_enabled() and z.requires_grad) and z.device == scores.device
 
 
 def _equal(a: Tensor | None, b: Tensor | None) -> bool:

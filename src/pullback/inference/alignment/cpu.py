@@ -6,4 +6,6 @@ from pullback.inference.alignment.derivations import graph
 from pullback.inference.alignment.family import ALIGNMENT
 from pullback.inference.hypergraph.cpu import operations
 
-argmax, log_partition, marginals, marginals_vjp, entropy, entropy_gradient, sample = operations(ALIGNMENT.layout, graph)
+(
+    argmax, log_partition, marginals, log_partition_marginals, marginals_vjp, entropy, entropy_gradient, sample,
+) = operations(ALIGNMENT.layout, graph)  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pullback.inference.family import STANDARD, Family, Nouns
+from pullback.inference.family import FUSED, STANDARD, Family, Nouns
 from pullback.inference.layout import Layout, Size
 from pullback.inference.sparsemap.operation import SPARSEMAP
 
@@ -16,6 +16,6 @@ ALIGNMENT = Family(
     folder="alignment",
     nouns=Nouns(example="example", structure="path", part="cell", infeasible=_WHY),
     options={"moves": str},
-    operations=STANDARD + SPARSEMAP,
+    operations=STANDARD + FUSED + SPARSEMAP,
     most_parts=lambda shape: max(shape[0] + shape[1] - 1, 0),
 )

@@ -6,4 +6,6 @@ from pullback.inference.chain.derivations import graph
 from pullback.inference.chain.family import CHAIN
 from pullback.inference.hypergraph.cuda import operations
 
-argmax, log_partition, marginals, marginals_vjp, entropy, entropy_gradient, sample = operations(CHAIN.layout, graph)
+(
+    argmax, log_partition, marginals, log_partition_marginals, marginals_vjp, entropy, entropy_gradient, sample,
+) = operations(CHAIN.layout, graph)  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pullback.inference.family import STANDARD, Family, Nouns
+from pullback.inference.family import FUSED, STANDARD, Family, Nouns
 from pullback.inference.layout import Layout, Size
 from pullback.inference.sparsemap.operation import SPARSEMAP
 
@@ -23,6 +23,6 @@ CHAIN = Family(
     ),
     folder="chain",
     nouns=Nouns(example="sequence", structure="tag sequence", part="transition"),
-    operations=STANDARD + SPARSEMAP,
+    operations=STANDARD + FUSED + SPARSEMAP,
     most_parts=lambda shape: shape[0],
 )

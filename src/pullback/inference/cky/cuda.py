@@ -6,4 +6,6 @@ from pullback.inference.cky.derivations import graph
 from pullback.inference.cky.family import BINARY_TREE
 from pullback.inference.hypergraph.cuda import operations
 
-argmax, log_partition, marginals, marginals_vjp, entropy, entropy_gradient, sample = operations(BINARY_TREE.layout, graph)
+(
+    argmax, log_partition, marginals, log_partition_marginals, marginals_vjp, entropy, entropy_gradient, sample,
+) = operations(BINARY_TREE.layout, graph)  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pullback.inference.family import STANDARD, Family, Nouns
+from pullback.inference.family import FUSED, STANDARD, Family, Nouns
 from pullback.inference.layout import Layout, Size
 from pullback.inference.sparsemap.operation import SPARSEMAP
 
@@ -19,6 +19,6 @@ BINARY_TREE = Family(
     Layout("BinaryTree", "n, n", sizes=(Size("lengths", bounds="n"),), parts=_spans),
     folder="cky",
     nouns=Nouns(example="sentence", structure="binary tree", part="span"),
-    operations=STANDARD + SPARSEMAP,
+    operations=STANDARD + FUSED + SPARSEMAP,
     most_parts=lambda shape: max(2 * shape[0] - 1, 0),
 )

@@ -22,8 +22,10 @@ from pullback.inference.triton_support import contiguous, launch, next_power_of_
 MAXIMUM, SUM, SAMPLE, SLOPE, SURPRISE = range(5)  # as the kernels number their modes
 
 
-def operations(layout: Layout, graph: Graph) -> tuple[Callable[..., Tensor], ...]:
-    """The functions `argmax, log_partition, marginals, marginals_vjp, entropy, entropy_gradient, sample` of a family."""
+def operations(layout: Layout, graph: Graph) -> tuple[Callable[..., Any], ...]:
+    """The functions `argmax, log_partition, marginals, log_partition_marginals, marginals_vjp, entropy, entropy_gradient, sample`
+    of a family.
+    """
 
     @functools.lru_cache(maxsize=16)
     def levels(shape: tuple[int, ...], device: torch.device, options: tuple[tuple[str, Any], ...]) -> Levels:
@@ -45,6 +47,11 @@ def operations(layout: Layout, graph: Graph) -> tuple[Callable[..., Tensor], ...
     def marginals(scores: Tensor, *sizes: Tensor, validate: bool, **options: Any) -> Tensor:
         return batch(scores, sizes, validate, options).parts(SUM)
 
+    def log_partition_marginals(
+        scores: Tensor, *sizes: Tensor, validate: bool, **options: Any
+    ) -> tuple[Tensor, Tensor]:
+        return batch(scores, sizes, validate, options).total_and_parts()
+
     def sample(scores: Tensor, *rest: Tensor, validate: bool, **options: Any) -> Tensor:
         *sizes, seeds = rest
         return batch(scores, tuple(sizes), validate, options).parts(SAMPLE, seeds=seeds)
@@ -59,7 +66,7 @@ def operations(layout: Layout, graph: Graph) -> tuple[Callable[..., Tensor], ...
     def entropy_gradient(scores: Tensor, *sizes: Tensor, validate: bool, **options: Any) -> Tensor:
         return batch(scores, sizes, validate, options).parts(SURPRISE)
 
-    return argmax, log_partition, marginals, marginals_vjp, entropy, entropy_gradient, sample
+    return argmax, log_partition, marginals, log_partition_marginals, marginals_vjp, entropy, entropy_gradient, sample
 
 
 class _Batch:
@@ -82,7 +89,17 @@ class _Batch:
         if self.count == 0:
             return out
         values, rates, _, _ = self._upward(mode, None, None)
-        shown = rates if mode == SURPRISE else values
+        return self._read(values, rates if mode == SURPRISE else values, out)
+
+    def total_and_parts(self) -> tuple[Tensor, Tensor]:
+        """Log-partitions and marginals from one upward pass."""
+        log_z = self.scores.new_empty(self.count, dtype=torch.float64)
+        if self.count == 0 or self.parts_count == 0:
+            return self.total(SUM), self.parts(SUM)
+        upward = self._upward(SUM, None, None)
+        return self._read(upward[0], upward[0], log_z), self._downward(SUM, *upward)
+
+    def _read(self, values: Tensor, shown: Tensor, out: Tensor) -> Tensor:
         tensors = values, self.levels.goals, *self._goal_sizes(), shown, out
         launch(
             kernels.read_goal, self.count, out.device, *tensors, self.levels.nodes, *self._limits(), TWO=len(self.sizes) > 1
@@ -91,11 +108,13 @@ class _Batch:
 
     def parts(self, mode: int, *, seeds: Tensor | None = None, direction: Tensor | None = None) -> Tensor:
         """What each part gets: its choice, its probability, or the derivative of that."""
+        if self.scores.numel() == 0:
+            return torch.empty_like(self.scores)
+        return self._downward(mode, *self._upward(mode, seeds, direction))
+
+    def _downward(self, mode: int, values: Tensor, _: Tensor, weights: Tensor, shifts: Tensor) -> Tensor:
         out = torch.empty_like(self.scores)
-        if out.numel() == 0:
-            return out
         levels, dual = self.levels, mode >= SLOPE
-        values, _, weights, shifts = self._upward(mode, seeds, direction)
         reached = self._chart(levels.nodes, out.dtype)
         moved = self._chart(levels.nodes, out.dtype) if dual else reached
         goal_of = torch.empty(self.count, dtype=torch.int32, device=out.device)

@@ -6,4 +6,6 @@ from pullback.inference.hypergraph.cuda import operations
 from pullback.inference.segmentation.derivations import graph
 from pullback.inference.segmentation.family import SEGMENTATION
 
-argmax, log_partition, marginals, marginals_vjp, entropy, entropy_gradient, sample = operations(SEGMENTATION.layout, graph)
+(
+    argmax, log_partition, marginals, log_partition_marginals, marginals_vjp, entropy, entropy_gradient, sample,
+) = operations(SEGMENTATION.layout, graph)  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pullback.inference.family import STANDARD, Family, Nouns
+from pullback.inference.family import FUSED, STANDARD, Family, Nouns
 from pullback.inference.layout import Layout, Size
 from pullback.inference.sparsemap.operation import SPARSEMAP
 
@@ -25,6 +25,6 @@ SEGMENTATION = Family(
         example="sequence", structure="segmentation", part="segment",
         infeasible="too many {part}s are forbidden (-inf), or W or C is 0",
     ),
-    operations=STANDARD + SPARSEMAP,
+    operations=STANDARD + FUSED + SPARSEMAP,
     most_parts=lambda shape: shape[0],
 )

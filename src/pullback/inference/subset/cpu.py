@@ -19,6 +19,11 @@ def marginals(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> Ten
     return _run(kernels.MARGINALS, scores, lengths, k, validate)[0]
 
 
+def log_partition_marginals(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> tuple[Tensor, Tensor]:
+    mu, log_z = _run(kernels.MARGINALS, scores, lengths, k, validate)
+    return log_z, mu
+
+
 def marginals_vjp(scores: Tensor, lengths: Tensor, k: Tensor, direction: Tensor, validate: bool) -> Tensor:
     return _run(kernels.SLOPE, scores, lengths, k, validate, direction=direction)[0]
 

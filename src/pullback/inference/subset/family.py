@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pullback.inference.family import PROJECTION, STANDARD, Family, Nouns
+from pullback.inference.family import FUSED, PROJECTION, STANDARD, Family, Nouns
 from pullback.inference.layout import Layout, Size
 
 SUBSET = Family(
@@ -14,5 +14,5 @@ SUBSET = Family(
         infeasible="k is larger than the number of {part}s that are not forbidden (-inf)",
     ),
     options={"most": int},
-    operations=STANDARD + PROJECTION,
+    operations=STANDARD + FUSED + PROJECTION,
 )

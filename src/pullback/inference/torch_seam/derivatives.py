@@ -104,6 +104,22 @@ def keep(ctx: Any, *tensors: Tensor) -> None:
         ctx.save_for_forward(*tensors)
 
 
+def is_last_use() -> bool:
+    """Whether the backward pass that runs now frees what was kept, so that it may be written over."""
+    keeps = getattr(torch._C._autograd, "_get_current_graph_task_keep_graph", None)
+    return keeps is not None and internals_work() and not torch.is_grad_enabled() and not keeps()
+
+
+def is_ordinary() -> bool:
+    """Whether neither forward mode, nor a transform of torch.func, nor compilation sees the calls that are made now."""
+    return not (in_forward_mode() or transforming() or torch.compiler.is_compiling())
+
+
+def records_gradient(x: Tensor) -> bool:
+    """Whether x is differentiated by the ordinary backward pass, and by nothing else."""
+    return torch.is_grad_enabled() and x.requires_grad and is_ordinary()
+
+
 def may_be_differentiated(x: Tensor) -> bool:
     """Whether a derivative with respect to x may be asked for."""
     return in_forward_mode() or (torch.is_grad_enabled() and x.requires_grad)

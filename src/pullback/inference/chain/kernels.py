@@ -1,0 +1,267 @@
+"""Tag sequences on the CPU, one example at a time: the tags of a position are the lanes of SIMD vectors.
+
+Values v(i, b), the log-sums over the sequences that end with tag b at position i, are float64. A step takes them apart,
+
+    v(i, b) = top + most + log sum_a alpha(a) w(a, b),    alpha(a) = exp(v(i - 1, a) - top),    w(a, b) = exp(s(i, a, b) - most),
+
+so that each score costs one exponential and one multiplication. Where a sum is so small that terms may have been lost to
+underflow (masks, tags that cannot follow each other, very large scores), the step is done again with the maximum of each sum.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pullback.inference.compile import kernel, lean
+from pullback.inference.hypergraph.vectors import load_wide, log, narrow, select_positive, splat_wide, widen
+from pullback.inference.lanes import BYTES, aligned, exp, larger, load, splat, store, where_larger
+from pullback.inference.rows import any_nonzero, count_nan, keep_first, largest_of, load_first, store_first, sum_of
+
+LOG_PARTITION, MARGINALS, SLOPE = range(3)
+
+
+@lean
+def _weigh(scores, base, count, held, at):
+    """Write w = exp(s - most) for a matrix of `count` scores, and zeros behind it; returns `most`, +inf in case of a NaN."""
+    lanes = BYTES // scores.itemsize
+    least, nan = splat(scores, -np.inf), splat(scores, 0.0)
+    most, whole = least, count - count % lanes
+    for p in range(0, whole, lanes):
+        x = load(scores, base + p)
+        most, nan = larger(x, most), count_nan(x, nan)
+    x = load_first(scores, base + whole, count - whole, least)
+    most, nan = larger(x, most), count_nan(x, nan)
+    top = largest_of(most)
+    shift = splat(scores, top if top > -np.inf else 0.0)
+    for p in range(0, whole, lanes):
+        store(held, at + p, exp(load(scores, base + p) - shift))
+    store(held, at + whole, exp(x - shift))
+    store(held, at + count, splat(scores, 0.0))
+    return np.inf if any_nonzero(nan) else np.float64(top)
+
+
+@lean
+def _multiply(tags, alpha, total, row, held, at, least):
+    """Write sum_a alpha(a) w(a, b) to `total`; returns whether all sums are above `least`."""
+    lanes = BYTES // alpha.itemsize
+    one, zero, limit = splat(alpha, 1.0), splat(alpha, 0.0), splat(alpha, least)
+    small = zero
+    for k in range(0, tags, lanes):
+        even, odd = zero, zero
+        for a in range(0, tags - 1, 2):
+            even = even + splat(alpha, alpha[row + a]) * load(held, at + a * tags + k)
+            odd = odd + splat(alpha, alpha[row + a + 1]) * load(held, at + (a + 1) * tags + k)
+        if tags % 2 == 1:
+            even = even + splat(alpha, alpha[row + tags - 1]) * load(held, at + (tags - 1) * tags + k)
+        even = keep_first(even + odd, min(lanes, tags - k), one)
+        store(total, row + k, even)
+        small = where_larger(limit, even, one, small)
+    return not any_nonzero(small)
+
+
+@lean
+def _step(scores, base, tags, value, alpha, total, row, held, at):
+    """From the values of one position to those of the next: p(a given b) is alpha(a) held(a, b) / total(b).
+
+    Returns +inf where the scores hold NaN or +inf.
+    """
+    lanes = BYTES // scores.itemsize
+    most = _weigh(scores, base, tags * tags, held, at)
+    top = -np.inf
+    for a in range(tags):
+        top = max(top, value[a])
+    if top > -np.inf and most > -np.inf:
+        for k in range(0, tags, lanes):
+            store(alpha, row + k, exp(narrow(load_wide(value, k, scores) - splat_wide(top, scores), scores)))
+        if _multiply(tags, alpha, total, row, held, at, 1e-25 if scores.itemsize == 4 else 1e-200):
+            for k in range(0, tags, lanes):
+                store(value, k, splat_wide(top + most, scores) + widen(log(load(total, row + k))))
+            for b in range(tags, len(value)):
+                value[b] = -np.inf
+            return most
+    _careful_step(scores, base, tags, value, alpha, total, row, held, at)
+    return most
+
+
+@lean
+def _careful_step(scores, base, tags, value, alpha, total, row, held, at):
+    """The same with the maximum of each sum taken out; the second half of `value` is for the new values."""
+    lanes, room = BYTES // scores.itemsize, len(value) // 2
+    least, nothing, zero = splat(scores, -np.inf), splat_wide(-np.inf, scores), splat_wide(0.0, scores)
+    for k in range(0, tags, lanes):
+        width = min(lanes, tags - k)
+        best = nothing
+        for a in range(tags):
+            x = splat_wide(value[a], scores) + widen(load_first(scores, base + a * tags + k, width, least))
+            best = larger(x, best)
+        finite = where_larger(best, nothing, best, zero)
+        sums = splat(scores, 0.0)
+        for a in range(tags):
+            x = splat_wide(value[a], scores) + widen(load_first(scores, base + a * tags + k, width, least))
+            w = exp(narrow(x - finite, scores))
+            sums = sums + w
+            store_first(held, at + a * tags + k, width, w)
+        store(total, row + k, sums)
+        some = select_positive(sums, sums, splat(scores, 1.0))
+        store(value, room + k, where_larger(best, nothing, finite + widen(log(some)), nothing))
+    for b in range(room):
+        value[b], alpha[row + b] = value[room + b], 1.0
+
+
+@lean
+def _forward(scores, begin, length, tags, keep, value, alpha, total, held, pitch):
+    """Leave the last position's values in `value`; returns +inf where the scores hold NaN or +inf.
+
+    The steps' weights are kept, or written over each other.
+    """
+    worst = -np.inf
+    for b in range(len(value)):
+        value[b] = -np.inf
+    for b in range(tags):
+        x = np.float64(scores[begin + b])  # of position 0 only row 0 exists
+        value[b] = x
+        worst = max(worst, x) if x == x else np.inf
+    for i in range(1, length):
+        row, at = (i * len(value) // 2, i * pitch) if keep else (0, 0)
+        worst = max(worst, _step(scores, begin + i * tags * tags, tags, value, alpha, total, row, held, at))
+    return worst
+
+
+@lean
+def _last(value, tags, reached):
+    """Log Z, and the probability of each last tag."""
+    top, total = -np.inf, 0.0
+    for b in range(tags):
+        top = max(top, value[b])
+    shift = top if top > -np.inf else 0.0
+    for b in range(tags):
+        total += math.exp(value[b] - shift)
+    log_z = shift + math.log(total) if total > 0.0 else -np.inf
+    for b in range(len(reached)):
+        reached[b] = math.exp(value[b] - log_z) if total > 0.0 and b < tags else 0.0
+    return log_z
+
+
+@lean
+def _back(tags, alpha, total, row, reached, rate, held, at, out, place, sign):
+    """Write the probabilities of a position's parts times `sign`; `reached` becomes that of the tags before."""
+    lanes, cells = BYTES // held.itemsize, tags * tags
+    zero = splat(held, 0.0)
+    for k in range(0, tags, lanes):
+        sums = load(total, row + k)
+        store(rate, k, select_positive(sums, load(reached, k) / sums, zero))
+    for a in range(tags):
+        before, factor = zero, splat(held, sign * alpha[row + a])
+        for k in range(0, tags, lanes):
+            p = load(held, at + a * tags + k) * (factor * load(rate, k))
+            before = before + p
+            if a * tags + k + lanes <= cells:  # what is written beyond the row is written again with the next one
+                store(out, place + a * tags + k, p)
+            else:
+                store_first(out, place + a * tags + k, tags - k, p)
+        reached[a] = sign * sum_of(before)
+
+
+@lean
+def _add_structure(scores, z, out, start, stop):
+    """Add z to `out`; returns the sum of s z over the parts that z has, in float64. Most vectors of z are zero."""
+    lanes = BYTES // scores.itemsize
+    zero, total = splat(scores, 0.0), 0.0
+    for p in range(start, stop, lanes):
+        width = min(lanes, stop - p)
+        if any_nonzero(load_first(z, p, width, zero)):
+            for q in range(p, p + width):
+                if z[q] != 0:
+                    total += np.float64(scores[q]) * np.float64(z[q])
+                    out[q] += z[q]
+    return total
+
+
+@lean
+def _zero(out, start, stop):
+    for p in range(start, stop):
+        out[p] = 0.0
+
+
+@kernel
+def sums(worker, workers, tags, scores, lengths, what, z, out, log_z, score, codes):
+    """Write log-partitions and, by `what`, marginals, or z less the marginals and the scores of z.
+
+    `scores`, `z` and `out` are `[B, n * tags * tags]`; `codes[b]` is written where the scores of an example hold NaN or +inf.
+    """
+    cells, lanes = tags * tags, BYTES // scores.itemsize
+    n, room = scores.shape[1] // cells, -(-tags // lanes) * lanes
+    keep, sign, pitch = what != LOG_PARTITION, -1 if what == SLOPE else 1, -(-cells // lanes) * lanes + lanes
+    flat, flat_z, flat_out = scores.reshape(-1), z.reshape(-1), out.reshape(-1)
+    value, reached, rate = aligned(2 * room, np.empty(0)), aligned(room, scores), aligned(room, scores)
+    rows = n if keep else 1
+    alpha, total, held = aligned(rows * room, scores), aligned(rows * room, scores), aligned(rows * pitch, scores)
+    for b in range(worker, len(scores), workers):
+        length, begin = lengths[b], b * n * cells
+        if length > 0:
+            codes[b] = _forward(flat, begin, length, tags, keep, value, alpha, total, held, pitch) == np.inf
+            log_z[b] = _last(value, tags, reached)
+        if keep:
+            for i in range(length - 1, 0, -1):
+                _back(tags, alpha, total, i * room, reached, rate, held, i * pitch, flat_out, begin + i * cells, sign)
+            _zero(flat_out, begin, begin + min(length, 1) * cells)
+            _zero(flat_out, begin + length * cells, begin + n * cells)
+            for tag in range(tags * min(length, 1)):
+                flat_out[begin + tag] = sign * reached[tag]
+            if what == SLOPE:
+                score[b] = _add_structure(flat, flat_z, flat_out, begin, begin + n * cells)
+
+
+@lean
+def _climb(scores, begin, length, tags, values, room):
+    """Write the value of the best sequence that ends with each tag at each position; returns whether NaN was read."""
+    lanes = BYTES // scores.itemsize
+    least, nan = splat(scores, -np.inf), splat(scores, 0.0)
+    for b in range(tags):
+        values[b] = np.float64(scores[begin + b])
+        nan = count_nan(splat(scores, scores[begin + b]), nan)
+    for i in range(1, length):
+        now, then, at = (i - 1) * room, i * room, begin + i * tags * tags
+        for k in range(0, tags, lanes):
+            width = min(lanes, tags - k)
+            most = splat_wide(-np.inf, scores)
+            for a in range(tags):
+                x = load_first(scores, at + a * tags + k, width, least)
+                nan = count_nan(x, nan)
+                most = larger(splat_wide(values[now + a], scores) + widen(x), most)
+            store(values, then + k, most)
+    return any_nonzero(nan)
+
+
+@lean
+def _follow(scores, begin, length, tags, values, room, tag, z):
+    """From the last tag back: the first tag whose value and score make the next one's value."""
+    for i in range(length - 1, -1, -1):
+        before, at, goal = 0, begin + i * tags * tags + tag, values[i * room + tag]
+        while i > 0 and before < tags - 1 and values[(i - 1) * room + before] + scores[at + before * tags] != goal:
+            before += 1
+        z[at + before * tags] = 1.0
+        tag = before
+
+
+@kernel
+def argmax(worker, workers, tags, scores, lengths, z, best, codes):
+    """Write the best structures over zeros, and their scores. Ties: from the last position back, the first tag."""
+    cells, lanes = tags * tags, BYTES // scores.itemsize
+    n, room = scores.shape[1] // cells, -(-tags // lanes) * lanes
+    flat, flat_z, values = scores.reshape(-1), z.reshape(-1), aligned(n * room, np.empty(0))
+    for b in range(worker, len(scores), workers):
+        length, begin = lengths[b], b * n * cells
+        if length == 0:
+            continue
+        codes[b] = _climb(flat, begin, length, tags, values, room)
+        last, tag = (length - 1) * room, 0
+        for c in range(1, tags):
+            if values[last + c] > values[last + tag]:
+                tag = c
+        best[b] = values[last + tag]
+        codes[b] = codes[b] or best[b] == np.inf
+        if best[b] > -np.inf and not codes[b]:
+            _follow(flat, begin, length, tags, values, room, tag, flat_z)

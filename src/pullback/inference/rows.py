@@ -1,0 +1,114 @@
+"""Vectors along a row of numbers, for Numba: the last one of a row has fewer lanes (`inference/lanes.py` has the vectors)."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from pullback.inference.lanes import address_of, floats, vector_of
+
+
+def _first_lanes(builder, vector, count):
+    """The mask of the lanes below a count."""
+    wide = ir.VectorType(ir.IntType(64), vector.count)
+    element = builder.insert_element(ir.Constant(wide, ir.Undefined), count, ir.Constant(ir.IntType(32), 0))
+    zeros = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), None)
+    counts = builder.shuffle_vector(element, ir.Constant(wide, ir.Undefined), zeros)
+    return builder.icmp_signed("<", ir.Constant(wide, list(range(vector.count))), counts)
+
+
+def _suffix(vector):
+    return f"v{vector.count}f{32 if isinstance(vector.element, ir.FloatType) else 64}.p0"
+
+
+@intrinsic
+def load_first(typingctx, array, index, count, fill):
+    """The first `count` numbers from `array.flat[index]` on; `fill` in the other lanes, whose memory is not read."""
+    kind = floats(array.dtype)
+
+    def generate(context, builder, signature, args):
+        vector, align = vector_of(kind), ir.Constant(ir.IntType(32), array.dtype.bitwidth // 8)
+        pointer = address_of(context, builder, signature.args[0], args[0], args[1], vector)
+        mask = _first_lanes(builder, vector, args[2])
+        types_ = [pointer.type, align.type, mask.type, vector]
+        name = f"llvm.masked.load.{_suffix(vector)}"
+        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(vector, types_), name)
+        return builder.call(function, [pointer, align, mask, args[3]])
+
+    return kind(array, types.intp, types.intp, kind), generate
+
+
+@intrinsic
+def store_first(typingctx, array, index, count, vector):
+    """Write the first `count` lanes to `array.flat[index]` and behind it."""
+
+    def generate(context, builder, signature, args):
+        kind, align = vector_of(vector), ir.Constant(ir.IntType(32), array.dtype.bitwidth // 8)
+        pointer = address_of(context, builder, signature.args[0], args[0], args[1], kind)
+        mask = _first_lanes(builder, kind, args[2])
+        types_ = [kind, pointer.type, align.type, mask.type]
+        name = f"llvm.masked.store.{_suffix(kind)}"
+        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), types_), name)
+        builder.call(function, [args[3], pointer, align, mask])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.intp, vector), generate
+
+
+@intrinsic
+def keep_first(typingctx, vector, count, otherwise):
+    """The first `count` lanes of a vector, and the other lanes of `otherwise`."""
+
+    def generate(context, builder, signature, args):
+        return builder.select(_first_lanes(builder, vector_of(vector), args[1]), args[0], args[2])
+
+    return vector(vector, types.intp, vector), generate
+
+
+def _folding(combine):
+    """An intrinsic that folds the lanes of a vector into one number, halves first."""
+
+    @intrinsic
+    def fold(typingctx, vector):
+        def generate(context, builder, signature, args):
+            value, size = args[0], vector.count // 2
+            while size >= 1:
+                lanes = [(lane + size) % vector.count for lane in range(vector.count)]
+                mask = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), lanes)
+                value = combine(builder, value, builder.shuffle_vector(value, value, mask))
+                size //= 2
+            return builder.extract_element(value, ir.Constant(ir.IntType(32), 0))
+
+        return vector.dtype(vector), generate
+
+    return fold
+
+
+sum_of = _folding(lambda builder, a, b: builder.fadd(a, b))
+"""`sum_of(vector)`: the sum of its lanes."""
+largest_of = _folding(lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
+"""`largest_of(vector)`: the largest of its lanes, none of which may be NaN."""
+
+
+@intrinsic
+def count_nan(typingctx, x, so_far):
+    """`so_far`, with 1 in the lanes where x is NaN."""
+
+    def generate(context, builder, signature, args):
+        one = ir.Constant(vector_of(x), [1.0] * x.count)
+        return builder.select(builder.fcmp_unordered("uno", args[0], args[0]), one, args[1])
+
+    return x(x, x), generate
+
+
+@intrinsic
+def any_nonzero(typingctx, x):
+    """Whether a lane is not zero."""
+
+    def generate(context, builder, signature, args):
+        differs = builder.fcmp_unordered("!=", args[0], ir.Constant(vector_of(x), [0.0] * x.count))
+        bits = builder.bitcast(differs, ir.IntType(x.count))
+        return builder.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0))
+
+    return types.boolean(x), generate
