@@ -65,14 +65,19 @@ def raise_for(status: Tensor | np.ndarray) -> None:
         raise BadValuesError(status)
 
 
+def in_range(layout: Layout, shape: torch.Size, sizes: Sequence[Tensor]) -> tuple[tuple[np.ndarray, ...], bool]:
+    """Sizes as arrays, those out of range at the nearest value that is possible; and whether there are none of those."""
+    arrays, right = [], True
+    for index, size in enumerate(sizes):
+        array, limit = size.numpy(), layout.limit(index, shape)
+        if len(array) > 0 and (array.min() < 0 or (limit is not None and array.max() > limit)):
+            array, right = array.clip(0, limit), False
+        arrays.append(np.ascontiguousarray(array))
+    return tuple(arrays), right
+
+
 def finish(
-    layout: Layout,
-    scores: Tensor,
-    sizes: Sequence[Tensor],
-    results: tuple[Tensor, ...],
-    value: Tensor,
-    codes: Tensor,
-    validate: bool,
+    layout: Layout, scores: Tensor, sizes: Sequence[Tensor], results: tuple[Tensor, ...], value: np.ndarray, validate: bool
 ) -> tuple[Tensor, ...]:
     """The results, NaN for the examples that have none; or an error that names the first of those.
 
@@ -82,15 +87,10 @@ def finish(
         sizes: as they were passed, which may be out of range.
         results: `[B, ...]` each.
         value: `[B]`: -inf says that an example has no structure.
-        codes: `[B]`: not zero where NaN or +inf was seen in the scores of an example or around them.
         validate: whether to raise.
     """
-    right = all(torch.equal(x, y) for x, y in zip(sizes, layout.in_range(scores, sizes), strict=True))
-    none = value == -torch.inf
-    if right and not (none | (codes != 0)).any():
-        return results
     status = layout.status(scores, sizes)
-    status = torch.where((status == OK) & none, INFEASIBLE, status)
+    status = torch.where((status == OK) & torch.from_numpy(value == -np.inf), INFEASIBLE, status)
     if validate:
         raise_for(status)
     bad = status != OK

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from pullback.inference.chain import kernels
 from pullback.inference.chain.derivations import graph
 from pullback.inference.chain.family import CHAIN
-from pullback.inference.checks import finish
+from pullback.inference.checks import finish, in_range
 from pullback.inference.hypergraph.cpu import flat, operations
 from pullback.inference.threads import spread
 
@@ -21,9 +22,9 @@ from pullback.inference.threads import spread
 def argmax(scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
     s = scores.detach().contiguous()
     z = torch.zeros_like(s)
-    best, codes = torch.zeros(len(s), dtype=torch.float64), torch.zeros(len(s), dtype=torch.uint8)
-    _spread(kernels.argmax, 0.5, s, lengths, flat(z), best.numpy(), codes.numpy())
-    return finish(CHAIN.layout, s, (lengths,), (z,), best, codes, validate)[0]
+    best = np.zeros(len(s))
+    fine = _spread(kernels.argmax, 0.5, s, lengths, flat(z), best)
+    return z if fine else finish(CHAIN.layout, s, (lengths,), (z,), best, validate)[0]
 
 
 def log_partition(scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
@@ -51,17 +52,22 @@ def _sums(
     s = scores.detach().contiguous()
     out = s if what == kernels.LOG_PARTITION else torch.empty_like(s)
     given = s if z is None else z.detach().to(s.dtype).contiguous()
-    log_z, score = torch.zeros(2, len(s), dtype=torch.float64)
-    codes = torch.zeros(len(s), dtype=torch.uint8)
-    arrays = flat(given), flat(out), log_z.numpy(), score.numpy(), codes.numpy()
-    _spread(kernels.sums, 2.0, s, lengths, what, *arrays)
-    results = (log_z,) if what == kernels.LOG_PARTITION else (log_z, out)
-    results = finish(CHAIN.layout, s, (lengths,), results, log_z, codes, validate)
-    return results[0], results[-1], score
+    log_z, score = np.zeros(len(s)), np.zeros(len(s))
+    fine = _spread(kernels.sums, 2.0, s, lengths, what, flat(given), flat(out), log_z, score)
+    results: tuple[Tensor, ...] = (torch.from_numpy(log_z), out)
+    results = results[:1] if what == kernels.LOG_PARTITION else results
+    if not fine:
+        results = finish(CHAIN.layout, s, (lengths,), results, log_z, validate)
+    return results[0], results[-1], torch.from_numpy(score)
 
 
-def _spread(kernel: Callable[..., Any], cost: float, scores: Tensor, lengths: Tensor, *rest: Any) -> None:
-    """Run a kernel on the examples; `cost` is the number of operations per score."""
-    (safe,) = CHAIN.layout.in_range(scores, (lengths,))
+def _spread(kernel: Callable[..., Any], cost: float, scores: Tensor, lengths: Tensor, *rest: Any) -> bool:
+    """Run a kernel on the examples; returns whether all went well.
+
+    `cost` is the number of operations per score.
+    """
+    (safe,), right = in_range(CHAIN.layout, scores.shape, (lengths,))
+    codes = np.zeros(len(scores), np.bool_)
     if len(scores) > 0:
-        spread(kernel, len(scores), cost * scores.numel(), scores.shape[-1], flat(scores), safe.contiguous().numpy(), *rest)
+        spread(kernel, len(scores), cost * scores.numel(), scores.shape[-1], flat(scores), safe, *rest, codes)
+    return right and not codes.any()

@@ -2,7 +2,7 @@
 
 Values v(i, b), the log-sums over the sequences that end with tag b at position i, are float64. A step takes them apart,
 
-    v(i, b) = top + most + log sum_a alpha(a) w(a, b),    alpha(a) = exp(v(i - 1, a) - top),    w(a, b) = exp(s(i, a, b) - most),
+    v(i, b) = top + most + log sum_a alpha(a) w(a, b),   alpha(a) = exp(v(i - 1, a) - top),   w(a, b) = exp(s(i, a, b) - most),
 
 so that each score costs one exponential and one multiplication. Where a sum is so small that terms may have been lost to
 underflow (masks, tags that cannot follow each other, very large scores), the step is done again with the maximum of each sum.
@@ -189,7 +189,8 @@ def _zero(out, start, stop):
 def sums(worker, workers, tags, scores, lengths, what, z, out, log_z, score, codes):
     """Write log-partitions and, by `what`, marginals, or z less the marginals and the scores of z.
 
-    `scores`, `z` and `out` are `[B, n * tags * tags]`; `codes[b]` is written where the scores of an example hold NaN or +inf.
+    `scores`, `z` and `out` are `[B, n * tags * tags]`; `codes[b]` is not zero where the scores of an example hold
+    NaN or +inf, or no structure is feasible.
     """
     cells, lanes = tags * tags, BYTES // scores.itemsize
     n, room = scores.shape[1] // cells, -(-tags // lanes) * lanes
@@ -203,6 +204,7 @@ def sums(worker, workers, tags, scores, lengths, what, z, out, log_z, score, cod
         if length > 0:
             codes[b] = _forward(flat, begin, length, tags, keep, value, alpha, total, held, pitch) == np.inf
             log_z[b] = _last(value, tags, reached)
+            codes[b] |= log_z[b] == -np.inf
         if keep:
             for i in range(length - 1, 0, -1):
                 _back(tags, alpha, total, i * room, reached, rate, held, i * pitch, flat_out, begin + i * cells, sign)
@@ -262,6 +264,6 @@ def argmax(worker, workers, tags, scores, lengths, z, best, codes):
             if values[last + c] > values[last + tag]:
                 tag = c
         best[b] = values[last + tag]
-        codes[b] = codes[b] or best[b] == np.inf
-        if best[b] > -np.inf and not codes[b]:
+        codes[b] |= not -np.inf < best[b] < np.inf
+        if not codes[b]:
             _follow(flat, begin, length, tags, values, room, tag, flat_z)

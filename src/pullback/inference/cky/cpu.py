@@ -1,11 +1,76 @@
-"""Binary trees on the CPU: their hypergraph, in SIMD lanes."""
+"""Binary trees on the CPU: sums of weights where they stay in range; otherwise, and for the rest, their hypergraph."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pullback.inference.checks import in_range
+from pullback.inference.cky import kernels
 from pullback.inference.cky.derivations import graph
 from pullback.inference.cky.family import BINARY_TREE
-from pullback.inference.hypergraph.cpu import operations
+from pullback.inference.hypergraph.cpu import flat, operations
+from pullback.inference.second_try import again
+from pullback.inference.threads import spread
 
 (
-    argmax, log_partition, marginals, log_partition_marginals, marginals_vjp, entropy, entropy_gradient, sample,
+    argmax, _log_partition, _, _log_partition_marginals, _product, entropy, entropy_gradient, sample,
 ) = operations(BINARY_TREE.layout, graph)  # fmt: skip
+
+
+def log_partition(scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
+    return _sums(kernels.LOG_PARTITION, scores, lengths, validate)[0]
+
+
+def marginals(scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
+    return _sums(kernels.MARGINALS, scores, lengths, validate)[1]
+
+
+def log_partition_marginals(scores: Tensor, lengths: Tensor, validate: bool) -> tuple[Tensor, Tensor]:
+    return _sums(kernels.MARGINALS, scores, lengths, validate)
+
+
+def marginals_vjp(scores: Tensor, lengths: Tensor, direction: Tensor, validate: bool) -> Tensor:
+    return _sums(kernels.PRODUCT, scores, lengths, validate, direction)[1]
+
+
+def _sums(
+    what: int, scores: Tensor, lengths: Tensor, validate: bool, direction: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Log-partitions, and marginals or the product of their Jacobian with a direction."""
+    s = scores.detach().contiguous()
+    count, side = len(s), s.shape[1]
+    out = s if what == kernels.LOG_PARTITION else torch.empty_like(s)
+    along = s if direction is None else direction.detach().to(s.dtype).contiguous()
+    log_z, sound = np.zeros(count), np.zeros(count, np.bool_)
+    (sizes,), right = in_range(BINARY_TREE.layout, s.shape, (lengths,))
+    if s.numel() > 0:
+        lanes = 64 // s.itemsize
+        order = np.argsort(-sizes, kind="stable")
+        if count % lanes:
+            order = np.concatenate([order, np.full(-count % lanes, order[-1])])
+        work = 2.0 * count * side**3
+        arrays = flat(s), sizes[order], order, what, flat(along), flat(out), log_z, sound
+        spread(kernels.sums, len(order) // lanes, work, side, *arrays)
+    if not (right and sound.all()):
+        sound &= sizes == lengths.numpy()
+        tensors = (s, lengths) if direction is None else (s, lengths, along)
+        results = (torch.from_numpy(log_z), out)[: 1 if what == kernels.LOG_PARTITION else 2]
+        again(_careful(what), torch.from_numpy(~sound), tensors, results, validate)
+    return torch.from_numpy(log_z), out
+
+
+def _careful(what: int) -> Callable[..., tuple[Tensor, ...]]:
+    """The results of `_sums` in logarithms."""
+
+    def results(scores: Tensor, *rest: Tensor, validate: bool) -> tuple[Tensor, ...]:
+        if what == kernels.LOG_PARTITION:
+            return (_log_partition(scores, *rest, validate=validate),)
+        if what == kernels.MARGINALS:
+            return _log_partition_marginals(scores, *rest, validate=validate)
+        return torch.zeros(len(scores), dtype=torch.float64), _product(scores, *rest, validate=validate)
+
+    return results

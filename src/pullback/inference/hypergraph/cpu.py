@@ -21,8 +21,8 @@ Graph = Callable[..., Hypergraph]
 
 
 def operations(layout: Layout, graph: Graph) -> tuple[Callable[..., Any], ...]:
-    """The functions `argmax, log_partition, marginals, log_partition_marginals, marginals_vjp, entropy, entropy_gradient, sample`
-    of a family.
+    """The functions `argmax, log_partition, marginals, log_partition_marginals, marginals_vjp, entropy, entropy_gradient` and
+    `sample` of a family.
     """
 
     def batch(scores: Tensor, sizes: tuple[Tensor, ...], options: dict[str, Any]) -> _Batch:
@@ -66,9 +66,9 @@ class _Batch:
         self, layout: Layout, graph: Graph, scores: Tensor, sizes: tuple[Tensor, ...], options: dict[str, Any]
     ) -> None:
         self.layout, self.scores, self.sizes = layout, scores.detach().contiguous(), sizes
-        self.shape = tuple(scores.shape[1:])
-        self.graph = graph(self.shape, **options)
-        self.goals = self.graph.goals[tuple(size.numpy() for size in layout.in_range(scores, sizes))]
+        self.graph = graph(tuple(scores.shape[1:]), **options)
+        safe, self.sized = checks.in_range(layout, scores.shape, sizes)
+        self.goals = self.graph.goals[safe]
         self.count = len(self.goals)
         self.order = np.argsort(-self.goals, kind="stable")
         self.codes = np.zeros(self.count)
@@ -108,12 +108,10 @@ class _Batch:
         spread(kernel, groups, 4 * cost * float(edges), *self.arrays, *rest)
 
     def _finish(self, value: np.ndarray, out: Tensor, wanted: bool, validate: bool) -> tuple[Tensor, Tensor]:
-        values = torch.from_numpy(value)
-        results = (values, out) if wanted else (values,)
-        found = checks.finish(
-            self.layout, self.scores, self.sizes, results, values, torch.from_numpy(self.codes), validate
-        )
-        return found[0], found[-1]
+        results: tuple[Tensor, ...] = (torch.from_numpy(value), out) if wanted else (torch.from_numpy(value),)
+        if not self.sized or self.codes.any():
+            results = checks.finish(self.layout, self.scores, self.sizes, results, value, validate)
+        return results[0], results[-1]
 
 
 def flat(x: Tensor) -> np.ndarray:

@@ -23,8 +23,8 @@ MAXIMUM, SUM, SAMPLE, SLOPE, SURPRISE = range(5)  # as the kernels number their 
 
 
 def operations(layout: Layout, graph: Graph) -> tuple[Callable[..., Any], ...]:
-    """The functions `argmax, log_partition, marginals, log_partition_marginals, marginals_vjp, entropy, entropy_gradient, sample`
-    of a family.
+    """The functions `argmax, log_partition, marginals, log_partition_marginals, marginals_vjp, entropy, entropy_gradient` and
+    `sample` of a family.
     """
 
     @functools.lru_cache(maxsize=16)

@@ -1,8 +1,8 @@
 """The compiled entry points: groups of examples in lanes, groups over threads.
 
 All take the hypergraph's arrays, scores `[B, K]`, the goal node of each example `[B]` (-1: no structure), and the examples in
-`order` of falling goals, so that a group needs the nodes up to its first example's goal. `codes[b]` is written where
-scores of an example, or of its padding, hold NaN or +inf, which the caller looks into.
+`order` of falling goals, so that a group needs the nodes up to its first example's goal. `codes[b]` is not zero where
+scores of an example, or of its padding, hold NaN or +inf, or no structure is feasible: the caller looks into it.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def argmax(worker, workers, first, left, right, part, reach, scores, goals, orde
         upward_maximum(first, left, right, part, top, lanes, packed, values, choices)
         for lane in range(filled):
             b = order[group + lane]
-            codes[b] = found[lane]
             log_z[b] = values[goals[b] * lanes + lane] if goals[b] >= 0 else -np.inf
+            codes[b] = found[lane] + (log_z[b] == -np.inf)
             if not log_z[b] > -np.inf:
                 continue
             stack[0], height = goals[b], 1
@@ -109,8 +109,8 @@ def sums(worker, workers, first, left, right, part, reach, scores, goals, order,
         upward_sum(first, left, right, part, top, lanes, packed, values, weights, terms)
         for lane in range(filled):
             b = order[group + lane]
-            codes[b] = found[lane]
             log_z[b] = values[goals[b] * lanes + lane] if goals[b] >= 0 else -np.inf
+            codes[b] = found[lane] + (log_z[b] == -np.inf)
             if what == SAMPLE and log_z[b] > -np.inf:
                 _walk(first, left, right, part, goals[b], weights, lanes, lane, seeds[b], stack, out[b])
         if what == MARGINALS:
@@ -172,9 +172,9 @@ def slopes(worker, workers, first, left, right, part, reach, scores, goals, orde
             upward_entropy(first, left, right, part, top, lanes, weights, packed, rates)
         for lane in range(filled):
             b, goal = order[group + lane], goals[order[group + lane]]
-            codes[b] = found[lane]
             feasible = goal >= 0 and values[goal * lanes + lane] > -np.inf
             value[b] = rates[goal * lanes + lane] if feasible else -np.inf
+            codes[b] = found[lane] + (not feasible)
         if downwards:
             _seed(goals, order, group, lanes, top, reached)
             moved[: (top + 1) * lanes] = 0.0
