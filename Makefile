@@ -6,29 +6,29 @@ STAMP := .venv/.installed
 export OMP_WAIT_POLICY ?= PASSIVE
 
 .PHONY: help install test lint docs bench reproduce clean
-help:            ## what can be made
+help:            ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
 
-install: $(STAMP) ## create .venv and install the project into it
+install: $(STAMP) ## create .venv and install the project
 $(STAMP): pyproject.toml study/pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[dev,docs]' -e './study[ray,tensorboard]'
 	@touch $(STAMP)
 
-lint: install    ## the linter and the type checker
+lint: install    ## run the linter and the type checker
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-test: lint       ## the linter, the type checker and all tests
+test: lint       ## run the linter, the type checker and all tests
 	$(BIN)/python -m pytest
 
-docs: install    ## the documentation, as a site in docs/_build/html
+docs: install    ## build the documentation site in docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 
-bench: install   ## the benchmarks against the peers that are installed (ARGS=--quick)
+bench: install   ## run the benchmarks against the installed peers (ARGS=--quick)
 	$(BIN)/python -m benchmarks $(ARGS)
 
-reproduce:       ## the synthetic study in small: the paper's table beside ours, and figures (a few minutes, no downloads)
+reproduce:       ## train a small synthetic study: the paper's table beside ours, and figures (a few minutes, no downloads)
 	@echo "installing, then training small models of all 13 rows; figures go to figures/"
 	@$(MAKE) --no-print-directory install
 	$(BIN)/pullback reproduce table1 --quick
