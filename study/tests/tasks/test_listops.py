@@ -7,6 +7,7 @@ import statistics
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from pullback_study.corpora import find_data
 from pullback_study.tasks import find_task
@@ -98,6 +99,7 @@ def test_impossible_wishes_are_errors():
         ({"depth": 5, "tokens": 10}, "tokens is 10; an expression of depth 5 has at least 16"),
         ({"learning_rate": -1.0}, "learning_rate is -1.0; it must be positive"),
         ({"rounds": 0}, "rounds is 0"),
+        ({"projection": "local"}, "only spigot-ce has a choice"),
     ],
 )
 def test_bad_options_are_errors(fields, message):
@@ -210,6 +212,23 @@ def test_every_row_trains(estimator):
     assert 0 <= result["depth_10_accuracy"] <= 100
     assert ("test_attachment" in result) == (estimator != "lstm")
     assert estimator != "gold" or result["test_attachment"] == result["test_precision"] == 100.0
+
+
+@pytest.mark.parametrize("estimator", ["gold", "lstm", "marginals", "imle", "sfe-baseline", "spigot-eg"])
+def test_a_step_can_be_captured(estimator):
+    """A CUDA graph holds kernels only: a step must not read a tensor's value, nor make a tensor from the host's."""
+    seen = set()
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            seen.add(function.overloadpacket.__name__)
+            return function(*args, **(kwargs or {}))
+
+    trainer = trained(group(estimator, [(0, 0.01), (1, 0.01)]), until=1)
+    with Watch():
+        trainer._update(trainer._order[1], trainer._widths[1])
+    assert "bmm" in seen or "mm" in seen
+    assert not seen & {"_local_scalar_dense", "nonzero", "masked_select", "lift_fresh", "unique", "equal"}
 
 
 def test_gold_trees_learn_small_expressions():

@@ -25,4 +25,10 @@ class Config(EstimatorConfig):
     size: int = option(60, help="Of embeddings and states.", least=1)
     rounds: int | None = option(None, help="Of message passing.", shown="the depth", least=1)
     dropout: float = option(0.1, help="Of the embeddings.", least=0)
+    projection: str | None = option(
+        None,
+        help="Of SPIGOT-CE's steps: `exact`, or `local`, onto a set that contains the marginal polytope (docs/results/text.md).",
+        shown="local",
+        choices=("exact", "local"),
+    )
     dtype: str = option("float32", help="Precision.", choices=("float32", "float64"))

@@ -100,10 +100,8 @@ class Model:
         assert encoded.states is not None
         queries, keys = encoded.states.flatten(1, 2)
         scores = queries @ keys.mT
-        n = scores.shape[-1]
-        others = torch.eye(n, dtype=torch.bool, device=scores.device)
-        others[0, 0] = False
-        return scores.masked_fill(others, -torch.inf)
+        place = torch.arange(scores.shape[-1], device=scores.device)
+        return scores.masked_fill((place[:, None] == place) & (place > 0), -torch.inf)
 
     def logits(self, named: dict[str, Tensor], encoded: Encoded, z: Tensor, rounds: int | None = None) -> Tensor:
         """The decoder on trees or averages of trees z, `[R B, n, n]`: `[R, B, 10]`."""

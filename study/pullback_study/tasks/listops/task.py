@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pullback_study.tasks.listops.config import Config
 from pullback_study.tasks.methods import Method
@@ -23,8 +24,13 @@ class ListOps(Task):
 
         return methods()
 
+    def defaults(self, method: Method) -> dict[str, Any]:
+        return super().defaults(method) | ({"projection": "local"} if method.name == "spigot-ce" else {})
+
     def validate(self, config: Config, method: Method) -> None:
         super().validate(config, method)
+        if config.projection is not None and method.name != "spigot-ce":
+            raise ValueError(f"projection is {config.projection!r}; only spigot-ce has a choice: leave it out")
         shortest = 4 + 3 * (config.depth - 1)
         if config.tokens < shortest:
             raise ValueError(f"tokens is {config.tokens}; an expression of depth {config.depth} has at least {shortest}")

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from pullback.estimators import Estimator, LocallyProjected, PulledBack
 from pullback.structures import DependencyTree
 from pullback_study.runs.files import content_hash
 from pullback_study.tasks.latent.captured import CapturedSteps
@@ -48,7 +49,7 @@ class ReplicaGroup(Trainer):
         self.model = Model(
             size=config.size, lstms=LSTMS.get(config.estimator, 2), rounds=config.rounds or config.depth, dropout=config.dropout
         )
-        self._estimator = self._method.build(**self._offered())
+        self._estimator = self._made()
         if isinstance(self._estimator, torch.nn.Module):
             self._estimator.to(self._device)
         initial = torch.stack([self.model.initial(each.seed) for each in configs])
@@ -60,7 +61,7 @@ class ReplicaGroup(Trainer):
         self._random = RandomNumbers(self._device, "listops", names)
         self._loss = torch.zeros(self.replicas, dtype=torch.float64, device=self._device)
         graphs = self._device.type == "cuda" and not self._method.reads_back
-        self._take_step = CapturedSteps(self._update, Stopwatch(self._device)) if graphs else self._update
+        self._graphs = CapturedSteps(self._update, Stopwatch(self._device)) if graphs else None
         self.step, self.steps, self._epoch = 0, config.steps, -1
         self._best, self._best_accuracy = self.theta.detach().clone(), torch.full((self.replicas,), -1.0).double()
         self._rows: list[list[dict[str, Any]]] = [[] for _ in configs]
@@ -158,6 +159,17 @@ class ReplicaGroup(Trainer):
         self._loss.add_(losses.detach())
         self._clock.add_(1)
 
+    def _take_step(self, rows: Tensor, width: int) -> None:
+        """An update, from a CUDA graph where it can be captured."""
+        if self._graphs is not None:
+            try:
+                return self._graphs(rows, width)
+            except RuntimeError as error:
+                if "captur" not in str(error):
+                    raise
+                self._graphs = None  # nothing was changed: kernels are not run while they are captured
+        self._update(rows, width)
+
     def _losses(self, named: dict[str, Tensor], batch: Split) -> Tensor:
         encoded = self.model.encode(named, batch, training=True)
 
@@ -187,6 +199,13 @@ class ReplicaGroup(Trainer):
     def _structure(self, batch: Split) -> DependencyTree:
         # Without checks of values: they wait for the device, and a replica that diverges must not stop the others.
         return DependencyTree(batch.lengths.flatten(), projective=True, multiroot=False, validate=False)
+
+    def _made(self) -> Estimator | None:
+        made = self._method.build(**self._offered())
+        if self.config.projection != "local":
+            return made
+        assert isinstance(made, PulledBack)
+        return PulledBack(made.loss, made.start, LocallyProjected(made.update.step_size), made.steps)
 
     def _offered(self) -> dict[str, Any]:
         """What the replicas, equal consecutive parts of the batch, offer to an estimator."""
