@@ -27,7 +27,7 @@ class Config(EstimatorConfig):
     dropout: float = option(0.1, help="Of the embeddings.", least=0)
     projection: str | None = option(
         None,
-        help="Of SPIGOT-CE's steps: `exact`, or `local`, onto a set that contains the marginal polytope (docs/results/text.md).",
+        help="Of SPIGOT-CE: `exact`, or `local`, onto a set that contains the marginal polytope (docs/results/text.md).",
         shown="local",
         choices=("exact", "local"),
     )
