@@ -118,7 +118,7 @@ class Model:
         always = children * named["message.output_bias"][:, None]
         state = e
         for _ in range(rounds or self.rounds):
-            each = torch.relu(own + linear("message.child", state).view(replicas, count, 1, n, size))
+            each = (own + linear("message.child", state).view(replicas, count, 1, n, size)).relu_()
             received = torch.bmm(arcs, each.view(replicas * count * n, n, size))  # the sum, before the linear map
             state = e + (linear("message.output", received) + always).view(e.shape)
         return self._classes(named, state[:, :, 0])
