@@ -136,7 +136,7 @@ def test_the_active_set_spans_the_face(device, monkeypatch, short):
 
 def test_without_room_for_another_tree_it_says_so(device, monkeypatch):
     monkeypatch.setattr(cuda, "_ROOM", 2)
-    monkeypatch.setattr(cuda, "active_set_capacity", lambda n, backend: 4)
+    monkeypatch.setattr(cuda, "active_set_capacity", lambda n: 4)
     scores, lengths = batch(3, 0.05, size=2)
     with backend("cuda"), pytest.warns(NotConverged, match=r"4 trees a sentence at most; 1 of 2 .* scores.cpu"):
         solution = pb.DependencyTree(lengths.to(device), validate=True).sparsemap_solution(scores.to(device))

@@ -16,34 +16,27 @@ from pullback.inference.trees import TREES
 
 def test_only_sparsemap_of_small_batches_is_offloaded():
     scores = torch.zeros(4, 3, 3)
-    assert not offload.wanted("sparsemap", scores)
+    assert not offload.wanted(scores)
     with pb.offload():
-        assert offload.wanted("sparsemap", scores[:3])
-        assert not offload.wanted("argmax", scores)
-        assert not offload.wanted("sparsemap", torch.zeros(3 * torch.get_num_threads() + 1, 3, 3))
+        assert offload.wanted(scores[:3])
+        assert not offload.wanted(torch.zeros(3 * torch.get_num_threads() + 1, 3, 3))
     with pb.offload(largest_batch=3):
-        assert not offload.wanted("sparsemap", scores)
+        assert not offload.wanted(scores)
         with pb.offload(largest_batch=4):
-            assert offload.wanted("sparsemap", scores)
-        assert not offload.wanted("sparsemap", scores)
-    assert not offload.wanted("sparsemap", scores)
+            assert offload.wanted(scores)
+        assert not offload.wanted(scores)
+    assert not offload.wanted(scores)
 
 
 def test_the_results_of_the_cpu_in_the_shapes_of_a_gpu():
     scores = torch.randn(3, 4, 4, generator=torch.Generator().manual_seed(0))
-    operation = TREES.operations["sparsemap"]
-    seen = []
-
-    def shapes(*args):
-        with backend("cuda"):
-            seen.append(operation.shapes(*args))
-        return seen[-1]
-
     solution = pb.DependencyTree().sparsemap_solution(scores)
     args = recorded_arguments(scores)
     call = functools.partial(TREES.implementation("sparsemap", "cpu", (True, True)), validate=False)
-    found = offload.on_the_cpu(call, shapes, args)
-    assert [x.shape for x in found] == [x.shape for x in seen[0]]
+    found = offload.on_the_cpu(call, args, 14)
+    with backend("cuda"):
+        expected = TREES.operations["sparsemap"].shapes(*args)
+    assert [x.shape for x in found] == [x.shape for x in expected]
     assert_close(found[0], solution.mu)
     weights = torch.where(torch.arange(found[2].shape[1]) < found[3][:, None], found[2], 0.0)
     assert_close(weights.sum(1), torch.ones(3, dtype=torch.float64))
@@ -59,6 +52,22 @@ def recorded_arguments(scores):
     finally:
         TREES.sparsemap = original
     return found[0][: len(found[0]) - 3]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("make", [pb.LinearChain, pb.Segmentation, pb.BinaryTree, pb.Alignment, pb.Matching])
+def test_on_a_gpu_all_structures_are_solved_by_the_cpu(make):
+    shape = {pb.LinearChain: (3, 6, 3, 3), pb.Segmentation: (3, 6, 3, 2)}.get(make, (3, 6, 6))
+    scores = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    leaf = scores.cuda().requires_grad_()
+    with pb.offload():
+        mu = make().sparsemap(leaf)
+    (gradient,) = torch.autograd.grad(mu.square().sum(), leaf)
+    expected = scores.requires_grad_()
+    own = make().sparsemap(expected)
+    (own_gradient,) = torch.autograd.grad(own.square().sum(), expected)
+    assert torch.equal(mu.cpu(), own)
+    assert_close(gradient.cpu(), own_gradient, atol=1e-5, rtol=0)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

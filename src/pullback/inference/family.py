@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pullback.inference import checks, offload
+from pullback.inference import checks
 from pullback.inference._threads import leaving
 from pullback.inference.checks import Nouns
 from pullback.inference.layout import Layout
@@ -147,9 +147,6 @@ class Family:
                 call = known[which] = self.implementation(name, *which)
             leaving.enter()
             try:
-                if which[0] == "cuda" and offload.wanted(name, args[0]):
-                    solve = functools.partial(self.implementation(name, "cpu", which[1]), validate=args[-1])
-                    return offload.on_the_cpu(solve, operation.shapes, args[:static])
                 return call(*args[:static], validate=args[-1])
             except checks.BadValuesError as error:
                 raise ValueError(self.describe(error.status, args[0].shape, args[first : first + sizes])) from None

@@ -38,36 +38,38 @@ def offload(largest_batch: int | None = None) -> Iterator[None]:
         _largest = before
 
 
-def wanted(operation: str, scores: Tensor) -> bool:
-    """Whether a call on CUDA tensors goes to the CPU."""
-    if _largest is None or operation != "sparsemap" or len(scores) > _largest:
-        return False
-    return not (torch.cuda.is_available() and torch.cuda.is_current_stream_capturing())
+def wanted(scores: Tensor) -> bool:
+    """Whether SparseMAP of these CUDA tensors goes to the CPU."""
+    return _largest is not None and len(scores) <= _largest and not capturing(scores)
 
 
-def on_the_cpu(
-    call: Callable[..., tuple[Tensor, ...]], shapes: Callable[..., Any], args: tuple[Any, ...]
-) -> tuple[Tensor, ...]:
-    """The results of `call` on copies of the arguments, in the shapes and on the device of the GPU's own.
+def capturing(x: Tensor) -> bool:
+    """Whether a CUDA graph is being captured, so that nothing may wait for the device."""
+    return x.is_cuda and torch.cuda.is_current_stream_capturing()
+
+
+def on_the_cpu(call: Callable[..., tuple[Tensor, ...]], args: tuple[Any, ...], room: int | None) -> tuple[Tensor, ...]:
+    """The results of `call` on copies of the arguments, on the device of these.
 
     Args:
-        call: SparseMAP on the CPU. Of its results, the second and the third are active sets `[B, k, ...]`, and the fourth
-            counts how much of them is in use; the rest is left unwritten.
-        shapes: from the arguments to empty results.
+        call: SparseMAP on the CPU. Of its results, the second and the third are active sets `[B, k, ...]`.
         args: on a GPU.
+        room: the k of the GPU's own results, if that is fixed; what is not in use is left unwritten.
     """
     copies = [_to_host(x) if isinstance(x, Tensor) else x for x in args]
+    device = args[0].device
     if args[0].is_cuda:
-        torch.cuda.current_stream(args[0].device).synchronize()
-    found = call(*copies)
-    used = int(found[3].max()) if len(found[3]) else 0
-    results = shapes(*args)
-    for index, (target, source) in enumerate(zip(results, found, strict=True)):
-        if index in (1, 2):
-            target[:, :used].copy_(source[:, :used])
-        else:
-            target.copy_(source)
-    return tuple(results)
+        torch.cuda.current_stream(device).synchronize()
+    mu, vertices, weights, *rest = call(*copies)
+    if room is not None and vertices.shape[1] <= room:
+        vertices, weights = (_with_room(x, room, device) for x in (vertices, weights))
+    return mu.to(device), vertices.to(device), weights.to(device), *(x.to(device) for x in rest)
+
+
+def _with_room(x: Tensor, room: int, device: torch.device) -> Tensor:
+    out = torch.empty((x.shape[0], room, *x.shape[2:]), dtype=x.dtype, device=device)
+    out[:, : x.shape[1]] = x
+    return out
 
 
 def _to_host(x: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pullback.inference.family import STANDARD, Family, Nouns
 from pullback.inference.layout import Layout, Size
-from pullback.inference.sparsemap.operation import SPARSEMAP
+from pullback.inference.sparsemap.operation import active_set_capacity, sparsemap_operations
 
 
 def _folder(operation: str, options: dict[str, Any]) -> str:
@@ -26,7 +26,7 @@ TREES = Family(
     folder=_folder,
     nouns=Nouns(example="sentence", structure="tree", part="arc", unit="words"),
     options={"projective": bool, "multiroot": bool},
-    operations=STANDARD + SPARSEMAP,
+    operations=STANDARD + sparsemap_operations(active_set_capacity),
     most_parts=lambda shape: shape[-1],
 )
 

@@ -24,7 +24,7 @@ from pullback.inference.triton_support import contiguous, interpreting, launch, 
 
 _ROOM = 256  # how many structures fit into the first launch
 _SHORT = 31  # words: with the root, the lanes of a warp
-_CONVERGED, _FULL, _INFEASIBLE = 0, 2, 3  # as cuda_search.py has them
+_FULL, _CONVERGED, _INFEASIBLE = 0, 2, 3  # as cuda_search.py has them
 
 
 class Oracle(NamedTuple):
@@ -55,7 +55,7 @@ def oracle_for(n: int, projective: bool) -> Oracle:
 def sparsemap(
     scores: Tensor,
     lengths: Tensor,
-    start_heads: Tensor,
+    starts: Tensor,
     start_weights: Tensor,
     max_iterations: int,
     complete: bool,
@@ -64,22 +64,21 @@ def sparsemap(
     validate: bool,
 ) -> tuple[Tensor, ...]:
     batch, n, _ = scores.shape
-    capacity = active_set_capacity(n, "cuda")
+    capacity = active_set_capacity(n)
     mu = torch.zeros_like(scores, memory_format=torch.contiguous_format)
     vertices = scores.new_empty((batch, capacity, n), dtype=torch.int32)
     weights = scores.new_empty((batch, capacity), dtype=torch.float64)
     gap = scores.new_zeros(batch, dtype=torch.float64)
     records = scores.new_zeros((3, batch), dtype=torch.int32)
-    records[2] = _FULL
     options = cuda_trees.MULTIROOT * multiroot + cuda_trees.PROJECTIVE * projective
     scores, lengths = contiguous(scores), contiguous(lengths)
     if scores.numel() == 0:
         weights.fill_(1.0)
         records[0], records[2] = 1, _CONVERGED
-    elif start_heads.shape[1] > 0:
-        _start(scores, lengths, start_heads, start_weights, vertices, weights, records, options)
+    elif starts.shape[1] > 0:
+        _start(scores, lengths, starts, start_weights, vertices, weights, records, options)
     oracle = oracle_for(n, projective)
-    for room in _rooms(capacity, start_heads.shape[1]) if scores.numel() > 0 else []:
+    for room in _rooms(capacity, starts.shape[1]) if scores.numel() > 0 else []:
         pitch = workspace(n * n, n, room, oracle.scratch(n))
         programs = program_count(batch, 8 * pitch)
         work = scores.new_empty((programs, pitch), dtype=torch.float64)
@@ -91,25 +90,22 @@ def sparsemap(
     sizes, calls, states = records
     if validate:
         _check(scores, lengths, states, gap, max_iterations)
-    heads = torch.where(vertices < 0, -1, vertices // max(n, 1)).to(torch.int16)
-    return mu, heads, weights, sizes.clone(), gap, calls.clone(), states == _CONVERGED
+    return mu, vertices, weights, sizes.clone(), gap, calls.clone(), states == _CONVERGED
 
 
-def sparsemap_vjp(
-    heads: Tensor, sizes: Tensor, lengths: Tensor, direction: Tensor, validate: bool
-) -> Tensor:
-    batch, capacity, n = heads.shape
-    words = torch.arange(n, device=heads.device, dtype=torch.int32)
-    vertices = torch.where(heads < 0, -1, heads.to(torch.int32) * n + words)
+def sparsemap_vjp(vertices: Tensor, counts: Tensor, direction: Tensor) -> Tensor:
+    """The projection of directions `[B, *parts]` onto those between active structures, for any structure."""
+    batch, capacity, width = vertices.shape
+    parts = direction.shape[1:].numel()
     out = torch.zeros_like(direction, memory_format=torch.contiguous_format)
     smaller = -1
     for room in _rooms(capacity) if direction.numel() > 0 else []:
-        pitch = workspace(n * n, n, room, 0)
-        programs = program_count(batch, 8 * pitch + 4 * room * n)
+        pitch = workspace(parts, width, room, 0)
+        programs = program_count(batch, 8 * pitch + 4 * room * width)
         work = direction.new_empty((programs, pitch), dtype=torch.float64)
-        scratch = direction.new_empty((programs, room, n), dtype=torch.int32)
-        tensors = vertices, contiguous(sizes), contiguous(direction), out, scratch, work
-        numbers = batch, n * n, n, capacity, room, pitch, smaller
+        scratch = direction.new_empty((programs, room, width), dtype=torch.int32)
+        tensors = contiguous(vertices), contiguous(counts), contiguous(direction), out, scratch, work
+        numbers = batch, parts, width, capacity, room, pitch, smaller
         launch(
             cuda_projector.apply, programs, direction.device, *tensors, *numbers,
             BLOCK=8 if interpreting() else 256, num_warps=8, num_stages=1,
@@ -119,21 +115,14 @@ def sparsemap_vjp(
 
 
 def _start(
-    scores: Tensor,
-    lengths: Tensor,
-    heads: Tensor,
-    weights: Tensor,
-    vertices: Tensor,
-    own: Tensor,
-    records: Tensor,
-    options: int,
-) -> None:
+    scores: Tensor, lengths: Tensor, given: Tensor, given_weights: Tensor, vertices: Tensor, weights: Tensor,
+    records: Tensor, options: int,
+) -> None:  # fmt: skip
     """Write the trees to start from, as far as they are trees."""
     batch, n, _ = scores.shape
-    arcs = heads.to(torch.int32) * n + torch.arange(n, device=heads.device, dtype=torch.int32)
-    arcs, starts, capacity = torch.where(heads < 0, -1, arcs), heads.shape[1], own.shape[1]
+    starts, capacity = given.shape[1], weights.shape[1]
     numbers = batch, n, capacity, starts, min(starts, capacity), options
-    tensors = scores, lengths, contiguous(arcs), contiguous(weights), vertices, own, records
+    tensors = scores, lengths, contiguous(given), contiguous(given_weights), vertices, weights, records
     programs = program_count(batch, 1)
     launch(cuda_trees.start, programs, scores.device, *tensors, *numbers, LEVELS=_levels(max(n, 32)), num_warps=1, num_stages=1)
 
@@ -154,7 +143,7 @@ def _check(scores: Tensor, lengths: Tensor, states: Tensor, gap: Tensor, limit: 
     checks.raise_for(torch.where(infeasible, checks.INFEASIBLE, status))
     full, stopped = states == _FULL, (states != _CONVERGED) & (states != _FULL)
     if full.any():
-        most = active_set_capacity(scores.shape[-1], "cuda")
+        most = active_set_capacity(scores.shape[-1])
         warnings.warn(
             f"SparseMAP on a GPU keeps {most} trees a sentence at most; {int(full.sum())} of {len(full)} examples need "
             f"more (largest duality gap {float(gap[full].max()):.1e}); pass scores.cpu()",

@@ -11,13 +11,13 @@ are float32 for a rough oracle and float64 for an exact one; finite, or -inf whe
 from __future__ import annotations
 
 from pullback.inference.sparsemap.cuda_active_set import extend
-from pullback.inference.sparsemap.cuda_state import Counts, restart
+from pullback.inference.sparsemap.cuda_state import Counts, Progress, restart
 from pullback.inference.sparsemap.cuda_weights import gain, mean, rebuild, refine, settle
 from pullback.inference.triton_support import constant, jit, tl
 
-CONVERGED, STOPPED, FULL, INFEASIBLE, GARBLED = constant(0), constant(1), constant(2), constant(3), constant(4)
-"""How a search ends: at the optimum, at its limit, without room for another vertex, without a structure, with NaN."""
-_GOING = constant(5)
+FULL, STOPPED, CONVERGED, INFEASIBLE, GARBLED = constant(0), constant(1), constant(2), constant(3), constant(4)
+"""How a search ends: without room for another vertex, at its limit, at the optimum, without a structure, with NaN."""
+GOING = constant(5)
 _ROUNDING = constant(4 * 2.0**-52)
 _CLOSE, _AMPLIFIED, _PATIENCE = constant(1e2), constant(1e4), constant(5)  # as search.py has them
 
@@ -41,32 +41,59 @@ def search(
         BLOCK: how many vertices, or slots, are looked at together.
 
     Returns:
-        The counts of the active set, the gap, how much of it may be rounding, the calls, and how the search ended.
+        The counts of the active set, the progress, and how the search ended.
     """
-    counts = Counts(size, size * 0, size * 0)
-    changes, stalls, rough, state = size * 0, size * 0, size * 0, size * 0 + _GOING
+    counts, progress = Counts(size, size * 0, size * 0), first_progress(calls)
+    rough, state = size * 0, size * 0 + GOING
     if ROUGH is not None:
         rough += 1
-    gap = tl.full([], 0.0, tl.float64)
-    rounding = gap
     restart(example, active, BLOCK)
     if size > 0:
         counts = refine(example, active, rebuild(active, counts, BLOCK), 3 + size * 0, BLOCK)
-    while state == _GOING:
+    while state == GOING:
         own, scale = mean(example, active, counts, BLOCK)
         exists = ask(example, rough, ROUGH, EXACT, LEVELS)
-        calls += 1
-        lead, noise = gain(example, exists, BLOCK)
-        rounding = noise + _ROUNDING * scale
-        new_gap = tl.where(exists > 0, lead - own, gap)
-        state, stalls = _judge(active, counts.size, new_gap, gap, rounding, stalls, calls >= limit, exists, rough)
-        gap = tl.where(counts.size > 0, new_gap, 0.0)
-        if state == _GOING:
-            state, counts, changes = _advance(example, active, counts, changes, new_gap, rounding, rough, BLOCK)
+        state, counts, progress = react(example, active, counts, progress, own, scale, exists, limit, rough, BLOCK)
         if rough > 0:
-            rough = tl.where(state == _GOING, 1, 0)
-            state = _GOING + size * 0
-    return counts, gap, rounding, calls, state
+            rough = tl.where(state == GOING, 1, 0)
+            state = GOING + size * 0
+    return counts, progress, state
+
+
+@jit()
+def first_progress(calls):
+    """Of a search that has not begun, after some calls of the oracle."""
+    nothing = tl.full([], 0.0, tl.float64)
+    return Progress(calls * 0, calls * 0, calls, nothing, nothing)
+
+
+@jit()
+def react(example, active, counts, progress, own, scale, exists, limit, rough, BLOCK: tl.constexpr):
+    """Continue with the structure that the oracle found for s - mu.
+
+    Args:
+        example: with the structure, and s - mu.
+        active: the active set.
+        counts: its counts.
+        progress: of the search.
+        own: <s - mu, mu>.
+        scale: the sum of its terms' sizes.
+        exists: whether there is a structure.
+        limit: how many calls of the oracle are enough.
+        rough: whether the oracle is.
+        BLOCK: how many vertices, or slots, are looked at together.
+
+    Returns:
+        Whether the search is over and why, the counts and the progress.
+    """
+    lead, noise = gain(example, exists, BLOCK)
+    rounding, calls = noise + scale * _ROUNDING, progress.calls + 1
+    gap = tl.where(exists > 0, lead - own, progress.gap)
+    state, stalls = _judge(active, counts.size, gap, progress, rounding, calls >= limit, exists, rough)
+    last_gap, changes = tl.where(counts.size > 0, gap, 0.0), progress.changes
+    if state == GOING:
+        state, counts, changes = _advance(example, active, counts, changes, gap, rounding, rough, BLOCK)
+    return state, counts, Progress(changes, stalls, calls, last_gap, rounding)
 
 
 @jit()
@@ -83,13 +110,13 @@ def ask(example, rough, ROUGH: tl.constexpr, EXACT: tl.constexpr, LEVELS: tl.con
 
 
 @jit()
-def _judge(active, size, gap, last_gap, rounding, stalls, late, exists, rough):
+def _judge(active, size, gap, progress, rounding, late, exists, rough):
     """Whether a search is over and why, and how often the gap was tiny and did not shrink."""
     close = (size > 0) & (gap <= _CLOSE * rounding)
-    stalls += tl.where(close & (gap > 0.5 * last_gap), 1, 0)
+    stalls = progress.stalls + tl.where(close & (gap > 0.5 * progress.gap), 1, 0)
     done = (size > 0) & ((gap <= rounding) | (stalls > _PATIENCE))
     stopped = (late & (size > 0)) | (close & (rough > 0))
-    state = tl.where(stopped, STOPPED, tl.where(size == active.room, FULL, _GOING))
+    state = tl.where(stopped, STOPPED, tl.where(size == active.room, FULL, GOING))
     return tl.where(exists == 0, INFEASIBLE, tl.where(done, CONVERGED, state)), stalls
 
 
@@ -100,7 +127,7 @@ def _advance(example, active, counts, changes, gap, rounding, rough, BLOCK: tl.c
     Returns:
         Whether the search is over and why, the counts, and how often the inverse was changed since it was built.
     """
-    state = _GOING + counts.size * 0
+    state = GOING + counts.size * 0
     passes = tl.where((counts.size > 0) & (gap <= _CLOSE * rounding), 2, 0)
     if (counts.size > 0) & (changes > 64 + 4 * counts.size):
         restart(example, active, BLOCK)
@@ -116,8 +143,8 @@ def _advance(example, active, counts, changes, gap, rounding, rough, BLOCK: tl.c
             restart(example, active, BLOCK)
             counts, changes, passes = rebuild(active, counts, BLOCK), changes * 0, changes * 0 + 3
     before = counts.size
-    if (passes > 0) & (state == _GOING):
+    if (passes > 0) & (state == GOING):
         counts = refine(example, active, counts, passes, BLOCK)
-    elif (state == _GOING) & (before > 1):
+    elif (state == GOING) & (before > 1):
         counts = settle(active, counts, BLOCK)
     return state, counts, changes + independent + before - counts.size

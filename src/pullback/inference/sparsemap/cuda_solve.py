@@ -55,15 +55,14 @@ def solve(
             garbled = ENTER(scores + at * parts, example, active.vertices, active.weights, size, LEVELS)
             state = GARBLED + size * 0
             if garbled == 0:
-                counts, gap, rounding, calls, state = search(
-                    example, active, size, calls, limit, ROUGH, EXACT, LEVELS, BLOCK
-                )  # fmt: skip
+                counts, progress, state = search(example, active, size, calls, limit, ROUGH, EXACT, LEVELS, BLOCK)
+                calls = progress.calls
                 if (completing != 0) & (state == CONVERGED):
-                    counts, more = complete(example, active, counts, gap, rounding, EXACT, LEVELS, BLOCK)
+                    counts, more = complete(example, active, counts, progress, EXACT, LEVELS, BLOCK)
                     calls += more
                 size = counts.size
-                tl.store(gaps + at, gap)
-            _write(mu + at * parts, active, size, state, BLOCK)
+                tl.store(gaps + at, progress.gap)
+            write(mu + at * parts, active, (state == GARBLED) | (state == INFEASIBLE), BLOCK)
             tl.store(records + b, size)
             tl.store(records + batch + b, calls)
             tl.store(records + 2 * batch + b, state)
@@ -71,9 +70,8 @@ def solve(
 
 
 @jit()
-def _write(mu, active, size, state, BLOCK: tl.constexpr):
-    """Write mu: zero where no vertex has a part, NaN where there is none."""
-    bad = (state == GARBLED) | (state == INFEASIBLE)
+def write(mu, active, bad, BLOCK: tl.constexpr):
+    """Write mu: zero where no vertex has a part, NaN for a bad example."""
     for first in range(0, active.parts, BLOCK):
         part = first + tl.arange(0, BLOCK)
         slot = tl.load(active.slot_of + part, mask=(part < active.parts) & (bad == 0), other=-1)

@@ -21,7 +21,7 @@ class Example(NamedTuple):
 
     scores: Any  # float64 [parts]: shifted; -inf where there is no part
     residual: Any  # float64 [parts]: s - mu
-    rough: Any  # float32 [parts]: the same
+    rough: Any  # float32 or float64 [parts]: the same
     tilted: Any  # float64 [parts]: for the completion of a face
     found: Any  # int32 [width]: the oracle's result
     scratch: Any  # float64: the oracle's
@@ -56,6 +56,16 @@ class Counts(NamedTuple):
     size: Any  # active vertices
     pending: Any  # changes of M
     used: Any  # slots
+
+
+class Progress(NamedTuple):
+    """How far a search is."""
+
+    changes: Any  # of the inverse, since it was built
+    stalls: Any  # how often the gap was tiny and did not shrink
+    calls: Any  # of the oracle
+    gap: Any  # of the last structure that it found
+    rounding: Any  # how much of it may be rounding
 
 
 def workspace(parts: int, width: int, room: int, scratch: int) -> int:
@@ -119,7 +129,7 @@ def restart(example, active, BLOCK: tl.constexpr):
         part = first + tl.arange(0, BLOCK)
         score = tl.load(example.scores + part, mask=part < active.parts, other=0.0)
         tl.store(example.residual + part, score, mask=part < active.parts)
-        tl.store(example.rough + part, score.to(tl.float32), mask=part < active.parts)
+        tl.store(example.rough + part, score.to(example.rough.dtype.element_ty), mask=part < active.parts)
     tl.debug_barrier()
 
 

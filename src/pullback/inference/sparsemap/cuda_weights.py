@@ -39,7 +39,7 @@ def mean(example, active, counts, BLOCK: tl.constexpr):
         scale += tl.abs(slack * mu)
         tl.store(active.mean + slot, mu, mask=real)
         tl.store(example.residual + part, slack, mask=real)
-        tl.store(example.rough + part, slack.to(tl.float32), mask=real)
+        tl.store(example.rough + part, slack.to(example.rough.dtype.element_ty), mask=real)
     tl.debug_barrier()
     return tl.reduce((own, scale), 0, add_both)
 
@@ -56,7 +56,7 @@ def gain(example, exists, BLOCK: tl.constexpr):
         total += slack
         scale += tl.where(part >= 0, 1.0 + tl.abs(slack), 0.0)
     total, scale = tl.reduce((total, scale), 0, add_both)
-    return total, _ROUNDING * scale
+    return total, scale * _ROUNDING
 
 
 @jit(noinline=True)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from pullback.inference.checks import INFEASIBLE, INFINITE, NAN
+from pullback.inference.family import backend_of
 from pullback.inference.layout import result_dtype, working
+from pullback.inference.offload import capturing
 from pullback.inference.sparsemap.solution import SparseMAPSolution, VertexSet, start_vertices, warn
 from pullback.inference.sparsemap.status import BROKEN, WORSE
 from pullback.inference.torch_seam.derivatives import keep, may_be_differentiated
+from pullback.inference.triton_support import triton
 
 if TYPE_CHECKING:
     from pullback.structures.base import Structure
@@ -53,12 +57,28 @@ def project(
     split = s.dim() - structure.event_dims
     _batch, parts = s.shape[:split], s.shape[split:]
     limit = 10 * parts.numel() + 1000 if max_iterations is None else max_iterations
-    starts = start_vertices(warm_start, s.shape, len(parts), None if s.device.type == "cpu" else parts.numel())
+    starts = start_vertices(warm_start, s.shape, len(parts), parts.numel() if capturing(s) else None)
     found = _Project.apply(s, structure, starts, limit, may_be_differentiated(s))
     mu, vertices, weights, counts, gap, calls, converged = found
     mu = mu.to(result_dtype(scores))
     active = VertexSet(vertices, weights, counts, mu.shape[: mu.dim() - len(parts)], parts, mu.dtype)
     return SparseMAPSolution(mu, gap, calls, converged, active)
+
+
+def _implementation(name: str, x: Tensor) -> Callable[..., Any]:
+    """The search, or its Jacobian, for tensors like this one."""
+    backend = backend_of(x)
+    if backend == "cuda" and triton is not None:
+        from pullback.inference.sparsemap import cuda, cuda_batched
+
+        return cuda_batched.search if name == "search" else cuda.sparsemap_vjp
+    if backend == "cpu":
+        from pullback.inference.sparsemap import batched, compiled
+
+        return batched.search if name == "search" else compiled.sparsemap_vjp
+    from pullback.inference.sparsemap import reference
+
+    return getattr(reference, name)
 
 
 class _Project(torch.autograd.Function):
@@ -72,17 +92,14 @@ class _Project(torch.autograd.Function):
         batch, parts = s.shape[:split], s.shape[split:]
         flat = s.reshape(batch.numel(), *parts)
         oracle = _Oracle(structure, s.shape)
-        if s.device.type == "cpu":
-            from pullback.inference.sparsemap.batched import search
-        else:
-            from pullback.inference.sparsemap.reference import search
         if starts is None:
-            nothing = flat.new_empty((len(flat), 0, 1 if s.device.type == "cpu" else parts.numel()), dtype=torch.int32)
+            nothing = flat.new_empty((len(flat), 0, 1), dtype=torch.int32)
             starts = nothing, flat.new_empty((len(flat), 0), dtype=torch.float64)
-        (mu, *found), status = search(oracle, flat, starts, limit, complete)
-        _raise_for(status)
-        oracle.check_single(flat, mu, found[2])
-        warn(found[5], found[3], limit)
+        (mu, *found), status = _implementation("search", s)(oracle, flat, starts, limit, complete)
+        if not capturing(s):
+            _raise_for(status)
+            oracle.check_single(flat, mu, found[2])
+            warn(found[5], found[3], limit)
         return mu.reshape(s.shape), *(x.reshape(batch + x.shape[1:]) for x in found)
 
     @staticmethod
@@ -112,14 +129,10 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def forward(direction: Tensor, vertices: Tensor, counts: Tensor) -> Tensor:
-        if direction.device.type == "cpu":
-            from pullback.inference.sparsemap.compiled import sparsemap_vjp
-        else:
-            from pullback.inference.sparsemap.reference import sparsemap_vjp
         batch = counts.numel()
         flat = direction.reshape(batch, direction.shape[counts.dim() :].numel())
         lists = vertices.reshape(batch, *vertices.shape[-2:])
-        return sparsemap_vjp(lists, counts.reshape(batch), flat).reshape(direction.shape)
+        return _implementation("sparsemap_vjp", direction)(lists, counts.reshape(batch), flat).reshape(direction.shape)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

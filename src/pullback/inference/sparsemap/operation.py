@@ -2,37 +2,42 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from pullback.inference import checks
+from pullback.inference import checks, offload
 from pullback.inference.operations import Kept, Operation
 
 if TYPE_CHECKING:
     from pullback.inference.family import Family
 
 
-def active_set_capacity(n: int, backend: str = "cuda") -> Any:
+Room = Callable[[int], Any]
+
+
+def active_set_capacity(n: int) -> Any:
     """For how many trees an active set has room on a GPU: for as many as SparseMAP can need, one more than the dimension of
     their affine hull, but 2048 at most, because more would take gigabytes for long sentences.
     """
     return torch.sym_min(n * (n - 1) + 2, 2048)
 
 
-def _shapes(scores: Tensor, *rest: Any) -> tuple[Tensor, ...]:
+def _shapes(room: Room | None, scores: Tensor, *rest: Any) -> tuple[Tensor, ...]:
     from pullback.inference.family import backend_of
 
     batch, width = scores.shape[0], next(x.shape[-1] for x in rest if isinstance(x, Tensor) and x.dim() == 3)
-    room = active_set_capacity(scores.shape[-1])
-    if backend_of(scores) != "cuda":
-        room = torch.library.get_ctx().new_dynamic_size()  # as large as the largest active set
+    if room is None or backend_of(scores) != "cuda":
+        capacity = torch.library.get_ctx().new_dynamic_size()  # as large as the largest active set
+    else:
+        capacity = room(scores.shape[-1])
     return (
         scores.new_empty(scores.shape),
-        scores.new_empty((batch, room, width), dtype=torch.int32),
-        scores.new_empty((batch, room), dtype=torch.float64),
+        scores.new_empty((batch, capacity, width), dtype=torch.int32),
+        scores.new_empty((batch, capacity), dtype=torch.float64),
         scores.new_empty(batch, dtype=torch.int32),
         scores.new_empty(batch, dtype=torch.float64),
         scores.new_empty(batch, dtype=torch.int32),
@@ -44,13 +49,23 @@ def _product(kept: Kept, direction: Tensor) -> Tensor:
     return kept.family.sparsemap_vjp(*kept.tensors, direction, False)
 
 
-def _find_search(family: Family, backend: str, options: tuple[Any, ...]) -> Callable[..., Any]:
-    """The search with the family's compiled oracle, if it has one, or with its argmax."""
-    own = family.function("sparsemap", backend, options)
-    if own is not None:
-        from pullback.inference.sparsemap.cuda_heads import by_parts
+def _find_search(room: Room | None, family: Family, backend: str, options: tuple[Any, ...]) -> Callable[..., Any]:
+    """The search on a device; on a GPU that on the CPU where the caller prefers it."""
+    own = family.function("sparsemap", backend, options) or _find_oracle(family, backend, options)
+    if backend != "cuda":
+        return own
 
-        return by_parts(own)
+    def run(scores: Tensor, *rest: Any, validate: bool) -> tuple[Tensor, ...]:
+        if not offload.wanted(scores):
+            return own(scores, *rest, validate=validate)
+        solve = functools.partial(_find_search(room, family, "cpu", options), validate=validate)
+        return offload.on_the_cpu(solve, (scores, *rest), None if room is None else room(scores.shape[-1]))
+
+    return run
+
+
+def _find_oracle(family: Family, backend: str, options: tuple[Any, ...]) -> Callable[..., Any]:
+    """The search with the family's compiled oracle, if it has one, or with its argmax."""
     folder = family.folder("argmax", options)
     oracle = family.module(folder, "oracle") if backend == "cpu" else None
     best = family.implementation("argmax", backend, options)
@@ -78,16 +93,23 @@ def _find_search(family: Family, backend: str, options: tuple[Any, ...]) -> Call
 def _by_argmax(
     best: Callable[..., Tensor], s: Tensor, sizes: tuple[Tensor, ...], starts: Any, limit: int, complete: bool, backend: str
 ) -> tuple[tuple[Tensor, ...], Tensor]:
-    if backend == "cpu":
-        from pullback.inference.sparsemap.batched import search
-    else:
-        from pullback.inference.sparsemap.reference import search
-
     def argmax(scores: Tensor, examples: Tensor) -> Tensor:
         if len(examples) == len(scores):
             return best(scores, *sizes, validate=False)
         return best(scores[examples], *(size[examples] for size in sizes), validate=False)
 
+    if backend == "cuda":
+        from pullback.inference.sparsemap import cuda_batched
+
+        def alone(scores: Tensor, examples: Tensor) -> Tensor:
+            return best(scores, *(size[examples] for size in sizes), validate=False)
+
+        starts = cuda_batched.usable(alone, s, starts)
+        return cuda_batched.search(argmax, s, starts, limit, complete, starts[0].shape[-1])
+    if backend == "cpu":
+        from pullback.inference.sparsemap.batched import search
+    else:
+        from pullback.inference.sparsemap.reference import search
     return search(argmax, s, starts, limit, complete)
 
 
@@ -113,8 +135,8 @@ def _checked(
 def _find_product(family: Family, backend: str, options: tuple[Any, ...]) -> Callable[..., Any]:
     if backend == "cpu":
         from pullback.inference.sparsemap.compiled import sparsemap_vjp
-    elif backend == "cuda" and family.name == "tree":
-        from pullback.inference.sparsemap.cuda_heads import sparsemap_vjp
+    elif backend == "cuda":
+        from pullback.inference.sparsemap.cuda import sparsemap_vjp
     else:
         from pullback.inference.sparsemap.reference import sparsemap_vjp
 
@@ -124,23 +146,31 @@ def _find_product(family: Family, backend: str, options: tuple[Any, ...]) -> Cal
     return run
 
 
-SPARSEMAP = (
-    Operation(
+def sparsemap_operations(room: Room | None = None) -> tuple[Operation, ...]:
+    """SparseMAP and its Jacobian.
+
+    Args:
+        room: from the last dimension of the scores to the room in the active sets that a GPU returns, if that is fixed.
+    """
+    search = Operation(
         "sparsemap",
         after=("starts", "start_weights"),
         numbers={"max_iterations": "int", "complete": "bool"},
         outputs="(Tensor mu, Tensor vertices, Tensor weights, Tensor counts, Tensor gap, Tensor calls, Tensor converged)",
-        shapes=_shapes,
+        shapes=functools.partial(_shapes, room),
         keep=lambda inputs, output: (output[1], output[3]),
         product=_product,
-        find=_find_search,
-    ),
-    Operation(
+        find=functools.partial(_find_search, room),
+    )
+    jacobian = Operation(
         "sparsemap_vjp",
         before=("vertices", "counts", "direction"),
         shapes=lambda vertices, counts, direction, *static: direction.new_empty(direction.shape),
         refuses="the second derivative of sparsemap is not available: differentiate once (drop create_graph=True)",
         sized=False,
         find=_find_product,
-    ),
-)
+    )
+    return search, jacobian
+
+
+SPARSEMAP = sparsemap_operations()
