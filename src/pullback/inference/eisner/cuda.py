@@ -61,9 +61,9 @@ def entropy_gradient(scores: Tensor, lengths: Tensor, multiroot: bool, validate:
     if validate:
         _check(scores, lengths, multiroot)
     out = torch.empty_like(scores, memory_format=torch.contiguous_format)
-    plan, parts = _plan(*scores.shape[:2], charts=3), _parts(scores)
-    tensors = out, out, plan.charts(scores, torch.int64, parts), plan.charts(scores, torch.float64)
-    flags = {"COMPANION": cuda_inside.ENTROPY, "PARTS": parts}
+    plan = _plan(*scores.shape[:2], charts=3)
+    tensors = out, out, plan.charts(scores, torch.int64, 2), plan.charts(scores, torch.float64)
+    flags = {"COMPANION": cuda_inside.ENTROPY, "PARTS": 2}  # in float64
     plan.run(cuda_outside.marginals, scores, lengths, *tensors, multiroot=multiroot, **flags)
     return out
 

@@ -15,7 +15,8 @@ companions of its inside and of its parents' outside values, and p the sum of th
     gradient's share:   sum_t p_t (in(item) + in(sibling) + out(parent) - log p_t),      p (in(item) + out(item) - log p).
 
 The entropies of outside values begin with minus that of the whole, so that the second sum of an arc is the derivative of the
-entropy in its score: no score is in it.
+entropy in its score: no score is in it. Its terms are as large as the entropies of long spans, which cancel: so it is in
+float64 whatever the scores are.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def marginals(
         ROWS: splits or uses looked at together.
         LANES: spans looked at together, on both sides.
     """
-    SOFT: tl.constexpr = scores.dtype.element_ty
+    SOFT: tl.constexpr = tl.float64 if COMPANION == _ENTROPY else scores.dtype.element_ty
     size, guard = chart_sizes(n, ROWS, LANES)
     charts = charts_of(scratch, size, guard, PARTS)
     slopes = charts_of(slope_scratch, size, guard, 1)

@@ -128,7 +128,8 @@ def search(
         _advance(state, ask(state.s - state.mean), max_iterations)
     if complete and batch:
         _complete(state, ask)
-    return _result(state, scores, starts[0].shape[-1]), state.status
+    widest = int(state.z.sum(-1).max()) if state.z.numel() else 0
+    return _result(state, scores, max(widest, starts[0].shape[-1])), state.status
 
 
 def _first(starts: Starts, flat: Tensor, ask: Ask) -> Tensor:
