@@ -15,6 +15,7 @@ from benchmarks.suite.marginals import marginals
 from benchmarks.suite.marginals_backward import marginals_backward
 from benchmarks.suite.nonprojective_argmax import nonprojective_argmax
 from benchmarks.suite.nonprojective_marginals import nonprojective_marginals
+from benchmarks.suite.offloaded import offloaded
 from benchmarks.suite.ragged import ragged
 from benchmarks.suite.sparsemap import sparsemap
 from benchmarks.suite.sparsemap_scale import sparsemap_scale
@@ -45,6 +46,7 @@ SUITE: dict[str, Benchmark] = {
         growth_n,
         growth_batch,
         graphs,
+        offloaded,
         ragged,
         floor,
     )

@@ -102,7 +102,7 @@ def test_bad_examples_and_their_neighbours(device):
     scores[1, 0, 0, 0], scores[2, 1] = torch.nan, -torch.inf
     with backend("cuda"):
         mu = pb.LinearChain(validate=False).sparsemap(scores.to(device)).cpu()
-        with pytest.raises(ValueError, match="sequence 1 .* NaN"):
+        with pytest.raises(ValueError, match=r"sequence 1 .* NaN"):
             pb.LinearChain(validate=True).sparsemap(scores.to(device))
     assert mu[[1, 2]].isnan().all()
     assert_close(mu[0], mu[3])
