@@ -13,6 +13,7 @@ from torch import Tensor
 
 from pullback.inference import checks
 from pullback.inference.hypergraph import cuda_kernels as kernels
+from pullback.inference.hypergraph import cuda_maximum as maximum
 from pullback.inference.hypergraph import cuda_narrow as narrow
 from pullback.inference.hypergraph.cpu import Graph
 from pullback.inference.hypergraph.levels import Levels, by_level
@@ -39,7 +40,7 @@ def operations(layout: Layout, graph: Graph) -> tuple[Callable[..., Any], ...]:
         return prepared
 
     def argmax(scores: Tensor, *sizes: Tensor, validate: bool, **options: Any) -> Tensor:
-        return batch(scores, sizes, validate, options).parts(MAXIMUM)
+        return batch(scores, sizes, validate, options).best()
 
     def log_partition(scores: Tensor, *sizes: Tensor, validate: bool, **options: Any) -> Tensor:
         return batch(scores, sizes, validate, options).total(SUM)
@@ -104,6 +105,21 @@ class _Batch:
         launch(
             kernels.read_goal, self.count, out.device, *tensors, self.levels.nodes, *self._limits(), TWO=len(self.sizes) > 1
         )
+        return out
+
+    def best(self) -> Tensor:
+        """The best structure of each example."""
+        levels, s = self.levels, self.scores
+        module, tile = _tile(levels.widest[0], levels.widest[2], "EDGES")
+        if module is not narrow or s.numel() == 0:
+            return self.parts(MAXIMUM)
+        out = torch.empty_like(s)
+        scratch = torch.empty(self.count, 2 * levels.nodes + 2, dtype=torch.float64, device=s.device)
+        launch(
+            maximum.argmax, self.count, s.device, s, out, scratch, levels.plan, levels.left, levels.right, levels.part,
+            levels.goals, *self._goal_sizes(), len(levels.plan) - 2, levels.nodes, levels.edges, self.parts_count,
+            *self._limits(), TWO=len(self.sizes) > 1, BINARY=levels.binary, **tile,
+        )  # fmt: skip
         return out
 
     def parts(self, mode: int, *, seeds: Tensor | None = None, direction: Tensor | None = None) -> Tensor:
