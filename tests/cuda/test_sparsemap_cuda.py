@@ -134,6 +134,20 @@ def test_the_active_set_spans_the_face(device, monkeypatch, short):
     assert torch.linalg.matrix_rank(trees - trees[0]) == 2
 
 
+@pytest.mark.parametrize(("n", "rank"), [(3, 5)] if interpreting() else [(3, 5), (4, 11), (5, 19)])
+def test_nonprojective_ties_of_all_trees(device, n, rank):
+    """At scores of zero the whole polytope is the face, and the Jacobian projects onto its directions."""
+    with backend("cuda"):
+        scores = torch.zeros(1, n, n, dtype=torch.float64, device=device, requires_grad=True)
+        mu = pb.DependencyTree(projective=False, multiroot=False).sparsemap(scores).flatten()
+        (first,) = torch.autograd.grad(mu[0], scores, retain_graph=True)
+        rows = [torch.autograd.grad(x, scores, retain_graph=True)[0].flatten() for x in mu] if not interpreting() else []
+    if n == 3:
+        assert_close(first[0, 0, 0].item(), 4 / 9)
+    if rows:
+        assert torch.linalg.matrix_rank(torch.stack(rows).cpu()) == rank
+
+
 def test_without_room_for_another_tree_it_says_so(device, monkeypatch):
     monkeypatch.setattr(cuda, "_ROOM", 2)
     monkeypatch.setattr(cuda, "active_set_capacity", lambda n: 4)
