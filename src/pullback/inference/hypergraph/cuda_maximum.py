@@ -53,14 +53,14 @@ def argmax(
     tl.store(values, 0.0)
     tl.store(values + nodes, -float("inf"))
     tl.debug_barrier()
-    v, e, inside, real, child, other, s, _ = _ahead(
+    v, e, inside, _, child, other, s, _ = _ahead(
         scores, scores, plan, left, right, part, 1, nodes, parts, MAXIMUM, BINARY, NODES, EDGES
     )
     for level in range(1, levels):
         x = tl.load(values + child) + s
         if BINARY:
             x += tl.load(values + other)
-        next_v, next_e, next_inside, next_real, next_child, next_other, next_s, _ = _ahead(
+        next_v, next_e, next_inside, _, next_child, next_other, next_s, _ = _ahead(
             scores, scores, plan, left, right, part, level + 1, nodes, parts, MAXIMUM, BINARY, NODES, EDGES
         )
         bad = tl.max(((x != x) | (x == float("inf"))).to(tl.int32), 1)
@@ -68,7 +68,7 @@ def argmax(
         tl.store(values + v, tl.where(bad > 0, float("nan"), best), inside)
         tl.store(chosen + v, tl.min(e, 1) + at, inside)
         tl.debug_barrier()
-        v, e, inside, real = next_v, next_e, next_inside, next_real
+        v, e, inside = next_v, next_e, next_inside
         child, other, s = next_child, next_other, next_s
     goal = _goal(goals, sizes, other_sizes, b, first_limit, second_limit, TWO)
     value = tl.load(values + tl.maximum(goal, 0))
