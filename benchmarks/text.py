@@ -9,11 +9,13 @@ the same steps, in turns, in the same process.
     python -m benchmarks.text --data DATA --steps 210         most of an epoch of each
     python -m benchmarks.text --data DATA --task snli --only marginals spigot
     python -m benchmarks.text --data DATA --device cuda       ours replayed from CUDA graphs, torch-struct's as it is
+    python -m benchmarks.text --data DATA --device cuda --eager --offload --threads 16    without graphs, SparseMAP on the CPU
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import copy
 import importlib.util
 import time
@@ -24,6 +26,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.options import text_parser
+from pullback import offload
 from pullback.estimators import registry
 from pullback.structures import Structure
 from pullback_study.results.paper.text import MINUTES
@@ -82,25 +85,32 @@ def main() -> None:
             projective=None if name == "baseline" else options.projective,
         )  # fmt: skip
         contenders: dict[str, Any] = {"ours": task.trainer([config], options.device)}
+        if options.eager:
+            _without_graphs(contenders["ours"])
         needed = {"no trees"} if name == "baseline" else set(registry.lookup(name).inference)
         if peer and config.projective and task.sides == 1 and needed <= {"argmax", "marginals"}:
             contenders["torch-struct"] = _with_peer(task.trainer([config], options.device))
-        _show(name, options.task, contenders["ours"], time_in_turns(contenders, options.steps, options.device))
+        warm_up = _WARM_UP["cpu" if options.eager else options.device]
+        with offload() if options.offload else contextlib.nullcontext():
+            found = time_in_turns(contenders, options.steps, warm_up, options.device)
+        _show(name, options.task, contenders["ours"], found)
 
 
-def time_in_turns(contenders: dict[str, LatentTrainer], steps: int, device: str) -> dict[str, tuple[float, float]]:
+def time_in_turns(
+    contenders: dict[str, LatentTrainer], steps: int, warm_up: int, device: str
+) -> dict[str, tuple[float, float]]:
     """The mean seconds of a step, and the share of it that is inference, of each; all make the same steps."""
     spent = dict.fromkeys(contenders, 0.0)
     first, *others = contenders.values()
     per_epoch = first.steps // first.config.epochs
-    steps = min(steps, per_epoch - 1 - _WARM_UP[device] % per_epoch)  # the end of an epoch is not training
-    first.advance(_WARM_UP[device] - 1, lambda: False)
+    steps = min(steps, per_epoch - 1 - warm_up % per_epoch)  # the end of an epoch is not training
+    first.advance(warm_up - 1, lambda: False)
     for other in others:
         other.restore(copy.deepcopy(first.state()))
     for trainer in contenders.values():
-        trainer.advance(_WARM_UP[device], lambda: False)
+        trainer.advance(warm_up, lambda: False)
         trainer._stopwatch.take()
-    for step in range(_WARM_UP[device] + 1, _WARM_UP[device] + steps + 1):
+    for step in range(warm_up + 1, warm_up + steps + 1):
         for which, trainer in contenders.items():
             began = time.perf_counter()
             trainer.advance(step, lambda: False)
@@ -115,7 +125,11 @@ def time_in_turns(contenders: dict[str, LatentTrainer], steps: int, device: str)
 def _with_peer(trainer: Any) -> Any:
     warnings.filterwarnings("ignore", message=".*does not define `arg_constraints`.*")
     trainer.problem.structure = lambda batch: TorchStructTrees(batch.lengths)
-    trainer._captured, trainer._take_step = False, trainer._update  # torch-struct waits for the device
+    return _without_graphs(trainer)  # torch-struct waits for the device
+
+
+def _without_graphs(trainer: Any) -> Any:
+    trainer._captured, trainer._take_step = False, trainer._update
     return trainer
 
 
@@ -141,6 +155,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--non-projective", dest="projective", action="store_false", default=None)
     parser.add_argument("--projective", dest="projective", action="store_true", default=None)
     parser.add_argument("--device", default="cpu", metavar="cpu|cuda")
+    parser.add_argument("--eager", action="store_true", help="without CUDA graphs")
+    parser.add_argument("--offload", action="store_true", help="SparseMAP of small batches on the CPU's threads; with --eager")
     return parser.parse_args()
 
 

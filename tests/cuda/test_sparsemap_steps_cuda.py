@@ -151,5 +151,6 @@ def test_in_a_cuda_graph(gpu):
     graph.replay()
     torch.cuda.synchronize()
     assert_close(captured.flip(0), expected, atol=1e-6, rtol=0)
+    pairs = scores[:, :3, :, 0].to(gpu)
     with pytest.raises(RuntimeError, match="matchings are solved on the CPU"), torch.cuda.graph(torch.cuda.CUDAGraph()):
-        pb.Matching().sparsemap(scores[:, :3, :3, 0].to(gpu, non_blocking=True))
+        pb.Matching().sparsemap(pairs)
