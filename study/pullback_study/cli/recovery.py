@@ -78,13 +78,15 @@ def _train(
     from pullback_study.results.recovery import plans
 
     beds, complete = plans.settings(structures, grid=scope.steps >= plans.FULL.steps), True
+    bases = set(plans.BASES.values())
     for phase in ("search", "results"):
         found = Runs(runs)
         if phase == "search":
             once = dict.fromkeys(bed.structure for bed in beds)
             configs = [config for each in once for name in names for config in plans.search(name, each, scope)]
         else:
-            rows = [plans.chosen(found, name, bed, scope) for bed in beds for name in names]
+            wanted = [(name, bed) for bed in beds for name in names if bed in bases or name not in plans.EXPENSIVE]
+            rows = [plans.chosen(found, name, bed, scope) for name, bed in wanted]
             configs = [config for row in rows if row for config in row.configs]
         try:
             if configs:

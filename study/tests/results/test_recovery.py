@@ -56,7 +56,8 @@ def test_planted_rows_are_what_the_search_chose(tmp_path):
     setting, scope = plans.BASES["tree"], plans.QUICK
     assert not set(plans.FULL.seeds) & set(plans.FULL.search_seeds)
     assert plans.search("gold", "tree") == []
-    assert len(plans.search("spigot", "tree")) == 3 * 3 * 8
+    assert len(plans.search("spigot", "tree")) == 3 * 3 * 4
+    assert len(plans.search("ste-i", "tree")) == 3 * 4
     accuracy = {0.01: 60.0, 0.03: 90.0, 0.1: 70.0}
     for config in plans.search("ste-s", "tree", scope)[1:]:
         publish(tmp_path, plans.TASK, config, validation_accuracy=accuracy[config.learning_rate])

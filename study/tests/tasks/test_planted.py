@@ -5,8 +5,10 @@ import io
 import pytest
 import torch
 
+from pullback import DependencyTree
 from pullback_study.tasks import find_task
 from pullback_study.tasks.planted.beds import find_bed
+from pullback_study.tasks.planted.blended import Blended
 from pullback_study.tasks.planted.config import PLANTED, SELECTIONS
 from pullback_study.tasks.planted.train import Replicas
 
@@ -151,13 +153,26 @@ def test_a_restored_group_ends_with_the_same_numbers(estimator):
         ({"share": 1.5}, "share is 1.5; it must be at most 1"),
         ({"structure": "forest"}, "structure is 'forest'; known are"),
         ({"structure": "xor", "n": 7}, "n is 7; xor is fixed by its definition: leave it out"),
-        ({"batch_size": 10_000}, "batch_size is 10000; it must be at most train_examples, 4096"),
+        ({"batch_size": 10_000}, "batch_size is 10000; it must be at most train_examples, 2048"),
         ({"estimator": "entmax"}, "there is no estimator 'entmax'"),
     ],
 )
 def test_bad_options_say_what_to_do(fields, message):
     with pytest.raises(ValueError, match=message):
         TASK.configure(**{"estimator": "spigot", **fields})
+
+
+def test_blended_is_half_the_relaxation_and_half_simple():
+    torch.manual_seed(0)
+    structure, decoder = DependencyTree(), torch.randn(2, 3, 3, dtype=torch.float64)
+    z = structure.argmax(torch.randn(2, 3, 3, dtype=torch.float64))
+    structure.sample = lambda scores, generator=None: z
+    leaf = torch.randn(2, 3, 3, dtype=torch.float64).requires_grad_()
+    Blended().objective(structure, leaf, lambda y: (y * decoder).sum((1, 2)).square()).sum().backward()
+    mu = structure.marginals(leaf)
+    gamma = sum((y * decoder).sum((1, 2), keepdim=True) * decoder for y in (mu, z)).detach()
+    (expected,) = torch.autograd.grad(mu, leaf, gamma)
+    torch.testing.assert_close(leaf.grad, expected)
 
 
 def test_groups_hold_what_differs_in_seed_rate_and_step_size():

@@ -3,7 +3,7 @@
 The rules, committed before the runs:
 
 1. Planted beds: the learning rate and the step size of an estimator are those with the best mean validation accuracy over the
-   search's seeds (1000 to 1007) at the structure's base setting; results are from seeds 100 to 131 after the last step.
+   search's seeds (1000 to 1003) at the structure's base setting; results are from seeds 100 to 131 after the last step.
 2. Other tasks: of all runs, those with the settings (apart from estimator, seed, learning rate, step size and the scale of
    gamma) that most runs have; of an estimator, the configuration with the most seeds, then the best mean validation metric.
 3. The best on a bed has the highest mean; another estimator is tied with it if the 95% bootstrap interval of their difference

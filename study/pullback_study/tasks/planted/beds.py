@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import functools
 import math
 from typing import Any
 
@@ -19,10 +20,15 @@ Shapes = dict[str, tuple[tuple[int, ...], float]]
 
 
 class Bed(abc.ABC):
-    """Inputs with gold structures and labels, and a model that can represent both the scorer and the label."""
+    """Inputs with gold structures and labels, and a model that can represent both the scorer and the label.
 
-    def __init__(self, config: Config) -> None:
-        self.config = config
+    Args:
+        config: of which the structure and its knobs matter.
+        device: where scores are; examples are drawn on the CPU.
+    """
+
+    def __init__(self, config: Config, device: str = "cpu") -> None:
+        self.config, self.device = config, device
 
     @property
     @abc.abstractmethod
@@ -182,12 +188,17 @@ class Segments(Planted):
     def scores(self, named: Named, inputs: Named) -> Tensor:
         n, widths, _ = self.parts
         starts, ends = (torch.einsum("rbnd,rcd->rbnc", inputs["x"], named[name]) for name in ("starts", "ends"))
-        last = (torch.arange(n)[:, None] + torch.arange(widths)).clamp_max(n - 1).to(ends.device)
+        first, more = (torch.arange(size, device=ends.device) for size in (n, widths))
+        last = (first[:, None] + more).clamp_max(n - 1)
         return starts[..., None, :] + ends[:, :, last] + named["lengths"][:, None, None]
 
 
 class Items(Planted):
     """A third of the items, rounded up: s[i] = u' x_i."""
+
+    @functools.cached_property
+    def _subset(self) -> Subset:
+        return Subset(torch.tensor(-(-self.config.n // 3), device=self.device), validate=False)
 
     @property
     def parts(self) -> tuple[int, ...]:
@@ -195,7 +206,7 @@ class Items(Planted):
 
     @property
     def structure(self) -> Structure:
-        return Subset(-(-self.config.n // 3), validate=False)
+        return self._subset
 
     def encoder(self) -> Shapes:
         d = self.config.features
@@ -261,10 +272,10 @@ def _bilinear(x: Tensor, weights: Tensor, y: Tensor) -> Tensor:
     return (x @ weights[:, None]) @ y.mT
 
 
-def find_bed(config: Config) -> Bed:
+def find_bed(config: Config, device: str = "cpu") -> Bed:
     from pullback_study.tasks.planted.selections import Selection
 
     beds: dict[str, Any] = {
         "tree": Tree, "chain": Chain, "segmentation": Segments, "subset": Items, "alignment": Paths, "binary-tree": Brackets,
     }  # fmt: skip
-    return beds.get(config.structure, Selection)(config)
+    return beds.get(config.structure, Selection)(config, device)

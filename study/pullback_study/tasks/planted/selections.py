@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 
 import torch
@@ -27,9 +28,9 @@ class Selection(Bed):
     about recovery alone.
     """
 
-    @property
-    def structure(self) -> Structure:
-        return Subset(_CHOSEN[self.config.structure], validate=False)
+    @functools.cached_property
+    def structure(self) -> Structure:  # type: ignore[override]
+        return Subset(torch.tensor(_CHOSEN[self.config.structure], device=self.device), validate=False)
 
     @property
     def free(self) -> Tensor:

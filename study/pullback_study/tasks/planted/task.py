@@ -23,7 +23,10 @@ class PlantedTask(Task):
 
     @property
     def methods(self) -> Mapping[str, Method]:
-        return {method.name: method for method in (*BASELINES, *registered({}, in_paper=lambda name: False))}
+        from pullback_study.tasks.planted.blended import Blended
+
+        ours = Method("blended", "Blended", "Argmax", Blended, stochastic=True, decoder_calls=lambda steps: 2)
+        return {method.name: method for method in (*BASELINES, *registered({}, in_paper=lambda name: False), ours)}
 
     def defaults(self, method: Method) -> dict[str, Any]:
         return {**super().defaults(method), "learning_rate": 0.01}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -22,6 +23,7 @@ from pullback_study.tasks.synthetic.streams import StreamedGumbel, Streams, key
 from pullback_study.tasks.task import Trainer
 
 _MEASURES = ("accuracy", "recovery", "exact")
+_OF_DATA = ("seed", "structure", "n", "noise", "share", "features", "train_examples", "validation_examples", "test_examples")
 
 
 class Seeded(Wrapper):
@@ -45,16 +47,15 @@ class Replicas(Trainer):
     Args:
         configs: they differ in seed, learning rate and step size only.
         method: of all of them.
-        device: `cpu` or `cuda`; on the latter a step on trees is captured as a CUDA graph.
-        graph: whether to capture; None decides by the method and the structure.
+        device: `cpu` or `cuda`; on the latter a step is captured as a CUDA graph where the structure's operations can be.
     """
 
-    def __init__(self, configs: Sequence[Config], method: Method, device: str = "cpu", *, graph: bool | None = None) -> None:
+    def __init__(self, configs: Sequence[Config], method: Method, device: str = "cpu") -> None:
         self.configs = configs
         self.config = config = _shared(configs)
         self.step, self.steps = 0, config.steps
         self._device, self._dtype = torch.device(device), getattr(torch, config.dtype)
-        self._method, self.bed = method, find_bed(config)
+        self._method, self.bed = method, find_bed(config, device)
         self._train, self._validation, self._test = self._draw()
         self.parameters_of = Parameters(self.bed, encoder=method.latent, bag=method.name == "bag")
         initial = torch.stack([self.parameters_of.initial(each.seed) for each in configs])
@@ -65,8 +66,7 @@ class Replicas(Trainer):
         self._free = self.bed.free.to(self._device)
         self._rows: list[Tensor] = []
         self._seconds = 0.0
-        usual = config.structure == "tree" and not method.reads_back
-        self._graph = self._device.type == "cuda" and (usual if graph is None else graph)
+        self._graph = self._device.type == "cuda" and not method.reads_back
         self._advance_one: Callable[[], None] | None = None
 
     def advance(self, until: int, stop: Callable[[], bool]) -> None:
@@ -190,24 +190,19 @@ class Replicas(Trainer):
 
     def _draw(self) -> list[Named]:
         """Training, validation and test examples of all replicas, `[R, count, ...]`; those of a seed are the same."""
-        config = self.config
-        counts = (config.train_examples, config.validation_examples, config.test_examples)
-        drawn = {}
-        for seed in dict.fromkeys(each.seed for each in self.configs):
-            generator = torch.Generator().manual_seed(key("data", config.structure, seed))
-            planted = self.bed.plant(generator)
-            drawn[seed] = [self.bed.draw(count, planted, generator) for count in counts]
+        drawn = [_examples(Config(batch_size=1, **{name: getattr(each, name) for name in _OF_DATA})) for each in self.configs]
         return [
-            {
-                name: torch.stack([drawn[each.seed][i][name] for each in self.configs]).to(self._device, self._dtype)
-                for name in next(iter(drawn.values()))[i]
-            }
-            for i in range(len(counts))
+            {name: torch.stack([each[i][name] for each in drawn]).to(self._device, self._dtype) for name in drawn[0][i]}
+            for i in range(3)
         ]
 
     def _captured(self) -> Callable[[], None]:
         before = self.state()
-        step = Graphed(self._update)
+        step: Callable[[], None] = self._update
+        try:
+            step = Graphed(self._update)
+        except RuntimeError:  # an operation that reads numbers back, such as SparseMAP of some structures
+            torch.cuda.synchronize()
         self.restore(before)
         return step
 
@@ -217,6 +212,16 @@ class Replicas(Trainer):
     def _row(self, evaluation: int, replica: int) -> dict[str, Any]:
         values = self._rows[evaluation][replica].tolist()
         return {"step": (evaluation + 1) * self.config.evaluate_every, **dict(zip(_MEASURES, values, strict=True))}
+
+
+@functools.lru_cache(maxsize=36)
+def _examples(config: Config) -> list[Named]:
+    """The three splits of a seed, on the CPU; kept for the next methods of the same bed."""
+    bed = find_bed(config)
+    generator = torch.Generator().manual_seed(key("data", config.structure, config.seed))
+    planted = bed.plant(generator)
+    counts = (config.train_examples, config.validation_examples, config.test_examples)
+    return [bed.draw(count, planted, generator) for count in counts]
 
 
 def _shared(configs: Sequence[Config]) -> Config:
