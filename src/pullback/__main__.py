@@ -16,7 +16,7 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", title="commands")
     command = commands.add_parser(
         "warmup",
-        help="compile kernels now, in parallel, so that no first call has to wait",
+        help="compile kernels ahead of time, in parallel",
         description="Compile the kernels of operations and their gradients, in parallel. Everything by default.",
     )
     command.add_argument("structures", nargs="*", metavar="STRUCTURE", help=f"from: {', '.join(STRUCTURES)}")

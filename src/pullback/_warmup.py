@@ -37,7 +37,7 @@ def warmup(
     processes: int | None = None,
     progress: bool = True,
 ) -> None:
-    """Compile operations of structures with their gradients, in parallel, so that no first call has to wait.
+    """Compile operations of structures with their gradients, in parallel, so that later first calls do not compile.
 
     Args:
         structures: names from `categorical`, `projective`, `nonprojective` (dependency trees), `chain`, `subset`,
@@ -45,8 +45,8 @@ def warmup(
         operations: names from `argmax`, `marginals`, `log_partition`, `entropy`, `sample`, `sparsemap`; all by default.
         dtypes: `float32`, `float64` or both.
         device: "cpu" or "cuda".
-        processes: how many to use; one per core by default, one on a GPU.
-        progress: whether to show a line on stderr.
+        processes: the number of processes; one per core by default, one on a GPU.
+        progress: whether to print progress to stderr.
 
     >>> import pullback
     >>> pullback.warmup(["projective"], ["argmax"], ["float32"], progress=False)

@@ -21,13 +21,13 @@ from pullback.structures import Structure
 
 
 class AdaptiveIMLE(Stateful, Estimator):
-    """AIMLE: I-MLE whose step size follows the scale of scores and gradients, and how often the gradient is zero.
+    """AIMLE: I-MLE whose step size adapts to the scale of scores and gradients, and to the share of zero gradients.
 
         z_i = argmax(s + T g_i),    eta_i = alpha norm(s) / norm(gamma_i)  for each example,
         gradient mean over i of [z_i - argmax(s + T g_i - eta_i gamma_i)] / eta_i
 
     or, with `symmetric`, [argmax(s + T g_i + eta_i gamma_i) - argmax(s + T g_i - eta_i gamma_i)] / (2 eta_i). Norms
-    are over the parts of one example, so that a gradient does not depend on the rest of the batch; where one is zero
+    are over the parts of one example, so a gradient does not depend on the rest of the batch. Where a norm is zero,
     the gradient is zero.
 
     In each backward pass alpha takes a step of `rate`, up if a moving average of the number of non-zeros of an
@@ -35,18 +35,17 @@ class AdaptiveIMLE(Stateful, Estimator):
 
         m <- decay m + (1 - decay) non-zeros,    alpha <- max(0, alpha + rate sign(1 - m)),    m = 1 at first
 
-    alpha and m are buffers: `state_dict` has them, `alpha` is the current value, and a model that holds the estimator
-    saves them.
+    alpha and m are buffers, so `state_dict` and a model that holds the estimator save them. `alpha` is the current value.
 
     Args:
-        alpha: its first value.
-        rate: of its steps.
-        decay: of the moving average, in [0, 1).
+        alpha: the first value of alpha.
+        rate: the size of the steps of alpha.
+        decay: the decay of the moving average, in [0, 1).
         temperature: T >= 0, the scale of the noise; 0 for none.
         noise: from scores to noise of their shape, on their device; None is `Gumbel()`.
-        samples: how many z for each example, found by one call of `argmax`. As a layer only with one.
-        symmetric: a step to both sides: one more call of `argmax`.
-        groups: how many equal, consecutive groups of the batch have an alpha each.
+        samples: the number of z per example, found by one call of `argmax`. A layer takes only one.
+        symmetric: make a step to both sides, with one more call of `argmax`.
+        groups: the number of equal, consecutive groups of the batch, each with its own alpha.
     """
 
     _unlisted: ClassVar[Mapping[str, Any]] = {"noise": Gumbel()}

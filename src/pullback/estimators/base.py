@@ -17,55 +17,55 @@ Downstream = Callable[[Tensor], Tensor]
 
 
 class Estimator(Configured, abc.ABC):
-    """How a gradient gets from the downstream loss, through a structure, to the scores.
+    """Carries a gradient from the downstream loss, through a structure, to the scores.
 
-    An estimator knows nothing of any particular structure: it only calls the inference of the one it is given.
+    An estimator calls only the operations of the structure it is given, so it works with every structure that has them.
 
-    Scores are `[B, *parts]`, or `[B, ..., *parts]` for several latent structures in one example. Losses
+    Scores are `[B, *parts]`, or `[B, ..., *parts]` for several latent structures per example. Losses
     `[B]` belong to the first dimension.
     """
 
     @abc.abstractmethod
     def objective(self, structure: Structure, scores: Tensor, downstream: Downstream) -> Tensor:
-        """The losses of the examples, `[B]`, whose gradient reaches both the scores and the decoder.
+        """One loss per example, `[B]`, with a gradient for both the scores and the decoder.
 
-        Weights on the losses (a mean, a sum, a mask) change the gradient linearly, and nothing else. Where no
-        gradient of the scores is wanted, as under `torch.no_grad`, there are no inner steps.
+        Weights on the losses (a mean, a sum, a mask) scale the gradient linearly and change nothing else. If no
+        gradient of the scores is needed, as under `torch.no_grad`, there are no inner steps.
 
         Args:
             structure: the structure to go through.
             scores: `[B, ..., *parts]`.
-            downstream: from z, of the shape of the scores, to one loss for each example, `[B]`. Some estimators
-                call it several times, with averages of structures too.
+            downstream: a function from z, of the shape of the scores, to one loss per example, `[B]`. Some estimators
+                call it several times, also with averages of structures.
         """
 
     @abc.abstractmethod
     def __call__(self, structure: Structure, scores: Tensor) -> Tensor:
-        """Z as a layer, of the shape of the scores, for estimators that can work from the incoming gradient alone.
+        """Z as a layer, of the shape of the scores, for estimators that need nothing but the incoming gradient.
 
-        The others raise an error that says to use `objective`.
+        Other estimators raise an error that says to use `objective`.
         """
 
     @abc.abstractmethod
     def noiseless(self, structure: Structure, scores: Tensor) -> Tensor:
-        """What the decoder sees at evaluation: the argmax, or the relaxation at its temperature."""
+        """The z of evaluation, without noise: the argmax, or the relaxation at its temperature."""
 
     def predict(self, structure: Structure, scores: Tensor, *, argmax: bool = False) -> Tensor:
-        """What evaluation uses, of the shape of the scores: no noise.
+        """The structure or the average for evaluation, of the shape of the scores, without noise.
 
         Args:
             structure: the structure to go through.
             scores: `[..., *parts]`.
-            argmax: the best structure, for relaxations too: for measures of the structures themselves.
+            argmax: return the best structure for relaxations, too, for metrics of the structures themselves.
         """
         return structure.argmax(scores) if argmax else self.noiseless(structure, scores)
 
     def state_dict(self) -> dict[str, Any]:
-        """What the estimator has learnt so far, for a checkpoint: empty for all but moving baselines."""
+        """The state of the estimator, for a checkpoint; empty for estimators without state."""
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from what `state_dict` returned."""
+        """Restore the state that `state_dict` returned."""
         if state:
             raise ValueError(f"{self!r} has no state, and was given {sorted(state)}")
 

@@ -12,18 +12,18 @@ from pullback.estimators.stateful import Stateful
 
 
 class Baseline(Stateful, abc.ABC):
-    """From the losses of samples to their advantages, which stand in the place of the losses.
+    """A function from the losses of samples to their advantages, which replace the losses in the gradient.
 
-    A baseline is a module: what it has averaged is in its buffers, and in the `state_dict` of a model that holds the
-    estimator.
+    A baseline is a module: its buffers hold its averages, so the `state_dict` of a model that holds the estimator saves
+    them.
     """
 
     samples: int = 1
-    """How many structures are drawn for each example."""
+    """The number of structures drawn per example."""
 
     @abc.abstractmethod
     def advantages(self, losses: Tensor) -> Tensor:
-        """`[samples, B]` of losses to `[samples, B]`, without gradients and without waiting for the device."""
+        """The advantages, `[samples, B]`, of losses `[samples, B]`; without gradients and without synchronising."""
 
 
 class NoBaseline(Baseline):
@@ -38,16 +38,16 @@ class MovingAverage(Baseline):
 
         advantage = (L - m) / max(1, sqrt(v)),    then    m += f * (mean(L) - m),  v += f * (mean((L - m)^2) - v),
 
-    with m = 0 and v = 1 at first. The average is of earlier batches only, so the baseline adds no bias; but where the
-    standard deviation passes 1, dividing by it *rescales* the gradient of the scores: it is then an unbiased
+    with m = 0 and v = 1 at first. The average is over earlier batches only, so the baseline adds no bias. Where the
+    standard deviation exceeds 1, dividing by it *rescales* the gradient of the scores, which is then an unbiased
     estimate of 1 / sqrt(v) times the gradient of the expected loss. The gradient of the decoder is not rescaled.
 
-    Losses that are not finite are left out of the averages, and a batch without any other leaves them as they are.
-    Equality and `to_dict` are about the options, not about what has been averaged so far: that is in `state_dict`.
+    Losses that are not finite are left out of the averages. A batch without finite losses does not change them.
+    Equality and `to_dict` compare and save the options; the averages are in `state_dict`.
 
     Args:
         factor: f, in (0, 1].
-        groups: how many equal, consecutive groups of the batch have an average each.
+        groups: the number of equal, consecutive groups of the batch, each with its own average.
     """
 
     mean: Tensor
@@ -85,12 +85,11 @@ def _mean_of_finite(values: Tensor, otherwise: Tensor) -> Tensor:
 
 
 class LeaveOneOut(Baseline):
-    """Several samples for each example, each with the mean loss of the others as its baseline.
+    """Several samples per example, each with the mean loss of the others as its baseline.
 
         advantage_i = L_i - mean over j != i of L_j
 
-    Unbiased, without state. `downstream` is called once for each sample, and the objective is the mean of
-    their losses.
+    Unbiased, without state. `downstream` is called once per sample, and the objective is the mean of their losses.
 
     Args:
         samples: at least two.

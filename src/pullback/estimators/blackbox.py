@@ -23,7 +23,7 @@ class Blackbox(PulledBack):
     0, divided by eta.
 
     Args:
-        step_size: eta > 0, on the gradient of one example's loss; 10 to 20 is usual, and scores of size 1.
+        step_size: eta > 0, on the gradient of one example's loss; 10 to 20 is usual for scores of size 1.
 
     >>> import torch
     >>> from pullback import Categorical

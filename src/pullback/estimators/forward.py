@@ -72,8 +72,8 @@ class Surrogate(Estimator):
     """A structure forward; backward, a gradient for the scores made from gamma, the gradient of one example's loss at z.
 
     The base of estimators that need no further call of the decoder: a subclass defines `gradient` and, where the
-    decoder should see something other than argmax(s), `start`. Weights on the losses, several samples, failed
-    examples, evaluation and the layer are done here.
+    decoder should see something other than argmax(s), `start`. This class handles weights on the losses, several
+    samples, failed examples, evaluation and the layer.
     """
 
     start: Start = FromArgmax()

@@ -23,15 +23,15 @@ class IMLE(PulledBack):
     gamma_i is the gradient of one example's loss at z_i. The gradient is not divided by eta: without noise it is eta
     times Blackbox's.
 
-    All samples are found by one call of `argmax` on `[samples, B, ..., *parts]`, while `downstream` sees them one
-    after the other, each `[B, ..., *parts]`: targets need not be repeated. The objective is the mean of their losses.
+    One call of `argmax` on `[samples, B, ..., *parts]` finds all samples. `downstream` sees them one after the other,
+    each `[B, ..., *parts]`, so targets need not be repeated. The objective is the mean of their losses.
 
     Args:
         step_size: eta > 0; 10 to 1000 is usual.
         temperature: T >= 0, the scale of the noise: about the number of ones in z is usual. 0 for no noise.
         noise: from scores to noise of their shape, on their device; None is `Gumbel()`, and `SumOfGamma(k)` is usual
             for structures.
-        samples: how many z for each example. As a layer only with one.
+        samples: the number of z per example. A layer takes only one.
 
     >>> import torch
     >>> from pullback import Categorical

@@ -84,7 +84,7 @@ class CrossEntropy(Loss):
 
 
 class SparseMAPLoss(Loss):
-    """The SparseMAP loss, the Euclidean sibling (R = ||mu||^2 / 2).
+    """The SparseMAP loss, the Euclidean counterpart (R = ||mu||^2 / 2).
 
         max over m in M of (<s, m> - ||m||^2 / 2) + ||mu||^2 / 2 - <s, mu>,    gradient SparseMAP(s) - mu
 

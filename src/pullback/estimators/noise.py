@@ -18,7 +18,7 @@ Noise = Callable[[Tensor], Tensor]
 class Gumbel(Configured):
     """Standard Gumbel noise, density exp(-g - exp(-g)) on each part.
 
-    argmax(s + g) is an exact sample for a categorical. It is finite whatever is drawn.
+    argmax(s + g) is an exact sample for a categorical. Draws are always finite.
 
     >>> Gumbel()(torch.zeros(2, 3)).shape
     torch.Size([2, 3])
@@ -32,7 +32,7 @@ class Gumbel(Configured):
         return -exponential.clamp_min(torch.finfo(wide).tiny).log().to(scores.dtype)
 
     def score(self, noise: Tensor) -> Tensor:
-        """nu'(g) = 1 - exp(-g), with exp(-nu) the density: what Stein's identity multiplies by."""
+        """nu'(g) = 1 - exp(-g), with exp(-nu) the density: the factor of Stein's identity."""
         return -torch.expm1(-noise)
 
 
@@ -60,9 +60,9 @@ class SumOfGamma(Configured):
     With k = 1 and many terms it is Gumbel noise. The variance tends to pi^2 / (6 k) as the terms grow.
 
     Args:
-        k: how many ones a structure has: k for subsets, n for trees and matchings. A number, or a tensor that
+        k: the number of ones of a structure: k for subsets, n for trees and matchings. A number, or a tensor that
             broadcasts against the scores.
-        terms: of the sum; 10 is usual.
+        terms: the number of terms of the sum; 10 is usual.
     """
 
     def __init__(self, k: float | Tensor, terms: int = 10) -> None:

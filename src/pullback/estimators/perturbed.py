@@ -41,7 +41,7 @@ class PerturbedMarginals(Layer):
 
 
 class PerturbedSparseMAP(Layer):
-    """The sparse sibling of Gumbel-Softmax: SparseMAP of perturbed scores.
+    """The sparse counterpart of Gumbel-Softmax: SparseMAP of perturbed scores.
 
         z = SparseMAP((s + g) / T),  g noise on each part,    gradient J_SparseMAP((s + g) / T)' gamma / T
 
@@ -71,7 +71,7 @@ class PerturbAndMAP(Layer):
         z = argmax((s + g) / T),  g noise on each part,    gradient J_Marg((s + g) / T)' gamma / T
 
     For a categorical z is an exact sample of p(z) proportional to exp(<s, z>). At evaluation there is no
-    noise: argmax(s). A structure without marginals (a matching, or one of your own that only has an `argmax`) takes
+    noise: argmax(s). A structure without marginals (a matching, or one of your own that only has an `argmax`) uses
     the Jacobian of SparseMAP((s + g) / T) instead.
 
     Args:

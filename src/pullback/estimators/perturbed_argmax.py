@@ -24,7 +24,7 @@ class PerturbedArgmax(Layer):
         gradient 1 / (S sigma) * sum over i of nu'(g_i) <z_i - b_i, gamma(zbar)>
 
     with exp(-nu) the density of the noise: nu'(g) = g for normal noise and 1 - exp(-g) for Gumbel noise. The baseline
-    b_i is the mean of the other samples, or argmax(s) if there is one sample only: it leaves the mean as it is, and
+    b_i is the mean of the other samples, or argmax(s) if there is one sample only: it does not change the mean, and
     without it the variance grows as 1 / sigma. At evaluation there is no noise: argmax(s).
 
     All samples are found by one call of `argmax`, on `[samples, ..., *parts]`. It needs only an `argmax` of the

@@ -21,12 +21,12 @@ class PerturbedLoss(Loss):
         mean over i of max over z of <s + sigma g_i, z>  -  <s, mu>,    gradient mean over i of argmax(s + sigma g_i)
         -  mu
 
-    A smooth loss for structures that only have an `argmax`. All samples are found by one call, on `[samples, ...,
+    A smooth loss for structures that have only an `argmax`. One call finds all samples, on `[samples, ...,
     *parts]`.
 
     Args:
         sigma: > 0, the scale of the noise.
-        samples: how many.
+        samples: the number of samples.
         noise: from scores to noise of their shape; None is `Gumbel()`.
     """
 

@@ -31,20 +31,20 @@ class PulledBack(Estimator):
 
         mu^(0) = start(s),    mu^(t+1) = update(mu^(t), gamma(mu^(t)))
 
-    gamma is the gradient of one example's loss, whatever weights the caller puts on the losses: those are
-    divided out before the inner steps, and put back on the surrogate gradient after them. Where the decoder mixes
-    examples (batch-norm in training mode), gamma is the gradient of the sum of the losses.
+    gamma is the gradient of one example's loss, independent of the weights that the caller puts on the losses: those
+    are divided out before the inner steps, and put back on the surrogate gradient after them. If the decoder mixes
+    examples (batch norm in training mode), gamma is the gradient of the sum of the losses.
 
-    If the start is the forward's z its gamma comes with the ordinary backward pass, so k steps call `downstream` k
-    times, k - 1 of them in the backward pass: call `backward()` before what `downstream` refers to changes.
+    If the start is the z of the forward pass, its gamma comes with the ordinary backward pass. Then k steps call
+    `downstream` k times, k - 1 of them in the backward pass: call `backward()` before variables of `downstream` change.
     Otherwise k steps call it k + 1 times, all within `objective`, the last time with z. A start with several samples
     multiplies the calls: each sample has its own inner steps, and the gradient is their mean.
 
-    An inner call never adds to the decoder's `.grad`. It sees the same random numbers (dropout masks) as the
-    forward's call, and the modules that `downstream` names get their buffers back (batch-norm's running statistics).
+    An inner call never adds to the decoder's `.grad`. It uses the same random numbers (dropout masks) as the forward
+    pass, and the modules that `downstream` refers to get their buffers back (running statistics of batch norm).
 
-    As a layer, with one step from the forward's z, the incoming gradient is gamma as it is: the weights of the
-    losses cannot be seen there, so that after a mean over B examples a step is 1/B of the stated one.
+    As a layer, with one step from the z of the forward pass, the incoming gradient is used as gamma. A layer cannot see
+    the weights of the losses, so after a mean over B examples a step is 1/B of the stated one.
 
     Args:
         loss: the intermediate loss: `Perceptron()`, `CrossEntropy()`, `SparseMAPLoss()` or `PerturbedLoss(sigma)`.

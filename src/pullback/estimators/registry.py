@@ -44,7 +44,7 @@ class Count:
     Attributes:
         fixed: calls that do not depend on k.
         each: calls for each k.
-        of: what decides the number instead, where neither does: "support".
+        of: the quantity that decides the number instead: "support".
     """
 
     fixed: int = 0
@@ -61,19 +61,19 @@ class Count:
 
 @dataclass(frozen=True)
 class Entry:
-    """An estimator as people name it.
+    """An estimator with its name on the command line, its options and its costs.
 
     Attributes:
-        name: on the command line.
-        make: from options, by keyword, to the estimator.
-        sees: what the decoder sees in training and at evaluation: averages of structures, or structures.
+        name: the name on the command line.
+        make: a function from options, by keyword, to the estimator.
+        sees: whether the decoder sees averages of structures or structures, in training and at evaluation.
         inference: how often it calls each operation of the structure in a training step, forward and backward;
             Jacobians of these are not counted.
         aliases: other names on the command line.
         stochastic: whether training draws noise.
         downstream: how often it calls the decoder in a training step.
         repeated: the option that k in the counts stands for.
-        only: the structure that it is for, if not for all.
+        only: the only structure that it works with, or None.
     """
 
     name: str
@@ -94,11 +94,11 @@ class Entry:
 
     @property
     def reads_back(self) -> bool:
-        """Whether a training step reads numbers back from the device, so that no CUDA graph can hold it."""
+        """Whether a training step reads numbers back from the device, so that it cannot be captured in a CUDA graph."""
         return bool(self.downstream.of)
 
     def supports(self, structure: Structure) -> bool:
-        """Whether the estimator is for this kind of structure; it may still lack an operation."""
+        """Whether the estimator works with this kind of structure, provided that the structure has the operations it needs."""
         return self.only is None or isinstance(structure, self.only)
 
 

@@ -44,7 +44,7 @@ class ReinMax(Layer):
 
     Unbiased for losses that are quadratic in z. For a categorical it is the published rule, 2 J((p + z) / 2)' gamma -
     J(p)' gamma / 2: J_Marg(s) is the covariance of z, and that of the half-half mixture of p and the point z is J / 2
-    + d d' / 4. Several structures in one example each have their own d. At evaluation z is the argmax.
+    + d d' / 4. Each of several structures of one example has its own d. At evaluation z is the argmax.
 
     >>> import torch
     >>> from pullback import Categorical

@@ -21,13 +21,12 @@ class ScoreFunction(Stateful, Estimator):
 
         z ~ p(z) proportional to exp(<s, z>),    gradient (L(z) - b) * grad log p(z) = (L(z) - b) * (z - Marg(s))
 
-    Several structures in one example share its loss: their log-probabilities are summed. The decoder needs neither
-    a gradient for z nor to accept averages of structures, and may write into z. At evaluation z is the argmax.
+    Several structures of one example share its loss: their log-probabilities are summed. The decoder needs no
+    gradient for z and need not accept averages of structures. It may write into z. At evaluation z is the argmax.
 
-    Several samples are drawn by one call of `sample` on `[samples, B, ..., *parts]`, and `downstream` sees them one
-    after the other.
+    One call of `sample` on `[samples, B, ..., *parts]` draws all samples. `downstream` sees them one after the other.
 
-    It is a module: the state of its baseline is in its `state_dict`, and in that of a model that holds it.
+    The estimator is a module, so its `state_dict`, and that of a model that holds it, contain the state of the baseline.
 
     Args:
         baseline: b: `MovingAverage()` is the paper's, `LeaveOneOut(samples)` draws several samples; None for b = 0.

@@ -22,9 +22,8 @@ class SparseExpectation(Estimator):
     to sum_a w_a = 1. For a categorical they are sparsemax. For other structures the decomposition of SparseMAP(s) is
     *not unique*, and objective and gradient depend on the one that the solver found. At evaluation z is the argmax.
 
-    `downstream` is called as often as the largest support in the batch has structures (for T structures in one
-    example: for every combination of theirs). That number is read back from the device. The decoder needs no gradient
-    for z.
+    `downstream` is called once per structure of the largest support in the batch (for T structures per example: once per
+    combination). That number is read back from the device, which synchronises. The decoder needs no gradient for z.
 
     >>> from pullback import Categorical
     >>> scores = torch.tensor([[1.0, 0.5, -2.0]], requires_grad=True)

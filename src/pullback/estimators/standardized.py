@@ -16,13 +16,13 @@ class Standardized(Stateful, Estimator):
 
         x = s - mean(s),    objective of the estimator on x / norm(x),    gradient through the standardisation
 
-    The mean is over the allowed parts of which every structure has the same number: all parts of a categorical or a
-    subset, each column of a dependency tree (the heads of a word), each position of a chain, each row of a matching;
+    The mean is over groups of allowed parts in which every structure has the same number of ones: all parts of a
+    categorical or a subset, each column of a dependency tree (the heads of a word), each position of a chain, each row of a matching;
     other structures are only scaled. The norm is over the allowed parts of one structure. Neither changes the argmax.
     All-zero scores stay zero. `STEIdentity` inside is *identity with projection*.
 
     Args:
-        estimator: any.
+        estimator: the estimator to wrap.
         center: subtract the mean.
         scale: divide by the norm.
 
@@ -53,7 +53,7 @@ class Standardized(Stateful, Estimator):
         return self.estimator.noiseless(structure, self.standardize(structure, scores))
 
     def standardize(self, structure: Structure, scores: Tensor) -> Tensor:
-        """The standardised scores, of the shape of the scores; what is not allowed stays as it is, without a gradient."""
+        """The standardised scores, of the shape of the scores; parts that are not allowed are unchanged, without a gradient."""
         allowed = structure.allowed(scores.detach())
         wide = scores.to(torch.promote_types(scores.dtype, torch.float32))
         x = torch.where(allowed, wide, 0.0)

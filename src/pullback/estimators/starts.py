@@ -17,25 +17,25 @@ from pullback.structures import Structure
 
 
 class Start(Configured, abc.ABC):
-    """The first guess of the pulled-back label, mu^(0), and the z of the forward pass: argmax(s) unless it says otherwise."""
+    """The first guess of the pulled-back label, mu^(0), and the z of the forward pass, which is argmax(s) by default."""
 
     is_forward: ClassVar[bool] = False
     """Whether mu^(0) is the z of the forward pass: its gamma then comes with the ordinary backward pass."""
     begins_at: ClassVar[str] = ""
     """What mu^(0) is, of the perturbed scores: `argmax` or `marginals`; empty for anything else."""
     samples: int = 1
-    """How many z the decoder sees for each example, one call of `downstream` each."""
+    """The number of z per example that the decoder sees, with one call of `downstream` each."""
 
     @abc.abstractmethod
     def mu(self, inference: Inference) -> Tensor:
         """mu^(0), of the shape of the scores."""
 
     def perturbed(self, scores: Tensor) -> Tensor:
-        """The scores that all inference is made on, `[B, ..., *parts]`, or `[samples, B, ..., *parts]`; differentiable."""
+        """The scores that all inference uses, `[B, ..., *parts]`, or `[samples, B, ..., *parts]`; differentiable."""
         return scores if self.samples == 1 else scores.expand(self.samples, *scores.shape)
 
     def point(self, structure: Structure, scores: Tensor) -> Tensor:
-        """What the decoder sees in the forward pass, from the perturbed scores and of their shape."""
+        """The z of the forward pass, from the perturbed scores and of their shape."""
         return structure.argmax(scores)
 
 
@@ -69,7 +69,7 @@ class FromSample(Start):
     """mu^(0) = z ~ p(z) proportional to exp(<s, z>): the decoder sees an exact sample.
 
     Args:
-        samples: how many for each example, in one call of `sample`; the gradient is their mean.
+        samples: the number of samples per example, in one call of `sample`; the gradient is their mean.
     """
 
     is_forward: ClassVar[bool] = True
@@ -87,13 +87,12 @@ class FromSample(Start):
 class FromPerturbedArgmax(Start):
     """mu^(0) = argmax(s + T g): the start of I-MLE.
 
-    The decoder sees it, and the same noise is in everything that follows: prediction, inner steps and label all use s
-    + T g.
+    The decoder sees it. Prediction, inner steps and label all use the same perturbed scores s + T g.
 
     Args:
         temperature: T >= 0, the scale of the noise; 0 for none.
         noise: from scores to noise of their shape; None is `Gumbel()`.
-        samples: how many for each example, in one call of `argmax`; the gradient is their mean.
+        samples: the number of samples per example, in one call of `argmax`; the gradient is their mean.
     """
 
     is_forward: ClassVar[bool] = True

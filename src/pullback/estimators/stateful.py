@@ -23,11 +23,11 @@ class Stateful(Configured, nn.Module):
         nn.Module.__init__(self)
 
     def state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        """A copy of what has been learnt so far, for a checkpoint."""
+        """A copy of the state, for a checkpoint."""
         return nn.Module.state_dict(self, *args, **kwargs)
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
-        """Continue from what `state_dict` returned."""
+        """Restore the state that `state_dict` returned."""
         if state and not list(self.buffers()):
             raise ValueError(f"{self!r} has no state, and was given {sorted(state)}")
         return nn.Module.load_state_dict(self, state, strict, assign)

@@ -1,6 +1,6 @@
 """The inner update: how the pulled-back label moves against gamma, the gradient of an example's loss.
 
-What is forbidden stays forbidden: gamma is read on allowed parts only, and mu is zero on all others.
+Forbidden parts stay forbidden: gamma is read on allowed parts only, and mu is zero on all others.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from pullback.structures import Structure
 
 @dataclass(frozen=True)
 class State:
-    """Where the inner steps are.
+    """The state of the inner steps.
 
     Attributes:
         start: mu^(0), `[..., *parts]`.
         mu: the pulled-back label so far, mu^(t), `[..., *parts]`.
-        moved: mu^(0) - mu^(t), `[..., *parts]`, kept by itself: it may be far smaller than mu's rounding errors.
-        scores: the perturbed scores, of which mu are the marginals in a mirror step, `[..., *parts]`.
+        moved: mu^(0) - mu^(t), `[..., *parts]`, stored separately: it may be far smaller than the rounding errors of mu.
+        scores: the perturbed scores, `[..., *parts]`; in a mirror step mu are their marginals.
         allowed: which parts may be used, `[..., *parts]` of bool.
         vertex: a structure near mu, `[..., *parts]`, where a projection may start.
         from_marginals: whether mu^(0) = Marg(s).
@@ -45,7 +45,7 @@ class Update(Configured, abc.ABC):
 
     Args:
         step_size: eta > 0, on the gradient of one example's loss. A tensor that broadcasts against the scores gives
-            each example, or part, its own; it is taken as it is, and does not go into a config.
+            each example or part its own step size; it is not saved in a config.
     """
 
     from_marginals: ClassVar[bool] = False
@@ -78,7 +78,7 @@ class Update(Configured, abc.ABC):
 
     @abc.abstractmethod
     def step(self, structure: Structure, state: State, gamma: Tensor) -> State:
-        """The state after one more step, `gamma` being the gradient of each example's loss at `state.mu`."""
+        """The state after one more step; `gamma` is the gradient of each example's loss at `state.mu`."""
 
     def _by(self, gamma: Tensor) -> Tensor:
         return (self.step_size * gamma).to(gamma.dtype)
@@ -89,7 +89,7 @@ class Unconstrained(Update):
 
         mu^(t+1) = mu^(t) - eta * gamma
 
-    On allowed parts, that is; the others stay at zero.
+    Parts that are not allowed stay at zero.
     """
 
     def step(self, structure: Structure, state: State, gamma: Tensor) -> State:
@@ -104,8 +104,8 @@ class Projected(Update):
 
         min over mu of || mu - (mu^(t) - eta * gamma) ||^2   subject to  mu in M,
 
-    with M the structure's marginal polytope. Near mu^(0) = Marg(s), an inner point of M, the projection is often a mere shift:
-    the structure is asked first (`Structure.step_inside`), and SparseMAP finds the others.
+    with M the structure's marginal polytope. Near mu^(0) = Marg(s), an inner point of M, the projection is often a mere shift.
+    If the structure has `step_inside`, it certifies such examples, and SparseMAP projects only the others.
 
     >>> from pullback import Categorical
     >>> update = Projected(step_size=1.0)
@@ -143,9 +143,9 @@ class LocallyProjected(Update):
 
         min over mu of || mu - (mu^(t) - eta * gamma) ||^2   subject to  mu in L,
 
-    with L the structure's local polytope (`Structure.local_projection`): for trees, one head for each word, and a word or
-    more at the root. It is `Projected` wherever its result is in M, as it often is after a small step from an inner point;
-    where that is a mean of hundreds of trees, which SparseMAP has to find one by one, it takes a small part of the time.
+    with L the structure's local polytope (`local_projection`): for trees, one head per word and at least one word at the
+    root. The result equals that of `Projected` wherever it lies in M, which is common after a small step from an
+    inner point. It is much faster where SparseMAP would have to find hundreds of trees one by one.
 
     >>> from pullback import Categorical
     >>> update = LocallyProjected(step_size=1.0)
@@ -168,7 +168,7 @@ class Mirror(Update):
 
         s^(t+1) = s^(t) - eta * gamma,    mu^(t+1) = Marg(s^(t+1)),    s^(0) = s
 
-    It starts from mu^(0) = Marg(s) only: elsewhere the scores of mu are not known.
+    It must start from mu^(0) = Marg(s): at other points the scores of mu are not known.
 
     >>> from pullback import Categorical
     >>> scores = torch.tensor([[1.0, 0.0]])

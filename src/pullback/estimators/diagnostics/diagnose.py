@@ -28,15 +28,15 @@ def diagnose(
 ) -> Diagnosis:
     """Bias, variance and direction of an estimator's gradient, against the exact gradient by enumeration.
 
-    In float64, with all draws in one batch of copies. The estimator itself is left as it is: its state is copied.
+    Everything is computed in float64, with all draws in one batch. The estimator is not changed: its state is copied.
 
     Args:
-        estimator: any.
+        estimator: the estimator to measure.
         structure: one with `enumerate`, small enough to list.
         scores: `[B, ..., *parts]`, or `[*parts]` for a single structure.
         downstream: from z, of the shape of the scores, to one loss per example, `[B]`. It is mapped over the draws
-            with `torch.vmap` where that works, and called once per draw where it does not.
-        draws: of the estimator's noise; one is enough for an estimator without any, and is what is used.
+            with `torch.vmap` if that works, and called once per draw otherwise.
+        draws: the number of draws of the estimator's noise; an estimator without noise uses one.
         reference: the exact gradient: of the expected loss E_p[L(z)] (`expected`), of the loss of the mean,
             L(Marg(s)) (`relaxed`), or of E_g[L(argmax(s + T g))] with the estimator's noise and temperature
             (`perturbed`), which is itself an estimate, with a standard error.

@@ -10,24 +10,24 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """An estimator's gradient g, over many draws, compared with an exact gradient e; both for the sum of the batch's losses.
+    """An estimator's gradient g, over many draws, compared with an exact gradient e, both of the sum of the losses.
 
     Attributes:
         exact: e, of the shape of the scores, float64.
-        mean: of the draws, of the shape of the scores.
+        mean: the mean of the draws, of the shape of the scores.
         bias: ||mean - e||.
-        cosine: of the mean to e.
-        single_cosine: the mean over draws of the cosine of g to e; a zero g counts as 0.
+        cosine: the cosine between the mean and e.
+        single_cosine: the mean over draws of the cosine between g and e; a zero g counts as 0.
         variance: the mean over draws of ||g - mean||^2.
         zeros: the share of zero entries of g on allowed parts.
         decoder_calls: calls of `downstream` in one training step.
         inference_calls: calls of the structure's operations in one training step, forward and backward.
         scaled_bias: ||c mean - e|| with the c that makes it smallest.
         scaled_error: the square root of the mean over draws of ||c g - e||^2 with the c that makes it smallest.
-        standard_error: of `exact`, of the shape of the scores, where it is itself an estimate
+        standard_error: the standard error of `exact`, of the shape of the scores, if it is itself an estimate
             (`reference="perturbed"`).
         operations: `inference_calls` by operation.
-        draws: how many; 1 if the estimator draws no noise.
+        draws: the number of draws; 1 if the estimator draws no noise.
     """
 
     exact: Tensor = field(repr=False)

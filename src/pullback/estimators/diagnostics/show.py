@@ -17,7 +17,7 @@ def markdown_table(diagnoses: Mapping[str, Diagnosis], columns: Sequence[str] = 
     """Several diagnoses as a Markdown table, one row each.
 
     Args:
-        diagnoses: by name.
+        diagnoses: the diagnoses by name.
         columns: fields of `Diagnosis` that are numbers.
     """
     headings = ["estimator", *(column.replace("_", " ") for column in columns)]
@@ -38,8 +38,8 @@ def plot(
 
     Args:
         curves: for each name, one diagnosis per value.
-        values: of the setting, on a logarithmic axis.
-        label: of the setting.
+        values: the values of the setting, on a logarithmic axis.
+        label: the name of the setting.
         measures: fields of `Diagnosis` that are numbers.
         axes: matplotlib axes to draw in, one per measure; a new figure by default.
 
