@@ -10,8 +10,14 @@ SECTION = re.compile(r"^(Args|Attributes|Returns|Raises|Yields|Example|Examples|
 INLINE = re.compile(r"`+([^`]+)`+")
 
 
+EMPHASIS = re.compile(r"(?<![\w*])\*(\w[^*]*\w)\*(?![\w*])")
+
+
 def escaped(text):
-    return re.sub(r"([*|_\\])", r"\\\1", text)
+    """Without markup, *emphasis* apart."""
+    pieces = EMPHASIS.split(text)  # text, emphasis, text, ...
+    pieces[::2] = [re.sub(r"([*|_\\])", r"\\\1", piece) for piece in pieces[::2]]
+    return "".join(f"*{piece}*" if i % 2 else piece for i, piece in enumerate(pieces))
 
 
 def inline(text):
@@ -50,7 +56,7 @@ def rewrite(lines):
 
 
 def _before_napoleon(app, what, name, obj, options, lines):
-    if what in ("attribute", "data"):  # napoleon would take "a: b" for a type and its text
+    if what in ("attribute", "data", "property"):  # napoleon would take "a: b" for a type and its text
         app.env.temp_data["attribute"] = inline(" ".join(lines).strip())
         lines.clear()
     else:
@@ -58,7 +64,7 @@ def _before_napoleon(app, what, name, obj, options, lines):
 
 
 def _after_napoleon(app, what, name, obj, options, lines):
-    if what in ("attribute", "data"):
+    if what in ("attribute", "data", "property"):
         lines[:] = [app.env.temp_data.pop("attribute"), ""]
 
 

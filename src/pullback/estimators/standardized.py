@@ -17,8 +17,8 @@ class Standardized(Stateful, Estimator):
         x = s - mean(s),    objective of the estimator on x / norm(x),    gradient through the standardisation
 
     The mean is over groups of allowed parts in which every structure has the same number of ones: all parts of a
-    categorical or a subset, each column of a dependency tree (the heads of a word), each position of a chain, each row of a matching;
-    other structures are only scaled. The norm is over the allowed parts of one structure. Neither changes the argmax.
+    categorical or a subset, each column of a dependency tree (the heads of a word), each position of a chain, each row of a
+    matching. Other structures are only scaled. The norm is over the allowed parts of one structure. Neither changes the argmax.
     All-zero scores stay zero. `STEIdentity` inside is *identity with projection*.
 
     Args:

@@ -19,12 +19,12 @@ class Structure(abc.ABC):
     """A set Z of vectors z in {0, 1}^K, with inference for scores s of its K parts.
 
     Scores and structures share one shape `[..., *parts]`; the last `event_dims` dimensions hold the
-    parts, the leading ones are a batch. A subclass must define `argmax`,
+    parts, and the leading ones are a batch. A subclass must define `argmax`,
 
         argmax(s) = argmax over z in Z of <s, z>,
 
     and gets `sparsemap` and `score` for free. If it also defines a differentiable `log_partition`, it has `marginals`,
-    `entropy`, `log_prob` and `kl`. Each other method is one more operation the structure may offer.
+    `entropy`, `log_prob` and `kl`. All other methods are optional.
 
     >>> class Pair(Structure):
     ...     "Exactly two of K parts."
@@ -57,7 +57,7 @@ class Structure(abc.ABC):
         Args:
             scores: `[..., *parts]`.
             warm_start: where to start: structures of the shape of the scores, or an earlier solution.
-            max_iterations: how many calls of the argmax an example may take; several times what is needed by default.
+            max_iterations: the largest number of argmax calls per example; the default is several times what is needed.
         """
         return self.sparsemap_solution(scores, warm_start=warm_start, max_iterations=max_iterations).mu
 
@@ -102,19 +102,20 @@ class Structure(abc.ABC):
 
             H = log Z - <s, mu>
 
-        By default of scores in float64, less their largest where that changes nothing: the formula cancels at large ones.
+        The default computes this formula in float64, on scores shifted by their maximum where the shift changes nothing,
+        because the formula loses digits at large scores.
         """
         self._needs_log_partition("entropy")
         s = self._shifted(scores.double())
         return (self.log_partition(s) - self.score(s, self.marginals(s))).to(scores.dtype)
 
     def kl(self, scores: Tensor, other: Tensor) -> Tensor:
-        """How far p(z) proportional to exp(<s, z>) is from the distribution with other scores o, `[...]`, in nats.
+        """The Kullback-Leibler divergence from p(z) proportional to exp(<s, z>) to the one of other scores o, `[...]`, in nats.
 
             KL(p_s || p_o) = log Z(o) - log Z(s) + <s - o, Marg(s)>
 
-        Differentiable in both. A part forbidden in both contributes nothing; one that only `other` forbids gives inf
-        where it has probability.
+        Differentiable in both. A part that both forbid contributes nothing. A part that only `other` forbids gives inf
+        if it has positive probability.
         """
         scores, other = self._check_pair(scores, other)
         mu = self.marginals(scores)
@@ -138,7 +139,7 @@ class Structure(abc.ABC):
     def score(self, scores: Tensor, z: Tensor) -> Tensor:
         """<s, z>, `[...]`, for a structure or an average of structures; differentiable in both.
 
-        A part that is neither allowed nor used contributes nothing, whatever its score: 0 * -inf is 0 here.
+        A part that is neither allowed nor used contributes nothing, even if its score is -inf or NaN.
         """
         self._check_same_shape(scores, z)
         return self._inner(self.allowed(scores), scores, z)

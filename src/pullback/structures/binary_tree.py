@@ -17,7 +17,7 @@ class BinaryTree(FamilyStructure):
     """The binary trees over n words, as 0/1 matrices `[..., n, n]` of spans.
 
     `z[i, j] = 1`, i <= j, if the words i, ..., j (both included) are a constituent; a tree has 2n - 1 spans, leaves
-    included. Scores have the same layout. Entries below the diagonal are no parts: like padding they may hold
+    included. Scores have the same layout. Entries below the diagonal are not parts: like padding they may hold
     anything, NaN included. A score of `-inf` forbids a span. All operations take O(n^3) (CKY, inside-outside).
 
     Ties in the argmax: from the root down, the leftmost split.

@@ -57,10 +57,10 @@ class DependencyTree(FamilyStructure):
         self.multiroot = multiroot
 
     def step_inside(self, scores: Tensor, mu: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
-        """Where mu - step, near mu = Marg(s), is projected onto the marginal polytope by a shift along its affine hull.
+        """The projection of mu - step onto the marginal polytope, for examples where it is a shift along the affine hull.
 
-        That is so where the shifted point is inside, and there it saves the search for trees that make it up. A structure
-        may offer this or not.
+        mu = Marg(s) is an inner point, so a small step stays inside. The shift then saves a search by SparseMAP. This
+        method is optional for structures.
 
         Args:
             scores: `[..., n, n]`.
@@ -69,7 +69,7 @@ class DependencyTree(FamilyStructure):
 
         Returns:
             `moved`, the part of the step along the affine hull, `[..., n, n]`, and `inside`, `[...]` of bool: where it is
-            true, sparsemap(mu - step) = mu - moved for sure. False claims nothing. No gradient.
+            true, sparsemap(mu - step) = mu - moved is certain. False says nothing. No gradient.
         """
         from pullback.inference.interior import step_inside
 
@@ -84,9 +84,10 @@ class DependencyTree(FamilyStructure):
         return flat.restore(moved), flat.reshape(inside)
 
     def local_projection(self, scores: Tensor) -> Tensor:
-        """The nearest point where every word has one head and a word the root, which need not be an average of trees.
+        """The nearest point where every word has one head and at least one word is at the root (the local polytope).
 
-        It is `sparsemap` wherever it is an average of trees. A structure may offer this or not. No gradient.
+        The result need not be an average of trees. Where it is, it equals `sparsemap`. This method is optional for
+        structures. No gradient.
         """
         from pullback.inference import checks
         from pullback.inference.local_polytope import is_empty, project

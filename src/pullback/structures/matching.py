@@ -28,7 +28,7 @@ class Matching(FamilyStructure):
 
     Rows and columns from an example's lengths on are padding and may hold anything, NaN included. A score of `-inf`
     forbids a pair.
-    Ties in the argmax go to the first column among those that are as good for the row that is added last.
+    Ties in the argmax go to the first of equally good columns for the row that is added last.
 
     Args:
         lengths: the number of rows of each example, `[...]`. The default is n for all.

@@ -17,7 +17,7 @@ class Segmentation(FamilyStructure):
     """The segmentations of n positions, as 0/1 tensors `[..., n, W, C]` (a semi-Markov model of order 0).
 
     `z[i, w, c] = 1` for a segment that starts at position i, covers w + 1 positions and has label c. Segments tile
-    the sequence. Scores have the same layout. Entries of segments that reach beyond the end are no parts: like
+    the sequence. Scores have the same layout. Entries of segments that reach beyond the end are not parts: like
     padding they may hold anything, NaN included. A score of `-inf` forbids a segment. All operations take O(n W C).
 
     Ties in the argmax: from the end of the sequence on, the segment that starts first, then the first label.

@@ -24,7 +24,7 @@ class Subset(FamilyStructure):
     Items from an example's length on are padding and may hold anything, NaN included. A score of `-inf` forbids an item.
 
     Args:
-        k: how many items to take: an integer, or integers that broadcast against the batch.
+        k: the number of items to take: an integer, or integers that broadcast against the batch.
         lengths: the number of items of each example, `[...]`. The default is n for all.
         validate: check the values of the scores; costs a synchronisation on a GPU. The default is to check on a CPU only.
 
@@ -55,7 +55,7 @@ class Subset(FamilyStructure):
     def sparsemap_solution(
         self, scores: Tensor, *, warm_start: object = None, max_iterations: int | None = None
     ) -> SparseMAPSolution:
-        """The closed form with its certificate; `structures` are made when they are asked for."""
+        """The closed form with its certificate; `structures` are computed when they are read."""
         from pullback.inference.subset.decompose import Decomposed
 
         mu = self.sparsemap(scores)

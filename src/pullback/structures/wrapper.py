@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class Wrapper(Structure):
-    """Does what another structure does, in the way that one does it, and calls `around` for each inference.
+    """Passes every operation to an inner structure, and calls `around` for each inference.
 
-    A class that inherits from `Structure` and passes on only some operations would get the others from the base class, which
-    are slow. Here every operation is the inner one's, also those that only some structures have (`step_inside`, `heads`).
+    A class that inherits from `Structure` and forwards only some operations would get slow default versions of the others.
+    Here every operation is the inner one's, including those that only some structures have (`step_inside`, `heads`).
 
     Args:
         inner: the structure that does the work.

@@ -19,14 +19,14 @@ def alignment_text(
     rows: Sequence[str], columns: Sequence[str], path: Path | Any, *, marginals: Sequence[Sequence[float]] | Any = None,
     width: int = 100,
 ) -> str:  # fmt: skip
-    """The cells of a path as ●, over marginals as shades if there are any; columns have numbers, which a list below explains.
+    """The cells of a path as ●, over marginals as shades if they are given; columns have numbers, which a list below explains.
 
     Args:
         rows: the n items of one sequence.
         columns: the m items of the other.
         path: the (row, column) pairs of the path, from 0; `Alignment.path(z)`, say.
         marginals: `[n, m]`, from 0 to 1.
-        width: the columns of the terminal; what does not fit continues below.
+        width: the width of the terminal; columns that do not fit continue below.
 
     >>> print(alignment_text(["a", "cat"], ["un", "petit", "chat"], [(0, 0), (0, 1), (1, 2)]))
            1 2 3

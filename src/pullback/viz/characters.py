@@ -11,7 +11,7 @@ _KEPT_FORMATS = {"\u200c", _JOINER}  # they shape letters and emoji; other forma
 def visible(text: str) -> str:
     r"""The text with control characters, line breaks, direction marks and broken code points as escapes.
 
-    What is left can be printed on a terminal and put into XML.
+    The result can be printed on a terminal and put into XML.
 
     >>> print(visible("a\tb\x1b[31m"))
     a\tb\x1b[31m

@@ -14,10 +14,10 @@ _LONGEST_LABEL = 24
 
 
 def heatmap_text(tokens: Sequence[str], marginals: Sequence[Sequence[float]] | Any, *, width: int = 100) -> str:
-    """Marginals as shades: a row for each head, the root first, and a column for each modifier, by its number.
+    """Marginals as shades: one row per head, the root first, and one column per modifier, by its number.
 
-    A blank is exactly 0; · is below 1/8, ░ about 1/4, ▒ 1/2, ▓ 3/4, and █ from 7/8 on. What does not fit into `width`
-    columns continues below, and all lines have the same display width.
+    A blank is exactly 0; · is below 1/8, ░ about 1/4, ▒ 1/2, ▓ 3/4, and █ from 7/8 on. Columns that do not fit into `width`
+    continue below, and all lines have the same display width.
 
     Args:
         tokens: the n words.

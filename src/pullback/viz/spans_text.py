@@ -51,7 +51,7 @@ def spans_text(tokens: Sequence[str], spans: Sequence[Sequence[Any]] | Any, *, w
 def segments_text(
     tokens: Sequence[str], segments: Sequence[Sequence[Any]] | Any, *, labels: Sequence[str] | None = None, width: int = 100
 ) -> str:
-    """Labelled segments as brackets below the words: `spans_text` of what `Segmentation.segments(z)` gives.
+    """Labelled segments as brackets below the words: the `spans_text` of `Segmentation.segments(z)`.
 
     Args:
         tokens: the n words.

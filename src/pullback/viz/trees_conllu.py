@@ -17,9 +17,9 @@ def tree_conllu(
 ) -> str:
     r"""A tree as a CoNLL-U sentence, with the blank line that ends it: join several with "".
 
-    Ten columns: the number, the word, its head, and the relation `root` or `dep`; what a latent tree does not know
-    is `_`. The word `_` stays `_`, which readers take for an underscore as the lemma is `_` too. Line breaks, tabs and
-    repeated spaces in a word become a single space, as the format wants it, and an empty word becomes `_`.
+    Ten columns: the number, the word, its head, and the relation `root` or `dep`; columns that a latent tree does not have
+    are `_`. The word `_` stays `_`, which readers take for an underscore as the lemma is `_` too. Line breaks, tabs and
+    repeated spaces in a word become a single space, as the format requires, and an empty word becomes `_`.
 
     Args:
         tokens: the n words; at least one, since the format has no empty sentence.

@@ -15,7 +15,7 @@ ROOT = "root"
 def tree_text(tokens: Sequence[str], heads: Sequence[int] | Any, *, width: int = 100) -> str:
     """A tree as text: arcs above the words if that fits into `width` columns, beside them otherwise, else as a list.
 
-    A sentence with characters whose width terminals do not agree on has its arcs beside the words, where that does
+    A sentence with characters whose width differs between terminals has its arcs beside the words, where the width does
     not matter. All lines have the same display width.
 
     Args:
@@ -68,7 +68,7 @@ def tree_above(tokens: Sequence[str], heads: Sequence[int] | Any) -> str:
 
 
 def tree_beside(tokens: Sequence[str], heads: Sequence[int] | Any) -> str:
-    """A word a line, with the arcs to the left of the words; where arcs cross, the vertical one is interrupted.
+    """One word per line, with the arcs to the left of the words; where arcs cross, the vertical one is interrupted.
 
     >>> print(tree_beside(["A", "fun", "film", "."], [3, 3, 0, 3]))
     ┌──── root
@@ -99,7 +99,7 @@ def tree_beside(tokens: Sequence[str], heads: Sequence[int] | Any) -> str:
 
 
 def tree_list(tokens: Sequence[str], heads: Sequence[int] | Any) -> str:
-    """A word a line, with its number and its head: what is left when no drawing fits.
+    """One word per line, with its number and its head; for sentences that no drawing fits.
 
     >>> print(tree_list(["A", "fun", "film", "."], [3, 3, 0, 3]))
     1 A    ← 3 film

@@ -12,7 +12,7 @@ from torch import Tensor
 
 
 class NotConverged(RuntimeWarning):
-    """SparseMAP hit its iteration limit: the result is a mean of structures, but not the projection."""
+    """SparseMAP reached its iteration limit: the result is an average of structures, but not the projection."""
 
 
 def not_converged(limit: int, converged: Tensor, gap: Tensor) -> str:
@@ -41,15 +41,15 @@ class ActiveSet(Protocol):
 
 @dataclass(frozen=True, repr=False)
 class SparseMAPSolution:
-    """A projection onto the marginal polytope, with the proof that it is one.
+    """A projection onto the marginal polytope, with a certificate of optimality.
 
     Attributes:
         mu: the projection, `[..., *parts]`, differentiable in the scores.
         gap: the duality gap `max over z of <s - mu, z - mu>`, `[...]`, float64: the squared distance to the
             exact projection is at most this.
-        oracle_calls: how often the argmax was called for each example, `[...]`.
-        converged: whether no structure improves beyond rounding, `[...]`; False where an iteration limit was hit.
-        active_set: has `structures` and `weights`, which may be computed when they are read.
+        oracle_calls: the number of argmax calls per example, `[...]`.
+        converged: whether the projection is optimal up to rounding, `[...]`; False where an iteration limit was reached.
+        active_set: the `structures` and `weights` of the average, which may be computed when they are read.
     """
 
     mu: Tensor
