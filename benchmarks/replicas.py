@@ -17,8 +17,8 @@ import time
 import torch
 
 from pullback_study.tasks import find_task
-from pullback_study.tasks.synthetic.config import LEARNING_RATES, STEP_SIZES, Config
 from pullback_study.tasks.synthetic.methods import METHODS, ROWS
+from pullback_study.tasks.synthetic.task import LEARNING_RATES, STEP_SIZES, Config
 from pullback_study.tasks.synthetic.train import ReplicaGroup
 
 

@@ -20,8 +20,8 @@ from pullback_study.runs import list_runs, train
 from pullback_study.runs.executor import Executor, ThisProcess, cores
 from pullback_study.runs.pool import Pool
 from pullback_study.tasks import find_task
-from pullback_study.tasks.synthetic.config import Config
 from pullback_study.tasks.synthetic.methods import ROWS
+from pullback_study.tasks.synthetic.task import Config
 
 TASK = find_task("synthetic")
 

@@ -15,7 +15,7 @@ from pullback_study.cli.terminal import out as console
 from pullback_study.cli.terminal import stop, user_errors
 
 if TYPE_CHECKING:
-    from pullback_study.corpora.archives import Progress
+    from pullback_study.corpora.download import Progress
 
 app = typer.Typer(**SETTINGS, help="Check and download the corpora and word vectors.")
 
@@ -35,15 +35,14 @@ def check(folder: FolderArgument = None) -> None:
     """
     from pullback.viz import Table
     from pullback_study.corpora import find_data
-    from pullback_study.corpora.cache import default_folder
     from pullback_study.corpora.check import FILE_COLUMNS, VECTOR_COLUMNS
     from pullback_study.corpora.check import check as read
-    from pullback_study.corpora.layout import choose_vectors
+    from pullback_study.corpora.layout import cache_folder, choose_vectors
 
     with user_errors():
         data = find_data(folder)
         with console.status("reading") as status:
-            found = read(data, lambda name: status.update(f"reading {_shown(name)}"), default_folder() / "checks")
+            found = read(data, lambda name: status.update(f"reading {_shown(name)}"), cache_folder() / "checks")
         notes = [f"{', '.join(VECTOR_COLUMNS[3:])}: the share of the corpus's tokens that have a vector", *found.notes]
         if found.vectors:
             notes.append(f"used by default: {choose_vectors(data)}")
@@ -73,8 +72,8 @@ def download(
 
     For example: `pullback data download ~/data --only sst --only snli`
     """
+    from pullback_study.corpora.download import DATASETS
     from pullback_study.corpora.download import download as fetch
-    from pullback_study.corpora.sources import DATASETS
     from pullback_study.tasks.schema import nearest
 
     given = folder or os.environ.get("PULLBACK_DATA")

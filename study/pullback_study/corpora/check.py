@@ -13,23 +13,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pullback_study.corpora import layout, snli, sst
-from pullback_study.corpora.checksums import content_sha256, is_settled, stamp
-from pullback_study.corpora.conllu import read_conllu
-from pullback_study.corpora.files import CorpusError
-from pullback_study.corpora.sources import DATASETS
+from pullback_study.corpora import layout
+from pullback_study.corpora.download import DATASETS
+from pullback_study.corpora.files import CorpusError, content_sha256, is_settled, stamp
+from pullback_study.corpora.loading import READERS
 from pullback_study.corpora.vectors import read_vectors
 from pullback_study.runs import content_hash, write_atomically
 
-FORMAT = 1  # increase it when the checks or their outcome change
-Watch = Callable[[str], None]  # called with the name of the file that is being read
-_CORPORA: dict[str, tuple[Callable[[Path, str], Path], dict[str, int]]] = {
-    "SST": (layout.sst_file, layout.SST_TREES),
-    "SNLI": (layout.snli_file, layout.SNLI_PAIRS),
-    "EWT": (layout.ewt_file, layout.EWT_SENTENCES),
-}
+FORMAT = 2  # increase it when the checks or their outcome change
 FILE_COLUMNS = ["file", "rows", "official", "used", "left out", "checksum"]
-VECTOR_COLUMNS = ["vectors", "words", "width", *_CORPORA]
+VECTOR_COLUMNS = ["vectors", "words", "width", *(name.upper() for name in READERS)]
+Watch = Callable[[str], None]  # called with the name of the file that is being read
 
 
 @dataclass
@@ -52,16 +46,15 @@ def check(data: Path, watch: Watch = lambda name: None, memory: Path | None = No
         memory: a folder that remembers the outcome until a file changes; None to read everything.
     """
     there = list(_files(data))
-    stamps = [stamp(path) for path in there]
-    note = memory and memory / f"check-{content_hash([FORMAT, str(data.resolve()), stamps])}.json"
+    note = memory and memory / f"check-{content_hash([FORMAT, str(data.resolve()), [stamp(path) for path in there]])}.json"
     if note is not None:
         with contextlib.suppress(OSError, ValueError, TypeError):
             return DataCheck(**json.loads(note.read_text()))
     found = DataCheck(empty=not there)
-    tokens: dict[str, Counter[str]] = {title: Counter() for title in _CORPORA}
-    for title in _CORPORA:
+    tokens: dict[str, Counter[str]] = {corpus: Counter() for corpus in READERS}
+    for corpus in READERS:
         for split in layout.SPLITS:
-            _check_file(data, title, split, tokens[title], watch, found)
+            _check_file(data, corpus, split, tokens[corpus], watch, found)
     for name in layout.vector_names(data):
         _check_vectors(data, name, tokens, watch, found)
     with contextlib.suppress(OSError):
@@ -71,57 +64,47 @@ def check(data: Path, watch: Watch = lambda name: None, memory: Path | None = No
 
 
 def _files(data: Path) -> Iterator[Path]:
-    finds = [(find, split) for find, _ in _CORPORA.values() for split in layout.SPLITS]
-    for find, name in finds + [(layout.vector_file, name) for name in layout.vector_names(data)]:
+    for corpus in READERS:
+        for split in layout.SPLITS:
+            with contextlib.suppress(ValueError):
+                yield layout.corpus_file(corpus, data, split)
+    for name in layout.vector_names(data):
         with contextlib.suppress(ValueError):
-            yield find(data, name)
+            yield layout.vector_file(data, name)
 
 
-def _check_file(data: Path, title: str, split: str, tokens: Counter[str], watch: Watch, found: DataCheck) -> None:
-    find, counts = _CORPORA[title]
-    official = f"{counts[split]:,}"
+def _check_file(data: Path, corpus: str, split: str, tokens: Counter[str], watch: Watch, found: DataCheck) -> None:
+    official = layout.ROWS[corpus][split]
     try:
-        path = find(data, split)
+        path = layout.corpus_file(corpus, data, split)
     except ValueError:
-        found.files.append([f"{title} {split}", "missing", official, "", "", ""])
+        found.files.append([f"{corpus.upper()} {split}", "missing", f"{official:,}", "", "", ""])
         return
     name = path.relative_to(data).as_posix()
     watch(name)
     dropped: Counter[str] = Counter()
     used = 0
     try:
-        for example in _examples(title, path, dropped):
-            tokens.update(example)
+        for example in READERS[corpus](path, dropped, 100):
             used += 1
+            for sentence in example.sentences:
+                tokens.update(sentence)
     except CorpusError as error:
-        found.files.append([name, "broken", official, "", "", ""])
+        found.files.append([name, "broken", f"{official:,}", "", "", ""])
         found.problems.append(str(error))
         return
-    rows = used + dropped.total()
-    expected = layout.SNLI_PART if ".first100k." in name else counts[split]
+    rows, expected = used + dropped.total(), layout.SNLI_PART if ".first100k." in name else official
     if rows != expected:
         found.problems.append(f"{path}: {rows:,} rows where {expected:,} should be")
-    share = "" if rows == counts[split] else f" ({rows / counts[split]:.1%})"
+    known = next((sums[name.removesuffix(".gz")] for sums in _published() if name.removesuffix(".gz") in sums), None)
+    compared = "not known" if known is None else "as published" if content_sha256(path) == known else "≠ published"
+    share = "" if rows == official else f" ({rows / official:.1%})"
     left_out = ", ".join(f"{count:,} {rule}" for rule, count in dropped.items())
-    found.files.append([name, f"{rows:,}{share}", official, f"{used:,}", left_out, _compared(path, name)])
+    found.files.append([name, f"{rows:,}{share}", f"{official:,}", f"{used:,}", left_out, compared])
 
 
-def _examples(title: str, path: Path, dropped: Counter[str]) -> Iterator[tuple[str, ...]]:
-    """The tokens of each example that the task uses."""
-    if title == "SST":
-        sentences, left_out = sst.binary(sst.read_sst(path))
-        dropped.update(left_out)
-        yield from (each.tokens for each in sentences)
-    elif title == "SNLI":
-        yield from (each.premise + each.hypothesis for each in snli.usable(snli.read_snli(path), dropped))
-    else:
-        yield from (each.tokens for each in read_conllu(path))
-
-
-def _compared(path: Path, name: str) -> str:
-    sources = [source for dataset in DATASETS.values() for source in dataset.sources]
-    known = next((each.checksums[key] for each in sources if (key := name.removesuffix(".gz")) in each.checksums), None)
-    return "not known" if known is None else "as published" if content_sha256(path) == known else "≠ published"
+def _published() -> list[dict[str, str]]:
+    return [source.checksums for dataset in DATASETS.values() for source in dataset.sources]
 
 
 def _check_vectors(data: Path, name: str, tokens: dict[str, Counter[str]], watch: Watch, found: DataCheck) -> None:
@@ -133,7 +116,6 @@ def _check_vectors(data: Path, name: str, tokens: dict[str, Counter[str]], watch
         found.problems.append(str(error))
         return
     known = [sum(count for token, count in each.items() if vectors.lookup(token) is not None) for each in tokens.values()]
-    totals = [each.total() for each in tokens.values()]
-    shares = [f"{part / total:.1%}" if total else "" for part, total in zip(known, totals, strict=True)]
+    shares = [f"{part / each.total():.1%}" if each else "" for part, each in zip(known, tokens.values(), strict=True)]
     found.vectors.append([name, f"{vectors.total:,}", str(vectors.matrix.shape[1]), *shares])
     found.notes += [f"{name}: {count:,} {reason} are skipped" for reason, count in vectors.skipped.items()]

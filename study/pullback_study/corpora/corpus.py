@@ -1,15 +1,23 @@
-"""A corpus ready for a model: word numbers in flat tensors, and a vector for each word."""
+"""A corpus ready for a model: word numbers in flat tensors, a vector for each word, and batches of sentences.
+
+Batches hold sentences of similar length, in an order that depends on (seed, epoch) and on the split alone. In every epoch
+the examples are shuffled and cut into pools; a pool is sorted by length and cut into batches, and all batches are shuffled.
+Pools keep padding small, and batches different from one epoch to the next.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 PADDING, UNKNOWN = 0, 1  # rows of the vectors; both are zero
+POOL = 50  # batches
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +53,15 @@ class Split:
 
     def to(self, device: torch.device | str) -> Split:
         """The same split in a device's memory, where `batches` then gathers."""
-        return replace(
-            self, words=self.words.to(device), offsets=self.offsets.to(device), labels=self.labels.to(device),
-            gold=None if self.gold is None else self.gold.to(device),
-        )  # fmt: skip
+        names = [name for name in ("words", "offsets", "labels", "gold") if getattr(self, name) is not None]
+        return replace(self, **{name: getattr(self, name).to(device) for name in names})
+
+    def first(self, examples: int) -> Split:
+        """The first examples."""
+        offsets = self.offsets[: min(examples, len(self)) * self.sides + 1]
+        words = int(offsets[-1])
+        gold = None if self.gold is None else self.gold[:words]
+        return replace(self, words=self.words[:words], offsets=offsets, labels=self.labels[:examples], gold=gold)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,3 +84,86 @@ class Corpus:
     @property
     def splits(self) -> dict[str, Split]:
         return {"train": self.train, "dev": self.dev, "test": self.test}
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """B examples, padded to n words per sentence, int64; `[B, 2, n]` and `[B, 2]` for examples with two sides."""
+
+    words: Tensor  # rows of the corpus's vectors, 0 on padding, [B, n]
+    lengths: Tensor  # [B]
+    labels: Tensor  # [B]
+    indices: Tensor  # the numbers of these examples in the split, [B]
+    gold: Tensor | None = None  # `Split.gold` of these words, -1 on padding, [B, n]
+
+
+class Batches:
+    """The batches of an epoch, made by `batches` and gathered on the split's device when they are iterated over."""
+
+    def __init__(self, split: Split, plan: list[Tensor], multiple: int) -> None:
+        self.plan = plan
+        self._split = split
+        longest = split.lengths.amax(1)
+        self._widths = [-(-max(int(longest[each].max()), 1) // multiple) * multiple for each in plan]
+        # one copy to the device for the whole epoch: gathering a batch then needs none
+        self._indices = torch.cat(plan).to(split.words.device).split([len(each) for each in plan]) if plan else ()
+
+    def __len__(self) -> int:
+        return len(self.plan)
+
+    def examples(self, number: int) -> tuple[Tensor, int]:
+        """The arguments of `gather`: the examples of a batch, int64 `[B]` on the split's device, and n."""
+        return self._indices[number], self._widths[number]
+
+    def __iter__(self) -> Iterator[Batch]:
+        return (gather(self._split, *self.examples(number)) for number in range(len(self)))
+
+
+def batches(split: Split, size: int, *, seed: int | None, epoch: int = 0, multiple: int = 1) -> Batches:
+    """The batches of an epoch: each example once; one batch may be smaller than the others.
+
+    Args:
+        split: the examples; `split.to("cuda")` first, and batches are gathered on the GPU.
+        size: examples per batch.
+        seed: None for evaluation: sorted by length, always the same.
+        epoch: from 0; each epoch has its own order.
+        multiple: pad sentences to a multiple of this many words, for few different shapes.
+
+    >>> split = Split(torch.arange(2, 8), torch.tensor([0, 1, 4, 6]), torch.tensor([0, 1, 0]), sides=1)
+    >>> batch, last = batches(split, 2, seed=None)
+    >>> batch.words, batch.indices
+    (tensor([[2, 0],
+             [6, 7]]), tensor([0, 2]))
+    """
+    if size < 1 or multiple < 1:
+        raise ValueError(f"batches of {size} examples, padded to a multiple of {multiple}: both must be at least 1")
+    lengths = split.lengths.numpy()
+    keys = lengths.max(1) * (lengths.sum(1).max(initial=0) + 1) + lengths.sum(1)  # the longest side, then all words
+    if seed is None:
+        plan = list(torch.from_numpy(np.argsort(keys, kind="stable")).split(size)) if len(split) else []
+    else:
+        plan = _bucketed(keys, size, np.random.default_rng([seed, epoch]))
+    return Batches(split, plan, multiple)
+
+
+def gather(split: Split, indices: Tensor, width: int) -> Batch:
+    """The batch of these examples, padded to `width` words; without a copy from or to the split's device."""
+    sentences = indices[:, None] * split.sides + torch.arange(split.sides, device=indices.device)
+    start = split.offsets[sentences]
+    lengths = split.offsets[sentences + 1] - start
+    position = torch.arange(width, device=indices.device)
+    inside = position < lengths[..., None]
+    at = torch.where(inside, start[..., None] + position, 0)
+    words = split.words[at].long().masked_fill(~inside, PADDING)
+    gold = None if split.gold is None else split.gold[at].long().masked_fill(~inside, -1)
+    if split.sides == 1:
+        words, lengths, gold = words[:, 0], lengths[:, 0], None if gold is None else gold[:, 0]
+    return Batch(words, lengths, split.labels[indices], indices, gold)
+
+
+def _bucketed(keys: np.ndarray, size: int, generator: np.random.Generator) -> list[Tensor]:
+    order = generator.permutation(len(keys))
+    plan: list[Tensor] = []
+    for pool in np.split(order, range(POOL * size, len(order), POOL * size)):
+        plan += torch.from_numpy(pool[np.argsort(keys[pool], kind="stable")]).split(size) if len(pool) else ()
+    return [plan[number] for number in generator.permutation(len(plan))]

@@ -1,7 +1,8 @@
 """Data from its publishers: fetched by pooch, checked, unpacked.
 
 pooch writes to a temporary file with a new random name, compares the SHA-256 and renames. Files appear under their
-names only when they are complete and checked, so nothing that a server sends is ever taken for data by a later run.
+names only when they are complete and checked, so nothing that a server sends is ever taken for data by a later run. An
+archive with an entry that would be written outside its folder is refused as a whole.
 """
 
 from __future__ import annotations
@@ -12,19 +13,28 @@ import gzip
 import os
 import re
 import shutil
+import stat
+import tempfile
 import time
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from http.client import HTTPException
 from pathlib import Path
 
-from pullback_study.corpora.archives import DownloadError, Progress, unpack
-from pullback_study.corpora.checksums import content_sha256, sha256
-from pullback_study.corpora.sources import Source
+from pullback_study.corpora.files import content_sha256, sha256
+from pullback_study.corpora.sources import DATASETS, Dataset, Source
+
+__all__ = ["DATASETS", "Dataset", "DownloadError", "Source", "download"]
 
 CHUNK = 1 << 18
 TIMEOUT = 30.0  # seconds without a byte
 TRIES = 5  # in a row that make no progress
+Progress = Callable[[str, int, int | None], None]  # name, bytes so far, bytes in all if known
+
+
+class DownloadError(ValueError):
+    """A download that cannot be finished, and why."""
 
 
 def download(sources: Sequence[Source], data: Path, *, progress: Progress, pause: float = 1.0) -> list[Path]:
@@ -49,9 +59,8 @@ def download(sources: Sequence[Source], data: Path, *, progress: Progress, pause
 def _fetch(source: Source, data: Path, work: Path, progress: Progress, pause: float) -> list[Path]:
     import pooch
 
-    files = {member: data / path for member, path in source.files.items()}
-    checksums = {data / path: known for path, known in source.checksums.items()}
-    missing = {member: path for member, path in files.items() if not _is_there(path, checksums.get(path))}
+    missing = {member: data / path for member, path in source.files.items()
+               if not _is_there(data / path, source.checksums.get(path))}  # fmt: skip
     if not missing:
         return []
     pooch.get_logger().setLevel("WARNING")
@@ -63,11 +72,11 @@ def _fetch(source: Source, data: Path, work: Path, progress: Progress, pause: fl
         raise
     except ValueError as error:  # of the checksum
         raise DownloadError(f"{source.url}: {error} Try again; if it persists, the publisher has changed the file") from None
-    if source.is_archive:
-        unpack(arrived, missing, checksums=checksums, limit=source.limit, progress=progress)
-    else:
+    if "" in missing:
         missing[""].parent.mkdir(parents=True, exist_ok=True)
         os.replace(arrived, missing[""])
+    else:
+        _unpack(arrived, missing, {data / path: known for path, known in source.checksums.items()}, source.limit, progress)
     arrived.unlink(missing_ok=True)
     return list(missing.values())
 
@@ -122,10 +131,46 @@ def _receive(url: str, output: Path, limit: int, progress: Progress) -> None:
         raise requests.ConnectionError(f"the connection broke after {have:,} of {total:,} bytes")
 
 
+def _unpack(archive: Path, files: dict[str, Path], checksums: dict[Path, str], limit: int, progress: Progress) -> None:
+    """Unpack some members, `{member: path}`; each file appears complete and checked, or not at all."""
+    try:
+        with zipfile.ZipFile(archive) as opened, tempfile.TemporaryDirectory(dir=archive.parent) as folder:
+            members = {member.filename: member for member in opened.infolist()}
+            for member in members.values():
+                _refuse_outsider(archive, member)
+            if absent := files.keys() - members.keys():
+                raise DownloadError(f"{archive.name}: there is no {min(absent)} in it; the publisher has changed the archive")
+            size, free = sum(members[name].file_size for name in files), shutil.disk_usage(archive.parent).free
+            if size > limit:
+                raise DownloadError(f"{archive.name}: {size:,} bytes unpacked, more than the {limit:,} expected")
+            if size > free:
+                raise DownloadError(f"{archive.name}: {size / 1e9:.1f} GB unpacked, but {free / 1e9:.1f} GB free")
+            for name, path in files.items():
+                temporary = Path(folder) / "file"
+                with opened.open(name) as source, open(temporary, "wb") as target:
+                    while chunk := source.read(CHUNK):  # ends at the member's stated size, and checks its CRC
+                        target.write(chunk)
+                        progress(path.name, target.tell(), members[name].file_size)
+                if path in checksums and (found := sha256(temporary)) != checksums[path]:
+                    raise DownloadError(f"{path}: the file in the archive has the SHA-256 {found}, not {checksums[path]}")
+                path.parent.mkdir(parents=True, exist_ok=True)
+                temporary.replace(path)
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
+        raise DownloadError(f"{archive.name}: not a sound zip archive: {error}") from None
+
+
+def _refuse_outsider(archive: Path, member: zipfile.ZipInfo) -> None:
+    name = member.orig_filename
+    parts = re.split(r"[/\\]", name)
+    if parts[0] == "" or ".." in parts or re.match(r"[A-Za-z]:", name) or "\0" in name:
+        raise DownloadError(f"{archive.name}: the member {name!r} would be written outside its folder; refused")
+    if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
+        raise DownloadError(f"{archive.name}: the member {name!r} is a link or a special file; refused")
+
+
 def _is_there(path: Path, checksum: str | None) -> bool:
     """Whether a file exists, plain or gzipped; an error if its content is not the publisher's."""
-    zipped = path.with_name(f"{path.name}.gz")
-    there = next((each for each in (path, zipped) if each.exists()), None)
+    there = next((each for each in (path, path.with_name(f"{path.name}.gz")) if each.exists()), None)
     if there is None or checksum is None:
         return there is not None
     try:

@@ -1,22 +1,29 @@
-"""Lines of text files, plain or gzipped, and the error that names file, line and reason."""
+"""Files of corpora, plain or gzipped: lines, checksums, and the error that names file, line and reason."""
 
 from __future__ import annotations
 
 import codecs
+import contextlib
 import gzip
+import hashlib
 import io
+import json
+import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
+
+from pullback_study.runs import write_atomically
+
+LARGE = 1 << 26  # bytes; the checksums of smaller files take less than a tenth of a second
+SETTLED = 2.0  # seconds after which another change is sure to get another time stamp
 
 
 class CorpusError(ValueError):
     """A file does not follow its format.
 
-    >>> raise CorpusError("sst/train.txt", 7, "the label 9 is not one of 0 to 4")
-    Traceback (most recent call last):
-    ...
-    pullback_study.corpora.files.CorpusError: sst/train.txt, line 7: the label 9 is not one of 0 to 4
+    >>> str(CorpusError("sst/train.txt", 7, "not a tree"))
+    'sst/train.txt, line 7: not a tree'
     """
 
     def __init__(self, path: Path | str, line: int | None, reason: str) -> None:
@@ -33,7 +40,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def read_raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """`read_lines` before decoding, without the byte order mark that some editors write."""
+    """`read_lines` before decoding, without a byte order mark."""
     number = 0
     try:
         with open_plain(path) as file:
@@ -55,15 +62,41 @@ def open_plain(path: Path) -> io.BufferedIOBase:
     return file
 
 
-def is_one_tree(pieces: Sequence[str]) -> bool:
-    """Whether the first bracket is closed by the last piece, and by none before it.
+def sha256(path: Path) -> str:
+    """The checksum of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
-    >>> is_one_tree("( a ( b c ) )".split()), is_one_tree("( a ) ( b )".split())
-    (True, False)
-    """
-    depth = 0
-    for number, piece in enumerate(pieces, 1):
-        depth += (piece == "(") - (piece == ")")
-        if depth <= 0 and number < len(pieces):
-            return False
-    return depth == 0
+
+def content_sha256(path: Path) -> str:
+    """The checksum of a file's content, unzipped if it is gzipped."""
+    with open_plain(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def stamp(path: Path) -> list[str | int]:
+    """What changes whenever a file does. Users can set the time of modification, but not the inode's time of change."""
+    status = path.stat()
+    return [str(path.resolve()), status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns]
+
+
+def is_settled(path: Path) -> bool:
+    """Whether the last change is long enough ago for `stamp` to tell it from the next one."""
+    return time.time() - path.stat().st_ctime > SETTLED
+
+
+def remembered_sha256(path: Path, memory: Path) -> str:
+    """`sha256`; that of a large file is remembered in the folder `memory` as long as the file's `stamp` stays the same."""
+    if path.stat().st_size < LARGE:
+        return sha256(path)
+    now = stamp(path)
+    note = memory / f"{hashlib.sha256(str(now[0]).encode()).hexdigest()[:16]}.json"
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        known = json.loads(note.read_text())
+        if known["stamp"] == now:
+            return str(known["sha256"])
+    checksum = sha256(path)
+    if is_settled(path):
+        with contextlib.suppress(OSError):
+            write_atomically(note, json.dumps({"stamp": now, "sha256": checksum}))
+    return checksum

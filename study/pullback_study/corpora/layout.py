@@ -7,14 +7,26 @@ import re
 from pathlib import Path
 
 SPLITS = ("train", "dev", "test")
-SST_TREES = {"train": 8544, "dev": 1101, "test": 2210}
-SST_BINARY = {"train": 6920, "dev": 872, "test": 1821}
-SNLI_PAIRS = {"train": 550_152, "dev": 10_000, "test": 10_000}
+FILES = {  # by corpus, relative to the data folder, best first; each may be gzipped
+    "sst": ("sst/{}.txt",),
+    "snli": ("snli/snli_1.0_{}.jsonl", "snli/snli_1.0_{}.first100k.jsonl"),
+    "ewt": ("ud-ewt/en_ewt-ud-{}.conllu",),
+}
+ROWS = {
+    "sst": {"train": 8544, "dev": 1101, "test": 2210},
+    "snli": {"train": 550_152, "dev": 10_000, "test": 10_000},
+    "ewt": {"train": 12_544, "dev": 2001, "test": 2077},  # release 2.16
+}
 SNLI_PART = 100_000  # pairs in a training file named `first100k`
-EWT_SENTENCES = {"train": 12_544, "dev": 2001, "test": 2077}  # release 2.16
 VECTOR_ENDINGS = (".npz", ".txt", ".txt.gz")
 PREFERRED_VECTORS = ("glove.840B.300d", "googlenews_mapped.300d")
 VECTOR_ORDER = f"{PREFERRED_VECTORS[0]} if it is in `vectors/`, else {PREFERRED_VECTORS[1]}, else the widest"
+
+
+def cache_folder() -> Path:
+    """Of preprocessed corpora and remembered checksums: in `$PULLBACK_CACHE`, else in the user's cache folder."""
+    base = os.environ.get("PULLBACK_CACHE") or os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(base) / "pullback" / "corpora"
 
 
 def find_data(data: Path | None = None) -> Path:
@@ -31,21 +43,15 @@ def find_data(data: Path | None = None) -> Path:
     return folder
 
 
-def sst_file(data: Path, split: str) -> Path:
-    """The trees of a split."""
-    return first_of(data / "sst", f"{split}.txt", f"{split}.txt.gz")
-
-
-def snli_file(data: Path, split: str) -> Path:
-    """The pairs of a split; for training the whole corpus if it is there, else its first 100,000 pairs."""
-    name = f"snli_1.0_{split}"
-    part = (f"{name}.first100k.jsonl", f"{name}.first100k.jsonl.gz") if split == "train" else ()
-    return first_of(data / "snli", f"{name}.jsonl", f"{name}.jsonl.gz", *part)
-
-
-def ewt_file(data: Path, split: str) -> Path:
-    """The treebank of a split: UD English EWT."""
-    return first_of(data / "ud-ewt", f"en_ewt-ud-{split}.conllu", f"en_ewt-ud-{split}.conllu.gz")
+def corpus_file(corpus: str, data: Path, split: str) -> Path:
+    """The file of a split of `sst`, `snli` or `ewt`; for SNLI's training data the whole goes before its first 100,000 pairs."""
+    patterns = FILES[corpus] if split == "train" else FILES[corpus][:1]
+    names = [f"{pattern.format(split)}{ending}" for pattern in patterns for ending in ("", ".gz")]
+    for name in names:
+        if (data / name).is_file():
+            return data / name
+    wanted = " or ".join(name.rpartition("/")[2] for name in names)
+    raise ValueError(f"no {wanted} in {(data / names[0]).parent}; `pullback data check` shows what is missing")
 
 
 def choose_vectors(data: Path, name: str | None = None) -> str:
@@ -59,22 +65,19 @@ def choose_vectors(data: Path, name: str | None = None) -> str:
     names = vector_names(data)
     if not names:
         raise ValueError(f"no word vectors in {data / 'vectors'}; `pullback data download {data} --only glove` fetches some")
-    return min(names, key=_rank)
 
+    def rank(name: str) -> tuple[int, int, str]:
+        width = re.search(r"\.(\d+)d$", name)
+        return [*PREFERRED_VECTORS, name].index(name), -int(width[1]) if width else 0, name
 
-def _rank(name: str) -> tuple[int, int, str]:
-    width = re.search(r"\.(\d+)d$", name)
-    known = PREFERRED_VECTORS.index(name) if name in PREFERRED_VECTORS else len(PREFERRED_VECTORS)
-    return known, -int(width[1]) if width else 0, name
+    return min(names, key=rank)
 
 
 def vector_file(data: Path, name: str) -> Path:
     """The file of word vectors of that name in `data/vectors`; or `name` itself if it is the path of a file."""
-    for ending in ("", *VECTOR_ENDINGS):
-        if (data / "vectors" / f"{name}{ending}").is_file():
-            return data / "vectors" / f"{name}{ending}"
-    if Path(name).is_file():
-        return Path(name)
+    for path in (*(data / "vectors" / f"{name}{ending}" for ending in ("", *VECTOR_ENDINGS)), Path(name)):
+        if path.is_file():
+            return path
     there = ", ".join(vector_names(data)) or "none"
     raise ValueError(f"no vectors {name!r} in {data / 'vectors'}; there are: {there}. Pass one of these, or a file's path")
 
@@ -83,11 +86,3 @@ def vector_names(data: Path) -> list[str]:
     """The names of the vector files in `data/vectors`."""
     files = [path.name for path in (data / "vectors").glob("*") if path.is_file()]
     return sorted({file.removesuffix(ending) for file in files for ending in VECTOR_ENDINGS if file.endswith(ending)})
-
-
-def first_of(folder: Path, *names: str) -> Path:
-    """The first of these files that exists."""
-    for name in names:
-        if (folder / name).is_file():
-            return folder / name
-    raise ValueError(f"no {' or '.join(names)} in {folder}; `pullback data check` shows what is missing")

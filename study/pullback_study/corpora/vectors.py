@@ -17,7 +17,6 @@ import numpy as np
 from pullback_study.corpora.files import CorpusError, read_raw_lines
 
 _HEADER = re.compile(rb"[0-9]+ ([0-9]+)")  # the first line of word2vec's text format: number and width of the vectors
-_NUMBER = re.compile(rb"[-+]?[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?")
 _ESCAPES = {
     "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}",
     "``": '"', "''": '"', "\\/": "/", "\\*": "*",
@@ -26,21 +25,13 @@ _ESCAPES = {
 
 @dataclass(frozen=True, eq=False)
 class Vectors:
-    """Words and their vectors.
+    """V distinct words and their vectors, float32 `[V, d]`."""
 
-    Args:
-        name: for tables, for example `glove.840B.300d`.
-        words: V distinct words.
-        matrix: float32 `[V, d]`.
-        total: the number of words in the file; more than V if only some were wanted.
-        skipped: how many lines of the file are left out, by reason.
-    """
-
-    name: str
+    name: str  # for tables, for example `glove.840B.300d`
     words: list[str]
     matrix: np.ndarray
-    total: int
-    skipped: dict[str, int] = field(default_factory=dict)
+    total: int  # words in the file; more than V if only some were wanted
+    skipped: dict[str, int] = field(default_factory=dict)  # lines of the file that are left out, by reason
 
     @cached_property
     def index(self) -> dict[str, int]:
@@ -51,20 +42,15 @@ class Vectors:
         return next((self.index[word] for word in spellings(token) if word in self.index), None)
 
 
-def unescape(token: str) -> str:
-    r"""The token as it was written, before the Penn Treebank's escapes.
-
-    >>> unescape("-LRB-"), unescape("1\\/2"), unescape("film")
-    ('(', '1/2', 'film')
-    """
-    for escaped, plain in _ESCAPES.items():
-        token = token.replace(escaped, plain)
-    return token
-
-
 def spellings(token: str) -> tuple[str, str, str, str]:
-    """The spellings under which a token is looked up, best first."""
-    plain = unescape(token)
+    r"""The spellings under which a token is looked up, best first.
+
+    >>> spellings("A\\/B")
+    ('A\\/B', 'A/B', 'a\\/b', 'a/b')
+    """
+    plain = token
+    for escaped, written in _ESCAPES.items():
+        plain = plain.replace(escaped, written)
     return token, plain, token.lower(), plain.lower()
 
 
@@ -75,7 +61,8 @@ def read_vectors(path: Path, tokens: Iterable[str] | None = None) -> Vectors:
     """
     wanted = None if tokens is None else {word for token in tokens for word in spellings(token)}
     name = path.name.removesuffix(".gz").removesuffix(".txt").removesuffix(".npz")
-    vectors = (_read_npz if path.suffix == ".npz" else _read_text)(path, name, wanted)
+    with np.errstate(over="ignore"):
+        vectors = (_read_npz if path.suffix == ".npz" else _read_text)(path, name, wanted)
     finite = np.isfinite(vectors.matrix).all(axis=1)
     if not finite.all():
         raise CorpusError(path, None, f"the vector of {vectors.words[int(finite.argmin())]!r} is not finite")
@@ -85,26 +72,21 @@ def read_vectors(path: Path, tokens: Iterable[str] | None = None) -> Vectors:
 def _read_npz(path: Path, name: str, wanted: set[str] | None) -> Vectors:
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            words, matrix = arrays["words"], arrays["vectors"]
+            words, matrix = arrays["words"], arrays["vectors"].astype(np.float32)
         listed: list[str] = words.tolist()
+        if words.dtype.kind != "U" or matrix.shape != (len(listed), matrix.shape[1]):
+            raise ValueError(f"they are {words.dtype} {list(words.shape)} and {list(matrix.shape)}")
     except Exception as error:  # NumPy raises a dozen types for damaged files
-        reason = f"cannot be read as an .npz file with `words` [V] and `vectors` [V, d]: {error}"
+        reason = f"cannot be read as an .npz file with strings `words` [V] and numbers `vectors` [V, d]: {error}"
         raise CorpusError(path, None, reason) from None
-    if words.ndim != 1 or words.dtype.kind != "U" or matrix.ndim != 2 or matrix.dtype.kind != "f" or len(words) != len(matrix):
-        raise CorpusError(
-            path, None,
-            f"`words` is {words.dtype} {list(words.shape)} and `vectors` {matrix.dtype} {list(matrix.shape)};"
-            " expected strings [V] and floating point numbers [V, d]",
-        )  # fmt: skip
     if wanted is not None:
         keep = [row for row, word in enumerate(listed) if word in wanted]
-        listed, matrix = [listed[row] for row in keep], matrix[keep]
-    with np.errstate(over="ignore"):
-        return Vectors(name, listed, matrix.astype(np.float32), len(words))
+        return Vectors(name, [listed[row] for row in keep], matrix[keep], len(words))
+    return Vectors(name, listed, matrix, len(words))
 
 
 def _read_text(path: Path, name: str, wanted: set[str] | None) -> Vectors:
-    """Only the width of lines that are not wanted is checked: GloVe 840B has 2.2 million of them."""
+    """Only the width of lines that are not wanted is looked at: GloVe 840B has 2.2 million of them."""
     keep = None if wanted is None else {word.encode() for word in wanted}
     rows: dict[str, np.ndarray] = {}
     skipped: Counter[str] = Counter()
@@ -116,17 +98,15 @@ def _read_text(path: Path, name: str, wanted: set[str] | None) -> Vectors:
             continue
         width = width or line.count(b" ")
         total += 1
-        if width < 1 or line.count(b" ") != width:
-            fields = line.split(b" ")
-            if width < 1 or len(fields) <= width or _NUMBER.fullmatch(fields[-width - 1]):
-                raise CorpusError(path, number, f"{len(fields) - 1} numbers after the word; the file's vectors have {width}")
+        if line.count(b" ") < max(width, 1):
+            raise CorpusError(path, number, f"{line.count(b' ')} numbers after the word; the file's vectors have {width}")
+        if line.count(b" ") > width:
             skipped["words with spaces"] += 1
             continue
         word, _, numbers = line.partition(b" ")
         if keep is None or word in keep:
             try:
-                with np.errstate(over="ignore"):
-                    rows.setdefault(word.decode(), np.array(numbers.split(b" ")).astype(np.float32))
+                rows.setdefault(word.decode(), np.array(numbers.split(b" ")).astype(np.float32))
             except ValueError as error:  # also of decoding
                 raise CorpusError(path, number, f"the vector of {word!r}: {error}") from None
     if not total:

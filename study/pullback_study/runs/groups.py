@@ -52,13 +52,9 @@ class Group:
             yield
 
     def save(self, state: dict[str, Any]) -> None:
-        import torch
-
-        buffer = io.BytesIO()
-        torch.save(state, buffer)
         if not (self.path / "members.json").exists():
             write_atomically(self.path / "members.json", json.dumps([run.id for run in self.runs]))
-        write_atomically(self.checkpoint, buffer.getvalue())
+        write_atomically(self.checkpoint, saved(state))
 
     def load(self) -> dict[str, Any] | None:
         """The last checkpoint. It is data: what is not tensors and plain values is refused, and never executed."""
@@ -76,7 +72,6 @@ class Group:
             ) from error
 
     def remove(self) -> None:
-        """Forget the checkpoint; in an order that leaves no checkpoint without its members."""
         _remove(self.path)
 
 
@@ -87,29 +82,31 @@ def plan(task: Task, configs: Sequence[Any], folder: Path) -> list[Group]:
     """
     wanted = {run.id: run for run in (task.run(config, folder) for config in configs)}
     pending = {name: run for name, run in wanted.items() if not run.done}
-    groups = []
-    for path, members in _interrupted(folder).items():
-        if members <= wanted.keys() - pending.keys():
-            _remove(path)  # its process was killed after the last result
-        elif members <= wanted.keys() and not members.isdisjoint(pending):
-            parts = task.partition([wanted[name].config for name in sorted(members)])
-            groups += [Group(tuple(task.run(config, folder) for config in part)) for part in parts]
-            pending = {name: run for name, run in pending.items() if name not in members}
-    for part in task.partition([run.config for run in pending.values()]):
-        groups.append(Group(tuple(task.run(config, folder) for config in part)))
-    return groups
-
-
-def _interrupted(folder: Path) -> dict[Path, set[str]]:
-    """The groups that have a checkpoint, and the ids of their members."""
-    found = {}
+    parts: list[Sequence[Any]] = []
     for path in sorted((folder / WORK).glob("*/members.json")):
+        members: set[str] = set()
         with contextlib.suppress(OSError, ValueError, TypeError, RecursionError):
-            found[path.parent] = set(json.loads(path.read_text()))
-    return found
+            members = set(json.loads(path.read_text()))
+        if members and members <= wanted.keys() - pending.keys():
+            _remove(path.parent)  # its process was killed after the last result
+        elif members <= wanted.keys() and not members.isdisjoint(pending):
+            parts += task.partition([wanted[name].config for name in sorted(members)])
+            pending = {name: run for name, run in pending.items() if name not in members}
+    parts += task.partition([run.config for run in pending.values()])
+    return [Group(tuple(task.run(config, folder) for config in part)) for part in parts]
+
+
+def saved(state: Any) -> bytes:
+    """Tensors and plain values as the content of a file."""
+    import torch
+
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    return buffer.getvalue()
 
 
 def _remove(path: Path) -> None:
+    """Forget a checkpoint; in an order that leaves none without its members."""
     with contextlib.suppress(OSError):
         (path / "checkpoint.pt").unlink(missing_ok=True)
         remove_leftovers(path)

@@ -11,7 +11,7 @@ import contextlib
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any
@@ -28,17 +28,13 @@ class Pool(Executor):
 
     Args:
         workers: how many, and no more than there are groups; None for one per core, or `per_gpu` for each GPU.
-        threads: of each worker; None to divide the cores among them.
         gpus: how many GPUs there are; worker i works on GPU i modulo `gpus`. 0 to work on the CPU.
         per_gpu: how many workers share a GPU.
     """
 
-    def __init__(
-        self, workers: int | None = None, *, threads: int | None = None, gpus: int = 0, per_gpu: int = 1
-    ) -> None:
+    def __init__(self, workers: int | None = None, *, gpus: int = 0, per_gpu: int = 1) -> None:
         self._wanted = workers or (gpus * per_gpu if gpus else cores())
-        self._threads, self._gpus = threads, gpus
-        self._size = 0
+        self._gpus, self._size = gpus, 0
         self._context = multiprocessing.get_context("spawn")
         self._workers: list[_Worker] = []
 
@@ -86,7 +82,7 @@ class Pool(Executor):
         taken = {worker.number for worker in self._workers}
         number = next(i for i in range(self._size) if i not in taken)
         mine, its = self._context.Pipe()
-        threads = self._threads or max(1, cores() // self._size)
+        threads = max(1, cores() // self._size)
         gpu = number % self._gpus if self._gpus else None
         process = self._context.Process(target=_work, args=(its, threads, gpu), name=f"pullback-{number}")
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # also in the new process, until it ignores them
@@ -129,36 +125,19 @@ def _work(pipe: Connection[Any, Any], threads: int, gpu: int | None) -> None:
     import torch
 
     torch.set_num_threads(threads)
-    stop = _Stop(pipe)
-    for job in _jobs(pipe, stop):
-        _say(pipe, train_group(job, rarely(lambda event: _say(pipe, event)), stop))
 
+    def say(event: Event) -> None:
+        with contextlib.suppress(OSError):  # the parent is gone
+            pipe.send(event)
 
-class _Stop:
-    """Whether the parent wants the worker to stop, or is gone; while a worker trains nothing else comes through the pipe."""
-
-    def __init__(self, pipe: Connection[Any, Any]) -> None:
-        self._pipe, self.said = pipe, False
-
-    def __call__(self) -> bool:
-        self.said = self.said or self._pipe.poll()
-        return self.said
-
-
-def _jobs(pipe: Connection[Any, Any], stop: _Stop) -> Iterator[Job]:
-    while not stop.said:
+    while True:
         try:
-            message = pipe.recv()
+            job = pipe.recv()
         except (EOFError, OSError):
             return
         except Exception as error:  # what was sent cannot be made here: its module is not found, say
-            _say(pipe, Ending("failed", f"a worker cannot read its job: {type(error).__name__}: {error}"))
+            say(Ending("failed", f"a worker cannot read its job: {type(error).__name__}: {error}"))
             continue
-        if message == _STOP:
+        if job == _STOP:
             return
-        yield message
-
-
-def _say(pipe: Connection[Any, Any], event: Event) -> None:
-    with contextlib.suppress(OSError):  # the parent is gone
-        pipe.send(event)
+        say(train_group(job, rarely(say), pipe.poll))  # while it trains, only the word to stop or the end comes through

@@ -13,8 +13,7 @@ import io
 import operator
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pullback_study.runs.store import Stored
 from pullback_study.tasks import TASKS, find_task
@@ -26,14 +25,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 _CONDITION = re.compile(r"\s*([\w-]+)\s*(<=|>=|!=|=|<|>)=?\s*(.*?)\s*")
 
 
-def fields(run: Stored) -> dict[str, Any]:
-    """All there is to know about a run, flat: `error` only where it has one."""
-    about = {"run": run.id, "state": run.state, "task": run.task, "version": run.version}
-    return {**run.metrics, **run.config, **about, **({"error": run.error} if run.error else {})}
-
-
-@dataclass(frozen=True)
-class Condition:
+class Condition(NamedTuple):
     """A field, a comparison and a value.
 
     >>> Condition.parse("learning_rate <= 1e-3")
@@ -51,7 +43,10 @@ class Condition:
             raise ValueError(f"{text!r} is not a condition; write a field, one of = != < <= > >=, and a value")
         name, value = found[1].replace("-", "_"), _value(found[3])
         name = "state" if name == "status" else name
-        return cls(name, found[2], _canonical(value) if name == "estimator" and isinstance(value, str) else value)
+        if name == "estimator":  # its own name, for one of its aliases
+            methods = (method for task in map(find_task, TASKS) for method in task.methods.values())
+            value = next((method.name for method in methods if value in method.aliases), value)
+        return cls(name, found[2], value)
 
     def holds(self, about: dict[str, Any]) -> bool:
         mine = about.get(self.field)
@@ -71,18 +66,19 @@ def select(runs: Sequence[Stored], where: Sequence[str] = (), sort: str | None =
 
     A field that no run has is a mistake. Runs without the field to sort by come last.
     """
-    flat = [(run, fields(run)) for run in runs]
+    flat = [(run, _fields(run)) for run in runs]
     known = sorted({name for _, about in flat for name in about})
-    for condition in map(Condition.parse, where):
-        _check(condition.field, known)
-        flat = [(run, about) for run, about in flat if condition.holds(about)]
-    if sort is not None:
-        name, down = sort.lstrip("-").replace("-", "_"), sort.startswith("-")
-        _check(name, known)
-        there = [item for item in flat if item[1].get(name) is not None]
-        all_numbers = all(_is_number(about[name]) for _, about in there)
-        there.sort(key=lambda item: item[1][name] if all_numbers else str(item[1][name]), reverse=down)
-        flat = there + [item for item in flat if item[1].get(name) is None]
+    order = (sort or "").lstrip("-").replace("-", "_")
+    conditions = [Condition.parse(text) for text in where]
+    for name in [condition.field for condition in conditions] + ([order] if sort else []):
+        if known and name not in known:
+            raise ValueError(f"no run here has a field {name!r}; {nearest(name, known)}")
+    flat = [item for item in flat if all(condition.holds(item[1]) for condition in conditions)]
+    if sort:
+        there = [item for item in flat if item[1].get(order) is not None]
+        all_numbers = all(_is_number(about[order]) for _, about in there)
+        there.sort(key=lambda item: item[1][order] if all_numbers else str(item[1][order]), reverse=sort.startswith("-"))
+        flat = there + [item for item in flat if item[1].get(order) is None]
     return [run for run, _ in flat]
 
 
@@ -90,32 +86,20 @@ def as_csv(runs: Sequence[Stored]) -> str:
     """One line for each run: what it is, then the fields of configs and metrics in their order; escapes for what no text is."""
     from pullback.viz import visible
 
-    names = dict.fromkeys(["run", "state", "task", "version"])
-    for run in runs:
-        names.update(dict.fromkeys([*run.config, *run.metrics]))
-    if any(run.error for run in runs):
-        names["error"] = None
+    names = list(dict.fromkeys(["run", "state", "task", "version", *(n for run in runs for n in (*run.config, *run.metrics))]))
+    names += ["error"] if any(run.error for run in runs) else []
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([visible(name) for name in names])
-    for run in runs:
-        about = fields(run)
+    for about in map(_fields, runs):
         writer.writerow(["" if about.get(name) is None else visible(str(about[name])) for name in names])
     return out.getvalue()
 
 
-def _canonical(name: str) -> str:
-    """The estimator's own name for one of its aliases."""
-    for task in map(find_task, TASKS):
-        for method in task.methods.values():
-            if name in method.aliases:
-                return method.name
-    return name
-
-
-def _check(name: str, known: Sequence[str]) -> None:
-    if known and name not in known:
-        raise ValueError(f"no run here has a field {name!r}; {nearest(name, known)}")
+def _fields(run: Stored) -> dict[str, Any]:
+    """All there is to know about a run, flat: `error` only where it has one."""
+    about = {"run": run.id, "state": run.state, "task": run.task, "version": run.version}
+    return {**run.metrics, **run.config, **about, **({"error": run.error} if run.error else {})}
 
 
 def _value(text: str) -> Any:

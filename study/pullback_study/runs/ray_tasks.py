@@ -12,7 +12,6 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -49,11 +48,6 @@ class RayTasks(Executor):
         self._train = self._ray.remote(_train).options(num_cpus=cpus, num_gpus=gpus, max_retries=_RETRIES)
         self._stop_name = f"stop-{secrets.token_hex(8)}"
         self._stop_file: Path | None = None
-
-    @property
-    def nodes(self) -> int:
-        """How many nodes live now."""
-        return sum(node["Alive"] for node in self._ray.nodes())
 
     @property
     def free(self) -> bool:
@@ -110,17 +104,13 @@ def _train(job: Job, threads: int, stop_file: Path) -> Ending:
     torch.set_num_threads(threads)
     if not job.folder.is_dir():
         return Ending("failed", f"{job.folder} is not there on node {os.uname().nodename}: all nodes must share it")
-    return train_group(job, lambda event: None, _looking_for(stop_file))
-
-
-def _looking_for(stop_file: Path) -> Callable[[], bool]:
-    """Whether the file is there, from time to time."""
     looked, found = 0.0, False
 
     def stopped() -> bool:
+        """Whether the file is there, from time to time."""
         nonlocal looked, found
         if not found and time.monotonic() - looked > _LOOK_SECONDS:
             looked, found = time.monotonic(), stop_file.exists()
         return found
 
-    return stopped
+    return train_group(job, lambda event: None, stopped)

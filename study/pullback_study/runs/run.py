@@ -26,24 +26,18 @@ from pullback_study.runs.files import as_json, content_hash, create_once, parse_
 
 @dataclass(frozen=True)
 class Run:
-    """One config of one version of a task, and its directory.
-
-    Args:
-        folder: the folder that holds all runs.
-        task: the task's name.
-        version: the task's version; it goes up when a fix changes results or a default changes, so that old results are
-            never reused.
-        config: a frozen dataclass of plain values, with a default for every field.
-    """
+    """One config of one version of a task, and its directory in a folder of runs."""
 
     folder: Path
     task: str
     version: int
-    config: Any
+    config: Any  # a frozen dataclass of plain values, with a default for every field
 
     @property
     def identity(self) -> dict[str, Any]:
-        return {"task": self.task, "version": self.version, "config": differences(self.config)}
+        values = {each.name: (getattr(self.config, each.name), each.default) for each in dataclasses.fields(self.config)}
+        differing = {name: value for name, (value, default) in values.items() if value != default}
+        return {"task": self.task, "version": self.version, "config": differing}
 
     @property
     def id(self) -> str:
@@ -90,31 +84,23 @@ class Run:
 
     def problem(self) -> str | None:
         """Why this directory cannot be used, in words; None if it can, or is not there yet."""
-        remedy = "make it readable, or delete it to train this run from the start"
         try:
             if not self.path.exists():
                 return None
+            wrong = ""
             if not self.path.is_dir() or not os.access(self.path, os.R_OK | os.X_OK):
-                return f"{self.path} is not a folder that can be read; {remedy}"
-            config = self.path / "config.json"
-            if config.exists() and not self._is_mine(read_json(config)):
-                return f"{config} is not the config of this run; {remedy}"
-            if self.done:
+                wrong = f"{self.path} is not a folder that can be read"
+            elif (config := self.path / "config.json").exists() and not self._is_mine(read_json(config)):
+                wrong = f"{config} is not the config of this run"
+            elif self.done:
                 _ = self.result
         except (OSError, ValueError) as error:
-            return f"{self.path} cannot be read ({error}); {remedy}"
-        return None
+            wrong = f"{self.path} cannot be read ({error})"
+        return f"{wrong}; make it readable, or delete it to train this run from the start" if wrong else None
 
     def _is_mine(self, stored: dict[str, Any]) -> bool:
-        about, config = (stored.get("task"), stored.get("version")), stored.get("config")
-        mine = parse_json(as_json(dataclasses.asdict(self.config)), "")
-        if about != (self.task, self.version) or not isinstance(config, dict):
+        config = stored.get("config")
+        if (stored.get("task"), stored.get("version")) != (self.task, self.version) or not isinstance(config, dict):
             return False
         defaults = {field.name: field.default for field in dataclasses.fields(self.config)}
-        return parse_json(as_json({**defaults, **config}), "") == mine
-
-
-def differences(config: Any) -> dict[str, Any]:
-    """The fields of a config that differ from their defaults."""
-    values = {field.name: (getattr(config, field.name), field.default) for field in dataclasses.fields(config)}
-    return {name: value for name, (value, default) in values.items() if value != default}
+        return parse_json(as_json({**defaults, **config}), "") == parse_json(as_json(dataclasses.asdict(self.config)), "")

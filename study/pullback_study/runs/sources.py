@@ -5,6 +5,7 @@ The hash of a run holds the names of its data alone; the files' checksums stand 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,24 +17,17 @@ from pullback_study.tasks.task import Task
 
 def checksums(files: Mapping[str, Path]) -> dict[str, str]:
     """The SHA-256 of each file; of one that nothing has touched since, as this process remembers it."""
-    found = {}
-    for name, path in files.items():
-        status = path.stat()
-        found[name] = _checksum(path, status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
-    return found
+    stats = {name: path.stat() for name, path in files.items()}
+    return {name: _checksum(files[name], (at.st_size, at.st_ino, at.st_mtime_ns, at.st_ctime_ns)) for name, at in stats.items()}
 
 
 def change(recorded: Any, files: Mapping[str, Path]) -> str | None:
     """How files differ from recorded checksums, in words; None if they do not, or if there is nothing to compare."""
-    if not isinstance(recorded, dict):
-        return None
-    try:
-        now = checksums({name: path for name, path in files.items() if name in recorded})
-    except OSError:
-        return None
-    for name, found in now.items():
-        if found != recorded[name]:
-            return f"{files[name]} has changed since: its SHA-256 was {recorded[name]} and is {found}"
+    with contextlib.suppress(OSError):
+        if isinstance(recorded, dict):
+            for name, found in checksums({name: path for name, path in files.items() if name in recorded}).items():
+                if found != recorded[name]:
+                    return f"{files[name]} has changed since: its SHA-256 was {recorded[name]} and is {found}"
     return None
 
 
@@ -52,8 +46,8 @@ def changed_since(task: Task, run: Run) -> str | None:
 
 
 @functools.lru_cache(maxsize=64)
-def _checksum(path: Path, *stamp: int) -> str:
-    from pullback_study.corpora.cache import default_folder
-    from pullback_study.corpora.checksums import remembered_sha256
+def _checksum(path: Path, stamp: tuple[int, ...]) -> str:
+    from pullback_study.corpora.files import remembered_sha256
+    from pullback_study.corpora.layout import cache_folder
 
-    return remembered_sha256(path, default_folder() / "checksums")
+    return remembered_sha256(path, cache_folder() / "checksums")

@@ -20,29 +20,17 @@ STATES = ("done", "running", "stopped", "failed", "unreadable")
 
 @dataclass(frozen=True)
 class Stored:
-    """A run as found on disk.
-
-    Args:
-        path: its directory.
-        task: its task's name; `?` where that cannot be read.
-        version: of the task.
-        config: plain values; fields that were added to the config since have their defaults.
-        state: done; running, by a process that lives; stopped, to be resumed; failed, with an error; unreadable.
-        result: the content of `result.json`; empty before the run is done.
-        metrics: the numbers of the result; of a run that is not done, those of its last evaluation.
-        error: why it failed, or cannot be read.
-        older: made by an older version of its task: it is listed and never reused.
-    """
+    """A run as found on disk."""
 
     path: Path
-    task: str = "?"
+    task: str = "?"  # where that cannot be read
     version: int | None = None
-    config: dict[str, Any] = field(default_factory=dict)
-    state: str = "unreadable"
-    result: dict[str, Any] = field(default_factory=dict)
-    metrics: dict[str, float] = field(default_factory=dict)
-    error: str | None = None
-    older: bool = False
+    config: dict[str, Any] = field(default_factory=dict)  # fields that were added to the config since have their defaults
+    state: str = "unreadable"  # one of `STATES`; running: by a process that lives; stopped: to be resumed
+    result: dict[str, Any] = field(default_factory=dict)  # `result.json`; empty before the run is done
+    metrics: dict[str, float] = field(default_factory=dict)  # its numbers; before that, those of the last evaluation
+    error: str | None = None  # why it failed, or cannot be read
+    older: bool = False  # made by an older version of its task: it is listed and never reused
 
     @property
     def id(self) -> str:
@@ -64,27 +52,24 @@ class Stored:
 def list_runs(folder: Path) -> list[Stored]:
     """Every run directory under a folder, in the order of their names; none if the folder is not there."""
     try:
-        with os.scandir(folder) as listing:
-            paths = sorted(Path(item.path) for item in listing if not item.name.startswith(".") and _is_run(Path(item.path)))
+        paths = sorted(folder / name for name in os.listdir(folder) if not name.startswith("."))
     except FileNotFoundError:
         return []
     except NotADirectoryError:
         raise ValueError(f"{folder} is a file; --runs needs a folder of runs") from None
     except OSError as error:
         raise ValueError(f"the folder of runs {folder} cannot be read: {error.strerror}") from None
-    return [read_run(path) for path in paths]
+    return [read_run(path) for path in paths if _is_run(path)]
 
 
 def read_run(path: Path) -> Stored:
     """The run in a directory."""
+    about: dict[str, Any] = {}
     try:
         about = _about(read_json(path / "config.json"))
-    except (OSError, ValueError) as error:
-        return Stored(path, error=_reason(error))
-    try:
         if (path / "result.json").exists():
             result = read_json(path / "result.json")
-            return Stored(path, **about, state="done", result=result, metrics=numbers(result))
+            return Stored(path, **about, state="done", result=result, metrics=_numbers(result))
         rows = _rows(path)
         latest = _validation_names(about["task"], rows[-1]) if rows else {}
         running = is_locked(path / ".lock")
@@ -92,17 +77,10 @@ def read_run(path: Path) -> Stored:
             text = str(read_json(path / "error.json").get("error"))
             return Stored(path, **about, state="failed", metrics=latest, error=text)
         return Stored(path, **about, state="running" if running else "stopped", metrics=latest)
-    except (OSError, ValueError) as error:
-        return Stored(path, **about, error=_reason(error))
-
-
-def numbers(values: dict[str, Any]) -> dict[str, float]:
-    """The entries that are numbers a float can hold."""
-    found = {}
-    for name, value in values.items():
-        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300:
-            found[name] = value
-    return found
+    except ValueError as error:
+        return Stored(path, **about, error=str(error))
+    except OSError as error:
+        return Stored(path, **about, error=f"{Path(str(error.filename)).name}: {error.strerror}")
 
 
 def _is_run(path: Path) -> bool:
@@ -132,13 +110,13 @@ def _rows(path: Path) -> list[dict[str, Any]]:
     return [parse_json(line, "metrics.jsonl") for line in read_text(path / "metrics.jsonl").splitlines()]
 
 
+def _numbers(values: dict[str, Any]) -> dict[str, float]:
+    """The entries that are numbers a float can hold."""
+    found = {name: value for name, value in values.items() if isinstance(value, int | float) and not isinstance(value, bool)}
+    return {name: value for name, value in found.items() if abs(value) < 1e300}
+
+
 def _validation_names(task: str, row: dict[str, Any]) -> dict[str, float]:
     """An evaluation under the names that the result will have."""
     names = {metric.curve: metric.name for metric in find_task(task).metrics if metric.curve} if task in TASKS else {}
-    return {names.get(name, name): value for name, value in numbers(row).items()}
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, OSError):
-        return f"{Path(str(error.filename)).name}: {error.strerror}"
-    return str(error)
+    return {names.get(name, name): value for name, value in _numbers(row).items()}

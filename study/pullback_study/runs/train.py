@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import time
 from collections import Counter, deque
@@ -83,8 +84,7 @@ def train(
         report: is told about progress.
         wait: stay until runs that other processes train are done too, and take over those whose process dies.
         tensorboard: also write event files into the run directories.
-        checkpoint_seconds: how much work a crash may cost; less where epochs end, each of which is saved too, at most one
-            per second.
+        checkpoint_seconds: how much work a crash may cost; less where epochs end.
     """
     configs = list(dict.fromkeys(configs))
     problems = {}
@@ -99,13 +99,9 @@ def train(
         task.sources(run.config)
     if todo:
         _check_writable(folder)
-
-    def job(group: Group) -> Job:
-        configs = tuple(run.config for run in group.runs)
-        return Job(task, configs, folder, device, checkpoint_seconds, tensorboard)
-
+    job = Job(task, (), folder, device, checkpoint_seconds, tensorboard)
     with interruptible() as stopped:
-        _Schedule(task, groups, job, executor or ThisProcess(), report or Report(), outcome, wait).work(stopped)
+        _Schedule(job, groups, executor or ThisProcess(), report or Report(), outcome, wait).work(stopped)
     return outcome
 
 
@@ -123,17 +119,9 @@ class _Schedule:
     """Which group trains when: each once, again when its worker dies, later when another process has it."""
 
     def __init__(
-        self,
-        task: Task,
-        groups: Sequence[Group],
-        job: Callable[[Group], Job],
-        executor: Executor,
-        report: Report,
-        outcome: Outcome,
-        wait: bool,
+        self, job: Job, groups: Sequence[Group], executor: Executor, report: Report, outcome: Outcome, wait: bool
     ) -> None:
-        self._task, self._job, self._executor, self._report = task, job, executor, report
-        self._outcome, self._wait = outcome, wait
+        self._job, self._executor, self._report, self._outcome, self._wait = job, executor, report, outcome, wait
         self._groups: list[Group] = []
         self._queue: deque[int] = deque()
         self._running: set[int] = set()
@@ -150,7 +138,8 @@ class _Schedule:
                 while self._queue and self._executor.free and not stopped():
                     group = self._queue.popleft()
                     self._running.add(group)
-                    self._executor.start(group, self._job(self._groups[group]))
+                    configs = tuple(run.config for run in self._groups[group].runs)
+                    self._executor.start(group, dataclasses.replace(self._job, configs=configs))
                 if self._running or self._later:
                     self._executor.wait(0.2)
                 self._again()
@@ -218,7 +207,7 @@ class _Schedule:
                 self._queue.append(group)
             else:
                 self._report.end(group, "done", f"{len(members) - len(missing)} done by another process")
-                self._add(plan(self._task, [run.config for run in members], members[0].folder))
+                self._add(plan(self._job.task, [run.config for run in members], members[0].folder))
 
     def _label(self, group: int) -> str:
-        return self._task.label([run.config for run in self._groups[group].runs])
+        return self._job.task.label([run.config for run in self._groups[group].runs])

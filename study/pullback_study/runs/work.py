@@ -5,17 +5,17 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
-import io
 import platform
 import subprocess
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pullback_study.runs.groups import Group
+from pullback_study.runs.files import write_atomically
+from pullback_study.runs.groups import Group, saved
 from pullback_study.runs.lock import BusyError
 from pullback_study.runs.sources import change, checksums
 
@@ -24,28 +24,19 @@ if TYPE_CHECKING:
 
 _TALK_SECONDS = 0.25
 _EPOCH_SECONDS = 1.0  # a save takes some 20 ms, and an epoch perhaps 100
+_Curves = Sequence[Sequence[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
 class Job:
-    """A group to train, and how: all that a worker on any machine needs.
-
-    Args:
-        task: whose configs they are.
-        configs: of the runs of the group, in its order.
-        folder: of the runs.
-        device: `cpu` or `cuda`.
-        checkpoint_seconds: how much work a crash may cost; less where epochs end, each of which is saved too, at most one
-            per second.
-        tensorboard: also write event files into the run directories.
-    """
+    """A group to train, and how: all that a worker on any machine needs."""
 
     task: Task
-    configs: tuple[Any, ...]
+    configs: tuple[Any, ...]  # of the runs of the group, in its order
     folder: Path
     device: str = "cpu"
-    checkpoint_seconds: float = 20.0
-    tensorboard: bool = False
+    checkpoint_seconds: float = 20.0  # how much work a crash may cost; epochs are saved too, at most one per second
+    tensorboard: bool = False  # also write event files into the run directories
 
     @property
     def group(self) -> Group:
@@ -91,8 +82,11 @@ def train_group(job: Job, tell: Tell, stopped: Callable[[], bool]) -> Ending:
                     return Ending("done", "done by another process")
                 return _train(job, group, tell, stopped)
             except Exception as error:
-                message = explain(error, job.folder)
-                _fail(group, message, traceback.format_exc())
+                message, details = explain(error, job.folder), traceback.format_exc()
+                with contextlib.suppress(OSError):  # the disk that made it fail may be too full for this file as well
+                    for run in group.runs:
+                        if not run.done:
+                            run.fail(message, details)
                 return Ending("failed", message)
     except BusyError:
         return Ending("done", "done by another process") if group.done else Ending("busy", "another process trains it")
@@ -108,16 +102,27 @@ def _train(job: Job, group: Group, tell: Tell, stopped: Callable[[], bool]) -> E
     trainer = job.task.trainer(list(job.configs), job.device)
     made_from, seconds = checksums(files), 0.0
     if (checkpoint := group.load()) is not None:
-        _check_sources(group, checkpoint["checksums"], files)
+        if difference := change(checkpoint["checksums"], files):
+            raise ValueError(
+                f"{group.checkpoint}, the checkpoint of {group.runs[0].path}, was made with other data: {difference}; put that "
+                f"file back, use another folder of runs (--runs), or delete {group.checkpoint} to train from the start"
+            )
         trainer.restore(checkpoint["trainer"])
         seconds = checkpoint["seconds"]
     began = time.perf_counter()
     with _events(job, group, trainer.step) as events:
 
+        def write_curves() -> None:
+            history = trainer.history()
+            for run, rows in zip(group.runs, history, strict=True):
+                if not run.done:
+                    run.write_curve(rows)
+            events(history)
+
         def save() -> None:
             spent = seconds + time.perf_counter() - began
             group.save({"trainer": trainer.state(), "seconds": spent, "checksums": made_from})
-            _write_curves(group, trainer, events)
+            write_curves()
 
         _advance(job, trainer, save, tell, stopped)
         if trainer.step < trainer.steps:
@@ -125,7 +130,7 @@ def _train(job: Job, group: Group, tell: Tell, stopped: Callable[[], bool]) -> E
             return Ending("stopped", f"stopped at step {trainer.step}")
         if len(group.runs) > 1:
             save()  # should it be killed between two results, the group resumes here, with the same members
-        _write_curves(group, trainer, events)
+        write_curves()
     trained = _publish(group, trainer, job.device, seconds + time.perf_counter() - began)
     group.remove()
     return Ending("done", "done", trained)
@@ -133,7 +138,7 @@ def _train(job: Job, group: Group, tell: Tell, stopped: Callable[[], bool]) -> E
 
 def _advance(job: Job, trainer: Trainer, save: Callable[[], None], tell: Tell, stopped: Callable[[], bool]) -> None:
     """Train, saving now and then, in portions of about a quarter of a second."""
-    saved, saved_epochs, chunk = time.perf_counter(), trainer.epochs, 4
+    saved_at, saved_epochs, chunk = time.perf_counter(), trainer.epochs, 4
     tell(Reached(trainer.step, trainer.steps))
     while trainer.step < trainer.steps and not stopped():
         at = time.perf_counter()
@@ -142,54 +147,25 @@ def _advance(job: Job, trainer: Trainer, save: Callable[[], None], tell: Tell, s
         chunk = min(100, 2 * chunk) if now - at < _TALK_SECONDS else max(1, chunk // 2)
         tell(Reached(trainer.step, trainer.steps, trainer.latest()))
         patience = _EPOCH_SECONDS if trainer.epochs > saved_epochs else job.checkpoint_seconds
-        if now - saved > min(patience, job.checkpoint_seconds) and trainer.step < trainer.steps:
+        if now - saved_at > min(patience, job.checkpoint_seconds) and trainer.step < trainer.steps:
             save()
-            saved, saved_epochs = time.perf_counter(), trainer.epochs
-
-
-def _check_sources(group: Group, recorded: Any, files: Mapping[str, Path]) -> None:
-    if difference := change(recorded, files):
-        raise ValueError(
-            f"{group.checkpoint}, the checkpoint of {group.runs[0].path}, was made with other data: {difference}; put that "
-            f"file back, use another folder of runs (--runs), or delete {group.checkpoint} to train from the start"
-        )
-
-
-def _write_curves(group: Group, trainer: Trainer, events: Callable[[Any], None]) -> None:
-    history = trainer.history()
-    for run, rows in zip(group.runs, history, strict=True):
-        if not run.done:
-            run.write_curve(rows)
-    events(history)
+            saved_at, saved_epochs = time.perf_counter(), trainer.epochs
 
 
 def _publish(group: Group, trainer: Trainer, device: str, seconds: float) -> int:
-    import torch
-
-    from pullback_study.runs.files import write_atomically
-
     about = {"seconds_of_group": round(seconds, 3), "runs_in_group": len(group.runs), **_provenance(device)}
     published = 0
     for run, result, parameters in zip(group.runs, trainer.results(), trainer.parameters(), strict=True):
         if not run.done:
-            buffer = io.BytesIO()
-            torch.save({name: value.cpu() for name, value in parameters.items()}, buffer)
-            write_atomically(run.path / "checkpoint.pt", buffer.getvalue())
+            write_atomically(run.path / "checkpoint.pt", saved({name: value.cpu() for name, value in parameters.items()}))
             with contextlib.suppress(FileExistsError):  # there is one result of a run, the first
                 run.publish({**result, **about})
                 published += 1
     return published
 
 
-def _fail(group: Group, message: str, details: str) -> None:
-    with contextlib.suppress(OSError):  # the disk that made it fail may be too full for this file as well
-        for run in group.runs:
-            if not run.done:
-                run.fail(message, details)
-
-
 @contextlib.contextmanager
-def _events(job: Job, group: Group, after: int) -> Any:
+def _events(job: Job, group: Group, after: int) -> Iterator[Callable[[_Curves], None]]:
     """TensorBoard's event files beside the curves, if they are wanted; from the step where training resumes."""
     if not job.tensorboard:
         yield lambda history: None
@@ -200,7 +176,7 @@ def _events(job: Job, group: Group, after: int) -> Any:
         open_files = [writers.enter_context(SummaryWriter(str(run.path), purge_step=after + 1)) for run in group.runs]
         written = after
 
-        def write(history: Sequence[Sequence[dict[str, Any]]]) -> None:
+        def write(history: _Curves) -> None:
             nonlocal written
             for writer, rows in zip(open_files, history, strict=True):
                 for row in (row for row in rows if row["step"] > written):
@@ -226,18 +202,15 @@ def _provenance(device: str) -> dict[str, Any]:
 
     import pullback
 
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=40"]
+    try:
+        commit = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        commit = None
     return {
         "device": torch.cuda.get_device_name() if device.startswith("cuda") else platform.machine(),
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
         "pullback": pullback.__version__,
-        "commit": _commit(),
+        "commit": commit,
     }
-
-
-def _commit() -> str | None:
-    try:
-        command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=40"]
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
-        return None

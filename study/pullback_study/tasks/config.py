@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from pullback_study.tasks.methods import Method
 from pullback_study.tasks.schema import check, option
 
 
@@ -26,22 +24,3 @@ class EstimatorConfig:
 
     def __post_init__(self) -> None:
         check(self)
-
-
-def inner_steps(method: Method) -> dict[str, Any]:
-    """The defaults of what belongs to inner steps, for the methods that make some."""
-    found: dict[str, Any] = {"learning_rate": 0.001}
-    if "step_size" in method.accepted:
-        usual = method.accepted["step_size"].default
-        found["step_size"] = float(usual) if isinstance(usual, int | float) else 1.0
-    if "steps" in method.accepted:
-        found["inner_steps"] = 1
-    return found
-
-
-def check_inner_steps(config: Any, method: Method) -> None:
-    """What belongs to inner steps is there when, and only when, the method takes it."""
-    for name, argument in (("step_size", "step_size"), ("inner_steps", "steps")):
-        value = getattr(config, name, None)
-        if value is not None and argument not in method.accepted:
-            raise ValueError(f"{name} is {value}; {method.name} has none: leave it out")

@@ -60,6 +60,16 @@ class Method:
         return self.make(**{name: value for name, value in offered.items() if name in self.accepted})
 
 
+def settings(best: Mapping[str, tuple[float, float | None]]) -> dict[str, dict[str, Any]]:
+    """Defaults of methods from their best learning rates and step sizes.
+
+    >>> settings({"marginals": (0.002, None), "spigot": (0.002, 0.1)})
+    {'marginals': {'learning_rate': 0.002}, 'spigot': {'learning_rate': 0.002, 'step_size': 0.1}}
+    """
+    both = {name: {"learning_rate": rate, "step_size": size} for name, (rate, size) in best.items()}
+    return {name: {field: value for field, value in own.items() if value is not None} for name, own in both.items()}
+
+
 def registered(
     defaults: Mapping[str, Mapping[str, Any]], *, categorical: bool = False, in_paper: Callable[[str], bool] | None = None
 ) -> list[Method]:

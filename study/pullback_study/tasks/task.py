@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pullback_study.tasks.config import check_inner_steps, inner_steps
 from pullback_study.tasks.methods import Method
 from pullback_study.tasks.schema import nearest, options
 
@@ -21,25 +20,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Metric:
-    """A number in the results of a task's runs, and how it is shown.
+    """A number in the results of a task's runs, and how it is shown."""
 
-    Args:
-        name: in `result.json`, for example `test_accuracy`.
-        label: in tables.
-        curve: its name in the rows of learning curves, for a metric of the validation data.
-        percent: whether it is in percent.
-        higher_is_better: its direction; None where neither is better.
-        headline: whether short tables show it.
-        digits: after the decimal point.
-    """
-
-    name: str
-    label: str
-    curve: str | None = None
+    name: str  # in `result.json`, for example `test_accuracy`
+    label: str  # in tables
+    curve: str | None = None  # its name in the rows of learning curves, for a metric of the validation data
     percent: bool = True
-    higher_is_better: bool | None = True
-    headline: bool = True
-    digits: int = 2
+    higher_is_better: bool | None = True  # None where neither is better
+    headline: bool = True  # whether short tables show it
+    digits: int = 2  # after the decimal point
 
     def show(self, value: float | None) -> str:
         """The number as text; empty if there is none.
@@ -127,7 +116,15 @@ class Task(abc.ABC):
 
     def defaults(self, method: Method) -> dict[str, Any]:
         """The fields of a config that the method, or the data at hand, decide."""
-        return inner_steps(method) | dict(method.defaults)
+        found: dict[str, Any] = {"learning_rate": 0.001}
+        if "step_size" in method.accepted:
+            usual = method.accepted["step_size"].default
+            found["step_size"] = float(usual) if isinstance(usual, int | float) else 1.0
+        if "steps" in method.accepted:
+            found["inner_steps"] = 1
+        if method.pulled_back and "gamma_scale" in options(self.config_type):
+            found["gamma_scale"] = "paper"
+        return found | dict(method.defaults)
 
     def partition(self, configs: Sequence[Any]) -> list[list[Any]]:
         """The groups in which these configs train, in a fixed order. Each config is in exactly one."""
@@ -157,7 +154,10 @@ class Task(abc.ABC):
 
     def validate(self, config: Any, method: Method) -> None:
         """Raises `ValueError` for fields that do not go together; each by itself is checked by the config."""
-        check_inner_steps(config, method)
+        takes = {"step_size": "step_size" in method.accepted, "inner_steps": "steps" in method.accepted}
+        for name, does in {**takes, "gamma_scale": method.pulled_back}.items():
+            if not does and (value := getattr(config, name, None)) is not None:
+                raise ValueError(f"{name} is {value!r}; {method.name} has none: leave it out")
 
     def find_method(self, name: str) -> Method:
         """The method of that name, or of one of its aliases."""
@@ -167,9 +167,6 @@ class Task(abc.ABC):
         if name not in names:
             raise ValueError(f"there is no estimator {name!r}; {nearest(name, names)}")
         return names[name]
-
-    def metric(self, name: str) -> Metric | None:
-        return next((metric for metric in self.metrics if metric.name == name), None)
 
     def run(self, config: Any, folder: Path) -> Run:
         """The run of a config, and its directory in a folder of runs."""

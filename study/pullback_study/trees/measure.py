@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pullback.viz import tree_conllu
-from pullback_study.corpora.conllu import Parse
+from pullback_study.corpora import Parse
 from pullback_study.runs import write_atomically
 from pullback_study.trees.agreement import Trees
 from pullback_study.trees.drawing import Analysis

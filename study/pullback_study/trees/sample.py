@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from pathlib import Path
 
-from pullback_study.corpora import read_conllu, read_snli, read_sst
-from pullback_study.corpora.sst import binary
+from pullback_study.corpora.loading import READERS
 from pullback_study.tasks import find_task
 from pullback_study.tasks.text.task import TextTask
 
@@ -16,22 +16,13 @@ Tokens = tuple[str, ...]
 def task_sentences(task: str, data: Path) -> list[Tokens]:
     """The sentences of the test set in order, each once; for pairs both sides.
 
-    Empty sentences and the neutral sentences of SST are left out.
+    Examples that the task leaves out (neutral ones of SST, SNLI's without a label) are left out.
     """
     found = find_task(task)
     if not isinstance(found, TextTask):
         raise ValueError(f"there are no test sentences for the task {task!r}")
-    return [tokens for tokens in dict.fromkeys(_read(found.file(data, "test"))) if tokens]
-
-
-def _read(path: Path) -> list[Tokens]:
-    """The sentences of a file in one of the formats of the corpora, by its ending."""
-    ending = Path(path.name.removesuffix(".gz")).suffix
-    if ending == ".jsonl":
-        return [side for pair in read_snli(path) for side in (pair.premise, pair.hypothesis)]
-    if ending == ".conllu":
-        return [parse.tokens for parse in read_conllu(path)]
-    return [sentence.tokens for sentence in binary(read_sst(path))[0]]
+    examples = READERS[task](found.file(data, "test"), Counter(), 10**6)
+    return list(dict.fromkeys(tokens for example in examples for tokens in example.sentences if tokens))
 
 
 def sample(sentences: list[Tokens], size: int, seed: int, first: tuple[Tokens, ...] = ()) -> list[Tokens]:

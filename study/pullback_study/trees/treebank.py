@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pullback_study.corpora.conllu import Parse
+from pullback_study.corpora import Parse
 from pullback_study.trees.agreement import Score, Trees, attachment
 from pullback_study.trees.baselines import left_branching, random_trees, right_branching
 from pullback_study.trees.shape import Shape, shape

@@ -9,8 +9,7 @@ import zipfile
 import pytest
 
 from corpora.server import digest, everything
-from pullback_study.corpora.archives import DownloadError
-from pullback_study.corpora.sources import Source
+from pullback_study.corpora.download import DownloadError, Source
 
 GOOD = ("trees/x.txt", b"hello")
 
@@ -79,7 +78,7 @@ def test_an_archive_that_arrived_whole_is_not_fetched_again(site, fetch, tmp_pat
     full = type("Usage", (), {"free": 2})
     with monkeypatch.context() as patch:
         patch.setattr("pullback_study.corpora.download._receive", lambda url, output, *_: output.write_bytes(zipped(GOOD)))
-        patch.setattr("pullback_study.corpora.archives.shutil.disk_usage", lambda path: full)
+        patch.setattr("pullback_study.corpora.download.shutil.disk_usage", lambda path: full)
         with pytest.raises(DownloadError, match="GB free"):
             fetch(source)
     fetch(source)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from pullback_study.corpora import CorpusError, batches, choose_vectors, find_data, load_ewt, load_snli, load_sst
+from pullback_study.corpora import CorpusError, batches, choose_vectors, find_data, load
 
 
 def sentences(corpus, split):
@@ -20,7 +20,7 @@ def sentences(corpus, split):
 
 
 def test_sst_is_binary_and_what_is_left_out_is_counted(data, tmp_path):
-    corpus = load_sst(data, "tiny", cache=tmp_path)
+    corpus = load("sst", data, "tiny", cache=tmp_path)
     assert sentences(corpus, corpus.train) == ["It works .", "<unknown> good ."]
     assert sentences(corpus, corpus.test) == ["( great )"]
     assert [split.labels.tolist() for split in corpus.splits.values()] == [[1, 0], [0], [1]]
@@ -29,7 +29,7 @@ def test_sst_is_binary_and_what_is_left_out_is_counted(data, tmp_path):
 
 
 def test_snli_has_two_sides_and_three_labels(data, tmp_path):
-    corpus = load_snli(data, "tiny", max_tokens=2, cache=tmp_path)
+    corpus = load("snli", data, "tiny", max_tokens=2, cache=tmp_path)
     assert sentences(corpus, corpus.train) == ["a dog", "a <unknown>", "It works", "It"]
     assert corpus.train.labels.tolist() == [2, 0]
     assert corpus.train.lengths.tolist() == [[2, 2], [2, 1]]
@@ -38,7 +38,7 @@ def test_snli_has_two_sides_and_three_labels(data, tmp_path):
 
 
 def test_the_vectors_are_those_of_the_words_that_occur(data, tmp_path):
-    corpus = load_sst(data, "tiny", cache=tmp_path)
+    corpus = load("sst", data, "tiny", cache=tmp_path)
     assert corpus.vectors[:2].eq(0).all()
     with np.load(data / "vectors" / "tiny.npz") as file:
         known = dict(zip(file["words"].tolist(), file["vectors"].tolist(), strict=True))
@@ -48,11 +48,11 @@ def test_the_vectors_are_those_of_the_words_that_occur(data, tmp_path):
 
 
 def test_the_description_says_what_it_was_made_from(data, tmp_path):
-    about = load_sst(data, "tiny", cache=tmp_path).description
+    about = load("sst", data, "tiny", cache=tmp_path).description
     assert about["vectors"] == "tiny"
     assert about["examples"] == {"train": 2, "dev": 1, "test": 1}
     assert about["coverage"] == pytest.approx(9 / 11)  # of "Not" and "Awful" there is no vector
-    about = load_snli(data, "tiny", cache=tmp_path).description
+    about = load("snli", data, "tiny", cache=tmp_path).description
     assert about["files"]["train"] == "snli_1.0_train.first100k.jsonl.gz"
     assert about["rows"]["train"] == 3
     assert about["share"]["train"] == pytest.approx(3 / 550_152)
@@ -64,7 +64,7 @@ def test_the_whole_training_file_goes_before_a_part_of_it(data, tmp_path):
     rows = gzip.decompress(part.read_bytes())
     for name, content in (("snli_1.0_train.jsonl.gz", gzip.compress(rows * 2)), ("snli_1.0_train.jsonl", rows * 3)):
         (data / "snli" / name).write_bytes(content)
-        about = load_snli(data, "tiny", cache=tmp_path).description
+        about = load("snli", data, "tiny", cache=tmp_path).description
         assert about["files"]["train"] == name
     assert about["rows"]["train"] == 9
 
@@ -74,11 +74,11 @@ def test_vectors_by_name_or_path_as_npz_or_text(data, tmp_path):
         lines = [f"{word} {x} {y}\n" for word, (x, y) in zip(file["words"], file["vectors"], strict=True)]
     text = tmp_path / "elsewhere.txt"
     text.write_text("".join(lines))
-    expected = load_sst(data, "tiny", cache=tmp_path)
+    expected = load("sst", data, "tiny", cache=tmp_path)
     for vectors in (str(text), str(data / "vectors" / "tiny.npz")):
-        assert load_sst(data, vectors, cache=tmp_path).vectors.equal(expected.vectors)
+        assert load("sst", data, vectors, cache=tmp_path).vectors.equal(expected.vectors)
     with pytest.raises(ValueError, match=r"no vectors 'glove' in .*; there are: tiny"):
-        load_sst(data, "glove", cache=tmp_path)
+        load("sst", data, "glove", cache=tmp_path)
 
 
 def test_the_vectors_that_are_there_are_chosen_by_a_fixed_order(data, tmp_path):
@@ -88,7 +88,7 @@ def test_the_vectors_that_are_there_are_chosen_by_a_fixed_order(data, tmp_path):
         if name != "glove.6B.50d":
             shutil.copy(data / "vectors" / "glove.6B.50d.npz", data / "vectors" / f"{name}.npz")
         assert choose_vectors(data) == name
-        assert load_sst(data, cache=tmp_path).description["vectors"] == name
+        assert load("sst", data, cache=tmp_path).description["vectors"] == name
         assert choose_vectors(data, "glove.6B.50d") == "glove.6B.50d"
     with pytest.raises(ValueError, match=r"no vectors 'glov' in .*; there are: glove.6B.50d, glove.840B.300d"):
         choose_vectors(data, "glov")
@@ -99,20 +99,20 @@ def test_the_vectors_that_are_there_are_chosen_by_a_fixed_order(data, tmp_path):
 
 def test_gold_heads_reach_the_batches(data, tmp_path):
     for _ in range(2):  # the second time from the cache
-        corpus = load_ewt(data, "tiny", max_tokens=3, cache=tmp_path)
+        corpus = load("ewt", data, "tiny", max_tokens=3, cache=tmp_path)
         assert corpus.train.gold.tolist() == [2, 0, 2, 3, 3, 0]
-        assert load_sst(data, "tiny", cache=tmp_path).train.gold is None
+        assert load("sst", data, "tiny", cache=tmp_path).train.gold is None
     [batch] = batches(corpus.train, 2, seed=None, multiple=4)
     assert batch.gold.tolist() == [[2, 0, 2, -1], [3, 3, 0, -1]]
     assert batch.gold.dtype == torch.int64
     with pytest.raises(CorpusError, match="2 more than 2 tokens"):
-        load_ewt(data, "tiny", max_tokens=2, cache=tmp_path)
+        load("ewt", data, "tiny", max_tokens=2, cache=tmp_path)
 
 
 def test_a_missing_file_is_named(data, tmp_path):
     (data / "sst" / "dev.txt").unlink()
     with pytest.raises(ValueError, match=r"no dev.txt or dev.txt.gz in .*sst"):
-        load_sst(data, "tiny", cache=tmp_path)
+        load("sst", data, "tiny", cache=tmp_path)
 
 
 @pytest.mark.parametrize("split", ["train", "dev", "test"])
@@ -124,12 +124,12 @@ def test_a_split_without_examples_is_named(data, tmp_path, split, content, reaso
     path = data / "sst" / f"{split}.txt"
     path.write_text(content)
     with pytest.raises(CorpusError, match=re.escape(f"{path}: {reason}") + "$"):
-        load_sst(data, "tiny", cache=tmp_path)
+        load("sst", data, "tiny", cache=tmp_path)
 
 
 def test_a_split_that_the_rules_leave_empty_says_which(data, tmp_path):
     with pytest.raises(CorpusError, match=r"all rows are left out \(2 more than 0 tokens, 1 no gold label\)"):
-        load_snli(data, "tiny", max_tokens=0, cache=tmp_path)
+        load("snli", data, "tiny", max_tokens=0, cache=tmp_path)
 
 
 def test_the_data_folder_is_the_one_given_else_the_environments(tmp_path, monkeypatch):

@@ -7,8 +7,8 @@ import zipfile
 import pytest
 
 from corpora.server import digest, serve
-from pullback_study.corpora import check, layout, load_sst
-from pullback_study.corpora.sources import DATASETS, Dataset, Source
+from pullback_study.corpora import check, layout, load
+from pullback_study.corpora.download import DATASETS, Dataset, Source
 
 typer_testing = pytest.importorskip("typer.testing")
 
@@ -31,7 +31,7 @@ def invoke(monkeypatch, tmp_path):
 def official(monkeypatch):
     """The small folder's counts in the place of the official ones."""
     for counts, small in (
-        (layout.SST_TREES, (3, 1, 2)), (layout.SNLI_PAIRS, (30, 2, 2)), (layout.EWT_SENTENCES, (2, 1, 1)),
+        (layout.ROWS["sst"], (3, 1, 2)), (layout.ROWS["snli"], (30, 2, 2)), (layout.ROWS["ewt"], (2, 1, 1)),
     ):  # fmt: skip
         for split, count in zip(layout.SPLITS, small, strict=True):
             monkeypatch.setitem(counts, split, count)
@@ -51,7 +51,7 @@ def test_check_shows_counts_what_is_left_out_and_coverage(invoke, data, official
 
 
 def test_a_second_check_reads_nothing_until_a_file_changes(invoke, data, official, monkeypatch):
-    monkeypatch.setattr("pullback_study.corpora.checksums.SETTLED", -1.0)
+    monkeypatch.setattr("pullback_study.corpora.files.SETTLED", -1.0)
     read = []
     plain = check.read_vectors
     monkeypatch.setattr(check, "read_vectors", lambda *args: read.append(args) or plain(*args))
@@ -161,7 +161,7 @@ def test_downloaded_data_is_all_that_the_text_experiments_need(invoke, tmp_path,
         new = tmp_path / "new"
         status, output = invoke("download", new, "--only", "sst", "--only", "glove")
     assert status == 0, output
-    corpus = load_sst(new, cache=tmp_path / "corpora")
+    corpus = load("sst", new, cache=tmp_path / "corpora")
     assert corpus.description["vectors"] == "glove.840B.300d"
     assert [len(split) for split in corpus.splits.values()] == [2, 1, 1]
 

@@ -17,9 +17,7 @@ import zipfile
 import pytest
 
 from corpora.server import CONTENT, digest, everything
-from pullback_study.corpora.archives import DownloadError
-from pullback_study.corpora.download import download
-from pullback_study.corpora.sources import DATASETS, Source
+from pullback_study.corpora.download import DATASETS, DownloadError, Source, download
 
 
 def plain(site, content=CONTENT, **options):
@@ -212,7 +210,7 @@ def test_a_killed_download_leaves_nothing_that_counts_as_data(site, fetch, tmp_p
     source = Source(f"{site.address}/a.zip", {"x.txt": "set/x.txt"}, digest(file.getvalue()))
     program = (
         "import os, signal, sys\nfrom pathlib import Path\n"
-        "from pullback_study.corpora.download import download\nfrom pullback_study.corpora.sources import Source\n"
+        "from pullback_study.corpora.download import Source, download\n"
         "def progress(name, *_):\n    if name == sys.argv[4]: os.kill(os.getpid(), signal.SIGKILL)\n"
         "download([Source(sys.argv[2], {'x.txt': 'set/x.txt'}, sys.argv[3])], Path(sys.argv[1]), progress=progress)\n"
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pullback_study.corpora import layout, load_ewt, load_snli, load_sst, read_conllu
+from pullback_study.corpora import corpus_file, layout, load, read_conllu
 from pullback_study.corpora.check import check
 
 DATA = Path(os.environ.get("PULLBACK_DATA", Path(__file__).parents[4] / "shared" / "data"))
@@ -58,15 +58,15 @@ def test_coverage(found, name, sst, snli):
 
 @needs("sst", f"vectors/{VECTORS}.npz")
 def test_sst_loads(tmp_path):
-    corpus = load_sst(DATA, VECTORS, cache=tmp_path)
-    assert {name: len(split) for name, split in corpus.splits.items()} == layout.SST_BINARY
+    corpus = load("sst", DATA, VECTORS, cache=tmp_path)
+    assert {name: len(split) for name, split in corpus.splits.items()} == {"train": 6920, "dev": 872, "test": 1821}
     assert corpus.train.labels.bincount().tolist() == [3310, 3610]
     assert corpus.description["coverage"] == pytest.approx(0.982, abs=6e-4)
 
 
 @needs("snli/snli_1.0_train.first100k.jsonl.gz", f"vectors/{VECTORS}.npz")
 def test_snli_loads(tmp_path):
-    corpus = load_snli(DATA, VECTORS, cache=tmp_path)
+    corpus = load("snli", DATA, VECTORS, cache=tmp_path)
     assert (len(corpus.dev), len(corpus.test)) == (9842, 9824)
     assert corpus.dev.labels.bincount().tolist() == [3329, 3235, 3278]
     assert corpus.description["share"]["train"] == pytest.approx(corpus.description["rows"]["train"] / 550_152)
@@ -74,8 +74,8 @@ def test_snli_loads(tmp_path):
 
 @needs("ud-ewt", f"vectors/{VECTORS}.npz")
 def test_ewt_loads_with_its_trees(tmp_path):
-    corpus = load_ewt(DATA, VECTORS, max_tokens=40, cache=tmp_path)
+    corpus = load("ewt", DATA, VECTORS, max_tokens=40, cache=tmp_path)
     rows = {name: len(split) + sum(split.dropped.values()) for name, split in corpus.splits.items()}
-    assert rows == layout.EWT_SENTENCES
-    gold = [parse.heads for parse in read_conllu(layout.ewt_file(DATA, "dev")) if len(parse.tokens) <= 40]
+    assert rows == layout.ROWS["ewt"]
+    gold = [parse.heads for parse in read_conllu(corpus_file("ewt", DATA, "dev")) if len(parse.tokens) <= 40]
     assert corpus.dev.gold.tolist() == [head for heads in gold for head in heads]

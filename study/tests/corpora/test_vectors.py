@@ -60,7 +60,6 @@ def test_a_byte_order_mark_is_no_part_of_the_first_word(tmp_path):
     ("lines", "reason"),
     [
         (["a 1 2", "b 1"], ", line 2: 1 numbers after the word; the file's vectors have 2"),
-        (["a 1 2", "b 1 2 3"], ", line 2: 3 numbers after the word; the file's vectors have 2"),
         (["a 1 2", ""], ", line 2: 0 numbers after the word; the file's vectors have 2"),
         (["a"], ", line 1: 0 numbers"),
         (["a 1 2", "b 1 x"], ", line 2: the vector of b'b': "),
@@ -83,14 +82,14 @@ NAN, HUGE = np.full((1, 2), np.nan, np.float16), np.full((1, 2), 1e60)
 @pytest.mark.parametrize(
     ("arrays", "reason"),
     [
-        ({"words": np.array(["a"])}, "cannot be read as an .npz file with `words` [V] and `vectors` [V, d]"),
+        ({"words": np.array(["a"])}, "cannot be read as an .npz file with strings `words` [V] and numbers `vectors` [V, d]"),
         ({"words": np.array(["a"], object), "vectors": np.zeros((1, 2))}, "Object arrays cannot be loaded"),
         ({"words": np.array(["a"]), "vectors": np.array([[1.0, "x"]], object)}, "Object arrays cannot be loaded"),
-        ({"words": np.array(["a", "b"]), "vectors": np.zeros((1, 2))}, "expected strings [V] and floating"),
+        ({"words": np.array(["a", "b"]), "vectors": np.zeros((1, 2))}, "cannot be read as an .npz file"),
         ({"words": np.array(["a"]), "vectors": NAN}, "the vector of 'a' is not finite"),
         ({"words": np.array(["a"]), "vectors": HUGE}, "the vector of 'a' is not finite"),
-        ({"words": np.array([1]), "vectors": np.zeros((1, 2))}, "expected strings [V] and floating point numbers"),
-        ({"words": np.array(["a"]), "vectors": np.zeros(1)}, "expected strings [V] and floating point numbers"),
+        ({"words": np.array([1]), "vectors": np.zeros((1, 2))}, "cannot be read as an .npz file"),
+        ({"words": np.array(["a"]), "vectors": np.zeros(1)}, "cannot be read as an .npz file"),
     ],
 )
 def test_malformed_npz(tmp_path, arrays, reason):

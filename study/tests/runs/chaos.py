@@ -32,7 +32,7 @@ from runs.fake import FAKE
 from pullback_study.runs import train
 from pullback_study.runs.pool import Pool
 torch.set_num_threads(1)
-wanted, folder, pool = configs(int(sys.argv[2]), 0.004), Path(sys.argv[1]), Pool(2, threads=1)
+wanted, folder, pool = configs(int(sys.argv[2]), 0.004), Path(sys.argv[1]), Pool(2)
 outcome = train(FAKE, wanted, folder, executor=pool, wait=True, checkpoint_seconds=0.0)
 sys.exit(0 if outcome.complete else f"{outcome}")
 """

@@ -28,7 +28,7 @@ def path(monkeypatch):
 def test_a_pool_gives_the_numbers_of_one_process(tmp_path):
     configs = [Config(name="pool", seed=seed, members=2) for seed in range(6)]
     assert train(FAKE, configs, tmp_path / "alone").complete
-    outcome = train(FAKE, configs, tmp_path / "pool", executor=Pool(2, threads=1))
+    outcome = train(FAKE, configs, tmp_path / "pool", executor=Pool(2))
     assert (outcome.trained, outcome.complete) == (6, True)
     assert numbers(configs, tmp_path / "pool") == numbers(configs, tmp_path / "alone")
 
@@ -51,7 +51,7 @@ class Assassin(Recorder):
 def test_a_worker_that_is_killed_is_replaced_and_its_run_resumes(tmp_path):
     configs = [Config(name="kill", seed=seed, steps=150, pause=0.01) for seed in range(2)]
     report = Assassin(tmp_path / "runs")
-    outcome = train(FAKE, configs, tmp_path / "runs", executor=Pool(2, threads=1), report=report, checkpoint_seconds=0.0)
+    outcome = train(FAKE, configs, tmp_path / "runs", executor=Pool(2), report=report, checkpoint_seconds=0.0)
     assert outcome.complete
     assert report.killed
     assert report.said == ["its worker died (killed by SIGKILL); it resumes from its last checkpoint"]
@@ -110,7 +110,7 @@ from pullback_study.runs import train
 from pullback_study.runs.pool import Pool
 from runs.fake import FAKE, Config
 configs = [Config(name="stop", seed=seed, steps=100_000, pause=0.01) for seed in range(2)]
-outcome = train(FAKE, configs, Path(sys.argv[1]), executor=Pool(2, threads=1) if sys.argv[2] == "pool" else None)
+outcome = train(FAKE, configs, Path(sys.argv[1]), executor=Pool(2) if sys.argv[2] == "pool" else None)
 sys.exit(3 if outcome.interrupted else 0)
 """
 

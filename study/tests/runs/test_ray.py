@@ -114,7 +114,7 @@ def test_a_node_dies_and_every_run_finishes_with_the_same_numbers(cluster, tmp_p
     quick = [Config(name="ray", seed=seed, steps=150) for seed in range(6)]
     train(FAKE, quick, alone)
     executor = RayTasks(address)
-    wait_for(lambda: executor.nodes == 2, "the second node")
+    wait_for(lambda: sum(node["Alive"] for node in executor._ray.nodes()) == 2, "the second node")
     assassin = Assassin(folder, second)
     assassin.start()
     outcome = train(FAKE, configs, folder, executor=executor, checkpoint_seconds=0.1, wait=True)

@@ -65,7 +65,8 @@ def config(task: str = "sst", estimator: str = "marginals", **options):
 def in_memory(task: str = "sst", examples: int = 60):
     """The task on the corpus in memory."""
     text_task._loaded.clear()
-    return dataclasses.replace(find_task(task), load=lambda data, vectors: corpus(task, examples), data=Path("/"))
+    text_task._loaded[task, Path("/"), "tiny"] = corpus(task, examples)
+    return dataclasses.replace(find_task(task), data=Path("/"))
 
 
 def trainer(settings, task: str = "sst", device: str = "cpu", examples: int = 60) -> LatentTrainer:

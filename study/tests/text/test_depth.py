@@ -3,7 +3,7 @@
 import torch
 
 from pullback import DependencyTree
-from pullback_study.tasks.text.depth import depths
+from pullback_study.tasks.text.models import depths
 
 
 def by_walking(heads):

@@ -7,10 +7,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from pullback import DependencyTree
 from pullback_study.tasks import find_task
-from pullback_study.tasks.snli.model import DecomposableAttention
-from pullback_study.tasks.sst.model import Baseline, LatentTree
-from pullback_study.tasks.text.bilstm import BiLSTM
-from pullback_study.tasks.text.parser import ArcScorer
+from pullback_study.tasks.text.models import ArcScorer, Baseline, BiLSTM, DecomposableAttention, LatentTree
 
 TASKS = {name: find_task(name) for name in ("sst", "snli")}
 METHODS = TASKS["sst"].methods

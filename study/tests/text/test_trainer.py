@@ -7,7 +7,6 @@ import torch
 
 import pullback as pb
 from pullback_study.tasks import find_task
-from pullback_study.tasks.text.problem import first
 from text.small import config, corpus, trainer
 
 SST = find_task("sst")
@@ -123,11 +122,11 @@ def test_the_papers_scale_divides_the_step_and_not_the_surrogate(estimator):
 
 def test_a_part_of_the_training_data():
     whole = corpus("snli").train
-    part = first(whole, 10)
+    part = whole.first(10)
     assert len(part) == 10
     assert torch.equal(part.lengths, whole.lengths[:10])
     assert torch.equal(part.words, whole.words[: len(part.words)])
-    assert len(first(whole, 10**6)) == len(whole)
+    assert len(whole.first(10**6)) == len(whole)
 
 
 def test_a_loss_that_is_not_finite_is_an_error():

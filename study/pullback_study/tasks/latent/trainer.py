@@ -12,10 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from pullback.estimators import Estimator
-from pullback_study.tasks.latent.captured import CapturedSteps, Step, can_be_captured
 from pullback_study.tasks.latent.problem import Problem
-from pullback_study.tasks.latent.randomness import RandomNumbers
-from pullback_study.tasks.latent.timing import Stopwatch, Timed
+from pullback_study.tasks.latent.runtime import CapturedSteps, RandomNumbers, Step, Stopwatch, Timed, can_be_captured
 from pullback_study.tasks.task import Trainer
 
 if TYPE_CHECKING:
@@ -29,11 +27,6 @@ class LatentTrainer(Trainer):
 
     After each epoch the model is evaluated on the validation data; the parameters of the best epoch (the first of
     equals) are kept, and are the run's result. Nothing waits for the device between two evaluations.
-
-    Args:
-        task: what is trained.
-        config: the run's.
-        device: `cpu` or `cuda`.
     """
 
     def __init__(self, task: LatentTask, config: Any, device: str = "cpu") -> None:

@@ -14,15 +14,13 @@ from torch import Tensor
 from pullback.estimators import Estimator, LocallyProjected, PulledBack
 from pullback.structures import DependencyTree
 from pullback_study.runs.files import content_hash
-from pullback_study.tasks.latent.captured import CapturedSteps
-from pullback_study.tasks.latent.randomness import RandomNumbers
-from pullback_study.tasks.latent.timing import Stopwatch
+from pullback_study.tasks.latent.runtime import CapturedSteps, RandomNumbers, Stopwatch
 from pullback_study.tasks.listops.config import Config
 from pullback_study.tasks.listops.data import Split, batches, deeper, generate, in_order
 from pullback_study.tasks.listops.measures import counts, shares, summed
 from pullback_study.tasks.listops.methods import LSTMS, methods
 from pullback_study.tasks.listops.model import Model
-from pullback_study.tasks.synthetic.adam import Adam
+from pullback_study.tasks.synthetic.model import Adam
 from pullback_study.tasks.task import Trainer
 
 _EVALUATED = 4000  # expressions of the smallest width, over all replicas, in a batch of evaluation

@@ -17,8 +17,7 @@ from pullback_study.tasks.methods import Method
 from pullback_study.tasks.planted.beds import Named, find_bed
 from pullback_study.tasks.planted.config import Config
 from pullback_study.tasks.planted.model import Parameters
-from pullback_study.tasks.synthetic.adam import Adam
-from pullback_study.tasks.synthetic.graph import Graphed
+from pullback_study.tasks.synthetic.model import Adam, Graphed
 from pullback_study.tasks.synthetic.streams import StreamedGumbel, Streams, key
 from pullback_study.tasks.task import Trainer
 

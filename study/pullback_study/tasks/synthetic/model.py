@@ -1,4 +1,4 @@
-"""The model of the synthetic study, many replicas at a time.
+"""The model of the synthetic study, many replicas at a time, with their optimiser and their step as a CUDA graph.
 
     scores  s = W_f x + b_f        (encoder, linear)
     logits  z' W_g x + b_g         (decoder, bilinear, two outputs)
@@ -10,12 +10,15 @@ z' (W_g[1] - W_g[0]) x + b_g[1] - b_g[0]: the same loss and the same gradients f
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from pullback_study.tasks.synthetic.streams import key
+
+_WARM_UP = 3
 
 
 class Examples(NamedTuple):
@@ -105,3 +108,67 @@ class Model:
         scores = scores + named["encoder.bias"][:, None]
         offsets = named["decoder.bias"].diff(dim=1).expand(-1, n)
         return Outputs(scores.flatten(0, 1), slopes.flatten(0, 1), offsets.flatten())
+
+
+class Adam:
+    """Adam as `torch.optim.Adam` (and AdamW without weight decay) has it, on parameters `[R, P]`.
+
+        m <- b1 m + (1 - b1) g,   v <- b2 v + (1 - b2) g^2
+        theta <- theta - lr / (1 - b1^t) * m / (sqrt(v / (1 - b2^t)) + eps)
+
+    Everything is a tensor that is updated in place, so that a step can be captured in a CUDA graph.
+
+    Args:
+        parameters: `[R, P]`, one replica a row.
+        learning_rates: `[R]`.
+        step: t - 1, an integer tensor that the owner advances after each update.
+    """
+
+    def __init__(
+        self,
+        parameters: Tensor,
+        learning_rates: Tensor,
+        step: Tensor,
+        *,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+    ) -> None:
+        self.parameters = parameters
+        self.mean = torch.zeros_like(parameters, requires_grad=False)
+        self.square = torch.zeros_like(parameters, requires_grad=False)
+        self._rates = learning_rates.double()[:, None]
+        self._step = step
+        self._betas = betas
+        self._eps = eps
+
+    @torch.no_grad()
+    def update(self, gradient: Tensor) -> None:
+        b1, b2 = self._betas
+        t = (self._step + 1).double()
+        self.mean.lerp_(gradient, 1 - b1)
+        self.square.mul_(b2).addcmul_(gradient, gradient, value=1 - b2)
+        rate = (self._rates / (1 - torch.pow(b1, t))).to(gradient.dtype)
+        root = (1 - torch.pow(b2, t)).sqrt().to(gradient.dtype)
+        self.parameters.sub_(rate * self.mean / (self.square.sqrt() / root + self._eps))
+
+
+class Graphed:
+    """A captured `step`: each call replays its kernels on the same memory.
+
+    `step` takes and returns nothing: it reads and updates tensors in place, always the same ones, never waits for the
+    device, and does the same work each time. Capturing runs it a few times first: the caller puts its state back.
+    """
+
+    def __init__(self, step: Callable[[], None]) -> None:
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(_WARM_UP):
+                step()
+        torch.cuda.current_stream().wait_stream(stream)
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self._graph):
+            step()
+
+    def __call__(self) -> None:
+        self._graph.replay()

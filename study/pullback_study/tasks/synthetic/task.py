@@ -5,14 +5,32 @@ from __future__ import annotations
 import dataclasses
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
 
+from pullback_study.tasks.config import EstimatorConfig
 from pullback_study.tasks.methods import Method
-from pullback_study.tasks.synthetic.config import Config
+from pullback_study.tasks.schema import GAMMA_SCALE, option
 from pullback_study.tasks.task import Metric, Task, Trainer
 
 _NUMBERS = 1 << 25
 """How many scores a replica group has at most: a tensor of them takes 128 MiB in float32."""
+LEARNING_RATES, STEP_SIZES = (0.0001, 0.001, 0.002), (0.1, 1.0, 2.0)
+"""The paper's grid."""
+
+
+@dataclass(frozen=True)
+class Config(EstimatorConfig):
+    """One run."""
+
+    clusters: int = option(10, help="K.", least=2)
+    gamma_scale: str | None = option(None, **GAMMA_SCALE)
+    steps: int = option(10_000, help="Updates, each on the whole training set.", least=1)
+    evaluate_every: int = option(100, help="Steps between evaluations.", least=1)
+    dtype: str = option("float32", help="Precision.", choices=("float32", "float64"))
+    features: int = option(100, help="D, the size of an input.", least=1)
+    train_examples: int = option(5000, help="Training examples.", least=1)
+    validation_examples: int = option(1000, help="Validation examples.", least=1)
+    test_examples: int = option(1000, help="Test examples.", least=1)
 
 
 class Synthetic(Task):
@@ -23,14 +41,6 @@ class Synthetic(Task):
         from pullback_study.tasks.synthetic.methods import METHODS
 
         return METHODS
-
-    def defaults(self, method: Method) -> dict[str, Any]:
-        return super().defaults(method) | ({"gamma_scale": "paper"} if method.pulled_back else {})
-
-    def validate(self, config: Config, method: Method) -> None:
-        super().validate(config, method)
-        if config.gamma_scale is not None and not method.pulled_back:
-            raise ValueError(f"gamma_scale is {config.gamma_scale!r}; {method.name} makes no inner steps: leave it out")
 
     def partition(self, configs: Sequence[Config]) -> list[list[Config]]:
         """Replica groups: all that differs in seed, learning rate and step size only, with the same seeds for each.

@@ -10,14 +10,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pullback_study.tasks.synthetic.adam import Adam
-from pullback_study.tasks.synthetic.config import Config
-from pullback_study.tasks.synthetic.data import Split, generate
-from pullback_study.tasks.synthetic.graph import Graphed
-from pullback_study.tasks.synthetic.measures import v_measure
+from pullback_study.tasks.synthetic.data import Split, generate, v_measure
 from pullback_study.tasks.synthetic.methods import METHODS
-from pullback_study.tasks.synthetic.model import Examples, Model, Outputs
+from pullback_study.tasks.synthetic.model import Adam, Examples, Graphed, Model, Outputs
 from pullback_study.tasks.synthetic.streams import StreamedCategorical, StreamedGumbel, Streams, key
+from pullback_study.tasks.synthetic.task import Config
 from pullback_study.tasks.task import Trainer
 
 _MEASURES = ("loss", "accuracy", "v_measure")

@@ -1,4 +1,4 @@
-"""What a run on text learns."""
+"""What a run on text learns: sentences with a latent tree each; accuracy, and the depth of the trees."""
 
 from __future__ import annotations
 
@@ -8,31 +8,23 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from pullback.structures import DependencyTree, Structure
-from pullback_study.corpora import Batch, Corpus, Split, batches
-from pullback_study.corpora.batches import gather
+from pullback.structures import Structure
+from pullback_study.corpora import Batch, Corpus, Split, batches, gather
 from pullback_study.corpora.corpus import UNKNOWN
 from pullback_study.corpora.vectors import spellings
-from pullback_study.tasks.latent.captured import WIDTHS
 from pullback_study.tasks.latent.problem import Problem
-from pullback_study.tasks.text.config import TextConfig
-from pullback_study.tasks.text.depth import depths
-from pullback_study.tasks.text.model import Encoded
+from pullback_study.tasks.latent.runtime import WIDTHS
+from pullback_study.tasks.text.models import Encoded, TextModel, depths
 
 if TYPE_CHECKING:
-    from pullback_study.tasks.text.task import TextTask
+    from pullback_study.tasks.text.task import TextConfig, TextTask
 
 
 class TextProblem(Problem):
-    """Sentences with a latent tree each; accuracy, and the depth of the trees.
-
-    Args:
-        task: its model and structure.
-        config: the run's.
-        corpus: its data.
-    """
+    """The model and the structure of a task on a corpus, in the setting of a config."""
 
     capturable = True
+    model: TextModel
 
     def __init__(self, task: TextTask, config: TextConfig, corpus: Corpus) -> None:
         self._task, self._config = task, config
@@ -45,28 +37,22 @@ class TextProblem(Problem):
         if config.embeddings == "trained":
             self.model.register_parameter("embedding", nn.Parameter(corpus.vectors.clone()))
 
-    @property
-    def vectors(self) -> Tensor:
-        """Of the words, `[rows, d]`."""
-        return self.model.embedding if self._config.embeddings == "trained" else self._fixed  # type: ignore[return-value]
-
     def encode(self, batch: Batch) -> Encoded:
-        return self.model.encode(self.vectors[batch.words], batch.lengths)  # type: ignore[operator]
+        return self.model.encode(self._vectors[batch.words], batch.lengths)
 
     def scores(self, batch: Batch, encoded: Encoded) -> Tensor:
-        return self.model.scores(encoded)  # type: ignore[operator]
+        return self.model.scores(encoded)
 
     def structure(self, batch: Batch) -> Structure:
         return self._task.structure(batch.lengths, self._config)
 
     def losses(self, batch: Batch, encoded: Encoded, z: Tensor | None) -> Tensor:
-        return nn.functional.cross_entropy(self.model.logits(encoded, z), batch.labels, reduction="none")  # type: ignore[operator]
+        return nn.functional.cross_entropy(self.model.logits(encoded, z), batch.labels, reduction="none")
 
     def measures(self, batch: Batch, encoded: Encoded, z: Tensor | None, best: Tensor | None) -> dict[str, Tensor]:
-        right = self.model.logits(encoded, z).argmax(-1) == batch.labels  # type: ignore[operator]
-        found = {"accuracy": 100.0 * right}
+        found = {"accuracy": 100.0 * (self.model.logits(encoded, z).argmax(-1) == batch.labels)}
         if best is not None:
-            found["depth"] = depths(self._heads(batch.lengths, best))
+            found["depth"] = depths(self._task.structure(batch.lengths, self._config).heads(best))
         return found
 
     def batches(self, split: Split, size: int, *, seed: int | None, epoch: int = 0) -> Sequence[tuple[Tensor, int]]:
@@ -87,12 +73,12 @@ class TextProblem(Problem):
 
     def shorten(self, examples: int) -> None:
         train, dev, test = self.splits
-        self.splits = (first(train, examples), dev, test)
+        self.splits = (train.first(examples), dev, test)
 
-    def _heads(self, lengths: Tensor, trees: Tensor) -> Tensor:
-        structure = self._task.structure(lengths, self._config)
-        assert isinstance(structure, DependencyTree)
-        return structure.heads(trees)
+    @property
+    def _vectors(self) -> Tensor:
+        """Of the words, `[rows, d]`."""
+        return self.model.get_parameter("embedding") if self._config.embeddings == "trained" else self._fixed
 
     @torch.no_grad()
     def _example(self) -> list[int] | None:
@@ -103,15 +89,6 @@ class TextProblem(Problem):
         words = self._task.example
         known = [next((rows[word] for word in spellings(token) if word in rows), UNKNOWN) for token in words]
         lengths = torch.tensor([len(known)], device=self._fixed.device)
-        encoded = self.model.encode(self.vectors[known][None], lengths)  # type: ignore[operator]
-        best = self._task.structure(lengths, self._config).argmax(self.model.scores(encoded))  # type: ignore[operator]
-        return self._heads(lengths, best)[0].tolist()
-
-
-def first(split: Split, examples: int) -> Split:
-    """The first examples of a split."""
-    examples = min(examples, len(split))
-    offsets = split.offsets[: examples * split.sides + 1]
-    words = int(offsets[-1])
-    gold = None if split.gold is None else split.gold[:words]
-    return Split(split.words[:words], offsets, split.labels[:examples], split.sides, split.dropped, gold)
+        structure = self._task.structure(lengths, self._config)
+        scores = self.model.scores(self.model.encode(self._vectors[known][None], lengths))
+        return structure.heads(structure.argmax(scores))[0].tolist()

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pullback_study.tasks.latent.config import LatentConfig
 from pullback_study.tasks.latent.task import LatentTask
-from pullback_study.tasks.methods import Method
+from pullback_study.tasks.methods import Method, registered, settings
+from pullback_study.tasks.schema import GAMMA_SCALE, option
 from pullback_study.tasks.task import Metric
-from pullback_study.tasks.text.config import TextConfig
-from pullback_study.tasks.text.methods import PROJECTIONS, text_methods
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from pullback.estimators import Estimator
-    from pullback.structures import Structure
+    from pullback.structures import DependencyTree
     from pullback_study.corpora import Corpus
-    from pullback_study.tasks.text.model import TextModel
+    from pullback_study.tasks.text.models import TextModel
     from pullback_study.tasks.text.problem import TextProblem
 
+PROJECTIONS = {"spigot": "exact", "spigot-ce": "local"}
+"""What inner steps are projected onto by default. SPIGOT-CE's exact projections are means of hundreds of trees, which take too
+long in training (docs/results/text.md)."""
 METRICS = (
     Metric("validation_accuracy", "Validation accuracy", curve="accuracy"),
     Metric("test_accuracy", "Test accuracy"),
@@ -32,41 +35,62 @@ METRICS = (
 )
 
 
+@dataclass(frozen=True)
+class TextConfig(LatentConfig):
+    """One run; the model is the one of the epoch with the best validation accuracy."""
+
+    gamma_scale: str | None = option(None, **GAMMA_SCALE)
+    projection: str | None = option(
+        None,
+        help="What inner steps are projected onto. `exact`: the marginal polytope, by SparseMAP; `local`: a simpler set that "
+        "contains it.",
+        shown="exact for SPIGOT, local for SPIGOT-CE",
+        choices=("exact", "local"),
+    )
+    projective: bool | None = option(
+        None, help="Whether arcs may not cross.", shown="the task's", flags="--projective/--non-projective"
+    )
+    data: str | None = option(None, help="The training data: a part is another one than the whole.", hidden=True)
+    vectors: str | None = option(
+        None,
+        help="Word vectors: a name in `vectors/`, or a file.",
+        shown="the best in `vectors/`: glove.840B.300d, else googlenews_mapped.300d, else the widest",
+    )
+    embeddings: str = option(
+        "fixed", help="Whether the word vectors stay fixed or are trained too.", choices=("fixed", "trained")
+    )
+    epochs: int = option(40, help="Passes over the training data.", least=1)
+    batch_size: int | None = option(None, help="Examples.", shown="the paper's", least=1)  # type: ignore[assignment]
+    weight_decay: float | None = option(None, help="AdamW's.", shown="the paper's", least=0)  # type: ignore[assignment]
+
+
 @dataclass(frozen=True, kw_only=True)
 class TextTask(LatentTask):
-    """Sentences, a latent dependency tree for each, and a label.
+    """Sentences, a latent dependency tree for each, and a label. Its name is that of its corpus.
 
     Args:
+        models: where models are found: `module:function`, from the size of the word vectors and whether there are trees.
         sides: sentences in an example, each with a tree.
         labels: the classes, in the order of the logits.
-        model: from the size of the word vectors and whether there are trees to a model with fresh parameters.
-        load: from the data's folder and the vectors' name to the corpus.
-        file: from the data's folder and a split's name to the split's file.
         best: for each row of the paper's table, the learning rate and the step size that the paper found best.
         batch_size: examples.
         weight_decay: AdamW's.
         averaged_over: how many numbers the loss of the paper's code was averaged over: its step sizes are of that mean.
         projective: whether trees are, by default.
-        learning_rates: the paper's grid.
-        step_sizes: the paper's grid.
         example: a sentence whose tree is kept in a run's result, for the claim about it.
     """
 
     version: int = 3
     config_type: type = TextConfig
     metrics: tuple[Metric, ...] = METRICS
+    models: str
     sides: int
     labels: tuple[str, ...]
-    model: Callable[[int, bool], TextModel]
-    load: Callable[[Path, str], Corpus]
-    file: Callable[[Path, str], Path]
     best: Mapping[str, tuple[float, float | None]]
     batch_size: int
     weight_decay: float
     averaged_over: int
     projective: bool
-    learning_rates: tuple[float, ...]
-    step_sizes: tuple[float, ...]
     example: tuple[str, ...] = ()
 
     @property
@@ -80,6 +104,22 @@ class TextTask(LatentTask):
 
         return find_data(self.data)
 
+    def model(self, inputs: int, trees: bool) -> TextModel:
+        """A model with fresh parameters."""
+        from pullback_study.tasks import load_attribute
+
+        return load_attribute(self.models)(inputs, trees)
+
+    def load(self, data: Path, vectors: str) -> Corpus:
+        from pullback_study.corpora import load
+
+        return load(self.name, data, vectors)
+
+    def file(self, data: Path, split: str) -> Path:
+        from pullback_study.corpora import corpus_file
+
+        return corpus_file(self.name, data, split)
+
     def training_data(self, folder: Path) -> str:
         """The name of the training data at hand: the name of its file, without what all of them have in common."""
         name = self.file(folder, "train").name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".txt")
@@ -90,7 +130,6 @@ class TextTask(LatentTask):
             "learning_rate": 1e-4,
             "batch_size": self.batch_size,
             "weight_decay": self.weight_decay,
-            "gamma_scale": "paper" if method.pulled_back else None,
             "projection": PROJECTIONS.get(method.name),
             "projective": self.projective if method.latent else None,
         }
@@ -109,7 +148,6 @@ class TextTask(LatentTask):
     def validate(self, config: TextConfig, method: Method) -> None:
         super().validate(config, method)
         applies = {
-            "gamma_scale": (method.pulled_back, "makes no inner steps"),
             "projection": (method.name in PROJECTIONS, "projects nothing"),
             "projective": (method.latent, "has no trees"),
         }
@@ -119,15 +157,14 @@ class TextTask(LatentTask):
 
     def sources(self, config: TextConfig) -> dict[str, Path]:
         from pullback_study.corpora import vector_file
-        from pullback_study.corpora.layout import SPLITS
 
         there = self.training_data(self.folder)
         if there != config.data:
             raise ValueError(f"this run is on {config.data!r}, and the training data in {self.folder} is {there!r}")
-        files = {split: self.file(self.folder, split) for split in SPLITS}
+        files = {split: self.file(self.folder, split) for split in ("train", "dev", "test")}
         return {**files, "vectors": vector_file(self.folder, str(config.vectors))}
 
-    def structure(self, lengths: Tensor, config: TextConfig) -> Structure:
+    def structure(self, lengths: Tensor, config: TextConfig) -> DependencyTree:
         """Dependency trees, several roots allowed."""
         from pullback.structures import DependencyTree
 
@@ -161,7 +198,10 @@ class TextTask(LatentTask):
 
 @functools.cache
 def _methods(best: tuple[tuple[str, tuple[float, float | None]], ...]) -> Mapping[str, Method]:
-    return text_methods(dict(best))
+    """A baseline and the registry's estimators; those with settings of the paper are its rows."""
+    own = settings(dict(best))
+    baseline = Method("baseline", "Baseline", "", in_paper=True, defaults=own["baseline"])
+    return {method.name: method for method in (baseline, *registered(own, in_paper=lambda name: name in own))}
 
 
 _loaded: dict[tuple[str, Path, str], Corpus] = {}

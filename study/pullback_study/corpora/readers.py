@@ -1,0 +1,128 @@
+"""The publishers' formats: SST's bracket trees, SNLI's JSON lines, and CoNLL-U.
+
+The checksums of SST and SNLI are pinned, so their readers only notice files that are something else. Treebanks may be
+the user's own: CoNLL-U is checked.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from pullback_study.corpora.files import CorpusError, read_lines
+
+LABELS = ("entailment", "neutral", "contradiction")
+_LEAF = re.compile(r"\([0-4] ([^() ]+)\)")  # only spaces separate: some words hold a no-break space
+_COLUMNS = 10
+_NOT_A_WORD = re.compile(r"\d+-\d+|\d+\.\d+")  # multiword tokens and empty nodes are no part of the basic tree
+
+
+class Example(NamedTuple):
+    """The tokens of each side, the label, and the gold structure if there is one: one number per word of all sides."""
+
+    sentences: tuple[tuple[str, ...], ...]
+    label: int
+    gold: tuple[int, ...] | None = None
+
+
+def read_sst(path: Path, dropped: Counter[str], max_tokens: int = 100) -> Iterator[Example]:
+    """The sentences of the Stanford Sentiment Treebank: 0 negative, 1 positive. Neutral ones are left out and counted.
+
+    A line is a tree with a label from 0 to 4 on each node, `(3 (2 It) (4 (2 works) (2 .)))`. The label of a sentence is the
+    root's; its words are the leaves as published: cased and PTB-escaped.
+    """
+    dropped["neutral"] += 0
+    for number, line in read_lines(path):
+        if line.strip():
+            leaves = tuple(_LEAF.findall(line))
+            if not leaves or not re.match(r"\([0-4] ", line):
+                raise CorpusError(path, number, "not a tree like (3 (2 It) (2 works))")
+            if line[1] == "2":
+                dropped["neutral"] += 1
+            else:
+                yield Example((leaves,), int(line[1] > "2"))
+
+
+def read_snli(path: Path, dropped: Counter[str], max_tokens: int = 100) -> Iterator[Example]:
+    """The pairs of SNLI: a premise, a hypothesis, and a number in `LABELS`. The words are the leaves of the binary parses.
+
+    Pairs on which the annotators did not agree (`-`), or with a side of more than `max_tokens`, are left out and counted.
+    """
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            parses = (row[f"sentence{side}_binary_parse"].split(" ") for side in (1, 2))
+            sides = tuple(tuple(piece for piece in parse if piece not in ("", "(", ")")) for parse in parses)
+            label = -1 if row["gold_label"] == "-" else LABELS.index(row["gold_label"])
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise CorpusError(path, number, f"not a pair of SNLI: {error!r}") from None
+        if label < 0:
+            dropped["no gold label"] += 1
+        elif not all(sides):
+            dropped["empty sentence"] += 1
+        elif max(map(len, sides)) > max_tokens:
+            dropped[f"more than {max_tokens} tokens"] += 1
+        else:
+            yield Example(sides, label)
+
+
+def read_ewt(path: Path, dropped: Counter[str], max_tokens: int = 100) -> Iterator[Example]:
+    """The sentences of a treebank with their gold heads; all labels are 0. Longer ones are left out and counted."""
+    for parse in read_conllu(path):
+        if len(parse.tokens) > max_tokens:
+            dropped[f"more than {max_tokens} tokens"] += 1
+        else:
+            yield Example((parse.tokens,), 0, parse.heads)
+
+
+class Parse(NamedTuple):
+    """A sentence with its dependency tree; a head is the number of a word, from 1, or 0 for the root."""
+
+    tokens: tuple[str, ...]
+    heads: tuple[int, ...]
+    relations: tuple[str, ...]
+    tags: tuple[str, ...]  # universal parts of speech
+    name: str = ""  # the `sent_id`
+
+
+def read_conllu(path: Path) -> list[Parse]:
+    """The sentences of a treebank in CoNLL-U: ten columns per word, a blank line after each sentence."""
+    found: list[Parse] = []
+    rows: list[list[str]] = []
+    name = ""
+    for number, line in read_lines(path):
+        if not line.strip():
+            found += [_parse(path, number, name, rows)] if rows else []
+            rows, name = [], ""
+        elif line.startswith("#"):
+            key, _, value = line[1:].partition("=")
+            name = value.strip() if key.strip() == "sent_id" else name
+        else:
+            columns = line.split("\t")
+            if len(columns) != _COLUMNS:
+                raise CorpusError(path, number, f"{len(columns)} columns, separated by tabs; CoNLL-U has {_COLUMNS}")
+            if not _NOT_A_WORD.fullmatch(columns[0]):
+                rows.append(columns)
+    return found + ([_parse(path, number, name, rows)] if rows else [])
+
+
+def _parse(path: Path, end: int, name: str, rows: list[list[str]]) -> Parse:
+    """The sentence that ends before a line."""
+    tokens, tags, given, relations = (tuple(row[k] for row in rows) for k in (1, 3, 6, 7))
+    numbers = [str(number) for number in range(len(rows) + 1)]
+    if [row[0] for row in rows] != numbers[1:] or not set(given) <= set(numbers):
+        raise CorpusError(path, end, f"words must be numbered from 1 and have heads from 0 to {len(rows)}; not so in the "
+                          "sentence that ends here")  # fmt: skip
+    heads = tuple(map(int, given))
+    reached = {0}
+    for _ in rows:
+        reached |= {word for word, head in enumerate(heads, 1) if head in reached}
+    if len(reached) <= len(rows):
+        raise CorpusError(path, end, "some heads of the sentence that ends here run in a circle and never reach the root")
+    return Parse(tokens, heads, relations, tags, name)

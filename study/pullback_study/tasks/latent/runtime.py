@@ -1,0 +1,214 @@
+"""What training steps run with: their own random numbers, a clock for the inference in them, and CUDA graphs."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from pullback.structures import Structure, Wrapper
+from pullback_study.runs.files import content_hash
+from pullback_study.tasks.methods import Method
+
+Step = Callable[[Tensor, int], None]
+"""One update of the parameters: from the examples, int64 `[B]`, and the number of words they are padded to."""
+WIDTHS = 4
+"""In CUDA graphs, sentences are padded to a multiple of this many words, for few different shapes."""
+_Intervals = list[tuple[torch.cuda.Event, torch.cuda.Event]]
+
+
+class RandomNumbers:
+    """The state of PyTorch's default generators, put in place while the run computes, whatever else the process draws.
+
+    Dropout can only draw from the default generators, so all noise of a run does. The seed is made of `parts`.
+    """
+
+    def __init__(self, device: torch.device, *parts: str | int) -> None:
+        self._device = device
+        self.state: list[Tensor] = []
+        before = self._current()
+        torch.manual_seed(int(content_hash(list(parts)), 16))
+        self.state = self._current()
+        self._put(before)
+
+    @contextlib.contextmanager
+    def in_place(self) -> Iterator[None]:
+        """Draw from this run's numbers inside; others continue afterwards as if nothing had been drawn."""
+        before = self._current()
+        self._put(self.state)
+        try:
+            yield
+        finally:
+            self.state = self._current()
+            self._put(before)
+
+    def restore(self, state: list[Tensor]) -> None:
+        """Go on from an earlier `state`; a generator that it does not have, of another device, keeps its own."""
+        self.state = [*state[: len(self.state)], *self.state[len(state) :]]
+
+    def _current(self) -> list[Tensor]:
+        accelerator = [torch.cuda.get_rng_state(self._device)] if self._device.type == "cuda" else []
+        return [torch.get_rng_state(), *accelerator]
+
+    def _put(self, state: list[Tensor]) -> None:
+        torch.set_rng_state(state[0])
+        if len(state) > 1:
+            torch.cuda.set_rng_state(state[1], self._device)
+
+
+@dataclass
+class Replays:
+    """The intervals inside a CUDA graph, and how often it was replayed since they were last added up."""
+
+    intervals: _Intervals
+    count: int = 0
+
+
+class Stopwatch:
+    """Adds up intervals: by the clock on a CPU, by events on a GPU, which nobody waits for before `take`."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._cuda = device.type == "cuda"
+        self._seconds = 0.0
+        self._began: Any = None
+        self._pending: _Intervals = []
+        self._replays: list[Replays] = []
+
+    def start(self) -> None:
+        self._began = self._now()
+
+    def stop(self) -> None:
+        if self._cuda:
+            self._pending.append((self._began, self._now()))
+        else:
+            self._seconds += self._now() - self._began
+
+    @contextlib.contextmanager
+    def capturing(self) -> Iterator[Replays]:
+        """Intervals inside belong to a CUDA graph that is being captured, and count when it is replayed."""
+        before, self._pending = self._pending, []
+        try:
+            yield Replays(self._pending)
+        finally:
+            self._pending = before
+
+    def replayed(self, replays: Replays) -> None:
+        """Count a replay; each is taken to be as long as the last one before `take`."""
+        if replays.count == 0:
+            self._replays.append(replays)
+        replays.count += 1
+
+    def take(self) -> float:
+        """The seconds since the last `take`. On a GPU it waits for the work that was timed."""
+        seconds, self._seconds = self._seconds + _seconds_of(self._pending), 0.0
+        for replays in self._replays:
+            seconds += replays.count * _seconds_of(replays.intervals)
+            replays.count = 0
+        self._replays.clear()
+        self._pending.clear()
+        return seconds
+
+    def _now(self) -> Any:
+        if not self._cuda:
+            return time.perf_counter()
+        # one that a graph may record is a node of it, whose time can be read after a replay
+        options = {"external": True} if torch.cuda.is_current_stream_capturing() else {}
+        event = torch.cuda.Event(enable_timing=True, **options)
+        event.record()
+        return event
+
+
+def _seconds_of(intervals: _Intervals) -> float:
+    for _, end in intervals[-1:]:
+        end.synchronize()
+    return sum(begin.elapsed_time(end) for begin, end in intervals) / 1000
+
+
+class Timed(Wrapper):
+    """A structure whose inference is timed by a stopwatch, in the forward and in the backward pass."""
+
+    def __init__(self, structure: Structure, stopwatch: Stopwatch) -> None:
+        super().__init__(structure)
+        self._stopwatch = stopwatch
+
+    def around(self, operation: str, inference: Callable[[Tensor], Any], scores: Tensor) -> Any:
+        differentiable = torch.is_grad_enabled() and scores.requires_grad
+        self._stopwatch.start()
+        try:
+            out = inference(_Call.apply(scores, self._stopwatch.stop) if differentiable else scores)
+            through = isinstance(out, Tensor) and out.requires_grad
+            return _Call.apply(out, self._stopwatch.start) if through else out
+        finally:
+            self._stopwatch.stop()
+
+
+class _Call(torch.autograd.Function):
+    """The identity; its backward pass calls a function first."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, function: Callable[[], None]) -> Tensor:
+        ctx.function = function
+        return values.view_as(values)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        ctx.function()
+        return gradient, None
+
+
+class CapturedSteps:
+    """A step as one CUDA graph for each shape of a batch, replayed with other examples.
+
+    A small model's step is hundreds of launches, which Python is slow to make. The first step of a shape runs as it is, which
+    compiles what it needs; the second is captured. What steps read and change has to stay where it is: parameters, the
+    optimizer's state, a sum of losses. A step waits for nothing, and leaves nothing behind in Python.
+    """
+
+    def __init__(self, step: Step, stopwatch: Stopwatch) -> None:
+        self._step, self._stopwatch = step, stopwatch
+        self._graphs: dict[tuple[int, int], tuple[torch.cuda.CUDAGraph, Tensor, Replays] | None] = {}
+        self._pool = torch.cuda.graph_pool_handle()
+        self._stream = torch.cuda.Stream()
+
+    def __call__(self, examples: Tensor, width: int) -> None:
+        shape = len(examples), width
+        if shape not in self._graphs:
+            self._graphs[shape] = None
+            self._stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(self._stream):  # that graphs are captured on: what autograd keeps of a stream is right
+                self._step(examples, width)
+            torch.cuda.current_stream().wait_stream(self._stream)
+            return
+        graph, given, inference = self._graphs[shape] or self._capture(shape, examples.clone(), width)
+        given.copy_(examples)
+        graph.replay()
+        self._stopwatch.replayed(inference)
+
+    def _capture(self, shape: tuple[int, int], examples: Tensor, width: int) -> tuple[torch.cuda.CUDAGraph, Tensor, Replays]:
+        graph = torch.cuda.CUDAGraph()
+        with self._stopwatch.capturing() as inference, torch.cuda.graph(graph, pool=self._pool, stream=self._stream):
+            self._step(examples, width)
+        self._graphs[shape] = graph, examples, inference
+        return graph, examples, inference
+
+
+def can_be_captured(model: nn.Module, method: Method, config: Any, device: torch.device) -> bool:
+    """Whether a training step is the same as a graph: on a GPU, and all that changes is in place.
+
+    Not where the decoder is called again with the same dropout as before, as generators cannot be rewound in a graph; nor
+    with an estimator that has a state of its own, such as a moving baseline.
+    """
+    if device.type != "cuda" or "external" not in inspect.signature(torch.cuda.Event.__new__).parameters:
+        return False
+    if method.make is None or method.reads_back:
+        return method.make is None
+    random = any(isinstance(module, nn.Dropout) and module.p > 0 for module in model.modules())
+    estimator = method.build(step_size=1.0, steps=1)
+    stateful = estimator is not None and bool(estimator.state_dict())
+    return not (random and method.decoder_calls(config.inner_steps or 1) > 1) and not stateful

@@ -1,0 +1,238 @@
+"""The models of SST and SNLI: an encoder, an arc scorer, and a decoder that reads the trees.
+
+A model never knows which estimator trains it: it scores arcs, and reads whatever structure it is given.
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+
+class Encoded(NamedTuple):
+    """What the encoder makes of a batch."""
+
+    vectors: Tensor  # the words' own, [B, ..., n, d], zero on padding
+    states: Tensor  # the encoder's, [B, ..., n, h], zero on padding
+    inside: Tensor  # which words are real, [B, ..., n] of bool
+
+
+class BiLSTM(nn.Module):
+    """Two LSTMs over sentences padded on the right, one from the left and one from each sentence's own last word.
+
+    An LSTM's state depends on what came before it alone, so padding on the right changes nothing; the second one
+    reads each sentence reversed in place. Packed sequences give the same, more slowly on a CPU, and they need the lengths
+    on the host.
+
+    Args:
+        inputs: the size of a word's vector.
+        units: of both directions together, an even number.
+    """
+
+    def __init__(self, inputs: int, units: int) -> None:
+        super().__init__()
+        self.forwards = nn.LSTM(inputs, units // 2, batch_first=True)
+        self.backwards = nn.LSTM(inputs, units // 2, batch_first=True)
+
+    def forward(self, vectors: Tensor, lengths: Tensor) -> Tensor:
+        """States `[B, n, units]`, zero on padding, from vectors `[B, n, d]` and lengths `[B]`."""
+        position = torch.arange(vectors.shape[1], device=vectors.device)
+        inside = position < lengths[:, None]
+        mirrored = torch.where(inside, lengths[:, None] - 1 - position, position)
+        left = self.forwards(vectors)[0]
+        right = _take(self.backwards(_take(vectors, mirrored))[0], mirrored)
+        return torch.cat([left, right], -1).masked_fill(~inside[..., None], 0.0)
+
+
+class ArcScorer(nn.Module):
+    """The score of each arc from the states of its two words.
+
+        s(i -> j) = v . tanh(W [h_i; h_j] + b)
+
+    A learned root vector stands in the place of h_i for the attachment of word j to the root. W [h_i; h_j] is computed
+    as W_1 h_i + W_2 h_j, so that no `[n, n, 2h]` tensor is formed.
+
+    Args:
+        states: h, the size of a word's state and of the root's vector.
+        hidden: the size of v.
+    """
+
+    def __init__(self, states: int, hidden: int) -> None:
+        super().__init__()
+        self.head = nn.Linear(states, hidden)
+        self.modifier = nn.Linear(states, hidden, bias=False)
+        self.output = nn.Linear(hidden, 1, bias=False)
+        self.root = nn.Parameter(torch.empty(states).uniform_(-1, 1) / states**0.5)
+        for half in (self.head, self.modifier):  # initialised as the one layer of 2h inputs that they are
+            nn.init.uniform_(half.weight, -((2 * states) ** -0.5), (2 * states) ** -0.5)
+        nn.init.uniform_(self.head.bias, -((2 * states) ** -0.5), (2 * states) ** -0.5)
+
+    def forward(self, states: Tensor) -> Tensor:
+        """Scores `[..., n, n]`, head x modifier, with the root on the diagonal, from states `[..., n, h]`."""
+        head, modifier, v = self.head(states), self.modifier(states), self.output.weight[0]
+        arcs = torch.tanh(head[..., :, None, :] + modifier[..., None, :, :]) @ v
+        root = torch.tanh(self.head(self.root) + modifier) @ v
+        return torch.where(_diagonal(arcs), root[..., None, :], arcs)
+
+    def heads(self, states: Tensor, mu: Tensor) -> Tensor:
+        """The mean of each word's heads, `[..., n, h]`: one head for a tree.
+
+        head(j) = sum over i of mu(i -> j) h_i + mu(root -> j) root
+        """
+        from_words = mu.masked_fill(_diagonal(mu), 0.0).mT @ states
+        return from_words + mu.diagonal(dim1=-2, dim2=-1)[..., None] * self.root
+
+
+class TextModel(nn.Module, abc.ABC):
+    """From word vectors to logits, through a tree for each sentence if there is an arc scorer (`parser`)."""
+
+    parser: ArcScorer | None
+
+    @abc.abstractmethod
+    def encode(self, vectors: Tensor, lengths: Tensor) -> Encoded:
+        """Encode sentences: vectors `[B, ..., n, d]`, with anything on padding, and lengths `[B, ...]`."""
+
+    @abc.abstractmethod
+    def logits(self, encoded: Encoded, mu: Tensor | None) -> Tensor:
+        """`[B, classes]`, from trees or averages of trees, `[B, ..., n, n]`; None for a baseline."""
+
+    def scores(self, encoded: Encoded) -> Tensor:
+        """The scores of the arcs, `[B, ..., n, n]`, head x modifier, with the root on the diagonal."""
+        assert self.parser is not None, "a baseline has no trees"
+        return self.parser(encoded.states)
+
+
+class Recurrent(TextModel):
+    """What both models of SST share: the words' vectors go through a BiLSTM of 100 units."""
+
+    units = 100
+
+    def __init__(self, inputs: int) -> None:
+        super().__init__()
+        self.lstm = BiLSTM(inputs, self.units)
+
+    def encode(self, vectors: Tensor, lengths: Tensor) -> Encoded:
+        inside = _inside(lengths, vectors.shape[1])
+        vectors = vectors.masked_fill(~inside[..., None], 0.0)
+        return Encoded(vectors, self.lstm(vectors, lengths), inside)
+
+
+class Baseline(Recurrent):
+    """SST without a tree: the sum of the states over the words, and a two-layer ReLU network."""
+
+    parser = None
+
+    def __init__(self, inputs: int = 300) -> None:
+        super().__init__(inputs)
+        self.output = nn.Sequential(nn.Linear(self.units, self.units), nn.ReLU(), nn.Linear(self.units, 2))
+
+    def logits(self, encoded: Encoded, mu: Tensor | None) -> Tensor:
+        return self.output(encoded.states.sum(1))
+
+
+class LatentTree(Recurrent):
+    """SST: each word's state beside its head's, an affine layer, ReLU, attention over the words, and a linear output.
+
+    r_j = ReLU(A [h_j; head(j)] + a),    logits = O (sum over j of softmax_j(u . r_j) r_j) + o
+    """
+
+    parser: ArcScorer
+
+    def __init__(self, inputs: int = 300) -> None:
+        super().__init__(inputs)
+        self.parser = ArcScorer(self.units, self.units)
+        self.combine = nn.Linear(2 * self.units, self.units)
+        self.attention = nn.Linear(self.units, 1, bias=False)
+        self.output = nn.Linear(self.units, 2)
+
+    def logits(self, encoded: Encoded, mu: Tensor | None) -> Tensor:
+        assert mu is not None
+        both = torch.cat([encoded.states, self.parser.heads(encoded.states, mu)], -1)
+        words = torch.relu(self.combine(both))
+        relevance = self.attention(words)[..., 0].masked_fill(~encoded.inside, torch.finfo(words.dtype).min)
+        return self.output((relevance.softmax(-1)[:, None, :] @ words)[:, 0])
+
+
+def sentiment(inputs: int, trees: bool) -> TextModel:
+    """A model of SST."""
+    return LatentTree(inputs) if trees else Baseline(inputs)
+
+
+class DecomposableAttention(TextModel):
+    """SNLI: align the words of premise and hypothesis, compare each with its counterpart, and add up.
+
+        e_ij = <x_i, y_j>,    x_i = [f(a_i); head(i)],    y_j the same for the hypothesis; without trees, x_i = f(a_i)
+        beta_i = sum over j of softmax_j(e_ij) b_j,    alpha_j = sum over i of softmax_i(e_ij) a_i
+        logits = aggregate([sum_i compare([a_i; beta_i]); sum_j compare([b_j; alpha_j])])
+
+    with a_i and b_j the words' own vectors, f two ReLU layers, and head(i) the mean of the encodings of word i's heads.
+    Vectors are `[B, 2, n, d]` and lengths `[B, 2]`: premise, then hypothesis.
+    """
+
+    units, dropout = 200, 0.2
+
+    def __init__(self, inputs: int = 300, trees: bool = True) -> None:
+        super().__init__()
+        self.encoder = nn.Sequential(*self._layer(inputs), *self._layer(self.units))
+        self.compare = nn.Sequential(*self._layer(2 * inputs), *self._layer(self.units))
+        self.aggregate = nn.Sequential(*self._layer(2 * self.units), nn.Linear(self.units, 3))
+        self.parser = ArcScorer(self.units, self.units) if trees else None
+
+    def _layer(self, inputs: int) -> list[nn.Module]:
+        return [nn.Linear(inputs, self.units), nn.ReLU(), nn.Dropout(self.dropout)]
+
+    def encode(self, vectors: Tensor, lengths: Tensor) -> Encoded:
+        inside = _inside(lengths, vectors.shape[2])
+        vectors = vectors.masked_fill(~inside[..., None], 0.0)
+        return Encoded(vectors, self.encoder(vectors).masked_fill(~inside[..., None], 0.0), inside)
+
+    def logits(self, encoded: Encoded, mu: Tensor | None) -> Tensor:
+        states, inside = encoded.states, encoded.inside
+        if self.parser is not None:
+            assert mu is not None
+            states = torch.cat([states, self.parser.heads(states, mu)], -1)
+        agreement = states[:, 0] @ states[:, 1].mT
+        towards = torch.stack([agreement, agreement.mT], 1).masked_fill(
+            ~inside.flip(1)[:, :, None, :], torch.finfo(states.dtype).min
+        )
+        aligned = towards.softmax(-1) @ encoded.vectors.flip(1)
+        compared = self.compare(torch.cat([encoded.vectors, aligned], -1))
+        return self.aggregate(compared.masked_fill(~inside[..., None], 0.0).sum(2).flatten(1))
+
+
+def depths(heads: Tensor) -> Tensor:
+    """The arcs on the longest path from the artificial root, for each tree, `[...]`.
+
+    A flat tree, one word attached to the root and all others to that word, has depth 2.
+
+    Args:
+        heads: the head of each word, `[..., n]`: 0 is the root, 1 the first word, -1 padding (`DependencyTree.heads`).
+
+    >>> depths(torch.tensor([[0, 1, 1], [0, 1, 2], [0, -1, -1]]))
+    tensor([2, 3, 1])
+    """
+    inside = heads >= 0
+    ancestor = nn.functional.pad(heads.clamp_min(0), (1, 0))  # node 0 is the root, its own ancestor
+    depth = nn.functional.pad(inside.long(), (1, 0))
+    covered = 1
+    while covered < heads.shape[-1]:  # pointer jumping: each round doubles the arcs that are counted
+        depth = depth + depth.gather(-1, ancestor)
+        ancestor = ancestor.gather(-1, ancestor)
+        covered *= 2
+    return depth.amax(-1)
+
+
+def _inside(lengths: Tensor, n: int) -> Tensor:
+    """Which of n words are real, `[..., n]` of bool, for sentences of the given lengths `[...]`."""
+    return torch.arange(n, device=lengths.device) < lengths[..., None]
+
+
+def _take(sequences: Tensor, positions: Tensor) -> Tensor:
+    return sequences.gather(1, positions[..., None].expand(-1, -1, sequences.shape[-1]))
+
+
+def _diagonal(matrices: Tensor) -> Tensor:
+    return torch.eye(matrices.shape[-1], dtype=torch.bool, device=matrices.device)
