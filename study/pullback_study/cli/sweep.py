@@ -10,7 +10,7 @@ import typer
 
 from pullback_study.cli import terminal
 from pullback_study.cli.options import DataOption, Device, DeviceOption, MarkdownOption, RunsOption, TensorBoardOption
-from pullback_study.cli.terminal import out, show, user_errors
+from pullback_study.cli.terminal import count, out, show, user_errors
 
 if TYPE_CHECKING:
     from pullback_study.runs.executor import Executor
@@ -98,7 +98,6 @@ def _ray(address: str, cpus: int, gpus: float) -> Executor:
 def _show_plan(found: Sweep, runs: Path) -> None:
     from pullback.viz import Table
     from pullback_study.runs.groups import plan
-    from pullback_study.runs.progress import count
     from pullback_study.runs.store import list_runs
 
     task = found.task

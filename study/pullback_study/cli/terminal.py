@@ -39,7 +39,7 @@ def train_or_exit(
         wait: for runs that other processes train.
         tensorboard: also write event files.
     """
-    from pullback_study.runs.progress import LiveReport, PlainReport, count
+    from pullback_study.runs.progress import LiveReport, PlainReport
     from pullback_study.runs.train import train
 
     device = find_device(device)
@@ -110,3 +110,12 @@ def _check_tensorboard() -> None:
 
     if importlib.util.find_spec("tensorboard") is None:
         stop("--tensorboard: TensorBoard is not installed; pip install tensorboard")
+
+
+def count(number: int, what: str) -> str:
+    """The number and the noun, in the singular or the plural.
+
+    >>> count(1, "run"), count(2, "run")
+    ('1 run', '2 runs')
+    """
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

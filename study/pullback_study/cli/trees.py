@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from pullback_study.cli.options import DataOption, MarkdownOption
-from pullback_study.cli.terminal import out as console
-from pullback_study.cli.terminal import user_errors
-from pullback_study.trees.formats import SUFFIXES, Format, format_for
+from pullback_study.cli.terminal import count, err, show, user_errors
+from pullback_study.trees.drawing import SUFFIXES, Format, as_text, format_for, write_file, write_folder
 
 if TYPE_CHECKING:
-    from pullback.viz import Table
-    from pullback_study.trees.drawing import Analysis
-    from pullback_study.trees.parser import LatentParser
+    from pullback_study.trees.parser import Analysis, LatentParser
 
 FormatOption = Annotated[Format | None, typer.Option("--format", help="The format of the trees. [default: text]")]
-
-errors = Console(stderr=True)
+Tokens = tuple[str, ...]
 
 
 def parse(
@@ -39,15 +36,11 @@ def parse(
     A heat map shows the input of the decoder: marginals or SparseMAP's mean for relaxed estimators, the tree for the others.
     It is a drawing if --out ends in .svg.
 
-    For example:
-
-    - `pullback parse --run 5c08 "A taut , intelligent psychological drama ."`
-    - `pullback parse --run 5c08 --file reviews.txt --out trees.conllu`
-    - `pullback parse --run 5c08 --format heatmap --out drama.svg "A taut , intelligent psychological drama ."`
-    """
-    from pullback_study.trees.drawing import as_text, write_file
-    from pullback_study.trees.inputs import find_run, read_sentences
-
+    \b
+    pullback parse --run 5c08 "A taut , intelligent psychological drama ."
+    pullback parse --run 5c08 --file reviews.txt --out trees.conllu
+    pullback parse --run 5c08 --format heatmap --out drama.svg "A taut , intelligent psychological drama ."
+    """  # noqa: D301
     with user_errors():
         chosen = format_for(form, out)
         words = read_sentences(sentences or [], file)
@@ -59,7 +52,7 @@ def parse(
         else:
             with _writing(out):
                 write_file(analyses, chosen, out, width=_columns(), source=parser.estimator)
-            _say(f"{_count(len(analyses), 'tree')} in {out}")
+            _say(f"{count(len(analyses), 'tree')} in {out}")
         if unknown:
             _say(f"words without a vector, all alike to the model: {' '.join(unknown[:10])}{' ...' if unknown[10:] else ''}")
 
@@ -81,15 +74,11 @@ def trees(
     The paper's sentences are shown with the paper's own trees. With --gold: attachment scores, agreement with
     left-branching, right-branching and random trees, and shape; --out then gets the measures and all trees.
 
-    For example:
-
-    - `pullback trees --run 5c08 --sample 5`
-    - `pullback trees --run 5c08 --paper`
-    - `pullback trees --run 5c08 --format svg --out drawings`
-    - `pullback trees --run 5c08 --run a41f --gold en_ewt-ud-dev.conllu.gz --max-length 40`
-    """
-    from pullback_study.trees.inputs import find_run
-
+    \b
+    pullback trees --run 5c08 --sample 5
+    pullback trees --run 5c08 --format svg --out drawings
+    pullback trees --run 5c08 --run a41f --gold en_ewt-ud-dev.conllu.gz --max-length 40
+    """  # noqa: D301
     with user_errors():
         if out is not None and out.suffix.lower() in SUFFIXES.values():
             raise ValueError(f"--out {out}: trees are written into a folder, not a file; --format decides the format")
@@ -105,19 +94,16 @@ def trees(
             raise ValueError("SVG drawings of several runs need --out DIR")
         for path in paths:
             folder = None if out is None else out / path.name if len(paths) > 1 else out
-            _draw(path, data, size=size, seed=seed, paper=paper, form=form or Format.text, folder=folder)
+            _draw(path, data, size, seed, paper, form or Format.text, folder)
 
 
-def _draw(
-    path: Path, data: Path | None, *, size: int, seed: int, paper: bool, form: Format, folder: Path | None
-) -> None:
+def _draw(path: Path, data: Path | None, size: int, seed: int, paper: bool, form: Format, folder: Path | None) -> None:
     """The trees of one run: printed, or written into a folder."""
-    from pullback_study.corpora.layout import find_data
-    from pullback_study.trees.drawing import as_text, with_the_papers, write_folder
-    from pullback_study.trees.paper import SENTENCES
-    from pullback_study.trees.sample import sample, task_sentences
+    from pullback_study.corpora import find_data
+    from pullback_study.trees.agreement import shape_table
+    from pullback_study.trees.paper import SENTENCES, printed_for
+    from pullback_study.trees.parser import sample, task_sentences
     from pullback_study.trees.shape import shape
-    from pullback_study.trees.tables import shape_table
 
     parser = _load(path, data)
     everything = list(SENTENCES) if paper else task_sentences(parser.task, find_data(data))
@@ -127,13 +113,14 @@ def _draw(
     which = "the paper's sentences" if paper else f"{len(chosen)} of {len(everything)} test sentences"
     if folder is None:
         _say(f"{name}: {which}")
-        shown = with_the_papers(analyses, parser.estimator) if paper and form is Format.text else analyses
+        theirs = {tree.tokens: tree for tree in printed_for(parser.estimator)} if paper and form is Format.text else {}
+        shown = [each for ours in analyses for each in (ours, theirs.get(ours.tokens)) if each]
         typer.echo(as_text(shown, form, width=_columns(), source=name), nl=False)
     else:
         with _writing(folder):
             written = write_folder(analyses, form, folder, width=_columns(), source=name)
         _say(f"{name}: {which}, in {written[0] if len(written) == 1 else f'{len(written)} files in {folder}'}")
-    errors.print(shape_table([(name, shape([each.heads for each in analyses]))]).rich())
+    err.print(shape_table([(name, shape([each.heads for each in analyses]))]).rich(), soft_wrap=False)
 
 
 def _measure(
@@ -142,32 +129,60 @@ def _measure(
     """The tables of all runs on a treebank."""
     from pullback.viz import visible
     from pullback_study.corpora import read_conllu
-    from pullback_study.trees.measure import coverage, up_to, write_measures
-    from pullback_study.trees.tables import agreement_table, likeness_table, shape_table
-    from pullback_study.trees.treebank import compare
+    from pullback_study.trees.agreement import agreement_table, compare, likeness_table, shape_table, write_measures
 
     everything = read_conllu(gold)
-    parses = up_to(everything, max_length)
-    sentences = [parse.tokens for parse in parses]
-    systems, known = {}, {}
+    parses = [each for each in everything if max_length is None or len(each.tokens) <= max_length]
+    if not parses:
+        raise ValueError(f"none of the {len(everything)} sentences of {gold} has at most {max_length} words")
+    sentences = [each.tokens for each in parses]
+    words = Counter(word for tokens in sentences for word in tokens)
+    systems, notes = {}, {}
     for path in paths:
         parser = _load(path, data)
-        if parser.config.vectors not in known:
-            known[parser.config.vectors] = coverage(sentences, parser.unknown({word for each in sentences for word in each}))
+        known = 1 - sum(words[word] for word in parser.unknown(words)) / max(words.total(), 1)
+        notes[parser.config.vectors] = f"{parser.config.vectors} has vectors for {100 * known:.1f}% of the words"
         systems[_name(parser, path)] = [each.heads for each in _parse(parser, sentences)]
     rows = compare(parses, systems, seed=seed)
-    words = sum(map(len, sentences))
     left_out = len(everything) - len(parses)
-    note = f"; {_count(left_out, 'sentence')} of more than {max_length} words left out" if left_out else ""
-    title = visible(f"{gold.name}: {_count(len(parses), 'sentence')}, {_count(words, 'word')}{note}")
+    note = f"; {count(left_out, 'sentence')} of more than {max_length} words left out" if left_out else ""
+    title = visible(f"{gold.name}: {count(len(parses), 'sentence')}, {count(words.total(), 'word')}{note}")
     shapes = [(row.name, row.shape) for row in rows]
-    notes = [f"{name} has vectors for {100 * share:.1f}% of the words" for name, share in known.items()]
-    for table in (agreement_table(rows, title, notes), likeness_table(rows), shape_table(shapes)):
-        _show(table, markdown)
+    for table in (agreement_table(rows, title, list(notes.values())), likeness_table(rows), shape_table(shapes)):
+        show(table, markdown)
     if out is not None:
         with _writing(out):
             write_measures(out, parses, systems, rows)
         _say(f"wrote measures and trees to {out}")
+
+
+def find_run(given: Path) -> Path:
+    """The directory of a run: the one given, or the only one whose path begins like this (also in `runs/`)."""
+    if given.is_dir():
+        return given
+    folders = [given.parent] + ([Path("runs")] if given.parent == Path() else [])
+    found = [path for folder in folders for path in sorted(folder.glob(f"{given.name}*/config.json"))]
+    if not found:
+        raise ValueError(f"there is no run {given}; `pullback runs` lists them")
+    if len(found) > 1:
+        names = ", ".join(str(path.parent) for path in found[:4])
+        raise ValueError(f"{len(found)} runs begin with {given}: {names}{', ...' if len(found) > 4 else ''}")
+    return found[0].parent
+
+
+def read_sentences(given: Sequence[str], file: Path | None) -> list[Tokens]:
+    """Sentences from the command line and the lines of a file, split at white space; empty lines are left out."""
+    from pullback_study.corpora.files import read_lines
+
+    lines = list(given)
+    if file == Path("-"):
+        lines += sys.stdin.read().removeprefix("\ufeff").split("\n")
+    elif file is not None:
+        lines += [line for _, line in read_lines(file)]
+    sentences = [tokens for tokens in (tuple(line.split()) for line in lines) if tokens]
+    if not sentences:
+        raise ValueError('there is no sentence to parse; pass one in quotes ("A fun film .") or a --file')
+    return sentences
 
 
 def _load(path: Path, data: Path | None) -> LatentParser:
@@ -176,11 +191,9 @@ def _load(path: Path, data: Path | None) -> LatentParser:
     return load_parser(path, data)
 
 
-def _parse(parser: LatentParser, sentences: Sequence[tuple[str, ...]]) -> list[Analysis]:
-    from pullback_study.trees.measure import parse_all
-
-    with errors.status(f"parsing {_count(len(sentences), 'sentence')}"):
-        return parse_all(parser.parse, sentences)
+def _parse(parser: LatentParser, sentences: Sequence[Tokens]) -> list[Analysis]:
+    with err.status(f"parsing {count(len(sentences), 'sentence')}"):
+        return parser.parse(sentences)
 
 
 def _name(parser: LatentParser, path: Path) -> str:
@@ -200,19 +213,8 @@ def _columns() -> int:
     return shutil.get_terminal_size((100, 24)).columns
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def _say(message: str) -> None:
     """To stderr. Names and words come from files: control characters in them are shown, not sent."""
     from pullback.viz import visible
 
-    errors.print(visible(message), markup=False, highlight=False, soft_wrap=True)
-
-
-def _show(table: Table, markdown: bool) -> None:
-    if markdown:
-        typer.echo(table.markdown() + "\n")
-    else:
-        console.print(table.rich())
+    err.print(visible(message))

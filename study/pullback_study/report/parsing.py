@@ -23,8 +23,7 @@ def keep_trees(runs: Runs, data: Path | None, say: Callable[[str], None]) -> int
     from pullback_study.corpora import find_data
     from pullback_study.tasks import TASKS, find_task
     from pullback_study.trees.paper import SENTENCES
-    from pullback_study.trees.parser import load_parser
-    from pullback_study.trees.sample import sample, task_sentences
+    from pullback_study.trees.parser import load_parser, sample, task_sentences
 
     with_trees = [name for name in TASKS if hasattr(find_task(name), "sides")]
     able = [run for task in with_trees for run in runs.of(task) if run.config.get("estimator") != "baseline"]

@@ -43,7 +43,7 @@ class PlainReport(Report):
 
     def plan(self, groups: Sequence[tuple[str, int]]) -> None:
         if groups and not self._sizes:
-            self._open(count(sum(size for _, size in groups), "run"))
+            self._open(_runs(sum(size for _, size in groups)))
         self._labels, self._sizes = [label for label, _ in groups], [size for _, size in groups]
 
     def at(self, group: int, event: Reached) -> None:
@@ -77,7 +77,7 @@ class PlainReport(Report):
     def overall(self) -> str:
         failed = f", {self._failed} failed" if self._failed else ""
         left = "" if self.left is None else f", {_duration(self.left)} left"
-        return f"{self._runs_ended} of {count(sum(self._sizes), 'run')}{failed}{left}"
+        return f"{self._runs_ended} of {_runs(sum(self._sizes))}{failed}{left}"
 
     def _open(self, runs: str) -> None:
         self._print(f"Training {runs}")
@@ -153,17 +153,12 @@ def summary(latest: Sequence[dict[str, Any]]) -> str:
     return ", ".join(f"{name.replace('_', ' ')} {value:.3g}" for name, value in means.items())
 
 
-def count(number: int, what: str) -> str:
-    """The number and the noun, in the singular or the plural.
-
-    >>> count(1, "run"), count(2, "run")
-    ('1 run', '2 runs')
-    """
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
 def _duration(seconds: float) -> str:
     """In words as short as they are true: 40 s, 12 min, 3.4 h."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+def _runs(number: int) -> str:
+    return f"{number} run" + "s" * (number != 1)

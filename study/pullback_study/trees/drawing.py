@@ -1,99 +1,105 @@
-"""Analyses of sentences in every format."""
+"""Analyses of sentences in every format, by name and by the ending of a file.
+
+An analysis has `tokens`, `heads` (0 the root), `mu` (what the decoder sees, `[n, n]`, head x modifier) and a `label`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from pullback.viz import heatmap_svg, heatmap_text, stacked, tree_conllu, tree_latex, tree_svg, tree_text
-from pullback_study.runs import write_atomically
-from pullback_study.trees.formats import SUFFIXES, Format
-from pullback_study.trees.paper import printed_for
-from pullback_study.trees.shape import depth
 
+class Format(StrEnum):
+    text = "text"
+    svg = "svg"
+    latex = "latex"
+    conllu = "conllu"
+    heatmap = "heatmap"
+
+
+SUFFIXES = {Format.text: ".txt", Format.svg: ".svg", Format.latex: ".tex", Format.conllu: ".conllu", Format.heatmap: ".svg"}
 _PREAMBLE = r"% needs \usepackage{tikz-dependency} and \usepackage[T1]{fontenc}"
 
 
-class Analysis(Protocol):
-    """The output of a parser for one sentence: heads with 0 for the root, and mu packed `[n, n]`, head x modifier."""
+def format_for(given: Format | None, file: Path | None) -> Format:
+    """The format that is given, else that of the file's ending, else text; an error if the two contradict each other.
 
-    @property
-    def tokens(self) -> tuple[str, ...]: ...
-    @property
-    def heads(self) -> tuple[int, ...]: ...
-    @property
-    def mu(self) -> Any: ...
-    @property
-    def label(self) -> str: ...
+    >>> format_for(None, Path("trees.tex")).value, format_for(Format.svg, None).value, format_for(None, None).value
+    ('latex', 'svg', 'text')
+    >>> format_for(Format.conllu, Path("trees.svg"))
+    Traceback (most recent call last):
+    ValueError: --format conllu cannot be written to trees.svg, which is for svg or heatmap; use a name that ends in .conllu
+    """
+    ending = "" if file is None else file.suffix.lower()
+    fitting = [form for form, suffix in SUFFIXES.items() if suffix == ending] + [Format.heatmap] * (ending == ".txt")
+    if given is None:
+        return fitting[0] if fitting else Format.text
+    if fitting and given not in fitting:
+        wrong = f"--format {given} cannot be written to {file}, which is for {' or '.join(fitting)}"
+        raise ValueError(f"{wrong}; use a name that ends in {SUFFIXES[given]}")
+    return given
 
 
-def with_the_papers(analyses: Sequence[Analysis], estimator: str) -> list[Analysis]:
-    """The analyses of the paper's sentences, each followed by the tree that the paper prints for the estimator."""
-    theirs = {tree.sentence: tree for tree in printed_for(estimator)}
-    pairs = [[each, theirs[i]] if i in theirs else [each] for i, each in enumerate(analyses)]
-    return [each for pair in pairs for each in pair]
-
-
-def as_text(analyses: Sequence[Analysis], form: Format, *, width: int, source: str) -> str:
+def as_text(analyses: Sequence[Any], form: Format, *, width: int, source: str) -> str:
     """All analyses as one text, which ends with a line feed.
 
-    Args:
-        analyses: in order.
-        form: SVG drawings are stacked into one; heat maps are shaded characters.
-        width: the columns of the terminal, for drawings with characters.
-        source: the model, which CoNLL-U names.
+    SVG drawings are stacked into one; heat maps are shaded characters. `width` is the terminal's, and CoNLL-U names the
+    model, `source`.
     """
+    from pullback.viz import tree_conllu, tree_latex
+
     if form is Format.svg:
         return as_svg(analyses, form)
     if form is Format.latex:
         return "\n\n".join([_PREAMBLE, *(tree_latex(each.tokens, each.heads) for each in analyses)]) + "\n"
     if form is Format.conllu:
-        return "".join(_conllu(each, number, source) for number, each in enumerate(analyses, 1))
+        about = [{"sent_id": str(i), "model": source, "label": each.label} for i, each in enumerate(analyses, 1)]
+        comments = [{name: value for name, value in each.items() if value} for each in about]
+        return "".join(tree_conllu(a.tokens, a.heads, comments=c) for a, c in zip(analyses, comments, strict=True))
     return "\n".join(_block(each, form, width) for each in analyses)
 
 
-def as_svg(analyses: Sequence[Analysis], form: Format) -> str:
+def as_svg(analyses: Sequence[Any], form: Format) -> str:
     """One SVG element with a drawing for each analysis: heat maps for `heatmap`, trees otherwise."""
-    if form is Format.heatmap:
-        drawings = [heatmap_svg(each.tokens, each.mu) for each in analyses]
-    else:
-        drawings = [tree_svg(each.tokens, each.heads) for each in analyses]
+    from pullback.viz import heatmap_svg, stacked, tree_svg
+
+    heat = form is Format.heatmap
+    drawings = [heatmap_svg(each.tokens, each.mu) if heat else tree_svg(each.tokens, each.heads) for each in analyses]
     return (drawings[0] if len(drawings) == 1 else stacked(drawings)) + "\n"
 
 
-def write_file(analyses: Sequence[Analysis], form: Format, path: Path, *, width: int, source: str) -> None:
+def write_file(analyses: Sequence[Any], form: Format, path: Path, *, width: int, source: str) -> None:
     """All analyses into one file; a heat map is a drawing if the file's name ends in .svg, and characters otherwise."""
+    from pullback_study.runs import write_atomically
+
     drawn = form is Format.heatmap and path.suffix.lower() == ".svg"
     write_atomically(path, as_svg(analyses, form) if drawn else as_text(analyses, form, width=width, source=source))
 
 
-def write_folder(analyses: Sequence[Analysis], form: Format, folder: Path, *, width: int, source: str) -> list[Path]:
+def write_folder(analyses: Sequence[Any], form: Format, folder: Path, *, width: int, source: str) -> list[Path]:
     """All analyses into a folder: a file for each drawing, else one file for all."""
     if SUFFIXES[form] != ".svg":
-        paths = [folder / f"trees{SUFFIXES[form]}"]
-        write_file(analyses, form, paths[0], width=width, source=source)
-        return paths
-    digits, name = len(str(len(analyses))), "heatmap" if form is Format.heatmap else "tree"
-    paths = [folder / f"{name}-{number:0{digits}}.svg" for number in range(1, len(analyses) + 1)]
-    for path, analysis in zip(paths, analyses, strict=True):
-        write_file([analysis], form, path, width=width, source=source)
-    return paths
-
-
-def _block(analysis: Analysis, form: Format, width: int) -> str:
-    """A drawing for the terminal, with a line about it."""
-    if form is Format.heatmap:
-        drawing, about = heatmap_text(analysis.tokens, analysis.mu, width=width), []
+        parts = {folder / f"trees{SUFFIXES[form]}": analyses}
     else:
-        drawing, about = tree_text(analysis.tokens, analysis.heads, width=width), [f"depth {depth(analysis.heads)}"]
-    notes = [analysis.label, *about] if analysis.label else about
+        digits, name = len(str(len(analyses))), "heatmap" if form is Format.heatmap else "tree"
+        parts = {folder / f"{name}-{number:0{digits}}.svg": [each] for number, each in enumerate(analyses, 1)}
+    for path, part in parts.items():
+        write_file(part, form, path, width=width, source=source)
+    return list(parts)
+
+
+def _block(analysis: Any, form: Format, width: int) -> str:
+    """A drawing for the terminal, with a line about it."""
+    from pullback.viz import heatmap_text, tree_text
+    from pullback_study.trees.shape import depth
+
+    if form is Format.heatmap:
+        drawing, notes = heatmap_text(analysis.tokens, analysis.mu, width=width), [analysis.label]
+    else:
+        notes = [analysis.label, f"depth {depth(analysis.heads)}"]
+        drawing = tree_text(analysis.tokens, analysis.heads, width=width)
     lines = [line.rstrip() for line in drawing.split("\n")]
-    return "\n".join([*lines, *([f"({', '.join(notes)})"] if notes else [])]) + "\n"
-
-
-def _conllu(analysis: Analysis, number: int, source: str) -> str:
-    comments = {"sent_id": str(number), "model": source}
-    if analysis.label:
-        comments["label"] = analysis.label
-    return tree_conllu(analysis.tokens, analysis.heads, comments=comments)
+    about = ", ".join(note for note in notes if note)
+    return "\n".join([*lines, *([f"({about})"] if about else [])]) + "\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 SENTENCES: tuple[tuple[str, ...], ...] = (
     ("An", "intelligent", ",", "moving", "and", "invigorating", "film", "."),
@@ -11,15 +11,8 @@ SENTENCES: tuple[tuple[str, ...], ...] = (
 )
 
 
-@dataclass(frozen=True)
-class PrintedTree:
-    """A tree of the paper, and the models that it is reported for.
-
-    Args:
-        sentence: an index into `SENTENCES`.
-        models: the names of the models.
-        heads: 0 is the root, 1 the first word.
-    """
+class PrintedTree(NamedTuple):
+    """A tree of the paper for one of `SENTENCES`, and the models that it is reported for; heads: 0 is the root."""
 
     sentence: int
     models: tuple[str, ...]

@@ -1,83 +1,72 @@
-"""A trained run as a parser: sentences in, latent trees out."""
+"""A trained run as a parser: sentences in, latent trees out; and samples of the test sentences of a task."""
 
 from __future__ import annotations
 
 import dataclasses
 import pickle
+import random
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pullback.structures import DependencyTree
 from pullback_study.corpora import Vectors, find_data, read_vectors, vector_file
 from pullback_study.corpora.corpus import UNKNOWN
-from pullback_study.runs.store import Stored, read_run
+from pullback_study.corpora.loading import READERS
+from pullback_study.runs.store import read_run
 from pullback_study.tasks import find_task
 from pullback_study.tasks.text.task import TextTask
 
+Tokens = tuple[str, ...]
 _BATCH_SIZE = 64
 _REMEDY = "use another run, or delete this one and train it again"
 
 
-@dataclass(frozen=True)
-class Analysis:
-    """The output of a model for one sentence.
+class Analysis(NamedTuple):
+    """The output of a model for one sentence."""
 
-    Args:
-        tokens: its words.
-        heads: of each word in the best tree: 0 is the root, 1 the first word.
-        mu: the input of the decoder, `[n, n]`, head x modifier with the root on the diagonal: the mean of the
-            relaxation for relaxed estimators, the best tree for the others.
-        label: the predicted label; empty for one side of a pair, which has none.
-    """
-
-    tokens: tuple[str, ...]
-    heads: tuple[int, ...]
-    mu: np.ndarray
-    label: str
+    tokens: Tokens
+    heads: tuple[int, ...]  # of each word in the best tree: 0 is the root, 1 the first word
+    mu: np.ndarray  # the input of the decoder, [n, n], head x modifier: a relaxation's mean, else the best tree
+    label: str  # the predicted one; empty for one side of a pair, which has none
 
 
 class LatentParser:
-    """The parser inside a trained model.
-
-    Args:
-        task: the task of the run.
-        config: the config of the run.
-        model: with the parameters of the run; one named `embedding` holds trained word vectors.
-        data: the data folder.
-        dimension: the size of the word vectors.
-    """
+    """The parser inside a trained model; a parameter named `embedding` holds trained word vectors."""
 
     def __init__(self, task: TextTask, config: Any, model: nn.Module, data: Path, dimension: int) -> None:
         self.config = config
         self.task: str = task.name
         self.estimator: str = config.estimator
         self._task, self._model, self._data, self._dimension = task, model.eval(), data, dimension
-        self._all: Vectors | None = self._trained() if config.embeddings == "trained" else None
+        self._all: Vectors | None = None
+        if config.embeddings == "trained":
+            words = task.load(data, config.vectors).vocabulary
+            self._all = Vectors("trained", words, model.get_parameter("embedding").detach().float().numpy(), len(words))
 
     @torch.no_grad()
-    def parse(self, sentences: Sequence[tuple[str, ...]]) -> list[Analysis]:
+    def parse(self, sentences: Sequence[Tokens]) -> list[Analysis]:
         """The latent trees of sentences, each a tuple of at least one token."""
         if not all(sentences):
             raise ValueError(f"sentence {[bool(each) for each in sentences].index(False) + 1} has no words")
-        found = self._lookup({token for tokens in sentences for token in tokens})
-        unknown = found.matrix[UNKNOWN] if self.config.embeddings == "trained" else np.zeros(self._dimension, np.float32)
-        table = torch.from_numpy(np.concatenate([unknown[None], found.matrix])).to(next(self._model.parameters()).dtype)
-        out: list[Analysis] = []
-        for start in range(0, len(sentences), _BATCH_SIZE):
-            part = sentences[start : start + _BATCH_SIZE]
+        vectors = self._lookup({token for tokens in sentences for token in tokens})
+        unknown = vectors.matrix[UNKNOWN] if self.config.embeddings == "trained" else np.zeros(self._dimension, np.float32)
+        table = torch.from_numpy(np.concatenate([unknown[None], vectors.matrix])).to(next(self._model.parameters()).dtype)
+        order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))  # so that little is padding
+        found: dict[int, Analysis] = {}
+        for start in range(0, len(order), _BATCH_SIZE):
+            batch = order[start : start + _BATCH_SIZE]
+            part = [sentences[i] for i in batch]
             words = torch.zeros(len(part), max(map(len, part)), dtype=torch.long)
             for i, tokens in enumerate(part):
-                for j, token in enumerate(tokens):
-                    row = found.lookup(token)
-                    words[i, j] = 0 if row is None else row + 1
-            out += self._analyses(part, table[words])
-        return out
+                rows = [vectors.lookup(token) for token in tokens]
+                words[i, : len(tokens)] = torch.tensor([0 if row is None else row + 1 for row in rows])
+            found.update(zip(batch, self._analyses(part, table[words]), strict=True))
+        return [found[i] for i in range(len(sentences))]
 
     def unknown(self, tokens: Iterable[str]) -> set[str]:
         """The tokens that have no vector: they are all the same word to the model."""
@@ -85,7 +74,7 @@ class LatentParser:
         found = self._lookup(wanted)
         return {token for token in wanted if found.lookup(token) is None}
 
-    def _analyses(self, sentences: Sequence[tuple[str, ...]], vectors: Tensor) -> Iterator[Analysis]:
+    def _analyses(self, sentences: Sequence[Tokens], vectors: Tensor) -> Iterator[Analysis]:
         model: Any = self._model
         lengths = torch.tensor([len(tokens) for tokens in sentences])
         if self._task.sides == 1:
@@ -94,9 +83,7 @@ class LatentParser:
         else:  # as the premise of a pair: both sides are parsed alike
             encoded = model.encode(vectors[:, None], lengths[:, None])
             scores = model.scores(encoded)[:, 0]
-        structure = self._task.structure(lengths, self.config)
-        estimator = self._task.estimator(self.config)
-        assert isinstance(structure, DependencyTree)
+        structure, estimator = self._task.structure(lengths, self.config), self._task.estimator(self.config)
         assert estimator is not None
         heads, mu = structure.heads(structure.argmax(scores)), estimator.predict(structure, scores)
         labels = [""] * len(sentences)
@@ -121,12 +108,6 @@ class LatentParser:
             self._all = found
         return found
 
-    def _trained(self) -> Vectors:
-        """The word vectors of the checkpoint, for the words of the corpus."""
-        words = self._task.load(self._data, self.config.vectors).vocabulary
-        matrix = self._model.get_parameter("embedding").detach().float().numpy()
-        return Vectors("trained", words, matrix, len(words))
-
 
 def load_parser(path: Path, data: Path | None = None) -> LatentParser:
     """The parser of a run.
@@ -138,45 +119,29 @@ def load_parser(path: Path, data: Path | None = None) -> LatentParser:
     run = read_run(path)
     if run.state == "unreadable":
         raise ValueError(f"{path} is not a run that can be read: {run.error}; `pullback runs` lists the runs")
-    task = find_task(run.task)
-    if not isinstance(task, TextTask):
-        raise ValueError(f"{path} is a run of the task {run.task!r}, which has no latent trees of sentences")
+    task = _text_task(run.task, f"{path} is a run of the task {run.task!r}, which has no latent trees of sentences")
     if run.state != "done":
         raise ValueError(f"{path} is not done ({run.state}); `pullback runs` shows how far it is")
-    config = _config(run, task)
-    if not task.methods[config.estimator].latent:
+    known = {each.name for each in dataclasses.fields(task.config_type)}
+    try:
+        config: Any = task.config_type(**{name: value for name, value in run.config.items() if name in known})
+        method = task.find_method(config.estimator)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path / 'config.json'} is not a config of this version: {error}") from None
+    if not method.latent:
         raise ValueError(f"{path} is a run of the baseline, which has no latent trees")
-    if not isinstance(task.structure(torch.ones(1, dtype=torch.long), config), DependencyTree):
-        raise ValueError(f"{path} has another latent structure than dependency trees")
-    dimension = _dimension(run)
+    about = run.result.get("data")
+    dimension = about.get("dimension") if isinstance(about, dict) else None
+    if not isinstance(dimension, int) or dimension < 1:
+        raise ValueError(f"{path / 'result.json'} does not say the dimension of the word vectors; {_REMEDY}")
     model: nn.Module = task.model(dimension, True)
-    _load_parameters(model, path, trained=config.embeddings == "trained")
+    _load_parameters(model, path / "checkpoint.pt", trained=config.embeddings == "trained")
     return LatentParser(task, config, model.to(getattr(torch, config.dtype)), find_data(data), dimension)
 
 
-def _config(run: Stored, task: TextTask) -> Any:
-    known = {each.name for each in dataclasses.fields(task.config_type)}
-    try:
-        config = task.config_type(**{name: value for name, value in run.config.items() if name in known})
-        task.find_method(config.estimator)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{run.path / 'config.json'} is not a config of this version: {error}") from None
-    return config
-
-
-def _dimension(run: Stored) -> int:
-    """The size of the word vectors that the run was trained with."""
-    about = run.result.get("data")
-    inputs = about.get("dimension") if isinstance(about, dict) else None
-    if not isinstance(inputs, int) or inputs < 1:
-        raise ValueError(f"{run.path / 'result.json'} does not say the dimension of the word vectors; {_REMEDY}")
-    return inputs
-
-
-def _load_parameters(model: nn.Module, run: Path, *, trained: bool) -> None:
-    path = run / "checkpoint.pt"
+def _load_parameters(model: nn.Module, path: Path, *, trained: bool) -> None:
     if not path.exists():
-        raise ValueError(f"{run} has no parameters: there is no checkpoint.pt in it; {_REMEDY}")
+        raise ValueError(f"{path.parent} has no parameters: there is no checkpoint.pt in it; {_REMEDY}")
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
         if trained:
@@ -184,3 +149,35 @@ def _load_parameters(model: nn.Module, run: Path, *, trained: bool) -> None:
         model.load_state_dict(state)
     except (OSError, EOFError, pickle.UnpicklingError, RuntimeError, ValueError, KeyError, TypeError, AttributeError):
         raise ValueError(f"{path} is damaged, or does not hold the parameters of this model; {_REMEDY}") from None
+
+
+def task_sentences(task: str, data: Path) -> list[Tokens]:
+    """The sentences of the test set in order, each once; for pairs both sides.
+
+    Examples that the task leaves out (neutral ones of SST, SNLI's without a label) are left out.
+    """
+    path = _text_task(task, f"there are no test sentences for the task {task!r}").file(data, "test")
+    examples = READERS[task](path, Counter(), 10**6)
+    return list(dict.fromkeys(tokens for example in examples for tokens in example.sentences if tokens))
+
+
+def sample(sentences: list[Tokens], size: int, seed: int, first: tuple[Tokens, ...] = ()) -> list[Tokens]:
+    """Random sentences in the order of the set, after those of `first` that it contains.
+
+    >>> sample([("a",), ("b",), ("c",)], 2, seed=0, first=(("c",), ("d",)))
+    [('c',), ('b',)]
+    """
+    if size < 1:
+        raise ValueError(f"the sample has {size} sentences; it needs at least 1")
+    there = set(sentences)
+    start = [tokens for tokens in first if tokens in there][:size]
+    rest = [tokens for tokens in sentences if tokens not in set(start)]
+    drawn = random.Random(seed).sample(range(len(rest)), min(size - len(start), len(rest)))
+    return start + [rest[i] for i in sorted(drawn)]
+
+
+def _text_task(name: str, otherwise: str) -> TextTask:
+    task = find_task(name)
+    if not isinstance(task, TextTask):
+        raise ValueError(otherwise)
+    return task

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 
 from pullback.structures import DependencyTree
-from pullback_study.trees.baselines import left_branching, random_trees, right_branching
-from pullback_study.trees.shape import depth, is_projective, shape
+from pullback_study.trees.shape import baseline_trees, depth, is_projective, shape
 from viz.drawn import trees
 
 
@@ -27,8 +26,8 @@ def test_depth_is_the_longest_path(tree):
 
 def test_depth_of_the_extremes():
     assert [depth(heads) for heads in ([], [0], [0, 0, 0], [2, 0, 2])] == [0, 1, 1, 2]
-    assert depth(left_branching(9)) == 9
-    assert depth(right_branching(5000)) == 5000
+    assert depth([*range(2, 10), 0]) == 9
+    assert depth(range(5000)) == 5000
 
 
 def test_depth_of_what_is_not_a_tree():
@@ -63,7 +62,7 @@ def test_shape_without_arcs_between_words():
 def test_random_trees_are_uniform_over_projective_ones():
     tree = DependencyTree()
     every = [tuple(heads) for heads in tree.heads(tree.enumerate(3)).tolist()]
-    drawn = [tuple(heads) for heads in random_trees([3] * 12000, seed=0)]
+    drawn = [tuple(heads) for heads in baseline_trees([3] * 12000, seed=0)["random"]]
     assert set(drawn) == set(every)
     expected = len(drawn) / len(every)
     assert all(abs(drawn.count(heads) - expected) < 5 * math.sqrt(expected) for heads in every)
@@ -71,7 +70,7 @@ def test_random_trees_are_uniform_over_projective_ones():
 
 def test_random_trees_keep_lengths_and_depend_on_the_seed():
     lengths = [5, 0, 17, 1, 30] * 60
-    drawn = random_trees(lengths, seed=1)
+    drawn = baseline_trees(lengths, seed=1)["random"]
     assert [len(heads) for heads in drawn] == lengths
     assert all(is_projective(heads) and depth(heads) > 0 for heads in drawn if heads)
-    assert drawn == random_trees(lengths, seed=1) != random_trees(lengths, seed=2)
+    assert drawn == baseline_trees(lengths, seed=1)["random"] != baseline_trees(lengths, seed=2)["random"]
