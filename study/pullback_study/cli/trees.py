@@ -134,7 +134,8 @@ def _measure(
     everything = read_conllu(gold)
     parses = [each for each in everything if max_length is None or len(each.tokens) <= max_length]
     if not parses:
-        raise ValueError(f"none of the {len(everything)} sentences of {gold} has at most {max_length} words")
+        few = f"none of its {len(everything)} sentences has at most {max_length} words" if everything else "it has no sentences"
+        raise ValueError(f"--gold {gold}: {few}")
     sentences = [each.tokens for each in parses]
     words = Counter(word for tokens in sentences for word in tokens)
     systems, notes = {}, {}
