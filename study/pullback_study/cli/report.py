@@ -41,7 +41,7 @@ def write_report(
     with user_errors():
         files = find(runs, benchmarks)
         if trees:
-            from pullback_study.report.parsing import keep_trees
+            from pullback_study.report.trees import keep_trees
 
             keep_trees(Runs(runs), data, say)
         if not runs.is_dir():

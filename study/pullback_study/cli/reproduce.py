@@ -11,19 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pullback_study.cli.listops import listops
-from pullback_study.cli.options import (
-    SETTINGS,
-    DataOption,
-    Device,
-    DeviceOption,
-    FiguresOption,
-    MarkdownOption,
-    Precision,
-    QuickOption,
-    RunsOption,
-    Scale,
-    TensorBoardOption,
-)
+from pullback_study.cli.options import SETTINGS, RunsOption, uses
 from pullback_study.cli.recovery import recovery
 
 if TYPE_CHECKING:
@@ -36,34 +24,21 @@ app = typer.Typer(help="Make the paper's tables, figures and pages.", **SETTINGS
 app.command("recovery")(recovery)
 app.command("listops")(listops)
 
-SeedsOption = Annotated[int | None, typer.Option(min=1, help="Seeds 0 to N - 1. [default: the paper's number]", metavar="N")]
-WorkersOption = Annotated[int | None, typer.Option(help="Worker processes. [default: train in this process]")]
-OnlyOption = Annotated[list[str] | None, typer.Option(help="Only this row; repeat it for several.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print tables as JSON, with the runs behind each number.")]
-VectorsOption = Annotated[str | None, typer.Option(help="Word vectors of SST and SNLI: a name in vectors/, or a file.")]
-
-
+Scale = StrEnum("Scale", ["paper", "example", "both"])
 Text = StrEnum("Text", ["sst", "snli"])
 Steps = StrEnum("Steps", ["synthetic", "sst", "snli"])
 Page = StrEnum("Page", ["synthetic", "text", "listops"])
+_HOW = ("workers", "runs", "device", "tensorboard")
+_SHOW = ("markdown", "as_json")
 
 
 @app.command("table1")
+@uses("quick", "only", "seeds", "dtype", "figures", *_HOW, *_SHOW)
 def table1(
-    quick: QuickOption = False,
     grid: Annotated[bool, typer.Option("--grid", help="Search the paper's grid by validation accuracy.")] = False,
     gamma_scale: Annotated[Scale, typer.Option(help="The paper's scale of gamma, per example, or both.")] = Scale.paper,
     errata: Annotated[bool, typer.Option("--errata", help="Add rows with errors of the released code.")] = False,
-    only: OnlyOption = None,
-    seeds: SeedsOption = None,
-    dtype: Precision = Precision.float32,
-    workers: WorkersOption = None,
-    runs: RunsOption = Path("runs"),
-    figures: FiguresOption = Path("figures"),
-    device: DeviceOption = Device.auto,
-    tensorboard: TensorBoardOption = False,
-    markdown: MarkdownOption = False,
-    as_json: JsonOption = False,
+    **given: Any,
 ) -> None:
     r"""Synthetic clusters: accuracy and V-measure of every method, beside the paper's.
 
@@ -79,9 +54,9 @@ def table1(
     from pullback_study.results.paper import clusters
 
     with user_errors():
-        names = _rows(clusters.TASK, only or clusters.ROWS)
-    scope = _scope(quick, seeds, dtype.value)
-    scales = ("paper", "example") if gamma_scale is Scale.both else (gamma_scale.value,)
+        names = _rows(clusters.TASK, given["only"] or clusters.ROWS)
+    scope = _scope(given["quick"], given["seeds"], given["dtype"])
+    scales = ("paper", "example") if gamma_scale == "both" else (str(gamma_scale),)
     variants = []
     for scale in scales:
         rows = [name for name in names if scale == scales[0] or clusters.METHODS[name].pulled_back]
@@ -90,40 +65,31 @@ def table1(
         variants.append(clusters.Variant(f"gamma of {clusters.SCALES[scale]}", rows, words, scope, scale))
     cases = [(variant, k) for variant in variants for k in clusters.SETTINGS]
     plans = [variant.plan(name, k) for variant, k in cases for name in variant.rows]
-    _train_plans(clusters.TASK, plans, runs, device, workers, tensorboard)
-    found, many = Runs(runs), len(scope.seeds) >= clusters.QUARTILES
+    _train_plans(clusters.TASK, plans, given)
+    found, many = Runs(given["runs"]), len(scope.seeds) >= clusters.QUARTILES
     tables = [clusters.results(variant, k, found, title=f"{k} clusters, {variant.title}") for variant, k in cases]
     extra = [clusters.spreads(table) for table in tables] if many else []
-    if grid or not quick:
+    if grid or not given["quick"]:
         extra.append(clusters.settings(plans, found))
-    _show([*tables, *extra], markdown, as_json)
+    _show([*tables, *extra], given)
     if many:
-        _write([table.distribution(measure) for table in tables for measure in clusters.MEASURES], figures)
+        _write([table.distribution(measure) for table in tables for measure in clusters.MEASURES], given["figures"])
 
 
 @app.command("table2")
+@uses("quick", "only", "seeds", "vectors", "data", *_HOW, *_SHOW)
 def table2(
     task: Annotated[Text, typer.Option(help="The data set.")] = Text.sst,
-    quick: QuickOption = False,
     search: Annotated[
         bool, typer.Option("--search", help="Choose each row's learning rate: the same few for every row.")
     ] = False,
-    only: OnlyOption = None,
     seed: Annotated[list[int] | None, typer.Option(help="Repeat it for several. [default: all of the table's]")] = None,
-    seeds: SeedsOption = None,
     epochs: Annotated[int | None, typer.Option(help="[default: 40 for SST, 5 for SNLI]")] = None,
     projective: Annotated[
         bool | None,
         typer.Option("--projective/--non-projective", help="[default: projective for SST, non-projective for SNLI]"),
     ] = None,
-    vectors: VectorsOption = None,
-    workers: WorkersOption = None,
-    data: DataOption = None,
-    runs: RunsOption = Path("runs"),
-    device: DeviceOption = Device.auto,
-    tensorboard: TensorBoardOption = False,
-    markdown: MarkdownOption = False,
-    as_json: JsonOption = False,
+    **given: Any,
 ) -> None:
     r"""Latent dependency trees: accuracy of every row on SST or SNLI, beside the paper's.
 
@@ -139,54 +105,32 @@ def table2(
     from pullback_study.results.paper import text
 
     with user_errors():
-        trained, scope = _text_scope(task, quick, data, vectors, seeds=range(seeds) if seeds else seed, epochs=epochs)
-        names = _rows(trained, only or text.ROWS)
+        trained, scope = _text_scope(task, given, seeds=seed, epochs=epochs)
+        names = _rows(trained, given["only"] or text.ROWS)
         options = {name: projective if trained.methods[name].latent else None for name in names}
         plans = [text.table_plan(name, scope, search=search, projective=options[name]) for name in names]
-    how = (runs, device, workers, tensorboard)
-    _train(trained, [config for plan in plans for config in plan.first], *how)
-    chosen = [plan.choose(Runs(runs)) for plan in plans]
-    _train(trained, text.seed_by_seed(chosen), *how)
-    rows = {plan.estimator: plan.choose(found) for found in [Runs(runs)] for plan in plans}
+    rows = _train_plans(trained, plans, given)
     title = f"{scope.title}, {'searched' if search else 'the paper’s best'} settings"
-    tables = [text.results(title, scope, rows, Runs(runs)), text.settings(rows), text.speed(task.value, rows)]
-    _show(tables, markdown, as_json)
+    found = Runs(given["runs"])
+    _show([text.results(title, scope, rows, found), text.settings(rows), text.speed(task, rows)], given)
 
 
 @app.command("curves")
-def curves(
-    quick: QuickOption = False,
-    seeds: SeedsOption = None,
-    workers: WorkersOption = None,
-    runs: RunsOption = Path("runs"),
-    figures: FiguresOption = Path("figures"),
-    device: DeviceOption = Device.auto,
-    tensorboard: TensorBoardOption = False,
-) -> None:
+@uses("quick", "seeds", "figures", *_HOW)
+def curves(**given: Any) -> None:
     """Synthetic clusters: learning curves, 10 clusters, as SVG and CSV."""
     from pullback_study.results.choice import Runs
     from pullback_study.results.paper import clusters
 
-    scope = _scope(quick, seeds)
-    plans = [clusters.table_plan(name, 10, grid=False, scope=scope) for name in clusters.CURVES]
-    _train_plans(clusters.TASK, plans, runs, device, workers, tensorboard)
-    _write([clusters.curves(Runs(runs), 10, scope)], figures)
+    scope = _scope(given["quick"], given["seeds"])
+    _train_plans(clusters.TASK, [clusters.table_plan(name, 10, grid=False, scope=scope) for name in clusters.CURVES], given)
+    _write([clusters.curves(Runs(given["runs"]), 10, scope)], given["figures"])
 
 
 @app.command("steps")
+@uses("quick", "seeds", "vectors", "data", "figures", *_HOW, *_SHOW)
 def steps(
-    task: Annotated[Steps, typer.Option(help="Synthetic clusters, SST or SNLI.")] = Steps.synthetic,
-    quick: QuickOption = False,
-    seeds: SeedsOption = None,
-    vectors: VectorsOption = None,
-    workers: WorkersOption = None,
-    data: DataOption = None,
-    runs: RunsOption = Path("runs"),
-    figures: FiguresOption = Path("figures"),
-    device: DeviceOption = Device.auto,
-    tensorboard: TensorBoardOption = False,
-    markdown: MarkdownOption = False,
-    as_json: JsonOption = False,
+    task: Annotated[Steps, typer.Option(help="Synthetic clusters, SST or SNLI.")] = Steps.synthetic, **given: Any
 ) -> None:
     r"""The impact of multiple updates.
 
@@ -199,37 +143,28 @@ def steps(
     """
     from pullback_study.cli.terminal import user_errors
     from pullback_study.results.choice import Runs
+    from pullback_study.results.paper import clusters, text
 
-    how = (runs, device, workers, tensorboard)
-    if task is Steps.synthetic:
-        from pullback_study.results.paper import clusters
-
-        whole = _scope(quick, seeds)
+    if task == "synthetic":
+        whole = _scope(given["quick"], given["seeds"])
         points = [clusters.steps_plan(name, k, whole) for name in clusters.STEPPED for k in whole.inner_steps]
-        _train_plans(clusters.TASK, points, *how)
-        _write([clusters.steps(Runs(runs), whole)], figures)
+        _train_plans(clusters.TASK, points, given)
+        _write([clusters.steps(Runs(given["runs"]), whole)], given["figures"])
         return
-    from pullback_study.results.paper import text
-
     with user_errors():
-        trained, scope = _text_scope(Text(task.value), quick, data, vectors, seeds=range(seeds) if seeds else None)
+        trained, scope = _text_scope(task, given)
         plans = [text.table_plan(name, scope, search=True) for name in text.STEPPED]
-    _train(trained, [config for plan in plans for config in plan.first], *how)
-    rows = {plan.estimator: plan.choose(found) for found in [Runs(runs)] for plan in plans}
+    rows = _train_plans(trained, plans, given)
     for k in text.INNER_STEPS:
-        _train(trained, text.seed_by_seed([row and row.replace(Runs(runs), inner_steps=k) for row in rows.values()]), *how)
-    table = text.steps_table(scope.title, rows, Runs(runs))
-    _show([dataclasses.replace(table, warning=scope.warning)], markdown, as_json)
+        found = Runs(given["runs"])
+        _train(trained, text.seed_by_seed([row and row.replace(found, inner_steps=k) for row in rows.values()]), given)
+    table = text.steps_table(scope.title, rows, Runs(given["runs"]))
+    _show([dataclasses.replace(table, warning=scope.warning)], given)
 
 
 @app.command("claims")
-def claims(
-    runs: RunsOption = Path("runs"),
-    seeds: SeedsOption = None,
-    dtype: Precision = Precision.float32,
-    markdown: MarkdownOption = False,
-    as_json: JsonOption = False,
-) -> None:
+@uses("runs", "seeds", "dtype", *_SHOW)
+def claims(**given: Any) -> None:
     """Verdicts on the paper's claims, from the runs that are there; it trains nothing.
 
     Those on clusters rest on 48 seeds where they are there, and on four otherwise. They need the runs of table1 --grid and
@@ -241,12 +176,12 @@ def claims(
     from pullback_study.results.paper.verdicts import decide
 
     with user_errors():
-        found = Runs(runs)
-        scoped = seeds is not None or dtype is not Precision.float32
-        scope = _scope(False, seeds, dtype.value)
+        found = Runs(given["runs"])
+        scoped = given["seeds"] is not None or given["dtype"] != "float32"
+        scope = _scope(False, given["seeds"], given["dtype"])
         on_clusters = claims_clusters.Evidence(found, scope) if scoped else claims_clusters.Evidence.best(found)
         decided = [*decide(claims_clusters.CLAIMS, on_clusters), *page_text.claims(found)]
-    _show([claim.table() for claim in decided], markdown, as_json)
+    _show([claim.table() for claim in decided], given)
 
 
 @app.command("page")
@@ -260,16 +195,15 @@ def page(
     The page is docs/results/STUDY.md by default.
     """
     from pullback_study.cli.terminal import err, user_errors
-    from pullback_study.results import pages
     from pullback_study.results.choice import Runs
-    from pullback_study.results.registry import find_section
+    from pullback_study.results.registry import find_section, update_page
 
-    path = path or Path("docs/results") / f"{study.value}.md"
-    render = find_section(study.value).page
+    path = path or Path("docs/results") / f"{study}.md"
+    render = find_section(study).page
     assert render is not None
     with user_errors():
-        pages.update(path, lambda: render(Runs(runs), path.parent))
-    err.print(f"wrote {path}", highlight=False, soft_wrap=True)
+        update_page(path, lambda: render(Runs(runs), path.parent))
+    err.print(f"wrote {path}")
 
 
 def _scope(quick: bool, seeds: int | None, dtype: str = "float32") -> clusters.Scope:
@@ -286,46 +220,55 @@ def _rows(task: Any, names: Sequence[str]) -> list[str]:
 
 
 def _text_scope(
-    task: Text, quick: bool, data: Path | None, vectors: str | None, *, seeds: Sequence[int] | None, epochs: int | None = None
+    task: str, given: dict[str, Any], seeds: Sequence[int] | None = None, epochs: int | None = None
 ) -> tuple[Any, text.Scope]:
     """The task on the data at hand, and the scope with its names."""
     from pullback_study.corpora import choose_vectors, find_data
     from pullback_study.results.paper import text
     from pullback_study.tasks import find_task
 
-    folder = find_data(data)
-    found: Any = find_task(task.value, folder)
-    scope = (text.QUICK if quick else text.FULL)[task.value]
-    scope = dataclasses.replace(scope, data=found.training_data(folder), vectors=choose_vectors(folder, vectors))
-    return found, dataclasses.replace(scope, seeds=tuple(seeds or scope.seeds), epochs=epochs or scope.epochs)
+    folder = find_data(given["data"])
+    found: Any = find_task(task, folder)
+    scope = (text.QUICK if given["quick"] else text.FULL)[task]
+    scope = dataclasses.replace(scope, data=found.training_data(folder), vectors=choose_vectors(folder, given["vectors"]))
+    wanted = range(given["seeds"]) if given["seeds"] else seeds or scope.seeds
+    return found, dataclasses.replace(scope, seeds=tuple(wanted), epochs=epochs or scope.epochs)
 
 
-def _train(task: Any, configs: list[Any], runs: Path, device: Device, workers: int | None, tensorboard: bool) -> None:
+def _train(task: Any, configs: list[Any], given: dict[str, Any]) -> None:
     from pullback_study.cli.terminal import train_or_exit
 
     if configs:
-        train_or_exit(task, configs, runs, device=device.value, workers=workers, tensorboard=tensorboard)
+        how = {name: given[name] for name in ("device", "workers", "tensorboard")}
+        train_or_exit(task, configs, given["runs"], **how)
 
 
-def _train_plans(task: Any, plans: Sequence[Plan], runs: Path, *how: Any) -> None:
-    """The runs that choose a setting, and then those of the chosen one."""
+def _train_plans(task: Any, plans: Sequence[Plan], given: dict[str, Any]) -> dict[str, Any]:
+    """The runs that choose a setting, and then those of the chosen one, seed by seed; returns the choices by estimator.
+
+    Seed by seed, an interrupted table has its first seeds complete.
+    """
     from pullback_study.results.choice import Runs
 
-    _train(task, [config for plan in plans for config in plan.first], runs, *how)
-    chosen = [plan.choose(found) for found in [Runs(runs)] for plan in plans]
-    _train(task, [config for row in chosen if row for config in row.configs], runs, *how)
+    _train(task, [config for plan in plans for config in plan.first], given)
+    found = Runs(given["runs"])
+    chosen = [row for row in (plan.choose(found) for plan in plans) if row]
+    _train(task, [config for seed in zip(*(row.configs for row in chosen), strict=True) for config in seed], given)
+    found = Runs(given["runs"])
+    return {plan.estimator: plan.choose(found) for plan in plans}
 
 
-def _show(tables: Sequence[Table], markdown: bool, as_json: bool) -> None:
+def _show(tables: Sequence[Table], given: dict[str, Any]) -> None:
     """The tables on stdout, where nothing else goes."""
     from pullback_study.cli.terminal import out
 
-    if markdown or as_json:
-        text = "\n\n".join(table.markdown() for table in tables)
-        typer.echo("[" + ",\n".join(table.json() for table in tables) + "]" if as_json else text)
-        return
-    for table in tables:
-        out.print(table.rich(), markup=False, highlight=False)
+    if given["as_json"]:
+        typer.echo("[" + ",\n".join(table.json() for table in tables) + "]")
+    elif given["markdown"]:
+        typer.echo("\n\n".join(table.markdown() for table in tables))
+    else:
+        for table in tables:
+            out.print(table.rich(), soft_wrap=False)
 
 
 def _write(figures: Sequence[Figure], folder: Path) -> None:
@@ -333,6 +276,6 @@ def _write(figures: Sequence[Figure], folder: Path) -> None:
 
     for figure in figures:
         for path in figure.write(folder):
-            err.print(f"wrote {path}", highlight=False, markup=False, soft_wrap=True)
+            err.print(f"wrote {path}")
         if figure.note:
-            err.print(figure.note, highlight=False, markup=False)
+            err.print(figure.note)

@@ -67,7 +67,7 @@ def sweep(
         executor: Executor | None = _ray(ray, cpus_per_run, gpus_per_run)
         place = "cuda" if gpus_per_run else "cpu"
     else:
-        place = terminal.find_device(device.value)
+        place = terminal.find_device(device)
         executor = terminal.pool(workers, place, per_gpu)
     try:
         terminal.train_or_exit(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -43,8 +44,8 @@ def train_or_exit(
     from pullback_study.runs.train import train
 
     device = find_device(device)
-    if tensorboard:
-        _check_tensorboard()
+    if tensorboard and importlib.util.find_spec("tensorboard") is None:
+        stop("--tensorboard: TensorBoard is not installed; pip install tensorboard")
     executor = pool(workers, device) if isinstance(workers, int) else workers
     with user_errors(), LiveReport(err) if err.is_terminal else PlainReport(err) as report:
         outcome = train(
@@ -65,9 +66,7 @@ def find_device(device: str) -> str:
 
     if device == "cuda" and not torch.cuda.is_available():
         stop("--device cuda: this PyTorch sees no GPU; use --device cpu")
-    if device == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    return device
+    return device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def pool(workers: int | None, device: str, per_gpu: int = 1) -> Executor | None:
@@ -79,12 +78,10 @@ def pool(workers: int | None, device: str, per_gpu: int = 1) -> Executor | None:
     if workers is not None and workers < 1:
         stop(f"--workers {workers}: there must be at least one")
     gpus = torch.cuda.device_count() if device == "cuda" else 0
-    if workers == 1 and gpus <= 1:
-        return None
-    return Pool(workers, gpus=gpus, per_gpu=per_gpu)
+    return None if workers == 1 and gpus <= 1 else Pool(workers, gpus=gpus, per_gpu=per_gpu)
 
 
-def show(table: Any, markdown: bool) -> None:
+def show(table: Any, markdown: bool = False) -> None:
     """Print a table: `markdown()` or `rich()` of it."""
     out.print(table.markdown() + "\n" if markdown else table.rich(), soft_wrap=markdown)
 
@@ -103,13 +100,6 @@ def stop(message: str, code: int = 2) -> NoReturn:
 
     err.print("\n".join(visible(line) for line in message.splitlines()), style="red")
     raise typer.Exit(code)
-
-
-def _check_tensorboard() -> None:
-    import importlib.util
-
-    if importlib.util.find_spec("tensorboard") is None:
-        stop("--tensorboard: TensorBoard is not installed; pip install tensorboard")
 
 
 def count(number: int, what: str) -> str:

@@ -8,15 +8,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from pullback_study.cli.options import (
-    SETTINGS,
-    DataOption,
-    Device,
-    DeviceOption,
-    RunsOption,
-    TensorBoardOption,
-    with_options,
-)
+from pullback_study.cli.options import SETTINGS, uses, with_options
 from pullback_study.cli.terminal import out, train_or_exit, user_errors
 from pullback_study.tasks import TASKS, find_task
 
@@ -45,18 +37,13 @@ def about() -> None:
 def _command(name: str) -> Any:
     task = find_task(name)
 
-    def train(
-        data: DataOption = None,
-        runs: RunsOption = Path("runs"),
-        device: DeviceOption = Device.auto,
-        tensorboard: TensorBoardOption = False,
-        **fields: Any,
-    ) -> None:
+    @uses("data", "runs", "device", "tensorboard")
+    def train(data: Path | None, runs: Path, device: str, tensorboard: bool, **fields: Any) -> None:
         seeds = fields.pop("seed") or [0]
         with user_errors():
             at = find_task(name, data)
             configs = [at.configure(seed=seed, **{**fields, "estimator": fields["estimator"] or ""}) for seed in seeds]
-        train_or_exit(at, configs, runs, device=device.value, tensorboard=tensorboard)
+        train_or_exit(at, configs, runs, device=device, tensorboard=tensorboard)
         for config in configs:
             run = at.run(config, runs)
             result = run.result

@@ -26,8 +26,8 @@ def esc(text: object) -> str:
 
 
 def command(text: str) -> str:
-    copy = '<button type="button" class="copy">Copy</button>'
-    return f'<span class="command"><code>{esc(text)}</code>{copy}</span>' if text else ""
+    """A command line, selected as a whole by a click."""
+    return f'<code class="command">{esc(text)}</code>' if text else ""
 
 
 def notes(lines: Iterable[str]) -> str:
@@ -52,27 +52,17 @@ Cells = Sequence[tuple[str, object]]
 
 
 def sortable(title: str, columns: Sequence[str], rows: Sequence[Cells | str], kind: str = "plain") -> str:
-    """A table that sorts by a click on a heading.
-
-    Args:
-        title: its caption.
-        columns: the headings.
-        rows: cells, or a heading for the rows that follow.
-        kind: a class.
-    """
-    heads = [f'<button type="button">{esc(name)}</button>' for name in columns]
-    head = "".join(f'<th scope="col" aria-sort="none">{each}</th>' for each in heads)
-    lines = []
+    """A table that sorts by a click on a heading; a row that is a text is a heading for the rows that follow."""
+    head = "".join(f'<th scope="col" aria-sort="none"><button type="button">{esc(name)}</button></th>' for name in columns)
+    lines = ""
     for row in rows:
         if isinstance(row, str):
-            lines.append(f'<tr class="kind"><th colspan="{len(columns)}">{esc(row)}</th></tr>')
+            lines += f'<tr class="kind"><th colspan="{len(columns)}">{esc(row)}</th></tr>'
             continue
-        cells = []
-        for i, (shown, key) in enumerate(row):
-            by = "" if key is None else f' data-by="{esc(key)}"'
-            cells.append(f'<th scope="row"{by}>{shown}</th>' if i == 0 else f"<td{by}>{shown}</td>")
-        lines.append(f"<tr>{''.join(cells)}</tr>")
-    body = f"<caption>{esc(title)}</caption><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody>"
+        keys = ["" if key is None else f' data-by="{esc(key)}"' for _, key in row]
+        cells = [f"<td{key}>{shown}</td>" for (shown, _), key in zip(row, keys, strict=True)]
+        lines += f'<tr><th scope="row"{keys[0]}>{row[0][0]}</th>{"".join(cells[1:])}</tr>'
+    body = f"<caption>{esc(title)}</caption><thead><tr>{head}</tr></thead><tbody>{lines}</tbody>"
     return scrolled(f'<table class="{kind}">{body}</table>', title)
 
 
@@ -81,9 +71,8 @@ def scrolled(body: str, label: str) -> str:
     return f'<div class="scroll" tabindex="0" role="region" aria-label="{esc(label)}">{body}</div>'
 
 
-def table(found: Table, *, more: bool = True) -> str:
-    """A results table; the runs behind a number are shown on focus."""
-    heads = [label for column in found.columns for label in [column.label, "paper"][: 1 + column.reference]]
+def table(found: Table) -> str:
+    """A results table; a number opens to the runs behind it."""
     rows: list[Cells | str] = []
     heading = ""
     for row in found.rows:
@@ -93,12 +82,11 @@ def table(found: Table, *, more: bool = True) -> str:
         name = esc(row.label) + (f' <span class="quiet">{esc(row.note)}</span>' if row.note else "")
         rows.append([(name, row.label), *(cell for column in found.columns for cell in _cells(row, column))])
     missing = [row for row in found.rows if row.command]
-    out = sortable(found.title, [found.first, *heads], rows, "results") + notes(found.caption)
-    if missing and more:
-        names = ", ".join(row.label for row in missing)
+    out = sortable(found.title, found.headings, rows, "results") + notes(found.caption)
+    if missing:
         words = command(found.command if len(missing) > 1 else missing[0].command)
         out += f'<details class="missing"><summary>{len(missing)} of {len(found.rows)} rows have missing runs</summary>'
-        out += f"<p>{esc(names)}. This command makes them: {words}</p></details>"
+        out += f"<p>{esc(', '.join(row.label for row in missing))}. This command makes them: {words}</p></details>"
     return out
 
 
@@ -112,11 +100,10 @@ def _cells(row: Row, column: Column) -> Cells:
     if cell.differs and text.endswith("≠"):
         text = f'{text[:-1]}<b class="differs">≠</b>'
     if cell.runs:
-        behind = "\n".join(f"seed {seed}: {value:.{cell.digits}f}, run {run[:8]}"
-                           for seed, value, run in zip(cell.seeds, cell.values, cell.runs, strict=True))  # fmt: skip
-        if cell.reference:
-            behind += f"\ndifference from the paper: {cell.difference:+.{cell.digits}f}"
-        text = f'<button type="button" class="number" data-tip="{esc(behind)}">{text}</button>'
+        behind = [f"seed {seed}: {value:.{cell.digits}f}, run {run[:8]}"
+                  for seed, value, run in zip(cell.seeds, cell.values, cell.runs, strict=True)]  # fmt: skip
+        behind += [f"difference from the paper: {cell.difference:+.{cell.digits}f}"] if cell.reference else []
+        text = f'<details class="number"><summary>{text}</summary><pre>{esc(chr(10).join(behind))}</pre></details>'
     reference = (esc(cell.show_reference()), cell.reference.value if cell.reference else None)
     return [(text, shown.number), reference][: 1 + column.reference]
 

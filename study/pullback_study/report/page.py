@@ -45,14 +45,14 @@ def report(runs: Runs, benchmarks: Sequence[Path] = (), explorer: str = "explore
         "sections": "".join(body for *_, body in sections),
     }  # fmt: skip
     body = _filled("report.html", parts)
-    return _page("pullback: the study in one page", body, ("theme", "report"), "setUpTheme();setUp();")
+    return _page("pullback: the study in one page", body, ("report",), "setUp();")
 
 
 def explorer_page() -> str:
     """The explorer of the mechanics as HTML."""
     given = json.dumps(explorer.presets()).replace("<", "\\u003c")
-    start = f"globalThis.pullback = {{ evaluate, reachOf, view, toPlane }};setUpTheme();explore({given});"
-    return _page("pullback: the mechanics", _asset("explorer.html"), ("theme", "mechanics", "explorer"), start)
+    start = f"globalThis.pullback = {{ evaluate, reachOf, view, toPlane }};explore({given});"
+    return _page("pullback: the mechanics", _asset("explorer.html"), ("mechanics", "explorer"), start)
 
 
 def _page(title: str, body: str, modules: Sequence[str], start: str) -> str:

@@ -11,7 +11,6 @@ from typing import Any
 
 from pullback_study.report.html import command, esc, notes, sortable
 
-_UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
 _Cell = tuple[str, object]
 
 
@@ -38,38 +37,31 @@ def _measured(path: Path) -> str:
         for row in whole["rows"]:
             groups.setdefault(str(row["benchmark"]), []).append(_row(row))
         where = ", ".join(f"{name}: {value}" for name, value in whole["environment"].items())
-    except _UNREADABLE as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         return notes([f"{path.name} is not a file of `python -m benchmarks --json`: {error!r}"])
-    tables = []
+    tables = ""
     for title, rows in groups.items():
         columns = list(dict.fromkeys(name for row in rows for name in row))
-        tables.append(sortable(title, columns, [[row.get(name, ("", None)) for name in columns] for row in rows]))
-    return f"<p>{esc(path.name)}: {command(str(whole.get('command', '')))}</p>{notes([where])}{''.join(tables)}"
+        tables += sortable(title, columns, [[row.get(name, ("", None)) for name in columns] for row in rows])
+    return f"<p>{esc(path.name)}: {command(str(whole.get('command', '')))}</p>{notes([where])}{tables}"
 
 
 def _row(row: dict[str, Any]) -> dict[str, _Cell]:
-    found: dict[str, _Cell] = {"case": (esc(row["case"]), str(row["case"])), "threads": (esc(row["threads"]), row["threads"])}
-    timings = {"pullback": row.get("ours"), **row.get("peers", {})}
-    found |= {f"{name}, ms": _timing(timing) for name, timing in timings.items() if timing is not None}
-    if row.get("ratio") is not None:
-        found["times faster than the fastest peer"] = (f"{row['ratio']:.3g}×", row["ratio"])
-    if row.get("difference") is not None:
-        found["largest difference"] = (f"{row['difference']:.1e}", row["difference"])
-    for name, figure in row.get("figures", {}).items():
-        if isinstance(figure, dict):
-            found[str(name)] = _timing(figure)
-        else:
-            number = isinstance(figure, int | float) and math.isfinite(figure)
-            found[str(name)] = (f"{figure:.4g}", figure) if number else (esc(figure), None)
-    return found | ({"note": (esc(str(row["note"]).strip()), None)} if row.get("note") else {})
+    timings = {f"{name}, ms": timing for name, timing in {"pullback": row.get("ours"), **row.get("peers", {})}.items()}
+    compared = {"times faster than the fastest peer": row.get("ratio"), "largest difference": row.get("difference")}
+    given = {"case": row["case"], "threads": row["threads"], **timings, **compared, **row.get("figures", {})}
+    return {str(name): _cell(value) for name, value in {**given, "note": row.get("note")}.items() if value is not None}
 
 
-def _timing(timing: dict[str, Any]) -> _Cell:
-    """Median ± half of the interquartile range, in ms."""
-    samples = [1e3 * sample for sample in timing["samples"]]
-    median = statistics.median(samples)
-    low, _, high = statistics.quantiles(samples, n=4, method="inclusive") if len(samples) > 1 else (median,) * 3
-    return f"{median:.4g} ± {(high - low) / 2:.2g}", median
+def _cell(value: Any) -> _Cell:
+    """A text, a number, or timings: their median ± half of the interquartile range, in ms."""
+    if isinstance(value, dict):
+        samples = [1e3 * sample for sample in value["samples"]]
+        median = statistics.median(samples)
+        low, _, high = statistics.quantiles(samples, n=4, method="inclusive") if len(samples) > 1 else (median,) * 3
+        return f"{median:.4g} ± {(high - low) / 2:.2g}", median
+    number = isinstance(value, int | float) and math.isfinite(value)
+    return (f"{value:.4g}", value) if number else (esc(str(value).strip()), str(value))
 
 
 def _read(path: Path) -> dict[str, Any]:

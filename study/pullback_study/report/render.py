@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pullback_study.report import performance
-from pullback_study.report.forest import forest
 from pullback_study.report.html import badge, claim, command, esc, figure, notes, sortable, table, tabs
+from pullback_study.report.trees import forest
 from pullback_study.results.choice import Runs, history
 from pullback_study.results.commands import command as making
 from pullback_study.results.configurations import best_curves, configurations, describe, label_of, parts, varying
@@ -53,7 +53,7 @@ def _results(section: Section, runs: Runs) -> str:
         first = first if any(each.runs for each in found[first].tables) else i
         warning = f'<p class="warning">{esc(group.warning)}</p>' if group.warning else ""
         panels.append((group.title, warning + "".join(map(table, group.tables)) + "".join(map(figure, group.figures))))
-    about = f"<p>{esc(section.about)} Focus or tap one of our numbers to see the runs behind it.</p>"
+    about = f"<p>{esc(section.about)} Open one of our numbers to see the runs behind it.</p>"
     return about + tabs(section.title, panels, first)
 
 

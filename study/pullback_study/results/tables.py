@@ -106,6 +106,11 @@ class Table:
         return len({run for row in self.rows for cell in row.cells.values() for run in cell.runs})
 
     @property
+    def headings(self) -> list[str]:
+        """Of all columns, the first and those of published numbers included."""
+        return [self.first, *(label for column in self.columns for label in [column.label, "paper"][: 1 + column.reference])]
+
+    @property
     def caption(self) -> list[str]:
         """The notes, after what ± and ≠ mean here."""
         shown = [row.cells[column.name] for column in self.columns if column.show is middle for row in self.rows
@@ -120,7 +125,6 @@ class Table:
 
     def text(self) -> TextTable:
         """As words, for the terminal and for Markdown."""
-        heads = [label for column in self.columns for label in [column.label, "paper"][: 1 + column.reference]]
         lines: list[list[str]] = []
         heading = ""
         for row in self.rows:
@@ -128,7 +132,7 @@ class Table:
                 heading = row.heading
                 lines.append([heading])
             lines.append([row.label, *(text for column in self.columns for text in shown(row, column))])
-        return TextTable(self.title, [self.first, *heads], lines, self.caption)
+        return TextTable(self.title, self.headings, lines, self.caption)
 
     def markdown(self) -> str:
         return self.text().markdown()

@@ -8,11 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 from pullback_study.cli import app
-from pullback_study.report.forest import heat_map
 from pullback_study.report.html import esc, sortable
 from pullback_study.report.page import report, write
 from pullback_study.report.performance import find
 from pullback_study.report.performance import render as performance
+from pullback_study.report.trees import heat_map
 from pullback_study.results.choice import Runs
 from pullback_study.results.paper.clusters import TASK, VARIANTS
 from report.folders import NASTY, publish, raw_run, text_run
@@ -44,7 +44,7 @@ def rows(page, title):
     found = []
     for table in re.findall(r"<table.*?</table>", page, re.DOTALL):
         if f"<caption>{esc(title)}</caption>" in table:
-            lines = re.findall(r"<tr>(.*?)</tr>", table, re.DOTALL)[1:]
+            lines = re.findall(r"<tr>(.*?)</tr>", re.sub(r"<pre>.*?</pre>", "", table, flags=re.DOTALL), re.DOTALL)[1:]
             cells = [re.findall(r"<t[hd].*?</t[hd]>", line, re.DOTALL) for line in lines]
             found += [["".join(Text(cell).words) for cell in line] for line in cells]
     return found

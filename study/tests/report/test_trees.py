@@ -8,8 +8,7 @@ import pytest
 import torch
 
 import pullback as pb
-from pullback_study.report.forest import _statistics, best_runs, forest
-from pullback_study.report.trees import FILE, read_trees, write_trees
+from pullback_study.report.trees import FILE, _statistics, best_runs, forest, read_trees, write_trees
 from pullback_study.results.choice import Runs
 from pullback_study.trees.paper import SENTENCES
 from report.folders import NASTY, halves, text_run

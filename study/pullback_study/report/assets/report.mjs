@@ -1,4 +1,4 @@
-// Sorting, tabs, tips, and the picker of sentences; without it the page shows everything.
+// Sorting, tabs, and the picker of sentences; without it the page shows everything.
 
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const NEXT = { none: "descending", descending: "ascending", ascending: "none" };
@@ -43,24 +43,6 @@ function setUpPicker(pick) {
   show(0);
 }
 
-function setUpTips() {
-  const tip = document.getElementById("tip");
-  const hide = () => (tip.hidden = true);
-  const show = (element) => {
-    tip.textContent = element.dataset.tip;
-    tip.hidden = false;
-    const [box, own] = [element.getBoundingClientRect(), tip.getBoundingClientRect()];
-    tip.style.left = `${Math.min(Math.max(8, box.left + box.width / 2 - own.width / 2), innerWidth - own.width - 8)}px`;
-    tip.style.top = `${box.top - own.height - 8 > 8 ? box.top - own.height - 8 : box.bottom + 8}px`;
-  };
-  for (const element of all("[data-tip]")) {
-    for (const event of ["pointerenter", "focus", "click"]) element.addEventListener(event, () => show(element));
-    for (const event of ["pointerleave", "blur"]) element.addEventListener(event, hide);
-  }
-  document.addEventListener("keydown", (event) => event.key === "Escape" && hide());
-  document.addEventListener("scroll", hide, { passive: true });
-}
-
 function setUpFilter(input) {
   const rows = all("tbody tr", input.closest("p").nextElementSibling);
   input.addEventListener("input", () => {
@@ -80,14 +62,6 @@ export function setUp() {
   all(".pick").forEach(setUpPicker);
   all(".filter").forEach(setUpFilter);
   all(".scroll").forEach(setUpScroll);
-  setUpTips();
-  for (const button of all(".copy"))
-    button.addEventListener("click", () =>
-      navigator.clipboard.writeText(button.previousElementSibling.textContent).then(
-        () => (button.textContent = "Copied"),
-        () => getSelection().selectAllChildren(button.previousElementSibling),
-      ),
-    );
   const open = () => {
     const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
     if (target?.tagName === "DETAILS") target.open = true;
