@@ -23,11 +23,13 @@ RunsOption = Annotated[Path, typer.Option("--runs", help="The folder of run dire
 DataOption = Annotated[
     Path | None, typer.Option("--data", help="The folder of the data.  [default: the variable PULLBACK_DATA]")
 ]
+FiguresOption = Annotated[Path, typer.Option("--figures", help="The folder for figures.")]
+QuickOption = Annotated[bool, typer.Option("--quick", help="A small version: fewer seeds, fewer steps.")]
 DeviceOption = Annotated[Device, typer.Option(help="Where to train; auto takes a GPU if there is one.")]
 TensorBoardOption = Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard event files.")]
 MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print tables as Markdown.")]
 _SHARED: dict[str, tuple[Any, Any]] = {  # name: annotation, default
-    "quick": (Annotated[bool, typer.Option("--quick", help="A small version: fewer seeds, fewer steps.")], False),
+    "quick": (QuickOption, False),
     "only": (Annotated[list[str] | None, typer.Option(help="Only this row; repeat it for several.")], None),
     "seeds": (
         Annotated[int | None, typer.Option(min=1, metavar="N", help="Seeds 0 to N - 1. [default: the paper's number]")], None
@@ -37,7 +39,7 @@ _SHARED: dict[str, tuple[Any, Any]] = {  # name: annotation, default
     "workers": (Annotated[int | None, typer.Option(help="Worker processes. [default: train in this process]")], None),
     "data": (DataOption, None),
     "runs": (RunsOption, Path("runs")),
-    "figures": (Annotated[Path, typer.Option("--figures", help="The folder for figures.")], Path("figures")),
+    "figures": (FiguresOption, Path("figures")),
     "device": (DeviceOption, "auto"),
     "tensorboard": (TensorBoardOption, False),
     "markdown": (MarkdownOption, False),

@@ -195,14 +195,15 @@ def page(
     The page is docs/results/STUDY.md by default.
     """
     from pullback_study.cli.terminal import err, user_errors
+    from pullback_study.results import pages
     from pullback_study.results.choice import Runs
-    from pullback_study.results.registry import find_section, update_page
+    from pullback_study.results.registry import find_section
 
     path = path or Path("docs/results") / f"{study}.md"
     render = find_section(study).page
     assert render is not None
     with user_errors():
-        update_page(path, lambda: render(Runs(runs), path.parent))
+        pages.update(path, lambda: render(Runs(runs), path.parent))
     err.print(f"wrote {path}")
 
 

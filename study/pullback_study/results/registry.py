@@ -10,13 +10,10 @@ from typing import TYPE_CHECKING
 from pullback_study.results.choice import Runs
 from pullback_study.results.figures import Figure
 from pullback_study.results.tables import Table
-from pullback_study.runs.files import write_atomically
 from pullback_study.tasks import load_attribute
 
 if TYPE_CHECKING:
     from pullback_study.results.paper.verdicts import Claim
-
-BEGIN, END = "<!-- from the runs -->", "<!-- end -->"
 
 
 @dataclass(frozen=True)
@@ -52,15 +49,3 @@ SECTIONS = {
 
 def find_section(name: str) -> Section:
     return load_attribute(SECTIONS[name])
-
-
-def update_page(page: Path, content: Callable[[], str]) -> None:
-    """Write `content()` between the two marks of a results page; the rest, text by people, stays."""
-    try:
-        before, _, rest = page.read_text().partition(BEGIN)
-    except OSError as error:
-        raise ValueError(f"{page} cannot be read: {error.strerror}") from None
-    _, mark, after = rest.partition(END)
-    if not mark:
-        raise ValueError(f"{page} has no lines {BEGIN!r} and {END!r} to write between")
-    write_atomically(page, f"{before}{BEGIN}\n\n{content()}\n\n{END}{after}")

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pullback_study.cli import app, terminal
-from pullback_study.results.registry import BEGIN, END
+from pullback_study.results.pages import BEGIN, END
 from report.folders import publish
 
 
