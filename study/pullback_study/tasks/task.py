@@ -168,6 +168,9 @@ class Task(abc.ABC):
             raise ValueError(f"there is no estimator {name!r}; {nearest(name, names)}")
         return names[name]
 
+    def metric(self, name: str) -> Metric | None:
+        return next((metric for metric in self.metrics if metric.name == name), None)
+
     def run(self, config: Any, folder: Path) -> Run:
         """The run of a config, and its directory in a folder of runs."""
         from pullback_study.runs.run import Run
