@@ -31,7 +31,7 @@ def listops(
     tensorboard: TensorBoardOption = False,
     markdown: MarkdownOption = False,
 ) -> None:
-    r"""ListOps: accuracy and recovery of the gold trees, for every estimator.
+    """ListOps: accuracy and recovery of the gold trees, for every estimator.
 
     All rows are screened with one seed at three learning rates; then the baselines, the paper's rows and the best five train
     with five seeds at the best rate. Runs that are done are skipped, and interrupted ones resume.
@@ -39,7 +39,7 @@ def listops(
     \b
     pullback reproduce listops --quick
     pullback reproduce listops --screening --only spigot --only marginals --device cuda
-    """
+    """  # noqa: D301
     from pullback_study.cli.terminal import err, out, train_or_exit, user_errors
     from pullback_study.results import listops as bed
     from pullback_study.results.choice import Runs

@@ -28,7 +28,7 @@ def recovery(
     device: DeviceOption = Device.auto,
     markdown: MarkdownOption = False,
 ) -> None:
-    r"""A leaderboard of estimators over test beds with gold structures, and its page.
+    """A leaderboard of estimators over test beds with gold structures, and its page.
 
     Trains the planted beds: a search of rates and step sizes on seeds of its own, then every setting. The other beds (clusters,
     SST, SNLI, ListOps) are those of the runs that are there. Runs that are done are skipped, and interrupted ones resume.
@@ -37,7 +37,7 @@ def recovery(
     pullback reproduce recovery --quick --structure tree --page recovery.md
     pullback reproduce recovery --device cuda --workers 4
     pullback reproduce recovery --no-train
-    """
+    """  # noqa: D301
     from pullback_study.cli.terminal import err, show, user_errors
     from pullback_study.results import pages
     from pullback_study.results.choice import Runs
