@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -140,6 +141,21 @@ def test_no_inner_steps_where_no_gradient_is_wanted(entry: Entry, world: World) 
     assert decoder.w.grad is not None
 
 
+@pytest.mark.parametrize(
+    ("structure", "shape"),
+    [(pb.Categorical(), (0, 4)), (pb.DependencyTree(), (0, 3, 3)), (pb.LinearChain(), (0, 3, 2, 2)), (pb.Subset(1), (0, 3))],
+    ids=["categorical", "tree", "chain", "subset"],
+)
+def test_an_empty_batch_has_no_losses(entry: Entry, structure: pb.Structure, shape: tuple[int, ...]) -> None:
+    if not entry.supports(structure):
+        pytest.skip(f"{entry.name} is for {entry.only.__name__} only")
+    scores = torch.zeros(shape, requires_grad=True)
+    losses = entry.make().objective(structure, scores, lambda z: z.flatten(1).sum(1).square())
+    losses.sum().backward()
+    assert losses.shape == (0,)
+    assert scores.grad.shape == shape
+
+
 def test_a_single_structure_needs_no_batch(entry: Entry) -> None:
     scores = torch.tensor([0.3, 0.1, -2.0], requires_grad=True)
     cost = torch.tensor([1.0, 0.0, 2.0])
@@ -236,3 +252,11 @@ def test_mistakes_name_the_nearest() -> None:
         create("spigot", stepsize=1.0)
     with pytest.raises(ValueError, match="'marginals' has no option 'steps'; it has none"):
         create("marginals", steps=1)
+
+
+@pytest.mark.parametrize("scores", [np.zeros((2, 3)), [[0.0, 1.0]], None], ids=["numpy", "list", "None"])
+def test_scores_that_are_no_tensor_are_refused(entry: Entry, scores: object) -> None:
+    with pytest.raises(TypeError, match=r"scores of type \w+; they must be a tensor: use torch.as_tensor"):
+        entry.make().objective(pb.Categorical(), scores, lambda z: z.sum(-1))
+    with pytest.raises(TypeError, match=r"a structure of type Tensor; it must be a Structure, such as Categorical\(\)"):
+        entry.make()(torch.zeros(2, 3), pb.Categorical())

@@ -41,3 +41,12 @@ def test_both_arguments_are_tensors(operation):
 def test_an_empty_batch_has_an_empty_list_of_lengths():
     assert pb.LinearChain([]).argmax(torch.zeros(0, 4, 2, 2)).shape == (0, 4, 2, 2)
     assert pb.Subset([], []).marginals(torch.zeros(0, 4)).shape == (0, 4)
+
+
+def test_none_is_no_scores_either_after_scores_that_are_gone():
+    structure = pb.Categorical()
+    structure.argmax(torch.zeros(2, 3))
+    with pytest.raises(TypeError, match=r"scores is a NoneType; .*torch\.as_tensor"):
+        structure.argmax(None)
+    with pytest.raises(TypeError, match=r"torch\.as_tensor"):
+        structure.log_prob(torch.zeros(2, 3), [[1, 0, 0], [0, 1, 0]])

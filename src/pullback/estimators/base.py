@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import abc
+import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from torch import Tensor
 
-from pullback.estimators.checks import losses_of
+from pullback.estimators.checks import arguments_error, losses_of
 from pullback.estimators.config import Configured
 from pullback.structures import Structure
 
+Method = TypeVar("Method", bound=Callable[..., Tensor])
 Downstream = Callable[[Tensor], Tensor]
 """The user's function from z, of the shape of the scores, to the losses of the examples, `[B]`."""
 
@@ -24,6 +26,12 @@ class Estimator(Configured, abc.ABC):
     Scores are `[B, *parts]`, or `[B, ..., *parts]` for several latent structures per example. Losses
     `[B]` belong to the first dimension.
     """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for name in ("objective", "__call__"):
+            if name in cls.__dict__:
+                setattr(cls, name, _checking(cls.__dict__[name]))
 
     @abc.abstractmethod
     def objective(self, structure: Structure, scores: Tensor, downstream: Downstream) -> Tensor:
@@ -68,6 +76,18 @@ class Estimator(Configured, abc.ABC):
         """Restore the state that `state_dict` returned."""
         if state:
             raise ValueError(f"{self!r} has no state, and was given {sorted(state)}")
+
+
+def _checking(method: Method) -> Method:
+    """The method, after a look at its structure and scores."""
+
+    @functools.wraps(method)
+    def checked(self: Estimator, structure: Structure, scores: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if not isinstance(scores, Tensor) or not isinstance(structure, Structure):
+            raise arguments_error(self, structure, scores)
+        return method(self, structure, scores, *args, **kwargs)
+
+    return checked  # type: ignore[return-value]
 
 
 class Layer(Estimator):

@@ -97,6 +97,18 @@ def losses_of(structure: Structure, scores: Tensor, losses: Tensor) -> Tensor:
     return losses
 
 
+def arguments_error(owner: object, structure: object, scores: object) -> TypeError:
+    """The error for arguments that are no structure and scores."""
+    if not isinstance(structure, Structure):
+        return TypeError(
+            f"{owner!r} was given a structure of type {type(structure).__name__}; it must be a Structure, such as "
+            f"Categorical(), followed by the scores"
+        )
+    return TypeError(
+        f"{owner!r} was given scores of type {type(scores).__name__}; they must be a tensor: use torch.as_tensor(scores)"
+    )
+
+
 def categorical_only(owner: object, structure: Structure, instead: str) -> None:
     """An error for structures other than a `Categorical`, which says what to use instead."""
     if not isinstance(structure, Categorical):

@@ -63,6 +63,9 @@ def support(structure: Structure, scores: Tensor) -> tuple[Tensor, Tensor]:
 
     An unused slot repeats a structure of the example, with weight 0.
     """
+    batch = scores.dim() - structure.event_dims
+    if scores.shape[:batch].numel() == 0:
+        return scores.detach().unsqueeze(batch), scores.flatten(batch).sum(-1, keepdim=True).double()
     with torch.no_grad():
         solution = structure.sparsemap_solution(scores.detach())
         order = solution.weights.argsort(dim=-1, descending=True, stable=True)

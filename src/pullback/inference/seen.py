@@ -48,7 +48,7 @@ class Seen:
 
     def is_about(self, scores: Tensor, sizes: Sequence[Tensor | None]) -> bool:
         """Whether these are the scores and sizes that were seen, unchanged."""
-        if self._scores() is not scores or self._version != scores._version or _capturing(scores):
+        if scores is None or self._scores() is not scores or self._version != scores._version or _capturing(scores):
             return False
         pairs = zip(sizes, self._sizes, strict=True)
         return not [1 for size, known in pairs if size is not known] and self._versions == _versions(sizes)

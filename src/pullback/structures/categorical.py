@@ -57,6 +57,7 @@ class Categorical(FamilyStructure):
         return flat.restore(-(log_p.exp() * finite).sum(-1))
 
     def log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
+        self._check_same_shape(scores, z)
         flat = self._flat(scores)
         log_p = flat.reshape(flat.scores.log_softmax(-1))
         return self.score(log_p, z.to(log_p.dtype)).to(flat.dtype)
