@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -15,7 +16,26 @@ from pullback.inference.torch_seam.derivatives import may_be_differentiated
 from pullback.structures import Structure
 
 
-class PerturbedMarginals(Layer):
+class _Perturbed(Layer):
+    """Inference on (s + g) / T, with g drawn anew in each call."""
+
+    _unlisted: ClassVar[Mapping[str, Any]] = {"noise": Gumbel()}
+
+    def __init__(self, temperature: float = 1.0, noise: Noise | None = None) -> None:
+        self.temperature = positive(self, "temperature", temperature)
+        self.noise = noise_or_gumbel(noise)
+
+    def __call__(self, structure: Structure, scores: Tensor) -> Tensor:
+        wide = working(scores)  # half precision, which noise and temperature may leave, becomes float32
+        perturbed = (wide + drawn(self.noise, wide)) / self.temperature
+        return self._layer(structure, perturbed).to(result_dtype(scores))
+
+    @abc.abstractmethod
+    def _layer(self, structure: Structure, perturbed: Tensor) -> Tensor:
+        """What the decoder sees, given (s + g) / T."""
+
+
+class PerturbedMarginals(_Perturbed):
     """Gumbel-Softmax, for any structure: the marginals of perturbed scores.
 
         z = Marg((s + g) / T),  g noise on each part,    gradient J_Marg((s + g) / T)' gamma / T
@@ -27,20 +47,14 @@ class PerturbedMarginals(Layer):
         noise: from scores to noise of their shape; None is `Gumbel()`.
     """
 
-    _unlisted: ClassVar[Mapping[str, Any]] = {"noise": Gumbel()}
-
-    def __init__(self, temperature: float = 1.0, *, noise: Noise | None = None) -> None:
-        self.temperature = positive(self, "temperature", temperature)
-        self.noise = noise_or_gumbel(noise)
-
-    def __call__(self, structure: Structure, scores: Tensor) -> Tensor:
-        return structure.marginals(_perturbed(scores, self.noise, self.temperature)).to(result_dtype(scores))
+    def _layer(self, structure: Structure, perturbed: Tensor) -> Tensor:
+        return structure.marginals(perturbed)
 
     def noiseless(self, structure: Structure, scores: Tensor) -> Tensor:
         return structure.marginals(working(scores) / self.temperature).to(result_dtype(scores))
 
 
-class PerturbedSparseMAP(Layer):
+class PerturbedSparseMAP(_Perturbed):
     """The sparse counterpart of Gumbel-Softmax: SparseMAP of perturbed scores.
 
         z = SparseMAP((s + g) / T),  g noise on each part,    gradient J_SparseMAP((s + g) / T)' gamma / T
@@ -52,20 +66,14 @@ class PerturbedSparseMAP(Layer):
         noise: from scores to noise of their shape; None is `Gumbel()`.
     """
 
-    _unlisted: ClassVar[Mapping[str, Any]] = {"noise": Gumbel()}
-
-    def __init__(self, temperature: float = 1.0, noise: Noise | None = None) -> None:
-        self.temperature = positive(self, "temperature", temperature)
-        self.noise = noise_or_gumbel(noise)
-
-    def __call__(self, structure: Structure, scores: Tensor) -> Tensor:
-        return structure.sparsemap(_perturbed(scores, self.noise, self.temperature)).to(result_dtype(scores))
+    def _layer(self, structure: Structure, perturbed: Tensor) -> Tensor:
+        return structure.sparsemap(perturbed)
 
     def noiseless(self, structure: Structure, scores: Tensor) -> Tensor:
         return structure.sparsemap(working(scores) / self.temperature).to(result_dtype(scores))
 
 
-class PerturbAndMAP(Layer):
+class PerturbAndMAP(_Perturbed):
     """ST-Gumbel, or Perturb-and-MAP when structured: the argmax of perturbed scores.
 
         z = argmax((s + g) / T),  g noise on each part,    gradient J_Marg((s + g) / T)' gamma / T
@@ -79,28 +87,15 @@ class PerturbAndMAP(Layer):
         noise: from scores to noise of their shape; None is `Gumbel()`.
     """
 
-    _unlisted: ClassVar[Mapping[str, Any]] = {"noise": Gumbel()}
-
-    def __init__(self, temperature: float = 1.0, *, noise: Noise | None = None) -> None:
-        self.temperature = positive(self, "temperature", temperature)
-        self.noise = noise_or_gumbel(noise)
-
-    def __call__(self, structure: Structure, scores: Tensor) -> Tensor:
-        perturbed = _perturbed(scores, self.noise, self.temperature)
+    def _layer(self, structure: Structure, perturbed: Tensor) -> Tensor:
         z = structure.argmax(perturbed)
-        if not may_be_differentiated(scores):
-            return z.to(result_dtype(scores))
+        if not may_be_differentiated(perturbed):
+            return z
         try:
             mu = structure.marginals(perturbed)
         except NotImplementedError:
             mu = structure.sparsemap(perturbed, warm_start=z)
-        return (z + (mu - mu.detach())).to(result_dtype(scores))
+        return z + (mu - mu.detach())
 
     def noiseless(self, structure: Structure, scores: Tensor) -> Tensor:
         return structure.argmax(scores)
-
-
-def _perturbed(scores: Tensor, noise: Noise, temperature: float | Tensor) -> Tensor:
-    """(s + g) / T; half precision, which this may leave, becomes float32."""
-    wide = working(scores)
-    return (wide + drawn(noise, wide)) / temperature

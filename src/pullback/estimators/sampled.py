@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import abc
+
 import torch
 from torch import Tensor
 
@@ -12,7 +14,24 @@ from pullback.inference.torch_seam.derivatives import may_be_differentiated
 from pullback.structures import Structure
 
 
-class SampledSTE(Layer):
+class _Sampled(Layer):
+    """An exact sample forward; a surrogate backward that needs the marginals."""
+
+    def __call__(self, structure: Structure, scores: Tensor) -> Tensor:
+        z = structure.sample(scores.detach())
+        if not may_be_differentiated(scores):
+            return z
+        return z + self._zero(structure, scores, z, structure.marginals(scores))
+
+    @abc.abstractmethod
+    def _zero(self, structure: Structure, scores: Tensor, z: Tensor, mu: Tensor) -> Tensor:
+        """Zeros of the shape of z with the surrogate's derivative in the scores; mu is differentiable."""
+
+    def noiseless(self, structure: Structure, scores: Tensor) -> Tensor:
+        return structure.argmax(scores)
+
+
+class SampledSTE(_Sampled):
     """SIMPLE, for every structure: an exact sample forward, the marginals' Jacobian backward.
 
         z ~ p(z) proportional to exp(<s, z>),    gradient J_Marg(s)' gamma(z)
@@ -25,18 +44,11 @@ class SampledSTE(Layer):
     tensor([[1., 0.]])
     """
 
-    def __call__(self, structure: Structure, scores: Tensor) -> Tensor:
-        z = structure.sample(scores.detach())
-        if not may_be_differentiated(scores):
-            return z
-        mu = structure.marginals(scores)
-        return z + (mu - mu.detach())
-
-    def noiseless(self, structure: Structure, scores: Tensor) -> Tensor:
-        return structure.argmax(scores)
+    def _zero(self, structure: Structure, scores: Tensor, z: Tensor, mu: Tensor) -> Tensor:
+        return mu - mu.detach()
 
 
-class ReinMax(Layer):
+class ReinMax(_Sampled):
     """ReinMax, for every structure: an exact sample forward, a gradient of second order backward.
 
         z ~ p(z) proportional to exp(<s, z>),    d = z - Marg(s),
@@ -52,11 +64,7 @@ class ReinMax(Layer):
     tensor([[1., 0.]])
     """
 
-    def __call__(self, structure: Structure, scores: Tensor) -> Tensor:
-        z = structure.sample(scores.detach())
-        if not may_be_differentiated(scores):
-            return z
-        mu = structure.marginals(scores)
+    def _zero(self, structure: Structure, scores: Tensor, z: Tensor, mu: Tensor) -> Tensor:
         d = z - mu.detach()
         allowed = structure.allowed(scores.detach())
 
@@ -64,7 +72,4 @@ class ReinMax(Layer):
             inner = (d * torch.where(allowed, gamma, 0.0)).sum(event_dims(structure), keepdim=True)
             return torch.where(allowed, d * inner, 0.0) / 2
 
-        return z + (mu - mu.detach()) / 2 + linear(scores, torch.zeros_like(z), along)
-
-    def noiseless(self, structure: Structure, scores: Tensor) -> Tensor:
-        return structure.argmax(scores)
+        return (mu - mu.detach()) / 2 + linear(scores, torch.zeros_like(z), along)
