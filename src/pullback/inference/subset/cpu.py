@@ -1,6 +1,12 @@
-"""Subsets on the CPU, one example at a time: argmax and SparseMAP are short sorts and stay with the reference."""
+"""Subsets on the CPU: sums for several examples in SIMD lanes, the rest one example at a time.
+
+Argmax and SparseMAP are short sorts and stay with the reference.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -8,62 +14,78 @@ from torch import Tensor
 
 from pullback.inference import checks
 from pullback.inference.subset import kernels
+from pullback.inference.subset import sums as lanes
 from pullback.inference.threads import spread
 
 
 def log_partition(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> Tensor:
-    return _run(kernels.LOG_PARTITION, scores, lengths, k, validate)[1]
+    return _sums(scores, lengths, k, validate, wanted=False)[0]
 
 
 def marginals(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> Tensor:
-    return _run(kernels.MARGINALS, scores, lengths, k, validate)[0]
+    return _sums(scores, lengths, k, validate, wanted=True)[1]
 
 
 def log_partition_marginals(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> tuple[Tensor, Tensor]:
-    mu, log_z = _run(kernels.MARGINALS, scores, lengths, k, validate)
-    return log_z, mu
+    return _sums(scores, lengths, k, validate, wanted=True)
 
 
 def marginals_vjp(scores: Tensor, lengths: Tensor, k: Tensor, direction: Tensor, validate: bool) -> Tensor:
-    return _run(kernels.SLOPE, scores, lengths, k, validate, direction=direction)[0]
+    return _slopes(kernels.SLOPE, scores, lengths, k, validate, direction)[1]
 
 
 def entropy(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> Tensor:
-    return _run(kernels.ENTROPY, scores, lengths, k, validate)[1]
+    return _slopes(kernels.ENTROPY, scores, lengths, k, validate)[0]
 
 
 def entropy_gradient(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> Tensor:
-    return _run(kernels.ENTROPY_SLOPE, scores, lengths, k, validate)[0]
+    return _slopes(kernels.ENTROPY_SLOPE, scores, lengths, k, validate)[1]
 
 
 def sample(scores: Tensor, lengths: Tensor, k: Tensor, seeds: Tensor, validate: bool) -> Tensor:
-    return _run(kernels.SAMPLE, scores, lengths, k, validate, seeds=seeds)[0]
+    s = scores.detach().contiguous()
+    z = torch.zeros_like(s)
+    return _run(kernels.sample, s, lengths, k, validate, (z,), seeds.contiguous().numpy(), z.numpy())[0]
+
+
+def _sums(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool, *, wanted: bool) -> tuple[Tensor, Tensor]:
+    s = scores.detach().contiguous()
+    out, value = torch.empty_like(s) if wanted else s, torch.zeros(len(s), dtype=torch.float64)
+    results = (value, out) if wanted else (value,)
+    found = _run(lanes.sums, s, lengths, k, validate, results, wanted, out.numpy(), value.numpy(), group=lanes.LANES)
+    return found[0], found[-1]
+
+
+def _slopes(
+    what: int, scores: Tensor, lengths: Tensor, k: Tensor, validate: bool, direction: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    s = scores.detach().contiguous()
+    out, value = torch.zeros_like(s), torch.zeros(len(s), dtype=torch.float64)
+    along = s if direction is None else direction.detach().to(s.dtype).contiguous()
+    arrays = what, along.numpy(), out.numpy(), value.numpy()
+    found = _run(kernels.slopes, s, lengths, k, validate, (value, out), *arrays)
+    return found[0], found[1]
 
 
 def _run(
-    what: int,
+    kernel: Callable[..., Any],
     scores: Tensor,
     lengths: Tensor,
     k: Tensor,
     validate: bool,
-    *,
-    seeds: Tensor | None = None,
-    direction: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
-    s = scores.detach().contiguous()
-    batch = len(s)
-    out, value = torch.zeros_like(s), torch.zeros(batch, dtype=torch.float64)
-    status = torch.zeros(batch, dtype=torch.int64)
-    along = s if direction is None else direction.detach().to(s.dtype).contiguous()
-    stream = np.zeros(batch, np.int64) if seeds is None else seeds.contiguous().numpy()
-    sizes = lengths.contiguous().numpy(), k.contiguous().numpy()
-    if batch > 0:
-        work = 4.0 * batch * s.shape[1] * (float(sizes[1].max()) + 10.0)
-        arrays = s.numpy(), *sizes, what, stream, along.numpy(), out.numpy(), value.numpy(), status.numpy()
-        spread(kernels.run, batch, work, *arrays)
-    if status.any():
-        if validate:
-            checks.raise_for(status)
-        bad = status != checks.OK
-        return torch.where(bad[:, None], torch.nan, out), torch.where(bad, torch.nan, value)
-    return out, value
+    results: tuple[Tensor, ...],
+    *arrays: Any,
+    group: int = 1,
+) -> tuple[Tensor, ...]:
+    """Run a kernel that writes the results; those of examples with a bad status become NaN, or an error."""
+    count, status = len(scores), np.zeros(len(scores), np.int64)
+    if count > 0:
+        sizes = lengths.contiguous().numpy(), k.contiguous().numpy()
+        work = 4.0 * scores.numel() * (float(sizes[1].max()) + 10.0)
+        spread(kernel, -(-count // group), work, scores.numpy(), *sizes, *arrays, status)
+    if not status.any():
+        return results
+    if validate:
+        checks.raise_for(status)
+    bad = torch.from_numpy(status != checks.OK)
+    return tuple(torch.where(bad.reshape(-1, *[1] * (x.dim() - 1)), torch.nan, x) for x in results)

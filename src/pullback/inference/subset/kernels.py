@@ -13,10 +13,10 @@ import math
 import numpy as np
 
 from pullback.inference.checks import BAD_SIZE, INFEASIBLE, INFINITE, NAN, OK
-from pullback.inference.compile import inner, kernel
+from pullback.inference.compile import inner, kernel, lean
 from pullback.inference.random_kernels import uniform
 
-LOG_PARTITION, MARGINALS, SAMPLE, ENTROPY, SLOPE, ENTROPY_SLOPE = range(6)
+ENTROPY, SLOPE, ENTROPY_SLOPE = range(3)
 
 
 @inner
@@ -31,28 +31,42 @@ def _heads(s, n, c):
     return mean, variance
 
 
-@inner
-def centre(s, n, k):
-    """Take the k-th largest score (the largest for k = 0) off the scores, where margins would be lost to rounding."""
+@lean
+def largest(a, n, k):
+    """The k-th largest of the first n numbers (the largest for k = 0), by selection in place; 0 where there is none or -inf."""
     if n == 0:
         return 0.0
-    last = np.sort(s[:n])[n - max(k, 1)]
-    if last == -np.inf:
-        return 0.0
-    s[:n] -= last
-    return last
+    low, high, wanted = 0, n - 1, max(k, 1) - 1
+    while low < high:
+        pivot, i, j = a[(low + high) // 2], low, high
+        while i <= j:
+            while a[i] > pivot:
+                i += 1
+            while a[j] < pivot:
+                j -= 1
+            if i <= j:
+                a[i], a[j] = a[j], a[i]
+                i += 1
+                j -= 1
+        if wanted <= j:
+            high = j
+        elif wanted >= i:
+            low = i
+        else:
+            break
+    return a[wanted] if a[wanted] > -np.inf else 0.0
 
 
-@inner
-def shift(s, n, k):
-    """A shift for which the expected number of heads is near k: Newton's method between bounds that close in.
+@lean
+def bounds(s, n, k):
+    """Between which shifts the expected number of heads is k; equal where any value there will do.
 
     With the scores sorted, it is above s_(k+1) - log n - 1, where k + 1 coins are nearly sure, and below s_(k) + log n + 1;
-    s_(k) is 0, by `centre`.
+    s_(k) is 0, as `largest` was taken off.
     """
     margin = math.log(n + 1.0) + 1.0
     if k == 0:
-        return 40.0 + margin
+        return 40.0 + margin, 40.0 + margin
     at_least, following = 0, -np.inf
     for i in range(n):
         if s[i] >= 0.0:
@@ -62,12 +76,18 @@ def shift(s, n, k):
     if at_least > k:
         following = 0.0
     if following < -2.0 * (margin + 40.0):  # which items to take is certain: c stays near them
-        return -40.0 - margin
-    low, high = following - margin, margin
+        return -40.0 - margin, -40.0 - margin
+    return following - margin, margin
+
+
+@inner
+def shift(s, n, k):
+    """A shift for which the expected number of heads is near k: Newton's method between bounds that close in."""
+    low, high = bounds(s, n, k)
     c = 0.5 * (low + high)
     for _ in range(100):
         mean, variance = _heads(s, n, c)
-        if abs(mean - k) <= 0.5 * math.sqrt(variance) + 0.5:
+        if low == high or abs(mean - k) <= 0.5 * math.sqrt(variance) + 0.5:
             break
         if mean > k:
             low = c
@@ -101,8 +121,8 @@ def table(s, n, k, c, row, weights):
     return log_z + math.log(row[k]) if row[k] > 0.0 else -np.inf
 
 
-@inner
-def _status(scores, b, length, k):
+@lean
+def status_of(scores, b, length, k):
     if length < 0 or length > scores.shape[1] or k < 0:
         return BAD_SIZE
     found, allowed = OK, 0
@@ -115,51 +135,56 @@ def _status(scores, b, length, k):
     return INFEASIBLE if found == OK and allowed < k else found
 
 
+@inner
+def _prepare(scores, b, length, k, row, weights, s):
+    """Write `weights`; returns log Z. The k-th largest score is taken off, where margins would be lost to rounding."""
+    for i in range(length):
+        s[i] = scores[b, i]
+    last = largest(s, length, k)
+    for i in range(length):
+        s[i] = scores[b, i] - last
+    return k * last + table(s, length, k, shift(s, length, k), row, weights)
+
+
+@inner
+def _most(ks, n):
+    """The largest k that an example of n items can have."""
+    most = 0
+    for k in ks:
+        if 0 <= k <= n:
+            most = max(most, k)
+    return most
+
+
 @kernel
-def run(worker, workers, scores, lengths, ks, what, seeds, direction, out, value, status):
-    """For each example: log Z or the entropy into `value`; marginals, a sample or a derivative into `out`."""
-    n, most = scores.shape[1], 0
-    for b in range(len(lengths)):
-        if 0 <= ks[b] <= n:
-            most = max(most, ks[b])
-    weights, rates = np.empty((n, most + 1)), np.empty((n + 1 if what >= ENTROPY else 1, most + 1))
+def sample(worker, workers, scores, lengths, ks, seeds, out, status):
+    """Write a sample of each example over zeros."""
+    n, most = scores.shape[1], _most(ks, scores.shape[1])
+    weights, row, s = np.empty((n, most + 1)), np.empty(most + 1), np.empty(n)
+    for b in range(worker, len(lengths), workers):
+        status[b] = status_of(scores, b, lengths[b], ks[b])
+        if status[b] == OK:
+            _prepare(scores, b, lengths[b], ks[b], row, weights, s)
+            _sample(weights, lengths[b], ks[b], seeds[b], out[b])
+
+
+@kernel
+def slopes(worker, workers, scores, lengths, ks, what, direction, out, value, status):
+    """Write entropies to `value`, or derivatives of the marginals to `out`."""
+    n, most = scores.shape[1], _most(ks, scores.shape[1])
+    weights, rates = np.empty((n, most + 1)), np.empty((n + 1, most + 1))
     row, s = np.empty(most + 1), np.empty(n)
     reached, moved = np.empty(most + 2), np.empty(most + 2)
     for b in range(worker, len(lengths), workers):
         k, length = ks[b], lengths[b]
-        status[b] = _status(scores, b, length, k)
-        if status[b] != OK:
-            continue
-        for i in range(length):
-            s[i] = scores[b, i]
-        taken_off = centre(s, length, k)
-        value[b] = k * taken_off + table(s, length, k, shift(s, length, k), row, weights)
-        if what == MARGINALS:
-            _marginals(weights, length, k, reached, out[b])
-        elif what == SAMPLE:
-            _sample(weights, length, k, seeds[b], out[b])
-        elif what >= ENTROPY:
+        status[b] = status_of(scores, b, length, k)
+        if status[b] == OK:
+            _prepare(scores, b, length, k, row, weights, s)
             _slopes(weights, length, k, direction[b], what != SLOPE, rates)
             if what == ENTROPY:
                 value[b] = rates[length, k]
             else:
                 _derivative(weights, length, k, direction[b], what != SLOPE, rates, reached, moved, out[b])
-
-
-@inner
-def _marginals(weights, n, k, reached, mu):
-    """From the goal down: `reached[j]`, the chance that j of the items up to here are taken."""
-    reached[: k + 1] = 0.0
-    reached[k] = 1.0
-    for i in range(n - 1, -1, -1):
-        taken = 0.0
-        for j in range(min(i + 1, k) + 1):
-            q = reached[j] * weights[i, j]
-            taken += q
-            reached[j] *= 1.0 - weights[i, j]
-            if j > 0:
-                reached[j - 1] += q
-        mu[i] = taken
 
 
 @inner
