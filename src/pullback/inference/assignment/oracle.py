@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference.assignment.search import assign
+from pullback.inference.assignment.search import assign, room_for
 from pullback.inference.sparsemap.oracle import Oracle, carve
 
 
 def best(scores, shape, sizes, options, work, parts):
     """The best matching: one pair for each row."""
     m, rows, columns = shape[1], sizes[0], sizes[1]
-    row_of, at = carve(work, 0, m + 1, np.int32)
-    price, at = carve(work, at, m + 1, np.float64)
-    lowest, at = carve(work, at, m + 1, np.float64)
-    before, at = carve(work, at, m + 1, np.int32)
-    done, at = carve(work, at, m + 1, np.bool_)
-    if not assign(scores, m, rows, columns, row_of, price, lowest, before, done):
+    room = room_for(m)
+    row_of, at = carve(work, 0, room, np.int64)
+    price, at = carve(work, at, room, np.float64)
+    lowest, at = carve(work, at, room, np.float64)
+    closed, at = carve(work, at, room, np.float64)
+    before, at = carve(work, at, room, np.int64)
+    number, at = carve(work, at, room, np.int64)
+    if not assign(scores, m, rows, columns, row_of, price, lowest, closed, before, number):
         return -1
     for j in range(columns):
         if row_of[j] >= 0:
@@ -28,4 +30,4 @@ def _rows(shape: tuple[int, ...]) -> np.ndarray:
     return np.repeat(np.arange(shape[0], dtype=np.int32), shape[1])
 
 
-ORACLE = Oracle(best, work=lambda shape: 40 * (shape[1] + 1) + 320, groups=_rows)
+ORACLE = Oracle(best, work=lambda shape: 6 * (8 * (shape[1] + 16) + 64), groups=_rows)
