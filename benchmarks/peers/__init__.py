@@ -5,7 +5,15 @@ from __future__ import annotations
 from importlib import metadata
 from importlib.util import find_spec
 
-PEERS = {"torch-struct": "torch_struct", "supar": "supar", "lp-sparsemap": "lpsmap", "entmax": "entmax"}
+PEERS = {
+    "torch-struct": "torch_struct",
+    "pytorch-crf": "torchcrf",
+    "pysdtw": "pysdtw",
+    "scipy": "scipy",
+    "supar": "supar",
+    "lp-sparsemap": "lpsmap",
+    "entmax": "entmax",
+}
 """Their distributions, and the modules in these."""
 
 

@@ -11,6 +11,7 @@ from benchmarks.suite.floor import floor
 from benchmarks.suite.graphs import graphs
 from benchmarks.suite.growth_batch import growth_batch
 from benchmarks.suite.growth_n import growth_n
+from benchmarks.suite.growth_structures import growth_structures, ragged_structures
 from benchmarks.suite.marginals import marginals
 from benchmarks.suite.marginals_backward import marginals_backward
 from benchmarks.suite.nonprojective_argmax import nonprojective_argmax
@@ -43,6 +44,8 @@ SUITE: dict[str, Benchmark] = {
         subset,
         alignment,
         matching,
+        growth_structures,
+        ragged_structures,
         growth_n,
         growth_batch,
         graphs,

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from benchmarks.comparison import Contender, Row, Run, largest_difference
-from benchmarks.peers import crf, plain
+from benchmarks.peers import crf, plain, soft_dtw
 from benchmarks.problem import Problem
 from pullback import Alignment, BinaryTree, LinearChain, Matching, Segmentation, Structure, Subset
 
+_NO_LP_SPARSEMAP = "" if find_spec("lpsmap") else "lp-sparsemap is not installed: see benchmarks/README.md"
 Peers = dict[str, list[Callable[[Problem], Contender]]]
 
 
@@ -55,7 +58,10 @@ def _rows(run: Run, name: str, label: str, structure: Structure, parts: tuple[in
         calls = _calls(problem)
         for operation, makers in peers.items():
             difference = _score_difference if operation == "argmax" else _first_difference
-            row = run.compare(f"{name}: {operation}", problem, calls[operation], makers, difference)  # type: ignore[arg-type]
+            case = replace(problem, label=f"{operation}, {label}")
+            row = run.compare(f"{name}: {operation}", case, calls[operation], makers, difference)  # type: ignore[arg-type]
+            if operation.startswith("SparseMAP"):
+                row.note += _NO_LP_SPARSEMAP
             yield row
 
 
@@ -79,25 +85,24 @@ def _likelihood(run: Run, n: int, tags: int) -> Iterator[Row]:
         problem = Problem(f"n = {n}, C = {tags}", threads, chain, (n, tags, tags), run.batch, run.device)
         scores, emissions = problem.scores.clone().requires_grad_(), problem.emissions.clone().requires_grad_()
         gold = problem.from_tags(problem.tags)
+        label = f"log-likelihood and backward, {problem.label}"
         given = partial(_gradient, lambda s, z=gold: chain.log_prob(s, z), scores)
         combined = partial(
             _gradient, lambda x, z=gold, t=problem.transitions: chain.log_prob(chain.combine(x, t), z), emissions
         )
-        # on scores the gradients are of other things: there is nothing to compare
-        yield run.compare("chain: log-likelihood and backward, on scores", problem, given, [crf.likelihood], _nothing)
-        yield run.compare("chain: the same, from emissions", problem, combined, [crf.likelihood], _plain_difference)
+        for name, call in {"on scores": given, "from emissions": combined}.items():
+            case = replace(problem, label=f"{label}, {name}")
+            yield run.compare("chain: log-likelihood", case, call, [crf.likelihood], _emission_difference)  # type: ignore[arg-type]
 
 
 def _gradient(value: Callable[[Tensor], Tensor], leaf: Tensor) -> Tensor:
     return torch.autograd.grad(value(leaf).sum(), leaf)[0]
 
 
-def _nothing(*_: Any) -> float:
-    return float("nan")
-
-
-def _plain_difference(_: Any, ours: tuple[Tensor, ...], theirs: tuple[Tensor, ...]) -> float:
-    return (ours[0] - theirs[0]).abs().max().item()
+def _emission_difference(_: Any, ours: tuple[Tensor, ...], theirs: tuple[Tensor, ...]) -> float:
+    """A score holds one emission: its gradient is the sum over the tags before."""
+    emissions = ours[0].sum(-2) if ours[0].dim() > theirs[0].dim() else ours[0]
+    return (emissions - theirs[0]).abs().max().item()
 
 
 def binary_tree(run: Run) -> Iterator[Row]:
@@ -131,9 +136,12 @@ def subset(run: Run) -> Iterator[Row]:
 
 
 def alignment(run: Run) -> Iterator[Row]:
-    """Monotone alignments, against a loop over anti-diagonals in plain PyTorch."""
+    """Monotone alignments, against pysdtw (soft dynamic time warping) and a loop over anti-diagonals in plain PyTorch."""
     for n in (50, 200):
-        peers: Peers = {"argmax": [], "log-partition and backward": [plain.alignment]}
+        both = [soft_dtw.alignment, plain.alignment]
+        peers: Peers = {"argmax": [], "log-partition and backward": both, "SparseMAP and backward": []}
+        if n == 200:
+            del peers["SparseMAP and backward"]
         yield from _rows(run, "alignment", f"{n} x {n}, any moves", Alignment(), (n, n), peers)
 
 

@@ -8,10 +8,21 @@ import torch
 import pullback as pb
 from pullback.inference.family import backend
 
+
+def _alignment(lengths=None, **options):
+    return pb.Alignment(lengths, lengths, **options)
+
+
+def _subset(lengths=None, **options):
+    return pb.Subset(3 if lengths is None else lengths // 2, lengths, **options)
+
+
 STRUCTURES = {
     "chain of many tags": (pb.LinearChain, (4, 19, 19)),
     "chain of few tags": (pb.LinearChain, (6, 3, 3)),
     "binary tree": (pb.BinaryTree, (9, 9)),
+    "alignment": (_alignment, (18, 21)),
+    "subset": (_subset, (23,)),
 }
 
 
@@ -68,7 +79,10 @@ def test_a_kept_gradient_may_be_used_again(name):
 def test_the_curvature_of_log_prob(name):
     make, shape = STRUCTURES[name]
     scores = torch.randn(2, *shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64).requires_grad_()
-    structure, direction = make(), torch.randn(2, *shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    structure, direction = (
+        make(),
+        torch.randn(2, *shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64),
+    )
     value = structure.log_prob(scores, structure.argmax(scores))
     (slope,) = torch.autograd.grad(value.sum(), scores, create_graph=True)
     (found,) = torch.autograd.grad(slope, scores, direction)

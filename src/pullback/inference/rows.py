@@ -112,3 +112,29 @@ def any_nonzero(typingctx, x):
         return builder.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0))
 
     return types.boolean(x), generate
+
+
+def _shifting(to_higher):
+    """An intrinsic that moves the lanes of a vector by one, and puts a number into the lane that becomes free."""
+
+    @intrinsic
+    def shift(typingctx, vector, entering):
+        count = vector.count
+        lanes = [count, *range(count - 1)] if to_higher else [*range(1, count), count]
+
+        def generate(context, builder, signature, args):
+            kind = vector_of(vector)
+            element = context.cast(builder, args[1], signature.args[1], vector.dtype)
+            free = builder.insert_element(ir.Constant(kind, ir.Undefined), element, ir.Constant(ir.IntType(32), 0))
+            mask = ir.Constant(ir.VectorType(ir.IntType(32), count), lanes)
+            return builder.shuffle_vector(args[0], free, mask)
+
+        return vector(vector, entering), generate
+
+    return shift
+
+
+shift_up = _shifting(True)
+"""`shift_up(vector, number)`: each lane gets that of the lane below, lane 0 the number."""
+shift_down = _shifting(False)
+"""`shift_down(vector, number)`: each lane gets that of the lane above, the last one the number."""

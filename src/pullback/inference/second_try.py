@@ -34,4 +34,4 @@ def again(
         status[rows] = error.status
         raise BadValuesError(status) from None
     for result, values in zip(results, found, strict=True):
-        result[rows] = values
+        result[rows] = values.to(result.dtype)

@@ -64,9 +64,13 @@ def _sums(
 
 
 def _careful(what: int) -> Callable[..., tuple[Tensor, ...]]:
-    """The results of `_sums` in logarithms."""
+    """The results of `_sums` for examples that are out of range: float32 as float64, float64 in logarithms."""
 
     def results(scores: Tensor, *rest: Tensor, validate: bool) -> tuple[Tensor, ...]:
+        if scores.dtype == torch.float32:
+            lengths, *direction = rest
+            found = _sums(what, scores.double(), lengths, validate, *direction)
+            return found[: 1 if what == kernels.LOG_PARTITION else 2]
         if what == kernels.LOG_PARTITION:
             return (_log_partition(scores, *rest, validate=validate),)
         if what == kernels.MARGINALS:

@@ -1,0 +1,207 @@
+"""Monotone alignments on the CPU, one example at a time: a band of rows in SIMD lanes, each a column behind the row above.
+
+In step t of a band, lane r is at column t - r. The cell to the left was the same lane one step ago, the cell above the lane
+below one step ago, and the cell on the diagonal that lane two steps ago; lane 0 gets those of the row above the band from
+`edge`, which holds them column by column. Values are float64, exponentials have the precision of the scores. For marginals,
+the three chances of each cell to be entered by a move are kept: O(n m) numbers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pullback.inference.compile import kernel, lean
+from pullback.inference.hypergraph.vectors import log, narrow, select_positive, splat_wide, widen
+from pullback.inference.lanes import BYTES, aligned, exp, gather, larger, load, splat, store, where_larger
+from pullback.inference.rows import any_nonzero, count_nan, largest_of, shift_down, shift_up
+
+
+@lean
+def _enter(begin, stride, first, rows, bases, place):
+    """Where the rows of a band begin; lanes without a row repeat the first."""
+    for lane in range(len(bases)):
+        bases[lane] = begin + (first + lane) * stride - lane if lane < rows else begin + first * stride
+        place[lane] = lane
+
+
+@lean
+def _cells(scores, bases, place, t, rows, columns):
+    """The scores of the cells of step t; -inf for lanes that are not at a cell."""
+    none, number = splat(scores, -np.inf), load(place, 0)
+    x = gather(scores, bases, t)
+    x = where_larger(splat(scores, min(t, rows - 1) + 0.5), number, x, none)
+    return where_larger(number, splat(scores, t - columns + 0.5), x, none)
+
+
+@lean
+def _combined(scores, corner, above, left, s, chances, at, keep):
+    """Log-sum of the three ways to a cell, plus its score; if `keep`, the chance of each way is written."""
+    nothing, one = splat_wide(-np.inf, scores), splat(scores, 1.0)
+    best = larger(left, larger(above, corner))
+    finite = where_larger(best, nothing, best, splat_wide(0.0, scores))
+    a, b, c = exp(narrow(corner - finite, scores)), exp(narrow(above - finite, scores)), exp(narrow(left - finite, scores))
+    total = a + b + c
+    some = select_positive(total, total, one)
+    if keep:
+        inverse, lanes = one / some, BYTES // scores.itemsize
+        store(chances, at, a * inverse)
+        store(chances, at + lanes, b * inverse)
+        store(chances, at + 2 * lanes, c * inverse)
+    return where_larger(best, nothing, finite + widen(log(some)) + widen(s), nothing)
+
+
+@lean
+def _band(scores, bases, place, rows, columns, down, edge, last, chances, at, keep):
+    """Sums over a band; `edge` becomes its last row, `last` the values of the last step.
+
+    Returns +inf where a score is NaN or +inf.
+    """
+    lanes, nothing = len(bases), splat_wide(-np.inf, scores)
+    one_ago, two_ago = nothing, nothing
+    worst, nan = splat(scores, -np.inf), splat(scores, 0.0)
+    for t in range(columns + rows - 1):
+        s = _cells(scores, bases, place, t, rows, columns)
+        worst, nan = larger(s, worst), count_nan(s, nan)
+        corner, above = shift_up(two_ago, edge[t]), shift_up(one_ago, edge[t + 1]) if down else nothing
+        value = _combined(scores, corner, above, one_ago, s, chances, at + 3 * lanes * t, keep)
+        two_ago, one_ago = one_ago, value
+        store(last, 0, value)
+        if t >= lanes - 1:
+            edge[t - lanes + 2] = last[lanes - 1]
+    edge[0] = -np.inf
+    return np.inf if any_nonzero(nan) else np.float64(largest_of(worst))
+
+
+@lean
+def _best_band(scores, bases, place, rows, columns, down, edge, values, at):
+    """Maxima over a band, which are kept in `values`, step by step; otherwise as `_band`."""
+    lanes, nothing = len(bases), splat_wide(-np.inf, scores)
+    one_ago, two_ago = nothing, nothing
+    worst, nan = splat(scores, -np.inf), splat(scores, 0.0)
+    for t in range(columns + rows - 1):
+        s = _cells(scores, bases, place, t, rows, columns)
+        worst, nan = larger(s, worst), count_nan(s, nan)
+        corner, above = shift_up(two_ago, edge[t]), shift_up(one_ago, edge[t + 1]) if down else nothing
+        value = larger(one_ago, larger(above, corner)) + widen(s)
+        two_ago, one_ago = one_ago, value
+        store(values, at + lanes * t, value)
+        if t >= lanes - 1:
+            edge[t - lanes + 2] = values[at + lanes * t + lanes - 1]
+    edge[0] = -np.inf
+    return np.inf if any_nonzero(nan) else np.float64(largest_of(worst))
+
+
+@lean
+def _start(edge):
+    """The row above the first: only the corner of the first cell has a value."""
+    for j in range(len(edge)):
+        edge[j] = -np.inf
+    edge[0] = 0.0
+
+
+@lean
+def _back(n, m, stride, begin, chances, pitch, edge, line, out):
+    """Write the marginals, from the last band to the first; the halves of `edge` hold what enters from the row below."""
+    lanes, half = len(line), len(edge) // 2
+    zero = splat(chances, 0.0)
+    for j in range(len(edge)):
+        edge[j] = 0.0
+    for first in range((n - 1) // lanes * lanes, -1, -lanes):
+        rows, at = min(lanes, n - first), first // lanes * pitch
+        for lane in range(lanes):
+            line[lane] = 1.0 if first + lane == n - 1 else 0.0
+        left, above, corner, older = load(line, 0), zero, zero, zero
+        for t in range(m + rows - 2, -1, -1):
+            column = t - lanes + 1
+            inside = rows == lanes and 0 <= column < m
+            q = left + shift_down(above, edge[column] if inside else 0.0)
+            q = q + shift_down(older, edge[half + column + 1] if inside else 0.0)
+            place = at + 3 * lanes * t
+            older, corner = corner, q * load(chances, place)
+            above, left = q * load(chances, place + lanes), q * load(chances, place + 2 * lanes)
+            if t < m:
+                store(line, 0, above)
+                edge[t] = line[0]
+                store(line, 0, corner)
+                edge[half + t] = line[0]
+            store(line, 0, q)
+            for lane in range(max(t - m + 1, 0), min(rows - 1, t) + 1):
+                out[begin + (first + lane) * stride + t - lane] = line[lane]
+
+
+@kernel
+def sums(worker, workers, scores, rows, columns, down, keep, out, log_z, codes):
+    """Write log-partitions and, if `keep`, marginals over zeros.
+
+    `down` says whether paths may move down. `codes[b]` is not zero where scores of an example hold NaN or +inf, or no path is
+    feasible.
+    """
+    lanes, stride = BYTES // scores.itemsize, scores.shape[2]
+    cells, flat, flat_out = scores.shape[1] * stride, scores.reshape(-1), out.reshape(-1)
+    pitch = 3 * lanes * (stride + lanes - 1)
+    bands = -(-scores.shape[1] // lanes)
+    chances = aligned(pitch * bands if keep else lanes, scores)
+    edge, other = np.empty(stride + lanes + 2), np.empty(2 * (stride + 2), scores.dtype)
+    bases, place, line, last = np.empty(lanes, np.int64), aligned(lanes, scores), aligned(lanes, scores), aligned(lanes, edge)
+    for b in range(worker, len(scores), workers):
+        n, m, begin, worst = rows[b], columns[b], b * cells, -np.inf
+        if n == 0 or m == 0:
+            log_z[b] = 0.0 if n == m else -np.inf
+            codes[b] = n != m
+            continue
+        _start(edge)
+        for first in range(0, n, lanes):
+            count, at = min(lanes, n - first), first // lanes * pitch if keep else 0
+            _enter(begin, stride, first, count, bases, place)
+            worst = max(worst, _band(flat, bases, place, count, m, down, edge, last, chances, at, keep))
+        log_z[b] = last[(n - 1) % lanes]
+        codes[b] = worst == np.inf or log_z[b] == -np.inf
+        if keep and not codes[b]:
+            _back(n, m, stride, begin, chances, pitch, other, line, flat_out)
+
+
+@lean
+def _follow(values, pitch, lanes, n, m, down, stride, begin, z):
+    """From the last cell back to the first; ties: the diagonal move first, then down, then right."""
+    i, j = n - 1, m - 1
+    while True:
+        z[begin + i * stride + j] = 1.0
+        if i == 0 and j == 0:
+            return
+        best, move = -np.inf, 0
+        for way in range(3):
+            di, dj = way < 2, way != 1
+            if i >= di and j >= dj and (way != 1 or down):
+                row = i - di
+                lane = row % lanes
+                x = values[row // lanes * pitch + (j - dj + lane) * lanes + lane]
+                if x > best:
+                    best, move = x, way
+        i -= move < 2
+        j -= move != 1
+
+
+@kernel
+def argmax(worker, workers, scores, rows, columns, down, z, best, codes):
+    """Write the best paths over zeros, and their scores; otherwise as `sums`."""
+    lanes, stride = BYTES // scores.itemsize, scores.shape[2]
+    cells, flat, flat_z = scores.shape[1] * stride, scores.reshape(-1), z.reshape(-1)
+    pitch, bands = lanes * (stride + lanes - 1), -(-scores.shape[1] // lanes)
+    edge = np.empty(stride + lanes + 2)
+    values, bases, place = aligned(pitch * bands, edge), np.empty(lanes, np.int64), aligned(lanes, scores)
+    for b in range(worker, len(scores), workers):
+        n, m, begin, worst = rows[b], columns[b], b * cells, -np.inf
+        if n == 0 or m == 0:
+            codes[b] = n != m
+            best[b] = 0.0 if n == m else -np.inf
+            continue
+        _start(edge)
+        for first in range(0, n, lanes):
+            count, at = min(lanes, n - first), first // lanes * pitch
+            _enter(begin, stride, first, count, bases, place)
+            worst = max(worst, _best_band(flat, bases, place, count, m, down, edge, values, at))
+        lane = (n - 1) % lanes
+        best[b] = values[(n - 1) // lanes * pitch + (m - 1 + lane) * lanes + lane]
+        codes[b] = worst == np.inf or best[b] == -np.inf
+        if not codes[b]:
+            _follow(values, pitch, lanes, n, m, down, stride, begin, flat_z)
