@@ -39,12 +39,9 @@ def lean(function: Callable[..., Any]) -> Callable[..., Any]:
     return _njit(forceinline=True, _nrt=False, **INNER)(function)
 
 
-def spliced(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function whose text becomes part of each function that calls it, before types are known: compiled only there.
-
-    A function of its own takes a second to compile if its arguments are tuples of many arrays.
-    """
-    return _njit(inline="always")(function)
+def called(function: Callable[..., Any]) -> Callable[..., Any]:
+    """An inner function that makes no arrays, without reference counting; LLVM decides where it is inlined."""
+    return _njit(_nrt=False, **INNER)(function)
 
 
 def inline(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,26 +10,24 @@ and as M is symmetric only its lower triangle is kept.
 
 from __future__ import annotations
 
-from collections import namedtuple
 from typing import Any
 
 import numba
 import numpy as np
 
-from pullback.inference.compile import INNER, lean, spliced
+from pullback.inference.compile import INNER, lean
+from pullback.inference.records import Record, Shapes
 
 DEPENDENT = 1e-4  # squared distances to the span of the others: rounding is about 1e-6 at most, others at least 0.01
 WAITING = 4  # changes at most; `_merge` is written for as many
 
-Inverse = namedtuple(
+Inverse = Record(
     "Inverse",
-    [
-        "base",  # [capacity (capacity + 1) / 2]: the rows of the lower triangle, one after the other
-        "changes",  # [WAITING, capacity]
-        "factors",  # [WAITING]
-        "waiting",  # [1] int64: how many changes wait
-        "sums",  # [capacity]: M 1, the sum of each row of M
-    ],
+    base=(np.float64, 1),  # [capacity (capacity + 1) / 2]: the rows of the lower triangle, one after the other
+    changes=(np.float64, 2),  # [WAITING, capacity]
+    factors=(np.float64, 1),  # [WAITING]
+    waiting=(np.int64, 1),  # [1]: how many changes wait
+    sums=(np.float64, 1),  # [capacity]: M 1, the sum of each row of M
 )
 
 _njit: Any = numba.njit  # its types do not know all options
@@ -39,23 +37,11 @@ reordered = _njit(
 )  # fmt: skip
 
 
-def make_inverse(count: int, capacity: int) -> Inverse:
-    """Room for several inverses."""
-    return Inverse(
-        np.empty((count, capacity * (capacity + 1) // 2)),
-        np.empty((count, WAITING, capacity)),
-        np.empty((count, WAITING)),
-        np.zeros((count, 1), np.int64),
-        np.empty((count, capacity)),
-    )
-
-
-@spliced
-def inverse_of(inverses, at):
-    """One of them."""
-    return Inverse(
-        inverses.base[at], inverses.changes[at], inverses.factors[at], inverses.waiting[at], inverses.sums[at]
-    )
+def inverse_shapes(capacity: int, inside: str = "") -> Shapes:
+    """The arrays of an inverse for so many structures."""
+    triangle = capacity * (capacity + 1) // 2
+    shapes = {"base": (triangle,), "changes": (WAITING, capacity), "factors": (WAITING,), "waiting": (1,), "sums": (capacity,)}
+    return {inside + name: shape for name, shape in shapes.items()}
 
 
 @lean

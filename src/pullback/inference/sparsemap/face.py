@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference.compile import spliced
+from pullback.inference.compile import called
 from pullback.inference.sparsemap.active_set import direction, reordered
 from pullback.inference.sparsemap.state import ATTEMPT, COUNT, FAILED, SIZE, scatter, slopes_of
 
 _TILT = 100.0  # in units of what may be rounding
 
 
-@spliced
+@called
 def enter_face(state, gap, rounding):
     """Begin with the first direction."""
     state.levels[0] = max(100 * rounding, 4 * gap)
@@ -29,7 +29,7 @@ def enter_face(state, gap, rounding):
     state.numbers[ATTEMPT] = state.numbers[FAILED] = 0
 
 
-@spliced
+@called
 def on_face(state, gap):
     """Whether a structure ties with the active ones; if not, the next tilt is smaller, or along another direction."""
     if gap > -state.levels[0]:
@@ -41,14 +41,14 @@ def on_face(state, gap):
     return False
 
 
-@spliced
+@called
 def fail(state):
     """Nothing was found along a direction."""
     state.numbers[FAILED] += 1
     state.numbers[ATTEMPT] += 1
 
 
-@spliced
+@called
 def tilt(state, finite):
     """Write s - mu plus a small step along a direction; parts that mu does not use are forbidden.
 
@@ -90,7 +90,7 @@ def _size(residual):
     return total
 
 
-@spliced
+@called
 def _noise(slot, attempt):
     """Numbers from -0.5 to 0.5 that look random: sums of a few of them are not the same by accident."""
     x = np.uint64(slot + 1) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(attempt + 1) * np.uint64(0xD1B54A32D192ED03)

@@ -15,6 +15,7 @@ from numba.np.arrayobj import populate_array
 from pullback.inference.compile import callback, calling, inner
 
 Shape = tuple[int, ...]
+_NO_GROUPS = np.empty(0, np.int32)
 
 _integers, _parts, _bytes = (types.Array(t, 1, "C") for t in (types.int64, types.int32, types.uint8))
 
@@ -61,6 +62,9 @@ class Oracle:
         """Options as integers."""
         return tuple(self.choices.index(x) if isinstance(x, str) else int(x) for x in options)
 
+    def groups_of(self, shape: Shape) -> np.ndarray:
+        return _groups(self.groups, shape) if self.groups else _NO_GROUPS
+
     def place_count(self, shape: Shape) -> int:
         return self.places[0](shape) if self.places else int(np.prod(shape))
 
@@ -70,10 +74,15 @@ class Oracle:
         wanted = (_BEST, self.best), (_ROUGH, self.best if self.rough else None), (_ARRANGE, arrange), (_VALID, self.valid)
         return [callback(*each) if each[1] else None for each in wanted]
 
-    @property
+    @functools.cached_property
     def addresses(self) -> np.ndarray:
         """Of the compiled functions: best, best for float32, arrange, valid; 0 for those that do not exist."""
         return np.array([each.address if each else 0 for each in self._compiled], np.int64)
+
+
+@functools.lru_cache(maxsize=16)
+def _groups(groups: Callable[[Shape], np.ndarray], shape: Shape) -> np.ndarray:
+    return np.ascontiguousarray(groups(shape), np.int32)
 
 
 @intrinsic

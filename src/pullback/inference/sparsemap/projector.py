@@ -4,20 +4,36 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference.compile import kernel
-from pullback.inference.sparsemap.active_set import WAITING, Inverse, append, direction
+from pullback.inference.compile import lean_kernel
+from pullback.inference.records import Memory, Record
+from pullback.inference.sparsemap.active_set import Inverse, append, direction, inverse_shapes
+
+Scratch = Record(
+    "Scratch",
+    inverse=Inverse,
+    gram=(np.float64, 1),
+    slopes=(np.float64, 1),
+    step=(np.float64, 1),
+    kept=(np.int32, 1),  # the structures that are independent
+    marked=(np.bool_, 1),  # [K]: the parts of one
+)
+scratch_of = Scratch.reader
 
 
-@kernel
-def apply(worker, workers, vertices, counts, vectors, result):
+def make_scratch(workers: int, largest: int, parts: int) -> Memory:
+    """For `apply`: active sets of up to `largest` structures."""
+    shapes = inverse_shapes(largest, "inverse.") | dict.fromkeys(["gram", "slopes", "step", "kept"], (largest,))
+    scratch = Memory(Scratch, workers, shapes | {"marked": (parts,)})
+    scratch.array("marked")[:] = False
+    return scratch
+
+
+@lean_kernel
+def apply(worker, workers, vertices, counts, vectors, scratches, result):
     """Project the vectors `[B, K]` of the worker's share of examples; what no active structure uses is left alone."""
-    largest, width = counts.max(), vertices.shape[2]
-    inverse = Inverse(
-        np.empty(largest * (largest + 1) // 2), np.empty((WAITING, largest)), np.empty(WAITING), np.zeros(1, np.int64),
-        np.empty(largest),
-    )  # fmt: skip
-    gram, slopes, step = np.empty(largest), np.empty(largest), np.empty(largest)
-    kept_rows, marked = np.empty(largest, np.int64), np.zeros(vectors.shape[1], np.bool_)
+    scratch, width = scratch_of(scratches, worker), vertices.shape[2]
+    inverse, gram, slopes, step = scratch.inverse, scratch.gram, scratch.slopes, scratch.step
+    kept_rows, marked = scratch.kept, scratch.marked
     for b in range(worker, len(counts), workers):
         kept = 0  # the search's inverse may be too old to tell a structure that depends on the others; this one is new
         for i in range(counts[b]):

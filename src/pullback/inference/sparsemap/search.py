@@ -5,7 +5,7 @@ Large functions have one caller each: what is inlined twice is compiled twice.
 
 from __future__ import annotations
 
-from pullback.inference.compile import spliced
+from pullback.inference.compile import called
 from pullback.inference.sparsemap.active_set import append, direction, move, normalize, remove, reordered
 from pullback.inference.sparsemap.state import CHANGES, COUNT, SIZE, STALLS, copy, mix, overlap, slopes_of
 
@@ -15,7 +15,7 @@ AMPLIFIED = 1e4  # the same for a structure that depends on active ones, with co
 _PATIENCE = 5  # how many such gaps need not be half of the one before
 
 
-@spliced
+@called
 def judge(state, gap, rounding, exact, limit, b, result):
     """Whether the structure that the oracle found is worth adding: if not, the search is over.
 
@@ -36,7 +36,14 @@ def judge(state, gap, rounding, exact, limit, b, result):
     return not (result.converged[b] or result.calls[b] >= limit or (close and not exact))
 
 
-@spliced
+@called
+def is_settled(state, gap, rounding):
+    """Whether the weights need not be refined for a gap on the affine hull of the active structures, or often were."""
+    state.numbers[STALLS] += 1
+    return not gap > _CLOSE * rounding or state.numbers[STALLS] > _PATIENCE
+
+
+@called
 def activate(state, new, keep):
     """Activate the structure behind the active ones, unless it is affinely dependent; build an old inverse anew.
 
@@ -58,13 +65,13 @@ def activate(state, new, keep):
         first = 0
 
 
-@spliced
+@called
 def is_old(state):
     """Whether the inverse was updated too often."""
     return state.numbers[SIZE] == 0 or state.numbers[CHANGES] > 64 + 4 * state.numbers[SIZE]
 
 
-@spliced
+@called
 def _extend(state, first, end):
     """Extend the inverse, which has the structures before `first`, by the next ones; whether the last is independent."""
     numbers, total = state.numbers, 0.0
@@ -87,7 +94,7 @@ def _extend(state, first, end):
     return independent
 
 
-@spliced
+@called
 def improve(state, gap, rounding, independent, rebuilt):
     """Move to the minimum on the hull of the active structures, of which the last one is new."""
     refined = rebuilt or not independent or not gap > _CLOSE * rounding
@@ -108,7 +115,7 @@ def improve(state, gap, rounding, independent, rebuilt):
         mix(state)
 
 
-@spliced
+@called
 def improvement(state, count):
     """`<s - mu, z - mu>` for the structure z that was found last, and how much of it may be rounding."""
     gain, size = 0.0, float(count)
@@ -130,7 +137,7 @@ def _of_the_mean(scores, mean, count):
     return own, size
 
 
-@spliced
+@called
 def _settle(state, only):
     """Step to the minimum on the affine hull, dropping the structures whose weight vanishes on the way.
 

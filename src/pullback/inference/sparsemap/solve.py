@@ -2,61 +2,68 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
-
 import numpy as np
 
 from pullback.inference.checks import INFEASIBLE, OK
-from pullback.inference.compile import lean_kernel, spliced
+from pullback.inference.compile import called, lean_kernel
 from pullback.inference.queues import take
+from pullback.inference.records import Record
 from pullback.inference.sparsemap.face import enter_face, fail, on_face, tilt
 from pullback.inference.sparsemap.oracle import call_arrange, call_best, call_rough, call_valid
-from pullback.inference.sparsemap.search import AMPLIFIED, activate, improve, improvement, is_old, judge
+from pullback.inference.sparsemap.search import AMPLIFIED, activate, improve, improvement, is_old, is_settled, judge
 from pullback.inference.sparsemap.starts import enter, listed, settle_in, subtract_mean, suggest
 from pullback.inference.sparsemap.state import COUNT, FAILED, PHASE, SIZE, place, state_of
 from pullback.inference.sparsemap.status import BROKEN, FULL, WORSE
 
-Problem = namedtuple(
+Problem = Record(
     "Problem",
-    [
-        "scores",  # [B, K]
-        "shape",  # [d] int64: of the parts
-        "sizes",  # [B, number of sizes] int64
-        "options",  # int64
-        "groups",  # [K] int32, or [0]: see Oracle
-        "starts",  # [B, k, L] int32
-        "start_weights",  # [B, k]
-        "limit",  # int: of calls of the oracle for each example
-        "complete",  # bool: whether active sets are completed (see face.py)
-        "oracle",  # [4] int64: the addresses of its functions, or 0
-        "order",  # [any] int64: the examples to solve, long ones first
-    ],
+    scores=(np.float64, 2),  # [B, K]
+    shape=(np.int64, 1),  # [d]: of the parts
+    sizes=(np.int64, 2),  # [B, number of sizes]
+    options=(np.int64, 1),
+    groups=(np.int32, 1),  # [K], or [0]: see Oracle
+    starts=(np.int32, 3),  # [B, k, L]
+    start_weights=(np.float64, 2),  # [B, k]
+    limit=int,  # of calls of the oracle for each example
+    complete=int,  # whether active sets are completed (see face.py)
+    oracle=(np.int64, 1),  # [4]: the addresses of its functions, or 0
+    order=(np.int64, 1),  # the examples to solve, long ones first
+    taken=(np.int64, 1),  # [1]: how many of them have been taken by all workers
+    found=(np.float64, 2),  # with an oracle in Python: its structures, in this order, `[any, K]`
 )
-Result = namedtuple("Result", ["mu", "vertices", "weights", "counts", "gap", "calls", "converged"])
-"""Arrays to write; of vertices `[B, room, L]` and weights `[B, room]` only as much as is used."""
+Result = Record(
+    "Result",
+    mu=(np.float64, 2),  # [B, K]
+    vertices=(np.int32, 3),  # [B, room, L]: only what is used is written
+    weights=(np.float64, 2),  # [B, room]: likewise
+    counts=(np.int32, 1),  # [B], as all others
+    gap=(np.float64, 1),
+    calls=(np.int32, 1),
+    converged=(np.bool_, 1),
+    status=(np.int64, 1),
+)
+problem_of, result_of = Problem.reader, Result.reader
 
 NEW, ROUGH, EXACT, FACE, DONE = range(5)  # phases
 WRONG = 1e10  # roundings: a structure that is worse than mu by more is no argmax, in float32 either
 
 
 @lean_kernel
-def solve(worker, workers, taken, problem, states, found, result, status):
+def solve(worker, workers, problems, states, results):
     """Solve examples until none is left; or, with an oracle in Python, do one iteration for each of them.
 
     Args:
         worker: which one this is.
         workers: how many there are.
-        taken: how many examples have been taken by all workers, `[1]`.
-        problem: see above.
-        states: one for each worker; with an oracle in Python, one for each example.
-        found: with an oracle in Python, its structures, in the problem's order, `[any, K]`. It has to be called on
+        problems: a table of one `Problem`.
+        states: one `State` for each worker; with an oracle in Python, one for each example. That has to be called on
             `residual` next, and in the last phase on `tilted`.
-        result: to write, where it has room.
-        status: `[B]`, to write.
+        results: a table of one `Result`, to write, where it has room.
     """
+    problem, result = problem_of(problems, 0), result_of(results, 0)
     stepping = problem.oracle[0] == 0
     while True:
-        turn = take(taken)
+        turn = take(problem.taken)
         if turn >= len(problem.order):
             return
         b = problem.order[turn]
@@ -65,21 +72,21 @@ def solve(worker, workers, taken, problem, states, found, result, status):
             state.numbers[PHASE] = NEW
         while state.numbers[PHASE] != DONE:
             if state.numbers[PHASE] == NEW:
-                _begin(problem, state, b, status)
+                _begin(problem, state, b, result)
             else:
-                count = _read(found[turn], state) if stepping else _ask(problem, state, b)
-                _react(problem, state, count, b, result, status)
+                count = _read(problem.found[turn], state) if stepping else _ask(problem, state, b)
+                _react(problem, state, count, b, result)
             if state.numbers[PHASE] == FACE:
                 tilt(state, stepping)
-            if stepping or status[b] == FULL:
+            if stepping or result.status[b] == FULL:
                 break
-        ended = state.numbers[PHASE] == DONE or (status[b] == FULL and not stepping)
+        ended = state.numbers[PHASE] == DONE or (result.status[b] == FULL and not stepping)
         if ended and result.weights.shape[1] >= state.numbers[SIZE]:
             _write(state, b, result)
 
 
-@spliced
-def _begin(problem, state, b, status):
+@called
+def _begin(problem, state, b, result):
     """Read an example's scores and the structures suggested for it."""
     shape, sizes, options, oracle = problem.shape, problem.sizes[b], problem.options, problem.oracle
     if oracle[2] != 0:
@@ -87,8 +94,8 @@ def _begin(problem, state, b, status):
     else:
         for part in range(len(state.places)):
             state.places[part] = part
-    status[b] = enter(state, problem.scores[b])
-    if status[b] != OK:
+    result.status[b] = enter(state, problem.scores[b])
+    if result.status[b] != OK:
         state.numbers[PHASE] = DONE
         return
     for i in range(problem.start_weights.shape[1]):
@@ -109,7 +116,7 @@ def _begin(problem, state, b, status):
     state.numbers[PHASE] = ROUGH if oracle[1] != 0 else EXACT
 
 
-@spliced
+@called
 def _ask(problem, state, b):
     """Call the oracle: how many parts its structure has, -1 if there is none."""
     shape, sizes, options, phase = problem.shape, problem.sizes[b], problem.options, state.numbers[PHASE]
@@ -119,30 +126,30 @@ def _ask(problem, state, b):
     return call_best(problem.oracle[0], (scores, shape, sizes, options, state.work, state.found))
 
 
-@spliced
-def _react(problem, state, count, b, result, status):
+@called
+def _react(problem, state, count, b, result):
     """Continue with the structure that the oracle found, of `count` parts: the next phase, and s - mu."""
     numbers = state.numbers
     phase = numbers[PHASE]
     if count == -FULL or numbers[SIZE] == len(state.weights):
-        status[b] = FULL
+        result.status[b] = FULL
         return
     result.calls[b] += 1
     if count < 0:
         # a rough oracle may find nothing where scores leave its range
         numbers[PHASE] = EXACT if phase == ROUGH else DONE
-        status[b] = BROKEN if count == -BROKEN else INFEASIBLE if phase == EXACT else OK
+        result.status[b] = BROKEN if count == -BROKEN else INFEASIBLE if phase == EXACT else OK
         return
     gap, rounding = improvement(state, count)
     if phase == EXACT and numbers[SIZE] > 0 and gap < -WRONG * rounding:
-        status[b], numbers[PHASE] = WORSE, DONE
+        result.status[b], numbers[PHASE] = WORSE, DONE
         return
     if phase == FACE:
         wanted = on_face(state, gap)
     else:
         wanted = judge(state, gap, rounding, phase == EXACT, problem.limit, b, result)
     done = phase == EXACT and not wanted
-    completing = done and problem.complete and result.converged[b]
+    completing = done and problem.complete != 0 and result.converged[b]
     if wanted:
         place(state, state.found, count, 1.0 if numbers[SIZE] == 0 else 0.0)
     independent, rebuilt, size = True, False, numbers[SIZE]
@@ -154,10 +161,10 @@ def _react(problem, state, count, b, result, status):
         elif wanted:
             numbers[FAILED] = 0
         numbers[PHASE] = DONE if numbers[FAILED] >= 2 else FACE
-    elif wanted and not independent and not rebuilt and phase == EXACT:
+    elif wanted and not independent and not rebuilt and phase == EXACT and is_settled(state, gap, rounding):
         # without rounding its gap would be zero, the mean being the minimum on the affine hull
         result.converged[b] = not gap > AMPLIFIED * rounding
-        numbers[PHASE] = FACE if problem.complete and result.converged[b] else DONE
+        numbers[PHASE] = FACE if problem.complete != 0 and result.converged[b] else DONE
     elif wanted or (completing and numbers[SIZE] < size):
         improve(state, gap, rounding, independent, rebuilt)
         subtract_mean(state)
@@ -168,7 +175,7 @@ def _react(problem, state, count, b, result, status):
         enter_face(state, gap, rounding)
 
 
-@spliced
+@called
 def _read(z, state):
     """The parts of a structure of zeros and ones, as many as are returned, or minus what is wrong with it."""
     count = 0
@@ -187,7 +194,7 @@ def _read(z, state):
     return count
 
 
-@spliced
+@called
 def _write(state, b, result):
     """Hand out the active set and its mean as example b's."""
     size = state.numbers[SIZE]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from pullback.inference.checks import INFINITE, NAN, OK
-from pullback.inference.compile import spliced
+from pullback.inference.compile import called
 from pullback.inference.sparsemap.active_set import reordered
 from pullback.inference.sparsemap.state import CHANGES, COUNT, NEVER_BUILT, SIZE, STALLS, mix, place
 
 
-@spliced
+@called
 def enter(state, scores):
     """Begin with an example: no structure is active, no part has a slot. Returns its status."""
     state.numbers[SIZE] = state.numbers[STALLS] = state.numbers[COUNT] = 0
@@ -26,7 +26,7 @@ def enter(state, scores):
     return status
 
 
-@spliced
+@called
 def listed(state, parts):
     """How many parts a suggested structure has; -1 if one is forbidden or no part."""
     count = 0
@@ -40,14 +40,14 @@ def listed(state, parts):
     return count
 
 
-@spliced
+@called
 def suggest(state, parts, count, weight):
     """Activate a structure; the inverse is built when it is needed."""
     place(state, parts, count, weight)
     state.numbers[SIZE] += 1
 
 
-@spliced
+@called
 def settle_in(state, groups, tops):
     """The mean of the suggested structures; and shift scores so that s - mu has a largest entry of zero in each group.
 
@@ -74,7 +74,7 @@ def settle_in(state, groups, tops):
         state.roughly[at] = state.residual[at]
 
 
-@spliced
+@called
 def subtract_mean(state):
     """Write s - mu where structures have had parts; elsewhere mu is zero."""
     _subtract(

@@ -7,99 +7,68 @@ bits that two of them share.
 
 from __future__ import annotations
 
-from collections import namedtuple
+import functools
 
 import numpy as np
 from numba.core import types
 from numba.extending import intrinsic
 
-from pullback.inference.compile import spliced
-from pullback.inference.sparsemap.active_set import inverse_of, make_inverse, reordered
+from pullback.inference.compile import called
+from pullback.inference.records import Memory, Record, Shapes
+from pullback.inference.sparsemap.active_set import Inverse, inverse_shapes, reordered
 
-State = namedtuple(
+State = Record(
     "State",
-    [
-        "slot_of",  # [K] int32: the slot of a part, or -1
-        "part_of",  # [K] int32: the part of a slot
-        "places",  # [K] int32: where the oracle has a part, -1 where an entry is no part
-        "scores",  # [K]: of each slot, less its group's shift
-        "mean",  # [K]: mu at each slot
-        "tilt",  # [K]: a direction, at each slot (see face.py), and scratch
-        "residual",  # [places]: s - mu, less the shifts, as the oracle sees it
-        "roughly",  # [places] float32: the same, if there is a rough oracle
-        "tilted",  # [places]: a little beside it
-        "found",  # [L] int32: the parts of the oracle's last structure
-        "work",  # [bytes]: the oracle's scratch
-        "rough_work",
-        "slots",  # [room, L] int32: of each active structure
-        "widths",  # [room] int32: how many parts each has
-        "bits",  # [K / 64, room] uint64: its slots as bits
-        "weights",  # [room]
-        "inverse",  # of the Gram matrix of <a_i, a_j> + 1: see active_set.py
-        "gram",  # [room]: scratch, as the next two
-        "step",
-        "slopes",
-        "levels",  # [2]: the slack and the size of tilts
-        "numbers",  # [7] int64:
-    ],
+    slot_of=(np.int32, 1),  # [K]: the slot of a part, or -1
+    part_of=(np.int32, 1),  # [K]: the part of a slot
+    places=(np.int32, 1),  # [K]: where the oracle has a part, -1 where an entry is no part
+    scores=(np.float64, 1),  # [K]: of each slot, less its group's shift
+    mean=(np.float64, 1),  # [K]: mu at each slot
+    tilt=(np.float64, 1),  # [K]: a direction, at each slot (see face.py), and scratch
+    residual=(np.float64, 1),  # [places]: s - mu, less the shifts, as the oracle sees it
+    roughly=(np.float32, 1),  # [places]: the same, if there is a rough oracle
+    tilted=(np.float64, 1),  # [places]: a little beside it
+    found=(np.int32, 1),  # [L]: the parts of the oracle's last structure
+    work=(np.uint8, 1),  # the oracle's scratch
+    rough_work=(np.uint8, 1),
+    slots=(np.int32, 2),  # [room, L]: of each active structure
+    widths=(np.int32, 1),  # [room]: how many parts each has
+    bits=(np.uint64, 2),  # [K / 64, room]: its slots as bits
+    weights=(np.float64, 1),  # [room]
+    inverse=Inverse,  # of the Gram matrix of <a_i, a_j> + 1
+    gram=(np.float64, 1),  # [room]: scratch, as the next two
+    step=(np.float64, 1),
+    slopes=(np.float64, 1),
+    levels=(np.float64, 1),  # [2]: the slack and the size of tilts
+    numbers=(np.int64, 1),  # [7]:
 )
+state_of = State.reader
 COUNT, SIZE, CHANGES, STALLS, PHASE, ATTEMPT, FAILED = range(7)
 """Numbers: of slots, of active structures, of updates since the inverse was built, of tiny gaps that did not shrink, ..."""
 NEVER_BUILT = 1 << 30  # so many changes that the inverse is built before it is used
 
 
-def make_states(count: int, parts: int, places: int, width: int, room: int, rough: bool, work: int) -> State:
-    """States of several examples: arrays with a leading dimension."""
+def make_states(count: int, parts: int, places: int, width: int, room: int, rough: bool, work: int) -> Memory:
+    """States of several examples."""
+    states = Memory(State, count, state_shapes(parts, places, width, room, rough, work))
+    for name in ("numbers", "work", "rough_work"):
+        states.array(name)[:] = 0
+    return states
+
+
+@functools.lru_cache(maxsize=64)
+def state_shapes(parts: int, places: int, width: int, room: int, rough: bool, work: int) -> Shapes:
+    """The arrays of a state: for so many parts, places of the oracle, parts of a structure and active structures."""
     room = room // 16 * 16 + 24  # rows of an odd number of cache lines spread over its sets
-
-    def empty(*shape: int, dtype: type = np.float64) -> np.ndarray:
-        return np.empty((count, *shape), dtype)
-
-    def scratch(size: int) -> np.ndarray:
-        row = -(-(size + 64) // 64) * 64
-        raw = np.zeros(count * row + 64, np.uint8)
-        start = -raw.ctypes.data % 64
-        return raw[start : start + count * row].reshape(count, row)
-
-    return State(
-        empty(parts, dtype=np.int32),
-        empty(parts, dtype=np.int32),
-        empty(parts, dtype=np.int32),
-        empty(parts),
-        empty(parts),
-        empty(parts),
-        empty(places),
-        empty(places if rough else 0, dtype=np.float32),
-        empty(places),
-        empty(width, dtype=np.int32),
-        scratch(work),
-        scratch(work if rough else 0),
-        empty(room, width, dtype=np.int32),
-        empty(room, dtype=np.int32),
-        empty(-(-parts // 64), room, dtype=np.uint64),
-        empty(room),
-        make_inverse(count, room),
-        empty(room),
-        empty(room),
-        empty(room),
-        empty(2),
-        np.zeros((count, 7), np.int64),
-    )
+    shapes: Shapes = dict.fromkeys(["slot_of", "part_of", "places", "scores", "mean", "tilt"], (parts,))
+    shapes |= dict.fromkeys(["widths", "weights", "gram", "step", "slopes"], (room,))
+    shapes |= dict.fromkeys(["residual", "tilted"], (places,))
+    shapes |= {"roughly": (places if rough else 0,), "found": (width,), "work": (work,), "rough_work": (work if rough else 0,)}
+    shapes |= {"slots": (room, width), "bits": (-(-parts // 64), room), "levels": (2,), "numbers": (7,)}
+    return shapes | inverse_shapes(room, "inverse.")
 
 
-@spliced
-def state_of(states, at):
-    """One of several states."""
-    return State(
-        states.slot_of[at], states.part_of[at], states.places[at], states.scores[at], states.mean[at], states.tilt[at],
-        states.residual[at], states.roughly[at], states.tilted[at], states.found[at], states.work[at],
-        states.rough_work[at], states.slots[at], states.widths[at], states.bits[at], states.weights[at],
-        inverse_of(states.inverse, at), states.gram[at], states.step[at], states.slopes[at], states.levels[at],
-        states.numbers[at],
-    )  # fmt: skip
-
-
-@spliced
+@called
 def place(state, parts, count, weight):
     """Put a structure behind the active ones, in the room there is for it, and give slots to its new parts."""
     behind = state.numbers[SIZE]
@@ -122,7 +91,7 @@ def place(state, parts, count, weight):
     state.weights[behind] = weight
 
 
-@spliced
+@called
 def copy(state, i, j):
     """Put the j-th structure in the place of the i-th."""
     if i != j:
@@ -139,7 +108,7 @@ def _copy(slots, widths, bits, count, i, j):
         bits[word, i] = bits[word, j]
 
 
-@spliced
+@called
 def mix(state):
     """The mean of the active structures."""
     for slot in range(state.numbers[COUNT]):
