@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from pullback.estimators.checks import example_shape
-from pullback.inference.torch_seam.derivatives import in_forward_mode
+from pullback.inference.torch_seam.derivatives import apply, in_forward_mode
 from pullback.structures import Structure
 
 Rule = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -39,7 +39,7 @@ def attach(structure: Structure, losses: Tensor, scores: Tensor, surrogate: Tens
     failed = _like(losses.detach().isnan(), surrogate)
     surrogate = torch.where(failed, torch.nan, surrogate)
     surrogate = torch.where(structure.allowed(scores.detach()), surrogate, 0.0)
-    zero: Tensor = _Attached.apply(scores, surrogate, example_shape(structure, scores))  # type: ignore[no-untyped-call]
+    zero: Tensor = apply(_Attached, scores, surrogate, example_shape(structure, scores))
     return losses + zero.to(losses.dtype)
 
 
@@ -60,18 +60,18 @@ def point_with(
             the losses by `with_weights`. None: w is taken to be one, and gamma is the incoming gradient itself.
     """
     _no_forward_mode(scores)
-    return _PointWith.apply(scores, structure, point, rule, examples)  # type: ignore[no-untyped-call, no-any-return]
+    return apply(_PointWith, scores, structure, point, rule, examples)  # type: ignore[no-any-return]
 
 
 def linear(scores: Tensor, value: Tensor, rule: Callable[[Tensor], Tensor]) -> Tensor:
     """`value`, of the shape of the scores, whose gradient for the scores is a rule of the incoming one, linear in it."""
     _no_forward_mode(scores)
-    return _Linear.apply(scores, value, rule)  # type: ignore[no-untyped-call, no-any-return]
+    return apply(_Linear, scores, value, rule)  # type: ignore[no-any-return]
 
 
 def with_weights(losses: Tensor, zero: Tensor) -> Tensor:
     """The losses, which send their weights to the zeros; NaN for a loss that is NaN, whatever its gradient."""
-    return losses + _NaNForNaN.apply(zero, losses.detach()).to(losses.dtype)  # type: ignore[no-untyped-call, no-any-return]
+    return losses + apply(_NaNForNaN, zero, losses.detach()).to(losses.dtype)  # type: ignore[no-any-return]
 
 
 class _Surrogate(torch.autograd.Function):
@@ -184,7 +184,7 @@ class _Once(_Surrogate):
 
 def _once(gradient: Tensor, scores: Tensor) -> Tensor:
     gradient = gradient.to(scores.dtype)
-    return _Once.apply(gradient, scores) if torch.is_grad_enabled() else gradient  # type: ignore[no-untyped-call]
+    return apply(_Once, gradient, scores) if torch.is_grad_enabled() else gradient
 
 
 def _zeros(like: Tensor, shape: tuple[int, ...]) -> Tensor:

@@ -6,9 +6,8 @@ and to call. A record is a row of int64 in a table: of each array its address an
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -40,97 +39,102 @@ class Record:
         for field, kind in fields.items():
             places[field] = self.words, _numba_type(kind)
             self.words += kind.words if isinstance(kind, Record) else 1 if kind is int else 1 + kind[1]
+        self._kinds = [
+            (field, (_torch_dtype(kind[0]), kind[1]) if isinstance(kind, tuple) else None) for field, kind in fields.items()
+        ]
         self.type = _Type(name, places)
         self.reader = _reader(self.type, self.words)
         """In compiled code `reader(table, i)` is the i-th record of a table."""
 
-    def table(self, values: dict[str, Any]) -> np.ndarray:
-        """One record, of arrays or tensors and numbers; whoever makes it keeps the arrays alive."""
+    def table(self, values: Mapping[str, Any]) -> np.ndarray:
+        """One record, of tensors on the CPU and numbers; whoever makes it keeps the tensors alive."""
         row: list[int] = []
-        for field, kind in self.fields.items():
-            value = values[field]
-            row += [int(value)] if kind is int else _described(field, value, *kind)
+        for field, kind in self._kinds:
+            row += [int(values[field])] if kind is None else _described(field, values[field], *kind)
         return np.array(row, np.int64)
 
-    def put(self, table: np.ndarray, field: str, value: np.ndarray | Tensor) -> None:
+    def put(self, table: np.ndarray, field: str, value: Tensor) -> None:
         """Another array in a table of one record."""
         at, (dtype, dims) = self.type.places[field][0], self.fields[field]
-        table[at : at + 1 + dims] = _described(field, value, dtype, dims)
+        table[at : at + 1 + dims] = _described(field, value, _torch_dtype(dtype), dims)
 
     def leaves(self, inside: str = "") -> list[tuple[str, np.dtype, int]]:
         """The arrays in order: their names, dtypes and numbers of dimensions."""
-        found = []
+        found: list[tuple[str, np.dtype, int]] = []
         for field, kind in self.fields.items():
             here = [(inside + field, np.dtype(kind[0]), kind[1])] if isinstance(kind, tuple) else []
             found += kind.leaves(f"{inside}{field}.") if isinstance(kind, Record) else here
         return found
 
 
+class Plan:
+    """Where the arrays of a record lie in its memory.
+
+    Args:
+        record: of which kind: of arrays only.
+        shapes: of each array, by name, `inverse.base` for a field of the record `inverse`.
+        zeros: how many of the first arrays begin as zeros.
+    """
+
+    def __init__(self, record: Record, shapes: Shapes, zeros: int = 0) -> None:
+        self.arrays: dict[str, tuple[np.dtype, tuple[int, ...], int]] = {}
+        self.size = self.cleared = 0
+        row: list[int] = []
+        is_address: list[int] = []
+        for name, dtype, dims in record.leaves():
+            shape = shapes[name]
+            assert len(shape) == dims, name
+            self.arrays[name] = dtype, shape, self.size
+            row += [self.size, *shape]
+            is_address += [1, *[0] * dims]
+            self.size += -(-dtype.itemsize * math.prod(shape) // _LINE) * _LINE
+            if len(self.arrays) <= zeros:
+                self.cleared = self.size
+        self.row, self.is_address = np.array(row, np.int64), np.array(is_address, np.int64)
+
+
 class Memory:
     """Several records with arrays of their own, all in one piece of memory.
 
     Args:
-        record: of which kind: of arrays only.
+        plan: of each.
         count: how many.
-        shapes: of each array, by name, `inverse.base` for a field of the record `inverse`.
 
     Attributes:
         table: `[count, words]`.
     """
 
-    def __init__(self, record: Record, count: int, shapes: Shapes) -> None:
-        row, columns, offsets, size = _plan(record, tuple(shapes.items()))
-        self.count, self._shapes, self._offsets, self._size = count, shapes, offsets, size
-        memory = np.empty(count * size + _LINE, np.uint8)
-        start = -memory.ctypes.data % _LINE
-        self._memory = memory[start : start + count * size]
-        self.table = row[None].repeat(count, 0)
-        self.table[:, columns] += memory.ctypes.data + start + size * np.arange(count)[:, None]
+    def __init__(self, plan: Plan, count: int) -> None:
+        self._plan, self._count = plan, count
+        memory = np.empty(count * plan.size + _LINE, np.uint8)
+        address = memory.ctypes.data
+        start = -address % _LINE
+        self._memory = memory[start : start + count * plan.size].reshape(count, plan.size)
+        self._memory[:, : plan.cleared] = 0
+        self.table = plan.row + (address + start + plan.size * np.arange(count))[:, None] * plan.is_address
 
     def array(self, name: str) -> np.ndarray:
         """An array of all records, `[count, *shape]`."""
-        dtype, offset = self._offsets[name]
-        shape = self._shapes[name]
-        flat = self._memory.reshape(self.count, self._size)[:, offset : offset + dtype.itemsize * math.prod(shape)]
-        return flat.view(dtype).reshape(self.count, *shape)
+        dtype, shape, offset = self._plan.arrays[name]
+        flat = self._memory[:, offset : offset + dtype.itemsize * math.prod(shape)]
+        return flat.view(dtype).reshape(self._count, *shape)
 
-    def enlarged(self, record: Record, shapes: Shapes) -> Memory:
+    def enlarged(self, plan: Plan) -> Memory:
         """The same in arrays that are larger."""
-        new = Memory(record, self.count, shapes)
-        for name in self._shapes:
+        new = Memory(plan, self._count)
+        for name in plan.arrays:
             old = self.array(name)
             new.array(name)[tuple(map(slice, old.shape))] = old
         return new
 
 
-@functools.lru_cache(maxsize=64)
-def _plan(record: Record, shapes: tuple[tuple[str, tuple[int, ...]], ...]) -> tuple[Any, ...]:
-    """A row with offsets for addresses, the columns of those, the offset of each array, and the bytes of all."""
-    row, columns, offsets, size = [], [], {}, 0
-    named = dict(shapes)
-    for name, dtype, dims in record.leaves():
-        assert len(named[name]) == dims, name
-        columns.append(len(row))
-        row += [size, *named[name]]
-        offsets[name] = dtype, size
-        size += -(-dtype.itemsize * math.prod(named[name]) // _LINE) * _LINE
-    return np.array(row, np.int64), columns, offsets, size
-
-
-def _described(field: str, value: Any, dtype: Any, dims: int) -> list[int]:
+def _described(field: str, x: Tensor, dtype: torch.dtype, dims: int) -> list[int]:
     """An array's address and shape."""
-    if isinstance(value, Tensor):
-        fits = value.is_contiguous() and value.dtype == _torch_dtype(dtype) and value.dim() == dims
-        address = value.data_ptr()
-    else:
-        fits = value.flags.c_contiguous and value.dtype == dtype and value.ndim == dims
-        address = value.ctypes.data
-    if not fits:  # compiled code would read something else
-        raise TypeError(f"{field} is {value.dtype} {list(value.shape)}; a contiguous {np.dtype(dtype)} [{dims} axes] is needed")
-    return [address, *value.shape]
+    if x.dtype != dtype or not x.is_contiguous() or x.dim() != dims:  # compiled code would read something else
+        raise TypeError(f"{field} is {x.dtype} {list(x.shape)}; compiled code needs a contiguous {dtype} of {dims} dimensions")
+    return [x.data_ptr(), *x.shape]
 
 
-@functools.cache
 def _torch_dtype(dtype: Any) -> torch.dtype:
     return torch.from_numpy(np.empty(0, dtype)).dtype
 
@@ -159,8 +163,8 @@ class _Model(models.PrimitiveModel):
 class _Fields(AttributeTemplate):
     key = _Type
 
-    def generic_resolve(self, record: Any, field: str) -> Any:
-        return record.places[field][1] if field in record.places else None
+    def generic_resolve(self, value: Any, attr: str) -> Any:  # type: ignore[override]
+        return value.places[attr][1] if attr in value.places else None
 
 
 @lower_getattr_generic(_Type)

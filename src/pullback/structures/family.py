@@ -110,7 +110,9 @@ class FamilyStructure(Structure):
 
     def allowed(self, scores: Tensor) -> Tensor:
         flat = self._flat(scores)
-        return flat.reshape((flat.scores.detach() != -torch.inf) & flat.mask)
+        finite = flat.scores.detach() != -torch.inf
+        everything = self.family.layout.parts is None and all(size is None for size in self._sizes())
+        return flat.reshape(finite if everything else finite & flat.mask)
 
     def sparsemap(
         self,

@@ -9,7 +9,7 @@ import numpy as np
 from pullback.inference.checks import INFINITE, NAN, OK
 from pullback.inference.compile import inner, kernel
 from pullback.inference.eisner.batch import OUT_OF_RANGE
-from pullback.inference.eisner.packing import lanes_of, pack, pitch_of
+from pullback.inference.eisner.packing import clear, lanes_of, pack, pitch_of
 from pullback.inference.eisner.scaling import limit_of, to_weights
 from pullback.inference.eisner.sweeps import inside, inside_root, outside, outside_root
 from pullback.inference.lanes import aligned, gather, larger, load, splat, store, where_larger
@@ -84,17 +84,10 @@ def _unpack(chart, group, order, lengths, size, scale, out):
             length = lengths[sentence] if h < lengths[sentence] else 0
             for m in range(length):
                 out[sentence, h, m] = chart[(h * pitch + m) * lanes + lane] * scale[lane]
-            _clear(out, sentence, h, length)
+            clear(out, sentence, h, length)
     for lane in range(filled):
         for h in range(size, n):
-            _clear(out, order[group + lane], h, 0)
-
-
-@inner
-def _clear(out, sentence, h, first):
-    """Zeros in a row, from a column on."""
-    for m in range(np.uint64(first), np.uint64(out.shape[-1])):  # unsigned: an index that cannot be negative is faster
-        out[sentence, h, m] = 0.0
+            clear(out, order[group + lane], h, 0)
 
 
 @kernel

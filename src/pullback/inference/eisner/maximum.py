@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback.inference.checks import INFEASIBLE, INFINITE, NAN
 from pullback.inference.compile import inner, kernel
-from pullback.inference.eisner.packing import lanes_of, pack, pitch_of
+from pullback.inference.eisner.packing import clear, lanes_of, pack, pitch_of
 from pullback.inference.lanes import aligned, larger, load, splat, splat_index, store, store_index, where_larger
 
 
@@ -34,8 +34,7 @@ def argmax(worker, workers, scores, lengths, order, multiroot, z, status):
         for lane in range(min(lanes, len(order) - group)):
             sentence = order[group + lane]
             for h in range(n):
-                for m in range(n):
-                    z[sentence, h, m] = 0.0
+                clear(z, sentence, h, 0)
             if codes[lane] > 0:
                 status[sentence] = INFINITE if codes[lane] == 1 else NAN
             elif best[lane] == -np.inf:

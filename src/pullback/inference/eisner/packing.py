@@ -25,6 +25,13 @@ def lanes_of(array):
 
 
 @inner
+def clear(out, sentence, h, first):
+    """Zeros in a row of `[B, n, n]`, from a column on."""
+    for m in range(np.uint64(first), np.uint64(out.shape[-1])):  # unsigned: an index that cannot be negative is faster
+        out[sentence, h, m] = 0.0
+
+
+@inner
 def pack(scores, n, order, first, lengths, packed, lane_lengths, bases, codes):
     """Write the scores of sentences order[first], order[first + 1], ... into lanes, padding as -inf.
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from pullback.inference.records import Memory
-from pullback.inference.sparsemap.compiled import Starts, make_result, tensors
+from pullback.inference.records import Memory, Plan
+from pullback.inference.sparsemap.compiled import Starts, Tensors, make_result, tensors
 from pullback.inference.sparsemap.solve import DONE, FACE, Problem, Result, solve
-from pullback.inference.sparsemap.state import PHASE, SIZE, State, make_states, state_shapes
+from pullback.inference.sparsemap.state import PHASE, SIZE, state_plan
 from pullback.inference.sparsemap.status import FULL
 from pullback.inference.threads import spread
 
 _ROOM = 40
 _WORK = 10  # operations of half a nanosecond for each part and iteration, about
+
+zeros = functools.partial(torch.zeros, device="cpu")  # whatever the default device is
 
 Argmax = Callable[[Tensor, Tensor], Tensor]
 
@@ -39,12 +42,11 @@ def search(
     """
     batch, parts = len(scores), scores.shape[1:].numel()
     search = _Search(scores.detach().reshape(batch, parts).double().contiguous(), starts, max_iterations, complete)
-    order = np.arange(batch)
-    search.step(order, np.empty((0, parts)))
-    while len(active := np.flatnonzero(search.phases != DONE)):
-        z = argmax(search.asked().reshape(scores.shape), torch.from_numpy(active))
-        search.step(active, z.detach().reshape(len(active), parts).double().contiguous().numpy())
-    return tensors(search.finish(), scores), torch.from_numpy(search.result["status"])
+    search.step(torch.arange(batch, device="cpu"), scores.new_empty(0, parts, dtype=torch.float64))
+    while len(active := torch.nonzero(search.phases != DONE).flatten()):
+        z = argmax(search.asked().reshape(scores.shape), active)
+        search.step(active, z.detach().reshape(len(active), parts).double().contiguous())
+    return tensors(search.finish(), scores), search.result["status"]
 
 
 class _Search:
@@ -59,43 +61,47 @@ class _Search:
 
     def __init__(self, scores: Tensor, starts: Starts, max_iterations: int, complete: bool) -> None:
         batch, self._parts = scores.shape
-        none, self._taken = np.empty(0, np.int64), np.zeros(1, np.int64)
-        self._kept = {
-            "scores": scores, "shape": none, "sizes": np.empty((batch, 0), np.int64), "options": none,
-            "groups": np.empty(0, np.int32), "starts": starts[0].int().contiguous(), "start_weights": starts[1].contiguous(),
-            "limit": max_iterations, "complete": complete, "oracle": np.zeros(4, np.int64), "order": none,
-            "taken": self._taken, "found": np.empty((0, self._parts)),
+        none, self._taken = zeros(0, dtype=torch.long), zeros(1, dtype=torch.long)
+        self._kept: dict[str, Any] = {
+            "scores": scores, "shape": none, "sizes": zeros(batch, 0, dtype=torch.long), "limits": none, "options": none,
+            "groups": none.int(), "starts": starts[0].int().contiguous(), "start_weights": starts[1].contiguous(),
+            "limit": max_iterations, "complete": complete, "oracle": zeros(4, dtype=torch.long), "order": none,
+            "taken": self._taken, "found": scores[:0],
         }  # fmt: skip
         self._problem = Problem.table(self._kept)
         self.result = make_result(batch, self._parts, 0, 0)
         self._results = Result.table(self.result)
         self._width, self._room = max(starts[0].shape[-1], 1), max(_ROOM, starts[0].shape[1])
-        self._use(make_states(batch, self._parts, self._parts, self._width, self._room, False, 0))
+        self._use(Memory(self._plan(), batch))
+
+    def _plan(self) -> Plan:
+        return state_plan(self._parts, self._parts, self._width, self._room)
 
     def _use(self, states: Memory) -> None:
         self._states = states
-        self.phases, self._sizes = states.array("numbers")[:, PHASE], states.array("numbers")[:, SIZE]
-        self._residual, self._tilted = (torch.from_numpy(states.array(name)) for name in ("residual", "tilted"))
+        arrays = (states.array(name) for name in ("numbers", "residual", "tilted"))
+        numbers, self._residual, self._tilted = map(torch.from_numpy, arrays)
+        self.phases, self._sizes = numbers[:, PHASE], numbers[:, SIZE]
 
     def asked(self) -> Tensor:
         """The scores `[B, K]` on which the oracle has to be called."""
         tilting = self.phases == FACE
         if not tilting.any():
             return self._residual
-        return torch.where(torch.from_numpy(tilting)[:, None], self._tilted, self._residual)
+        return torch.where(tilting[:, None], self._tilted, self._residual)
 
-    def step(self, order: np.ndarray, found: np.ndarray) -> None:
+    def step(self, order: Tensor, found: Tensor) -> None:
         """One iteration of some examples, with the structures that the oracle found for them."""
         self._run(order, found)
         status = self.result["status"]
         while (status[order] == FULL).any():
             full = status[order] == FULL
             order, found = order[full], found[full]
-            self._enlarge(int(np.count_nonzero(found, axis=1).max()))
+            self._enlarge(int((found != 0).sum(1).max()))
             status[order] = 0
             self._run(order, found)
 
-    def _run(self, order: np.ndarray, found: np.ndarray) -> None:
+    def _run(self, order: Tensor, found: Tensor) -> None:
         self._taken[0] = 0
         Problem.put(self._problem, "order", order)
         Problem.put(self._problem, "found", found)
@@ -108,13 +114,15 @@ class _Search:
             self._width = most
         else:
             self._room *= 2
-        shapes = state_shapes(self._parts, self._parts, self._width, self._room, False, 0)
-        self._use(self._states.enlarged(State, shapes))
+        self._use(self._states.enlarged(self._plan()))
 
-    def finish(self) -> dict[str, np.ndarray]:
+    def finish(self) -> Tensors:
         """The result with the active sets."""
-        batch, largest = len(self.phases), int(self._sizes.max(initial=1))
-        self.result |= {"vertices": np.empty((batch, largest, self._width), np.int32), "weights": np.empty((batch, largest))}
+        batch, largest = len(self.phases), max([1, *self._sizes.tolist()])
+        self.result |= {
+            "vertices": zeros(batch, largest, self._width, dtype=torch.int32),
+            "weights": zeros(batch, largest, dtype=torch.float64),
+        }
         self._results = Result.table(self.result)
-        self._run(np.arange(batch), self._kept["found"])
+        self._run(torch.arange(batch, device="cpu"), self._kept["found"])
         return self.result

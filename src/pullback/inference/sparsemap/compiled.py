@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,28 +13,29 @@ from pullback.inference.records import Memory
 from pullback.inference.sparsemap import projector
 from pullback.inference.sparsemap.oracle import Oracle
 from pullback.inference.sparsemap.solve import Problem, Result, solve
-from pullback.inference.sparsemap.state import make_states
+from pullback.inference.sparsemap.state import state_plan
 from pullback.inference.sparsemap.status import FULL
 from pullback.inference.threads import spread
 
 _WORK = 300  # operations of half a nanosecond for each part, about
 _ROOM = 2048  # structures that an active set has room for at first; only what is used is touched
 
-_NOTHING = np.empty((0, 0))
+_NOTHING = torch.from_numpy(np.empty((0, 0)))
 
 Starts = tuple[Tensor, Tensor]
-Arrays = dict[str, np.ndarray]
+Sizes = tuple[tuple[Tensor, ...], tuple[int, ...]]
+Tensors = dict[str, Tensor]
 
 
 def search(
-    oracle: Oracle, scores: Tensor, sizes: Tensor, starts: Starts, max_iterations: int, complete: bool, options: tuple[int, ...]
+    oracle: Oracle, scores: Tensor, sizes: Sizes, starts: Starts, max_iterations: int, complete: bool, options: tuple[int, ...]
 ) -> tuple[tuple[Tensor, ...], Tensor]:
     """Project scores `[B, *parts]` onto the convex hull of an oracle's structures.
 
     Args:
         oracle: the structure.
         scores: on the CPU; what is no part, by the oracle's places, may be anything.
-        sizes: `[B, number of sizes]`, int64, valid.
+        sizes: `[B]` each, int64, and the largest value of each that is valid.
         starts: structures to start from, as part indices `[B, k, L]`, int32, L being the most parts of a structure,
             padded with -1; and their weights `[B, k]`, float64. What is no structure, or is forbidden, is ignored.
         max_iterations: how many calls of the oracle are enough for an example.
@@ -44,52 +46,47 @@ def search(
         mu, vertices `[B, k, L]`, their weights `[B, k]`, counts, gap, calls and converged, the last four `[B]`; and the
         status of each example.
     """
-    batch, shape = len(scores), tuple(scores.shape[1:])
-    width, parts = starts[0].shape[-1], scores.shape[1:].numel()
+    batch, shape, width = len(scores), tuple(scores.shape[1:]), starts[0].shape[-1]
+    parts, values = math.prod(shape), sizes[0]
     room, threads = min(parts + 2, max(_ROOM, 8 * width)), min(torch.get_num_threads(), batch)
-    order = np.argsort(-sizes.sum(1).numpy(), kind="stable") if threads > 1 else np.arange(batch)
-    given = {
-        "scores": scores.detach().reshape(batch, parts).double().contiguous(), "shape": np.array(shape, np.int64),
-        "sizes": sizes.contiguous(), "options": np.array(options, np.int64), "groups": oracle.groups_of(shape),
+    size = values[0].reshape(batch, 1) if len(values) == 1 else torch.stack(values, 1)
+    given = oracle.constants(shape, sizes[1], options) | {
+        "scores": scores.detach().reshape(batch, parts).double().contiguous(), "sizes": size.contiguous(),
         "starts": starts[0].contiguous(), "start_weights": starts[1].contiguous(), "limit": max_iterations,
-        "complete": complete, "oracle": oracle.addresses, "order": order, "taken": np.zeros(1, np.int64), "found": _NOTHING,
+        "complete": complete, "order": _longest_first(size) if threads > 1 else torch.from_numpy(np.arange(batch)),
+        "taken": torch.from_numpy(np.zeros(1, np.int64)), "found": _NOTHING,
     }  # fmt: skip
     result = make_result(batch, parts, room, width)
-    while len(order):
-        states = make_states(threads, parts, oracle.place_count(shape), width, room, oracle.rough, oracle.work(shape))
-        launch(given, states, result, threads, _WORK * parts * len(order))
-        order = np.flatnonzero(result["status"] == FULL)
-        if len(order):
-            room *= 2
-            given |= {"order": order, "taken": np.zeros(1, np.int64)}
-            result = _more_room(given, result, room)
-    return tensors(result, scores), torch.from_numpy(result["status"])
+    while batch > 0:
+        states = Memory(state_plan(parts, oracle.place_count(shape), width, room, oracle.rough, oracle.work(shape)), threads)
+        work = _WORK * parts * len(given["order"])
+        spread(solve, threads, work, Problem.table(given), states.table, Result.table(result))
+        if not (result["status"].numpy() == FULL).any():
+            break
+        given["order"], room = torch.nonzero(result["status"] == FULL).flatten(), 2 * room
+        result = _more_room(given, result, room)
+    return tensors(result, scores), result["status"]
 
 
-def launch(problem: dict[str, Any], states: Memory, result: Arrays, units: int, work: float) -> None:
-    """Run the kernel on a problem."""
-    spread(solve, units, work, Problem.table(problem), states.table, Result.table(result))
+def _longest_first(sizes: Tensor) -> Tensor:
+    """The examples in an order that lets threads end at about the same time."""
+    return sizes.sum(1).argsort(descending=True, stable=True)
 
 
-def make_result(batch: int, parts: int, room: int, width: int) -> Arrays:
-    """The arrays of a `Result`."""
-    return {
-        "mu": np.zeros((batch, parts)),
-        "vertices": np.empty((batch, room, width), np.int32),
-        "weights": np.empty((batch, room)),
-        "counts": np.zeros(batch, np.int32),
-        "gap": np.zeros(batch),
-        "calls": np.zeros(batch, np.int32),
-        "converged": np.ones(batch, bool),
-        "status": np.zeros(batch, np.int64),
-    }
+def make_result(batch: int, parts: int, room: int, width: int) -> Tensors:
+    """The arrays of a `Result`; those that are not written for all examples begin as zeros."""
+    arrays = {
+        "mu": np.zeros((batch, parts)), "vertices": np.empty((batch, room, width), np.int32),
+        "weights": np.empty((batch, room)), "counts": np.zeros(batch, np.int32), "gap": np.zeros(batch),
+        "calls": np.zeros(batch, np.int32), "converged": np.ones(batch, bool), "status": np.zeros(batch, np.int64),
+    }  # fmt: skip
+    return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
 
-def _more_room(problem: dict[str, Any], result: Arrays, room: int) -> Arrays:
+def _more_room(problem: dict[str, Any], result: Tensors, room: int) -> Tensors:
     """A larger result for the problem, which gets the active sets so far as starts."""
-    used = np.arange(result["weights"].shape[1]) < result["counts"][:, None]
-    problem["starts"] = np.where(used[..., None], result["vertices"], -1).astype(np.int32)
-    problem["start_weights"] = np.where(used, result["weights"], 0.0)
+    problem["starts"], problem["start_weights"] = trimmed(result, result["weights"].shape[1])
+    problem["taken"] = torch.from_numpy(np.zeros(1, np.int64))
     batch, parts = result["mu"].shape
     larger = make_result(batch, parts, room, result["vertices"].shape[-1])
     for name, old in result.items():
@@ -99,20 +96,23 @@ def _more_room(problem: dict[str, Any], result: Arrays, room: int) -> Arrays:
     return larger
 
 
-def tensors(result: Arrays, scores: Tensor) -> tuple[Tensor, ...]:
-    """The result as tensors, no larger than the largest active set."""
-    most = int(result["counts"].max(initial=1))
-    used = np.arange(most) < result["counts"][:, None]
-    vertices = np.where(used[..., None], result["vertices"][:, :most], np.int32(-1))
-    weights = np.where(used, result["weights"][:, :most], 0.0)
-    mu = torch.from_numpy(result["mu"]).reshape(scores.shape).to(scores.dtype)
-    rest = (result[name] for name in ("counts", "gap", "calls", "converged"))
-    return mu, *map(torch.from_numpy, (vertices, weights, *rest))
+def trimmed(result: Tensors, most: int) -> tuple[Tensor, Tensor]:
+    """The first structures of the active sets and their weights; -1 and 0 where there are none."""
+    used = np.arange(most) < result["counts"].numpy()[:, None]
+    vertices = np.where(used[..., None], result["vertices"].numpy()[:, :most], np.int32(-1))
+    return torch.from_numpy(vertices), torch.from_numpy(np.where(used, result["weights"].numpy()[:, :most], 0.0))
+
+
+def tensors(result: Tensors, scores: Tensor) -> tuple[Tensor, ...]:
+    """The result, no larger than the largest active set."""
+    most = int(result["counts"].numpy().max(initial=1))
+    mu = result["mu"].reshape(scores.shape).to(scores.dtype)
+    return mu, *trimmed(result, most), result["counts"], result["gap"], result["calls"], result["converged"]
 
 
 def sparsemap_vjp(vertices: Tensor, counts: Tensor, direction: Tensor) -> Tensor:
     """The Jacobian of SparseMAP, which is symmetric, times a direction `[B, *parts]`."""
-    result = torch.zeros(direction.shape, dtype=torch.float64)
+    result = torch.zeros(direction.shape, dtype=torch.float64, device="cpu")
     if direction.numel() > 0:
         batch, largest = len(direction), int(counts.max())
         inputs = vertices, counts, direction.double().reshape(batch, -1)

@@ -35,9 +35,10 @@ def project(
     scores, batch, parts = flat.scores, flat.batch, flat.scores.shape[1:]
     limit = 10 * parts.numel() + 1000 if max_iterations is None else max_iterations
     most = family.most_parts(tuple(parts))
-    nothing = torch.empty((scores.shape[0], 0, most), dtype=torch.int32)
-    none = nothing, torch.empty((scores.shape[0], 0), dtype=torch.float64)
-    starts = [x.to(scores.device) for x in start_vertices(warm_start, batch + parts, len(parts), most) or none]
+    starts = start_vertices(warm_start, batch + parts, len(parts), most)
+    if starts is None:
+        none = scores.shape[0], 0
+        starts = scores.new_empty((*none, most), dtype=torch.int32), scores.new_empty(none, dtype=torch.float64)
     differentiated = may_be_differentiated(scores)  # which takes structures that span the face of mu
     mu, vertices, weights, counts, gap, calls, converged = family.sparsemap(
         scores, *flat.sizes, *starts, limit, differentiated, *options

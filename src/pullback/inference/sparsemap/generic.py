@@ -14,7 +14,7 @@ from pullback.inference.layout import result_dtype, working
 from pullback.inference.offload import capturing
 from pullback.inference.sparsemap.solution import SparseMAPSolution, VertexSet, start_vertices, warn
 from pullback.inference.sparsemap.status import BROKEN, WORSE
-from pullback.inference.torch_seam.derivatives import keep, may_be_differentiated
+from pullback.inference.torch_seam.derivatives import apply, keep, may_be_differentiated
 from pullback.inference.triton_support import triton
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def project(
     _batch, parts = s.shape[:split], s.shape[split:]
     limit = 10 * parts.numel() + 1000 if max_iterations is None else max_iterations
     starts = start_vertices(warm_start, s.shape, len(parts), parts.numel() if capturing(s) else None)
-    found = _Project.apply(s, structure, starts, limit, may_be_differentiated(s))
+    found = apply(_Project, s, structure, starts, limit, may_be_differentiated(s))
     mu, vertices, weights, counts, gap, calls, converged = found
     mu = mu.to(result_dtype(scores))
     active = VertexSet(vertices, weights, counts, mu.shape[: mu.dim() - len(parts)], parts, mu.dtype)
@@ -111,17 +111,17 @@ class _Project(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor, *rest: Any) -> tuple[Any, ...]:
-        return None if grad is None else _Product.apply(grad, *ctx.saved_tensors), None, None, None, None
+        return None if grad is None else apply(_Product, grad, *ctx.saved_tensors), None, None, None, None
 
     @staticmethod
     def jvp(ctx: Any, tangent: Tensor, *rest: Any) -> tuple[Any, ...]:
-        return _Product.apply(tangent, *ctx.saved_tensors), *[None] * 6
+        return apply(_Product, tangent, *ctx.saved_tensors), *[None] * 6
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], s: Tensor, *rest: Any) -> Any:
         if rest[1] is not None:
             raise NotImplementedError("a warm start under torch.vmap is not available for a structure with only an argmax")
-        return _Project.apply(s.movedim(in_dims[0], 0), *rest), 0
+        return apply(_Project, s.movedim(in_dims[0], 0), *rest), 0
 
 
 class _Product(torch.autograd.Function):
@@ -149,7 +149,7 @@ class _Product(torch.autograd.Function):
         def join(x: Tensor, dim: int | None) -> Tensor:
             return x.expand(info.batch_size, *x.shape) if dim is None else x.movedim(dim, 0)
 
-        return _Product.apply(*map(join, args, in_dims)), 0
+        return apply(_Product, *map(join, args, in_dims)), 0
 
 
 class _Oracle:

@@ -14,6 +14,8 @@ from pullback.inference.operations import Kept, Operation
 
 if TYPE_CHECKING:
     from pullback.inference.family import Family
+    from pullback.inference.layout import Layout
+    from pullback.inference.sparsemap.oracle import Oracle
 
 
 Room = Callable[[int], Any]
@@ -66,67 +68,71 @@ def _find_search(room: Room | None, family: Family, backend: str, options: tuple
 
 def _find_oracle(family: Family, backend: str, options: tuple[Any, ...]) -> Callable[..., Any]:
     """The search with the family's compiled oracle, if it has one, or with its argmax."""
-    folder = family.folder("argmax", options)
-    oracle = family.module(folder, "oracle") if backend == "cpu" else None
+    folder, count = family.folder("argmax", options), len(family.layout.sizes)
+    module = family.module(folder, "oracle") if backend == "cpu" else None
+    oracle: Oracle | None = None if module is None else module.ORACLE
+    encoded = () if oracle is None else oracle.encode(options)
     best = family.implementation("argmax", backend, options)
 
     def run(scores: Tensor, *rest: Any, validate: bool) -> tuple[Tensor, ...]:
-        count = len(family.layout.sizes)
-        sizes, (starts, weights, limit, complete) = rest[:count], rest[count:]
-        inside = family.layout.in_range(scores, sizes)
+        sizes, rest = rest[:count], rest[count:]
         s = scores.detach()
-        if oracle is None or oracle.ORACLE.places is None:
-            s = torch.where(family.layout.mask(scores, inside), s, -torch.inf)
-        if oracle is not None:
+        if oracle is None:
+            found, status = _by_argmax(best, family.layout, s, sizes, rest, backend)
+        else:
             from pullback.inference.sparsemap.compiled import search
 
-            found, status = search(
-                oracle.ORACLE, s, torch.stack(inside, 1), (starts, weights), limit, complete, oracle.ORACLE.encode(options)
-            )
-        else:
-            found, status = _by_argmax(best, s, inside, (starts, weights), limit, complete, backend)
-        return _checked(found, status, sizes, inside, limit, validate)
+            if oracle.places is None:
+                s = torch.where(family.layout.mask(scores, sizes), s, -torch.inf)
+            limits = tuple(family.layout.limit(i, s.shape) or 0 for i in range(count))
+            found, status = search(oracle, s, (sizes, limits), rest[:2], rest[2], rest[3], encoded)
+        return _checked(found, status, rest[2], validate)
 
     return run
 
 
 def _by_argmax(
-    best: Callable[..., Tensor], s: Tensor, sizes: tuple[Tensor, ...], starts: Any, limit: int, complete: bool, backend: str
+    best: Callable[..., Tensor], layout: Layout, scores: Tensor, sizes: tuple[Tensor, ...], rest: tuple[Any, ...], backend: str
 ) -> tuple[tuple[Tensor, ...], Tensor]:
+    inside = layout.in_range(scores, sizes)
+    s, starts, (limit, complete) = torch.where(layout.mask(scores, inside), scores, -torch.inf), rest[:2], rest[2:]
+
     def argmax(scores: Tensor, examples: Tensor) -> Tensor:
         if len(examples) == len(scores):
-            return best(scores, *sizes, validate=False)
-        return best(scores[examples], *(size[examples] for size in sizes), validate=False)
+            return best(scores, *inside, validate=False)
+        return best(scores[examples], *(size[examples] for size in inside), validate=False)
+
+    def alone(scores: Tensor, examples: Tensor) -> Tensor:
+        return best(scores, *(size[examples] for size in inside), validate=False)
 
     if backend == "cuda":
         from pullback.inference.sparsemap import cuda_batched
 
-        def alone(scores: Tensor, examples: Tensor) -> Tensor:
-            return best(scores, *(size[examples] for size in sizes), validate=False)
-
         starts = cuda_batched.usable(alone, s, starts)
-        return cuda_batched.search(argmax, s, starts, limit, complete, starts[0].shape[-1])
-    if backend == "cpu":
-        from pullback.inference.sparsemap.batched import search
+        found, status = cuda_batched.search(argmax, s, starts, limit, complete, starts[0].shape[-1])
     else:
-        from pullback.inference.sparsemap.reference import search
-    return search(argmax, s, starts, limit, complete)
+        if backend == "cpu":
+            from pullback.inference.sparsemap.batched import search
+        else:
+            from pullback.inference.sparsemap.reference import search
+        found, status = search(argmax, s, starts, limit, complete)
+    for size, safe in zip(sizes, inside, strict=True):
+        status = torch.where(size != safe, checks.BAD_SIZE, status)
+    return found, status
 
 
-def _checked(
-    found: tuple[Tensor, ...], status: Tensor, sizes: tuple[Tensor, ...], inside: tuple[Tensor, ...], limit: int, validate: bool
-) -> tuple[Tensor, ...]:
+def _checked(found: tuple[Tensor, ...], status: Tensor, limit: int, validate: bool) -> tuple[Tensor, ...]:
     from pullback.inference.sparsemap.solution import warn
 
     mu, *rest = found
-    for size, safe in zip(sizes, inside, strict=True):
-        status = torch.where(size != safe, checks.BAD_SIZE, status)
-    if validate:
-        checks.raise_for(status)
-    if not mu.is_cuda and status.any():
-        mu[status != checks.OK] = torch.nan
-    elif mu.is_cuda:
+    if mu.is_cuda:
+        if validate:
+            checks.raise_for(status)
         mu = torch.where((status != checks.OK).reshape(-1, *[1] * (mu.dim() - 1)), torch.nan, mu)
+    elif status.any():
+        if validate:
+            checks.raise_for(status)
+        mu[status != checks.OK] = torch.nan
     if validate or not mu.is_cuda:
         warn(rest[5], rest[3], limit)
     return mu, *rest

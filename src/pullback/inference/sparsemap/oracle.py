@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from numba import types
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
@@ -15,7 +16,6 @@ from numba.np.arrayobj import populate_array
 from pullback.inference.compile import callback, calling, inner
 
 Shape = tuple[int, ...]
-_NO_GROUPS = np.empty(0, np.int32)
 
 _integers, _parts, _bytes = (types.Array(t, 1, "C") for t in (types.int64, types.int32, types.uint8))
 
@@ -62,8 +62,14 @@ class Oracle:
         """Options as integers."""
         return tuple(self.choices.index(x) if isinstance(x, str) else int(x) for x in options)
 
-    def groups_of(self, shape: Shape) -> np.ndarray:
-        return _groups(self.groups, shape) if self.groups else _NO_GROUPS
+    @functools.lru_cache(maxsize=64)  # noqa: B019 (oracles are few and live as long as their modules)
+    def constants(self, shape: Shape, limits: Shape, options: tuple[int, ...]) -> dict[str, Any]:
+        """What does not depend on the scores, as the kernel takes it."""
+        addresses = [each.address if each else 0 for each in self._compiled]  # best, for float32 too, arrange, valid
+        lists = {"shape": shape, "limits": limits, "options": options, "oracle": addresses}
+        arrays = {name: np.array(values, np.int64) for name, values in lists.items()}
+        arrays["groups"] = np.array(self.groups(shape) if self.groups else (), np.int32)
+        return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
     def place_count(self, shape: Shape) -> int:
         return self.places[0](shape) if self.places else int(np.prod(shape))
@@ -73,16 +79,6 @@ class Oracle:
         arrange = self.places[1] if self.places else None
         wanted = (_BEST, self.best), (_ROUGH, self.best if self.rough else None), (_ARRANGE, arrange), (_VALID, self.valid)
         return [callback(*each) if each[1] else None for each in wanted]
-
-    @functools.cached_property
-    def addresses(self) -> np.ndarray:
-        """Of the compiled functions: best, best for float32, arrange, valid; 0 for those that do not exist."""
-        return np.array([each.address if each else 0 for each in self._compiled], np.int64)
-
-
-@functools.lru_cache(maxsize=16)
-def _groups(groups: Callable[[Shape], np.ndarray], shape: Shape) -> np.ndarray:
-    return np.ascontiguousarray(groups(shape), np.int32)
 
 
 @intrinsic

@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from pullback.inference.compile import lean_kernel
-from pullback.inference.records import Memory, Record
+from pullback.inference.records import Memory, Plan, Record
 from pullback.inference.sparsemap.active_set import Inverse, append, direction, inverse_shapes
 
 Scratch = Record(
     "Scratch",
+    marked=(np.bool_, 1),  # [K]: the parts of one structure
     inverse=Inverse,
     gram=(np.float64, 1),
     slopes=(np.float64, 1),
     step=(np.float64, 1),
     kept=(np.int32, 1),  # the structures that are independent
-    marked=(np.bool_, 1),  # [K]: the parts of one
 )
 scratch_of = Scratch.reader
 
@@ -23,9 +23,7 @@ scratch_of = Scratch.reader
 def make_scratch(workers: int, largest: int, parts: int) -> Memory:
     """For `apply`: active sets of up to `largest` structures."""
     shapes = inverse_shapes(largest, "inverse.") | dict.fromkeys(["gram", "slopes", "step", "kept"], (largest,))
-    scratch = Memory(Scratch, workers, shapes | {"marked": (parts,)})
-    scratch.array("marked")[:] = False
-    return scratch
+    return Memory(Plan(Scratch, shapes | {"marked": (parts,)}, zeros=1), workers)
 
 
 @lean_kernel

@@ -131,11 +131,12 @@ def listed(z: Tensor, most: int) -> Tensor:
         most: the largest number of parts of a structure.
     """
     ones = z == 1
-    right = ((z == 0) | ones).all(-1, keepdim=True) & (ones.sum(-1, keepdim=True) <= most)
-    order = torch.where(ones & right, torch.arange(z.shape[-1], device=z.device), z.shape[-1])
-    first = order.sort(-1).values[..., :most]
-    first = torch.nn.functional.pad(first, (0, most - first.shape[-1]), value=z.shape[-1])
-    return torch.where(first == z.shape[-1], -1, first).int()
+    place = ones.cumsum(-1)
+    right = ((z == 0) | ones).all(-1, keepdim=True) & (place[..., -1:] <= most)
+    place = torch.where(ones & right, place - 1, most)
+    lists = torch.full((*z.shape[:-1], most + 1), -1, dtype=torch.int32, device=z.device)
+    parts = torch.arange(z.shape[-1], dtype=torch.int32, device=z.device)
+    return lists.scatter_(-1, place, parts.expand(z.shape))[..., :most]
 
 
 def start_vertices(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference.checks import INFEASIBLE, OK
+from pullback.inference.checks import BAD_SIZE, INFEASIBLE, OK
 from pullback.inference.compile import called, lean_kernel
 from pullback.inference.queues import take
 from pullback.inference.records import Record
@@ -20,6 +20,7 @@ Problem = Record(
     scores=(np.float64, 2),  # [B, K]
     shape=(np.int64, 1),  # [d]: of the parts
     sizes=(np.int64, 2),  # [B, number of sizes]
+    limits=(np.int64, 1),  # of each size
     options=(np.int64, 1),
     groups=(np.int32, 1),  # [K], or [0]: see Oracle
     starts=(np.int32, 3),  # [B, k, L]
@@ -89,6 +90,10 @@ def solve(worker, workers, problems, states, results):
 def _begin(problem, state, b, result):
     """Read an example's scores and the structures suggested for it."""
     shape, sizes, options, oracle = problem.shape, problem.sizes[b], problem.options, problem.oracle
+    for i in range(len(sizes)):
+        if sizes[i] < 0 or sizes[i] > problem.limits[i]:
+            result.status[b], state.numbers[PHASE], state.numbers[SIZE], state.numbers[COUNT] = BAD_SIZE, DONE, 0, 0
+            return
     if oracle[2] != 0:
         call_arrange(oracle[2], (shape, sizes, options, state.places))
     else:

@@ -14,11 +14,14 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from pullback.inference.compile import called
-from pullback.inference.records import Memory, Record, Shapes
+from pullback.inference.records import Plan, Record, Shapes
 from pullback.inference.sparsemap.active_set import Inverse, inverse_shapes, reordered
 
 State = Record(
     "State",
+    numbers=(np.int64, 1),  # [7]: see below
+    work=(np.uint8, 1),  # the oracle's scratch
+    rough_work=(np.uint8, 1),
     slot_of=(np.int32, 1),  # [K]: the slot of a part, or -1
     part_of=(np.int32, 1),  # [K]: the part of a slot
     places=(np.int32, 1),  # [K]: where the oracle has a part, -1 where an entry is no part
@@ -29,8 +32,6 @@ State = Record(
     roughly=(np.float32, 1),  # [places]: the same, if there is a rough oracle
     tilted=(np.float64, 1),  # [places]: a little beside it
     found=(np.int32, 1),  # [L]: the parts of the oracle's last structure
-    work=(np.uint8, 1),  # the oracle's scratch
-    rough_work=(np.uint8, 1),
     slots=(np.int32, 2),  # [room, L]: of each active structure
     widths=(np.int32, 1),  # [room]: how many parts each has
     bits=(np.uint64, 2),  # [K / 64, room]: its slots as bits
@@ -40,7 +41,6 @@ State = Record(
     step=(np.float64, 1),
     slopes=(np.float64, 1),
     levels=(np.float64, 1),  # [2]: the slack and the size of tilts
-    numbers=(np.int64, 1),  # [7]:
 )
 state_of = State.reader
 COUNT, SIZE, CHANGES, STALLS, PHASE, ATTEMPT, FAILED = range(7)
@@ -48,24 +48,16 @@ COUNT, SIZE, CHANGES, STALLS, PHASE, ATTEMPT, FAILED = range(7)
 NEVER_BUILT = 1 << 30  # so many changes that the inverse is built before it is used
 
 
-def make_states(count: int, parts: int, places: int, width: int, room: int, rough: bool, work: int) -> Memory:
-    """States of several examples."""
-    states = Memory(State, count, state_shapes(parts, places, width, room, rough, work))
-    for name in ("numbers", "work", "rough_work"):
-        states.array(name)[:] = 0
-    return states
-
-
 @functools.lru_cache(maxsize=64)
-def state_shapes(parts: int, places: int, width: int, room: int, rough: bool, work: int) -> Shapes:
-    """The arrays of a state: for so many parts, places of the oracle, parts of a structure and active structures."""
+def state_plan(parts: int, places: int, width: int, room: int, rough: bool = False, work: int = 0) -> Plan:
+    """States for so many parts, places of the oracle, parts of a structure and active structures."""
     room = room // 16 * 16 + 24  # rows of an odd number of cache lines spread over its sets
     shapes: Shapes = dict.fromkeys(["slot_of", "part_of", "places", "scores", "mean", "tilt"], (parts,))
     shapes |= dict.fromkeys(["widths", "weights", "gram", "step", "slopes"], (room,))
     shapes |= dict.fromkeys(["residual", "tilted"], (places,))
     shapes |= {"roughly": (places if rough else 0,), "found": (width,), "work": (work,), "rough_work": (work if rough else 0,)}
     shapes |= {"slots": (room, width), "bits": (-(-parts // 64), room), "levels": (2,), "numbers": (7,)}
-    return shapes | inverse_shapes(room, "inverse.")
+    return Plan(State, shapes | inverse_shapes(room, "inverse."), zeros=3)
 
 
 @called

@@ -81,6 +81,13 @@ def _register_by_internals(
     library.impl(name, run, "Autograd")
 
 
+def apply(function: type[torch.autograd.Function], *args: Any) -> Any:
+    """`function.apply(*args)`, of one with a `setup_context` and no defaults: PyTorch reads its signature in every call."""
+    if not torch.compiler.is_compiling() and internals_work() and not transforming():
+        return super(torch.autograd.Function, function).apply(*args)  # type: ignore[misc]
+    return function.apply(*args)
+
+
 @contextlib.contextmanager
 def _as_outside() -> Iterator[None]:
     """Autograd as it is outside of a Function, for the transforms of torch.func around this one."""
