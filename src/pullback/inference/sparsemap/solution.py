@@ -136,7 +136,7 @@ def listed(z: Tensor, most: int) -> Tensor:
     place = torch.where(ones & right, place - 1, most)
     lists = torch.full((*z.shape[:-1], most + 1), -1, dtype=torch.int32, device=z.device)
     parts = torch.arange(z.shape[-1], dtype=torch.int32, device=z.device)
-    return lists.scatter_(-1, place, parts.expand(z.shape))[..., :most]
+    return lists.scatter_(-1, place, parts.expand(z.shape))[..., :most].contiguous()
 
 
 def start_vertices(
