@@ -11,7 +11,7 @@ from torch import Tensor
 import pullback as pb
 from pullback.estimators import registry
 
-TABLE = Path(__file__).parents[2] / "docs" / "structures.md"
+TABLE = Path(__file__).parents[2] / "docs" / "write-a-structure.md"
 
 
 class Pairs(pb.Structure):
