@@ -42,13 +42,13 @@ class _Commands(TyperGroup):
         module, _, attribute = _COMMANDS[name].partition(":")
         found = getattr(importlib.import_module(f"{__name__}.{module}"), attribute)
         if not isinstance(found, typer.Typer):
-            single = typer.Typer(add_completion=False, **{**SETTINGS, "no_args_is_help": False})
+            single = typer.Typer(**{**SETTINGS, "no_args_is_help": False})
             single.command(name, no_args_is_help=name in _NEEDS_ARGUMENTS)(found)
             found = single
         return typer.main.get_command(found)
 
 
-app = typer.Typer(cls=_Commands, add_completion=False, pretty_exceptions_enable=False, **SETTINGS)
+app = typer.Typer(cls=_Commands, pretty_exceptions_enable=False, **SETTINGS)
 
 
 def _show_version(wanted: bool) -> None:

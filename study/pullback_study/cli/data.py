@@ -63,7 +63,7 @@ def check(folder: FolderArgument = None) -> None:
 def download(
     folder: FolderArgument = None,
     only: Annotated[
-        list[str] | None, typer.Option(help="Only `sst`, `snli`, `ewt` or `glove`; may be given several times.")
+        list[str] | None, typer.Option(metavar="NAME", help="Only `sst`, `snli`, `ewt` or `glove`; may be given several times.")
     ] = None,
 ) -> None:
     """Download SST, SNLI, UD English EWT and GloVe 840B (2.2 GB) from their publishers.

@@ -13,7 +13,7 @@ from pullback_study.tasks import find_task
 def list_estimators(
     task: Annotated[str, typer.Argument(help="A task: baselines and defaults are its own.")] = "synthetic",
 ) -> None:
-    """List the estimators and baselines of a task, with their other names.
+    """List the estimators and baselines of a task.
 
     \b
     pullback estimators

@@ -22,7 +22,7 @@ from pullback_study.cli.options import (
 def listops(
     quick: QuickOption = False,
     screening: Annotated[bool, typer.Option("--screening", help="Only seed 0 at each learning rate.")] = False,
-    only: Annotated[list[str] | None, typer.Option(help="Only this row; repeat it for several.")] = None,
+    only: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this row; repeat it for several.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Seeds 0 to N - 1 of the final rows.", metavar="N")] = 5,
     workers: Annotated[int | None, typer.Option(help="Worker processes. [default: train in this process]")] = None,
     runs: RunsOption = Path("runs"),

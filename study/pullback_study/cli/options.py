@@ -14,6 +14,7 @@ from pullback_study.tasks.schema import Option, options
 
 SETTINGS: dict[str, Any] = {
     "no_args_is_help": True,
+    "add_completion": False,
     "rich_markup_mode": None,
     "context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100},
 }
@@ -30,7 +31,7 @@ TensorBoardOption = Annotated[bool, typer.Option("--tensorboard", help="Also wri
 MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print tables as Markdown.")]
 _SHARED: dict[str, tuple[Any, Any]] = {  # name: annotation, default
     "quick": (QuickOption, False),
-    "only": (Annotated[list[str] | None, typer.Option(help="Only this row; repeat it for several.")], None),
+    "only": (Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this row; repeat it for several.")], None),
     "seeds": (
         Annotated[int | None, typer.Option(min=1, metavar="N", help="Seeds 0 to N - 1. [default: the paper's number]")], None
     ),
@@ -80,13 +81,15 @@ def with_parameters(
 
 def _parameter(field: Option) -> inspect.Parameter:
     """An option of the command line; those that are not given are None."""
-    kind = StrEnum(field.name, {value: value for value in field.choices}) if field.choices else field.types[0]
+    kind: Any = StrEnum(field.name, {value: value for value in field.choices}) if field.choices else field.types[0]
     shown = str(field.default) if field.shown is None else field.shown
     text = f"{field.help}  [default: {shown}]" if shown else field.help
-    annotation: Any = kind
+    annotation, metavar = kind, None
     if field.name == "seed":
-        annotation, text = list[kind], f"{field.help} Repeat it to train several.  [default: 0]"  # type: ignore[valid-type]
-    made = typer.Option(field.flags or f"--{field.name.replace('_', '-')}", help=text, show_default=False)
+        annotation, metavar, text = list[kind], "N", f"{field.help} Repeat it to train several.  [default: 0]"
+    made = typer.Option(
+        field.flags or f"--{field.name.replace('_', '-')}", help=text, show_default=False, metavar=metavar
+    )
     return inspect.Parameter(
         field.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[annotation | None, made]
     )

@@ -18,8 +18,8 @@ _EMPTY = "# Which estimator recovers the structure?\n\n<!-- from the runs -->\n<
 
 def recovery(
     quick: QuickOption = False,
-    structure: Annotated[list[str] | None, typer.Option(help="Train only this one; repeat it for several.")] = None,
-    only: Annotated[list[str] | None, typer.Option(help="Train only this estimator; repeat it for several.")] = None,
+    structure: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this one; repeatable.")] = None,
+    only: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this estimator; repeatable.")] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="How many.  [default: 32]", metavar="N")] = None,
     train: Annotated[bool, typer.Option("--train/--no-train", help="Train what is missing of the planted beds.")] = True,
     page: Annotated[Path, typer.Option(help="The results page to write.")] = Path("docs/results/recovery.md"),

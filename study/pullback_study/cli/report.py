@@ -15,21 +15,22 @@ def write_report(
     out: Annotated[Path, typer.Option("--out", help="The file to write.")] = Path("report.html"),
     benchmarks: Annotated[
         list[Path] | None,
-        typer.Option(help="A file of `python -m benchmarks --json`; repeat it for several. "
+        typer.Option(metavar="FILE", help="A file of `python -m benchmarks --json`; repeat it for several. "
                      "[default: docs/*.json and benchmarks*.json in the folder of runs]"),
     ] = None,
     trees: Annotated[bool, typer.Option("--trees", help="First parse some test sentences with the best run of each "
                                         "estimator on text that has kept no trees; needs the data.")] = False,
     data: DataOption = None,
 ) -> None:  # fmt: skip
-    """Write every run, table, figure, claim and tree into one HTML file.
+    """Write all results into one HTML file.
 
-    The explorer of the estimators is written beside it, as `explorer.html`. Both are made from run directories alone, open from
-    disk and need no network. For example:
+    It has every run, table, figure, claim and tree. The explorer of the estimators is written beside it, as `explorer.html`.
+    Both are made from run directories alone, open from disk and need no network.
 
-    - `pullback report --runs runs --out report.html`
-    - `pullback report --trees --data DATA` once models on text are trained
-    """
+    \b
+    pullback report --runs runs --out report.html
+    pullback report --trees --data DATA
+    """  # noqa: D301
     from pullback_study.cli.terminal import err, user_errors
     from pullback_study.report.page import write
     from pullback_study.report.performance import find

@@ -23,7 +23,10 @@ def show_runs(
     estimator: Annotated[str | None, typer.Option(help="Only this estimator's.")] = None,
     where: Annotated[
         list[str] | None,
-        typer.Option(help="A condition on a field of the config or the metrics: clusters=10, test_accuracy>90. Repeatable."),
+        typer.Option(
+            metavar="CONDITION",
+            help="On a field of the config or the metrics: clusters=10, test_accuracy>90. Repeatable.",
+        ),
     ] = None,
     sort: Annotated[str | None, typer.Option(help="Order by this field; -field for the highest first.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="How many to show.")] = 50,

@@ -32,7 +32,7 @@ def sweep(
     ] = None,
     gpus_per_run: Annotated[float, typer.Option(min=0, help="With --ray: the share of a GPU for each run.")] = 0.0,
     cpus_per_run: Annotated[int, typer.Option(min=1, help="With --ray: the cores for each run.")] = 1,
-    by: Annotated[list[str] | None, typer.Option(help="Report the best for each value of this field; repeatable.")] = None,
+    by: Annotated[list[str] | None, typer.Option(metavar="FIELD", help="The best for each value of this; repeatable.")] = None,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for runs that other sweeps train.")] = True,
     data: DataOption = None,
     runs: RunsOption = Path("runs"),
@@ -40,7 +40,7 @@ def sweep(
     tensorboard: TensorBoardOption = False,
     markdown: MarkdownOption = False,
 ) -> None:
-    """Train all runs of a sweep file, several at a time, and show which configuration is best.
+    """Train all runs of a sweep file and show the best.
 
     What is done is skipped, what was killed resumes from its last checkpoint, what failed is tried again. Several sweeps
     may share a folder of runs, also from several machines.
@@ -85,7 +85,7 @@ def _show_best(found: Sweep, runs: Path, by: list[str], markdown: bool) -> None:
     stored = [read_run(run.path) for run in (found.task.run(config, runs) for config in found.configs) if run.done]
     done = [run for run in stored if run.state == "done"]
     if done:
-        show(configurations(found.task.name, done, by=by, limit=None if by else _SHOWN), markdown)
+        show(configurations(found.task.name, done, by=by, limit=None if by else _SHOWN, short=not markdown), markdown)
 
 
 def _ray(address: str, cpus: int, gpus: float) -> Executor:

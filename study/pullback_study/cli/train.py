@@ -57,6 +57,6 @@ def _command(name: str) -> Any:
 
     Example: pullback train {name} --estimator spigot --seed 0 --seed 1
     """
-    single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, **{**SETTINGS, "no_args_is_help": False})
+    single = typer.Typer(pretty_exceptions_enable=False, **{**SETTINGS, "no_args_is_help": False})
     single.command(name, no_args_is_help=True)(with_options(train, task.config_type))
     return typer.main.get_command(single)

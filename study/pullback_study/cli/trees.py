@@ -25,7 +25,7 @@ Tokens = tuple[str, ...]
 
 def parse(
     run: Annotated[Path, typer.Option("--run", help="The directory of a trained run, or the beginning of its name.")],
-    sentences: Annotated[list[str] | None, typer.Argument(help="Words separated by spaces, as in the corpus.")] = None,
+    sentences: Annotated[list[str] | None, typer.Argument(metavar="SENTENCE", help="Words and spaces, as in the corpus.")] = None,
     file: Annotated[Path | None, typer.Option("--file", help="A file with one sentence per line; - is stdin.")] = None,
     form: FormatOption = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write to this file; its ending decides the format.")] = None,
@@ -58,7 +58,7 @@ def parse(
 
 
 def trees(
-    run: Annotated[list[Path], typer.Option("--run", help="A trained run; may be given several times.")],
+    run: Annotated[list[Path], typer.Option("--run", metavar="RUN", help="A trained run; may be given several times.")],
     size: Annotated[int, typer.Option("--sample", help="The number of test sentences.")] = 20,
     paper: Annotated[bool, typer.Option("--paper", help="Use the paper's three example sentences.")] = False,
     gold: Annotated[Path | None, typer.Option("--gold", help="Compare with the trees of this CoNLL-U file.")] = None,
@@ -69,10 +69,11 @@ def trees(
     data: DataOption = None,
     markdown: MarkdownOption = False,
 ) -> None:
-    """Show the latent trees of test sentences, or compare trained models with a treebank.
+    """Show or evaluate the latent trees of trained models.
 
-    The paper's sentences are shown with the paper's own trees. With --gold: attachment scores, agreement with
-    left-branching, right-branching and random trees, and shape; --out then gets the measures and all trees.
+    By default those of some test sentences. The paper's sentences are shown with the paper's own trees. With --gold:
+    attachment scores, agreement with left-branching, right-branching and random trees, and shape; --out then gets the
+    measures and all trees.
 
     \b
     pullback trees --run 5c08 --sample 5

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 
 def configurations(
-    task: str, runs: Sequence[Stored], *, by: Sequence[str] = (), limit: int | None = None, part: str = ""
-) -> Table:
+    task: str, runs: Sequence[Stored], *, by: Sequence[str] = (), limit: int | None = None, part: str = "",
+    short: bool = False,
+) -> Table:  # fmt: skip
     """The configurations of some runs, the best mean validation metric first, with all their seeds.
 
     Args:
@@ -29,6 +30,7 @@ def configurations(
         by: fields; only the best configuration for each of their values is listed.
         limit: how many to list.
         part: which of the task's tables it is, in words.
+        short: whether only headline metrics are shown, to fit into a terminal.
     """
     about = describe(task, runs)
     groups = _grouped(runs)
@@ -43,7 +45,8 @@ def configurations(
     shown = rows[:limit]
     names = [*by, *(name for name in varying([config for config, *_ in shown]) if name not in by)] or ["estimator"]
     notes = [f"{found - len(shown)} more configurations."] if limit is not None and not by and found > limit else []
-    columns = [Column("seeds", "Seeds"), *(Column(metric.name, metric.label) for metric in about.metrics)]
+    shown_metrics = [metric for metric in about.metrics if metric.headline or not short]
+    columns = [Column("seeds", "Seeds"), *(Column(metric.name, metric.label) for metric in shown_metrics)]
     lines = [
         Row(words(config, names), cells, {"seeds": str(len(group))}, name=str(config.get("estimator", "")))
         for config, cells, group in shown
@@ -140,7 +143,7 @@ def _rank(cell: Cell | None) -> float:
 def _named(name: str) -> Any:
     split, _, rest = name.partition("_")
     label = name.replace("_", " ").capitalize()
-    return SimpleNamespace(name=name, label=label, curve=rest if split == "validation" else None, digits=2)
+    return SimpleNamespace(name=name, label=label, curve=rest if split == "validation" else None, digits=2, headline=True)
 
 
 @functools.cache
