@@ -25,7 +25,7 @@ Tokens = tuple[str, ...]
 
 def parse(
     run: Annotated[Path, typer.Option("--run", help="The directory of a trained run, or the beginning of its name.")],
-    sentences: Annotated[list[str] | None, typer.Argument(metavar="SENTENCE", help="Words and spaces, as in the corpus.")] = None,
+    sentences: Annotated[list[str] | None, typer.Argument(metavar="SENTENCE", help="Words with spaces between.")] = None,
     file: Annotated[Path | None, typer.Option("--file", help="A file with one sentence per line; - is stdin.")] = None,
     form: FormatOption = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write to this file; its ending decides the format.")] = None,
