@@ -24,24 +24,16 @@ POOL = 50  # batches
 class Split:
     """One part of a corpus: N examples of one or two sentences each.
 
-    Sentence k, side k % sides of example k // sides, is `words[offsets[k] : offsets[k + 1]]`.
-
-    Args:
-        words: rows of the corpus's vectors, all sentences one after the other, int32 `[total tokens]`.
-        offsets: int64 `[N * sides + 1]`.
-        labels: int64 `[N]`.
-        sides: sentences per example: 1 for SST, 2 for SNLI (premise, hypothesis).
-        dropped: how many examples of the file are left out, by rule.
-        gold: the gold structure if the corpus has one, as one number per word, int32 `[total tokens]`: for a
-            dependency tree the number of the word's head (0 is the root, 1 the first word), for a chain its tag.
+    Sentence k, side k % sides of example k // sides, is `words[offsets[k] : offsets[k + 1]]`. A gold structure is one number
+    per word: for a dependency tree that of the word's head (0 is the root, 1 the first word), for a chain its tag.
     """
 
-    words: Tensor
-    offsets: Tensor
-    labels: Tensor
-    sides: int
-    dropped: dict[str, int] = field(default_factory=dict)
-    gold: Tensor | None = None
+    words: Tensor  # rows of the corpus's vectors, all sentences one after the other, int32 [total tokens]
+    offsets: Tensor  # int64 [N * sides + 1]
+    labels: Tensor  # int64 [N]
+    sides: int  # sentences per example: 1 for SST, 2 for SNLI (premise, hypothesis)
+    dropped: dict[str, int] = field(default_factory=dict)  # how many examples of the file are left out, by rule
+    gold: Tensor | None = None  # the gold structure if the corpus has one, int32 [total tokens]
 
     def __len__(self) -> int:
         return self.labels.shape[0]
@@ -66,20 +58,14 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Corpus:
-    """Three splits and the vectors of the words that occur in them.
-
-    Args:
-        vectors: float32 `[rows, d]`. Row 0 is padding and row 1 the unknown word, both zero.
-        vocabulary: the word of each row, as the vector file spells it.
-        description: files and checksums, counts, vectors and coverage.
-    """
+    """Three splits and the vectors of the words that occur in them."""
 
     train: Split
     dev: Split
     test: Split
-    vectors: Tensor
-    vocabulary: list[str]
-    description: dict[str, Any]
+    vectors: Tensor  # float32 [rows, d]; row 0 is padding and row 1 the unknown word, both zero
+    vocabulary: list[str]  # the word of each row, as the vector file spells it
+    description: dict[str, Any]  # files and checksums, counts, vectors and coverage
 
     @property
     def splits(self) -> dict[str, Split]:

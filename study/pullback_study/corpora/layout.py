@@ -20,7 +20,6 @@ ROWS = {
 SNLI_PART = 100_000  # pairs in a training file named `first100k`
 VECTOR_ENDINGS = (".npz", ".txt", ".txt.gz")
 PREFERRED_VECTORS = ("glove.840B.300d", "googlenews_mapped.300d")
-VECTOR_ORDER = f"{PREFERRED_VECTORS[0]} if it is in `vectors/`, else {PREFERRED_VECTORS[1]}, else the widest"
 
 
 def cache_folder() -> Path:

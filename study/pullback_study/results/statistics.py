@@ -73,11 +73,6 @@ def quartiles(values: Sequence[float]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def paired(first: Sequence[float], second: Sequence[float]) -> Interval:
-    """The interval of first - second, seed by seed."""
-    return interval([a - b for a, b in zip(first, second, strict=True)])
-
-
 def deviation(values: Sequence[float]) -> float:
     """The standard deviation (n - 1); NaN for one value."""
     return statistics.stdev(values) if len(values) > 1 else math.nan

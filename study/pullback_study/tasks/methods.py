@@ -13,31 +13,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Method:
-    """A row.
+    """A row of a task's tables."""
 
-    Args:
-        name: on the command line and in configs.
-        label: in tables; the paper's name where it has one.
-        kind: the heading above it in tables: `Baselines`, `Relaxed`, `Argmax`; `Erratum` for what no one should use.
-        make: the estimator's factory; None for a baseline without a latent structure to learn.
-        aliases: other names on the command line.
-        stochastic: whether training draws noise.
-        in_paper: whether the paper's tables have this row.
-        defaults: the fields of a config that are its own: learning rate, step size, ...
-        decoder_calls: from the number of inner steps to calls of the decoder in a training step.
-        reads_back: whether a training step reads numbers back from the device, so that no CUDA graph can hold it.
-    """
-
-    name: str
-    label: str
-    kind: str
-    make: Callable[..., Estimator] | None = None
-    aliases: tuple[str, ...] = ()
-    stochastic: bool = False
-    in_paper: bool = False
-    defaults: Mapping[str, Any] = field(default_factory=dict)
-    decoder_calls: Callable[[int], int] = field(default=lambda steps: 1)
-    reads_back: bool = False
+    name: str  # on the command line and in configs
+    label: str  # in tables; the paper's name where it has one
+    kind: str  # the heading above it: `Baselines`, `Relaxed`, `Argmax`; `Erratum` for what no one should use
+    make: Callable[..., Estimator] | None = None  # the estimator's factory; None for a baseline
+    aliases: tuple[str, ...] = ()  # other names on the command line
+    stochastic: bool = False  # whether training draws noise
+    in_paper: bool = False  # whether the paper's tables have this row
+    defaults: Mapping[str, Any] = field(default_factory=dict)  # its own fields of a config: learning rate, step size, ...
+    decoder_calls: Callable[[int], int] = field(default=lambda steps: 1)  # of a training step, from the inner steps
+    reads_back: bool = False  # whether a step reads numbers back from the device, so that no CUDA graph can hold it
 
     @property
     def latent(self) -> bool:

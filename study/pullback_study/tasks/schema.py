@@ -27,31 +27,18 @@ GAMMA_SCALE: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Option:
-    """A field of a config, as commands and sweep files see it.
-
-    Args:
-        name: of the field.
-        kind: its type.
-        default: its value where nothing is given; None where the task or the estimator decides, or it does not apply.
-        help: for people.
-        shown: how the default is described, where it is not a plain value.
-        choices: the values it may have.
-        least: the smallest it may be.
-        positive: whether it must be above zero.
-        flags: the names of a yes-or-no option, such as `--projective/--non-projective`.
-        hidden: not an option of the command line or of sweep files: the task decides it.
-    """
+    """A field of a config, as commands and sweep files see it."""
 
     name: str
     kind: Any
-    default: Any
-    help: str
-    shown: str | None = None
-    choices: tuple[str, ...] | None = None
-    least: float | None = None
-    positive: bool = False
-    flags: str | None = None
-    hidden: bool = False
+    default: Any  # None where the task or the estimator decides, or it does not apply
+    help: str  # for people
+    shown: str | None = None  # how the default is described, where it is not a plain value
+    choices: tuple[str, ...] | None = None  # the values it may have
+    least: float | None = None  # the smallest it may be
+    positive: bool = False  # whether it must be above zero
+    flags: str | None = None  # the names of a yes-or-no option, such as `--projective/--non-projective`
+    hidden: bool = False  # not an option of the command line or of sweep files: the task decides it
 
     @property
     def types(self) -> list[Any]:

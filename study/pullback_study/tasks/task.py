@@ -81,29 +81,17 @@ class Trainer(abc.ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Task(abc.ABC):
-    """Data, a model, a structure between its two halves, metrics and defaults.
+    """Data, a model, a structure between its two halves, metrics and defaults."""
 
-    Args:
-        name: on the command line, in sweep files and in run directories.
-        title: in tables.
-        about: one line for `--help`.
-        version: goes up when a fix changes results, or a default changes, so that old results are never reused.
-        config_type: a frozen dataclass of `schema.option` fields, among them `estimator` and `seed`.
-        metrics: in the order of the columns of tables.
-        selected_by: settings are chosen by the mean of this metric over the seeds, the higher the better.
-        tables_by: fields of the config whose values make separate tables.
-        data: the folder of the data; None for `$PULLBACK_DATA`, or where a task makes its data.
-    """
-
-    name: str
-    title: str
-    about: str = ""
-    version: int = 1
-    config_type: type
-    metrics: tuple[Metric, ...]
-    selected_by: str = "validation_accuracy"
-    tables_by: tuple[str, ...] = ()
-    data: Path | None = field(default=None, compare=False)
+    name: str  # on the command line, in sweep files and in run directories
+    title: str  # in tables
+    about: str = ""  # one line for `--help`
+    version: int = 1  # goes up when a fix changes results, or a default changes, so that old results are never reused
+    config_type: type  # a frozen dataclass of `schema.option` fields, among them `estimator` and `seed`
+    metrics: tuple[Metric, ...]  # in the order of the columns of tables
+    selected_by: str = "validation_accuracy"  # settings are chosen by its mean over the seeds, the higher the better
+    tables_by: tuple[str, ...] = ()  # fields of the config whose values make separate tables
+    data: Path | None = field(default=None, compare=False)  # its folder; None for `$PULLBACK_DATA`, or for none
 
     @property
     @abc.abstractmethod

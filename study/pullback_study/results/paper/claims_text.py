@@ -48,17 +48,11 @@ ADJECTIVES, DRAMA = (2, 4, 5), 6  # words of "A taut , intelligent psychological
 
 @dataclass(frozen=True)
 class Evidence:
-    """The runs that the verdicts rest on.
-
-    Args:
-        runs: the folder.
-        scopes: seeds, epochs and data of each task; by default the data that most of the runs were trained on.
-        searched: the tasks whose rows enter with the setting that the search chose; the others, with the paper's.
-    """
+    """The runs that the verdicts rest on."""
 
     runs: Runs
-    scopes: dict[str, Scope] = field(default_factory=dict)
-    searched: tuple[str, ...] = ("sst",)
+    scopes: dict[str, Scope] = field(default_factory=dict)  # by default on the data that most of the runs were trained on
+    searched: tuple[str, ...] = ("sst",)  # the tasks whose rows enter with the setting of the search, not with the paper's
 
     def row(self, task: str, estimator: str) -> Chosen | None:
         """A row whose runs are all done."""

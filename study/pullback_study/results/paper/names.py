@@ -6,17 +6,11 @@ from typing import NamedTuple
 
 
 class Name(NamedTuple):
-    """An estimator in a table.
+    """An estimator in a table."""
 
-    Attributes:
-        label: the row's name.
-        heading: above the row: what the decoder sees in training.
-        in_paper: whether the paper's tables have the row.
-    """
-
-    label: str
-    heading: str
-    in_paper: bool = True
+    label: str  # the row's name
+    heading: str  # above the row: what the decoder sees in training
+    in_paper: bool = True  # whether the paper's tables have the row
 
 
 OTHERS = "Not in the paper"

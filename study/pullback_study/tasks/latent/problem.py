@@ -43,20 +43,13 @@ class Problem(abc.ABC):
     """Data, a model that scores the parts of a structure, and a decoder that reads the structure.
 
     It never knows which estimator trains it.
-
-    Attributes:
-        model: whose parameters are trained.
-        splits: training, validation and test examples.
-        gradient_scale: what the gradient of the scores is multiplied with.
-        capturable: whether a training step may be captured in a CUDA graph: all that changes, changes in place.
-        captured: whether the trainer does so: few different widths are then worth some padding.
     """
 
-    model: nn.Module
-    splits: tuple[Any, Any, Any]
-    gradient_scale: float = 1.0
-    capturable: bool = False
-    captured: bool = False
+    model: nn.Module  # whose parameters are trained
+    splits: tuple[Any, Any, Any]  # training, validation and test examples
+    gradient_scale: float = 1.0  # what the gradient of the scores is multiplied with
+    capturable: bool = False  # whether a training step may be captured in a CUDA graph: all that changes, changes in place
+    captured: bool = False  # whether the trainer does so: few different widths are then worth some padding
 
     @abc.abstractmethod
     def scores(self, batch: Any, encoded: Any) -> Tensor:
@@ -74,11 +67,8 @@ class Problem(abc.ABC):
     def measures(self, batch: Any, encoded: Any, z: Tensor | None, best: Tensor | None) -> dict[str, Tensor]:
         """By name, one number for each item (an example, a word, ...), of which evaluation takes the mean.
 
-        Args:
-            batch: examples.
-            encoded: what `encode` made of them.
-            z: what the decoder sees at evaluation; None for a baseline.
-            best: the best structure, which is another one for relaxations; None for a baseline.
+        `z` is what the decoder sees at evaluation, `best` the best structure, which is another one for relaxations; both are
+        None for a baseline.
         """
 
     def encode(self, batch: Any) -> Any:
@@ -88,11 +78,7 @@ class Problem(abc.ABC):
     def batches(self, split: Any, size: int, *, seed: int | None, epoch: int = 0) -> Sequence[tuple[Tensor, int]]:
         """The batches of an epoch: rows of a split, `[B]`, and a width that all examples are padded to.
 
-        Args:
-            split: one of `splits`.
-            size: examples in a batch.
-            seed: None for evaluation: in order.
-            epoch: from 0 on; another order each.
+        The order depends on seed and epoch; without a seed, for evaluation, it is that of the split.
         """
         rows = torch.arange(len(split))
         if seed is not None:

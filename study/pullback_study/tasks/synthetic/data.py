@@ -42,14 +42,7 @@ def generate(
 
     with centers m_z and models w_z ~ Normal(0, I). The threshold b_z is the mean of w_z . x over the cluster's share of
     the pool of training and validation examples, so that the classes balance; the test set has the same centers,
-    models and thresholds.
-
-    Args:
-        clusters: K.
-        seed: of everything that is drawn.
-        features: D.
-        sizes: of the training, validation and test sets.
-        spread: the standard deviation of x around its center, in each direction.
+    models and thresholds. `sizes` are those of the three sets.
     """
     generator = torch.Generator().manual_seed(key("data", clusters, seed))
 

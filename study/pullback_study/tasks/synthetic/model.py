@@ -94,9 +94,7 @@ class Model:
     def outputs(self, parameters: Tensor, x: Tensor) -> Outputs:
         """Both linear maps of all replicas of a seed as one wide product with its inputs.
 
-        Args:
-            parameters: `[S * G, P]`: G replicas of each of S seeds.
-            x: `[S, n, D]`.
+        Parameters are `[S * G, P]`, G replicas of each of S seeds, and x `[S, n, D]`.
         """
         named = self.named(parameters)
         seeds, n, _ = x.shape
@@ -124,32 +122,24 @@ class Adam:
         step: t - 1, an integer tensor that the owner advances after each update.
     """
 
-    def __init__(
-        self,
-        parameters: Tensor,
-        learning_rates: Tensor,
-        step: Tensor,
-        *,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-    ) -> None:
+    betas, eps = (0.9, 0.999), 1e-8
+
+    def __init__(self, parameters: Tensor, learning_rates: Tensor, step: Tensor) -> None:
         self.parameters = parameters
         self.mean = torch.zeros_like(parameters, requires_grad=False)
         self.square = torch.zeros_like(parameters, requires_grad=False)
         self._rates = learning_rates.double()[:, None]
         self._step = step
-        self._betas = betas
-        self._eps = eps
 
     @torch.no_grad()
     def update(self, gradient: Tensor) -> None:
-        b1, b2 = self._betas
+        b1, b2 = self.betas
         t = (self._step + 1).double()
         self.mean.lerp_(gradient, 1 - b1)
         self.square.mul_(b2).addcmul_(gradient, gradient, value=1 - b2)
         rate = (self._rates / (1 - torch.pow(b1, t))).to(gradient.dtype)
         root = (1 - torch.pow(b2, t)).sqrt().to(gradient.dtype)
-        self.parameters.sub_(rate * self.mean / (self.square.sqrt() / root + self._eps))
+        self.parameters.sub_(rate * self.mean / (self.square.sqrt() / root + self.eps))
 
 
 class Graphed:

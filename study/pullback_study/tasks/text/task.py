@@ -66,32 +66,20 @@ class TextConfig(LatentConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class TextTask(LatentTask):
-    """Sentences, a latent dependency tree for each, and a label. Its name is that of its corpus.
-
-    Args:
-        models: where models are found: `module:function`, from the size of the word vectors and whether there are trees.
-        sides: sentences in an example, each with a tree.
-        labels: the classes, in the order of the logits.
-        best: for each row of the paper's table, the learning rate and the step size that the paper found best.
-        batch_size: examples.
-        weight_decay: AdamW's.
-        averaged_over: how many numbers the loss of the paper's code was averaged over: its step sizes are of that mean.
-        projective: whether trees are, by default.
-        example: a sentence whose tree is kept in a run's result, for the claim about it.
-    """
+    """Sentences, a latent dependency tree for each, and a label. Its name is that of its corpus."""
 
     version: int = 3
     config_type: type = TextConfig
     metrics: tuple[Metric, ...] = METRICS
-    models: str
-    sides: int
-    labels: tuple[str, ...]
-    best: Mapping[str, tuple[float, float | None]]
+    models: str  # where they are: `module:function`, from the size of the word vectors and whether there are trees
+    sides: int  # sentences in an example, each with a tree
+    labels: tuple[str, ...]  # the classes, in the order of the logits
+    best: Mapping[str, tuple[float, float | None]]  # learning rate and step size of each row of the paper's table
     batch_size: int
     weight_decay: float
-    averaged_over: int
-    projective: bool
-    example: tuple[str, ...] = ()
+    averaged_over: int  # how many numbers the loss of the paper's code was a mean of: its step sizes are of that mean
+    projective: bool  # whether trees are, by default
+    example: tuple[str, ...] = ()  # a sentence whose tree is kept in a run's result, for the claim about it
 
     @property
     def methods(self) -> Mapping[str, Method]:
