@@ -131,7 +131,18 @@ def _project_product(kept: Kept, direction: Tensor) -> Tensor:
 
 
 def _find_log_partition_marginals(family: Family, backend: str, options: tuple[Any, ...]) -> Callable[..., Any]:
-    """The backend's own, or one after the other."""
+    """Log-partitions in the precision of the scores, which is that of the results."""
+    both = _both(family, backend, options)
+
+    def rounded(scores: Tensor, *rest: Tensor, validate: bool) -> tuple[Tensor, Tensor]:
+        log_z, mu = both(scores, *rest, validate=validate)
+        return log_z.to(scores.dtype), mu
+
+    return rounded
+
+
+def _both(family: Family, backend: str, options: tuple[Any, ...]) -> Callable[..., Any]:
+    """Log-partitions in float64 and marginals: by the backend's own function, or one after the other."""
     found = family.function("log_partition_marginals", backend, options)
     if found is not None:
         return found
@@ -148,14 +159,14 @@ def _find_log_prob(family: Family, backend: str, options: tuple[Any, ...]) -> Ca
     found = family.function("log_prob", backend, options)
     if found is not None:
         return found
-    both = _find_log_partition_marginals(family, backend, options)
+    both = _both(family, backend, options)
 
     def follows(scores: Tensor, *rest: Tensor, validate: bool) -> tuple[Tensor, Tensor]:
         *sizes, z = rest
         log_z, mu = both(scores, *sizes, validate=validate)
         z = z.to(scores.dtype)
         score = torch.where(z != 0, scores.detach() * z, 0.0).flatten(1).sum(1, dtype=torch.float64)
-        return score - log_z, z - mu
+        return (score - log_z).to(scores.dtype), z - mu
 
     return follows
 
@@ -171,7 +182,7 @@ def _kept_slope(kept: Kept) -> Tensor:
 
 
 def _value_and_parts(scores: Tensor, *rest: object) -> tuple[Tensor, Tensor]:
-    return _one_per_example(scores), scores.new_empty(scores.shape)
+    return scores.new_empty(scores.shape[0]), scores.new_empty(scores.shape)
 
 
 _NO_SECOND = (

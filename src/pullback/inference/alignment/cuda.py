@@ -7,5 +7,5 @@ from pullback.inference.alignment.family import ALIGNMENT
 from pullback.inference.hypergraph.cuda import operations
 
 (
-    argmax, log_partition, marginals, log_partition_marginals, marginals_vjp, entropy, entropy_gradient, sample,
+    argmax, log_partition, marginals, log_partition_marginals, log_prob, marginals_vjp, entropy, entropy_gradient, sample,
 ) = operations(ALIGNMENT.layout, graph)  # fmt: skip

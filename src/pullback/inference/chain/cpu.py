@@ -42,7 +42,7 @@ def log_partition_marginals(scores: Tensor, lengths: Tensor, validate: bool) -> 
 
 def log_prob(scores: Tensor, lengths: Tensor, z: Tensor, validate: bool) -> tuple[Tensor, Tensor]:
     log_z, slope, score = _sums(kernels.SLOPE, scores, lengths, validate, z)
-    return score - log_z, slope
+    return (score - log_z).to(scores.dtype), slope
 
 
 def _sums(

@@ -7,5 +7,5 @@ from pullback.inference.chain.family import CHAIN
 from pullback.inference.hypergraph.cuda import operations
 
 (
-    argmax, log_partition, marginals, log_partition_marginals, marginals_vjp, entropy, entropy_gradient, sample,
+    argmax, log_partition, marginals, log_partition_marginals, log_prob, marginals_vjp, entropy, entropy_gradient, sample,
 ) = operations(CHAIN.layout, graph)  # fmt: skip

@@ -16,6 +16,7 @@ from pullback.inference.hypergraph import cuda_kernels as kernels
 from pullback.inference.hypergraph import cuda_maximum as maximum
 from pullback.inference.hypergraph import cuda_narrow as narrow
 from pullback.inference.hypergraph.cpu import Graph
+from pullback.inference.hypergraph.cuda_likelihood import likelihood
 from pullback.inference.hypergraph.levels import Levels, by_level
 from pullback.inference.layout import Layout
 from pullback.inference.triton_support import contiguous, launch, next_power_of_2
@@ -24,8 +25,8 @@ MAXIMUM, SUM, SAMPLE, SLOPE, SURPRISE = range(5)  # as the kernels number their 
 
 
 def operations(layout: Layout, graph: Graph) -> tuple[Callable[..., Any], ...]:
-    """The functions `argmax, log_partition, marginals, log_partition_marginals, marginals_vjp, entropy, entropy_gradient` and
-    `sample` of a family.
+    """The functions `argmax, log_partition, marginals, log_partition_marginals, log_prob, marginals_vjp, entropy,
+    entropy_gradient` and `sample` of a family.
     """
 
     @functools.lru_cache(maxsize=16)
@@ -57,6 +58,10 @@ def operations(layout: Layout, graph: Graph) -> tuple[Callable[..., Any], ...]:
         *sizes, seeds = rest
         return batch(scores, tuple(sizes), validate, options).parts(SAMPLE, seeds=seeds)
 
+    def log_prob(scores: Tensor, *rest: Tensor, validate: bool, **options: Any) -> tuple[Tensor, Tensor]:
+        *sizes, z = rest
+        return batch(scores, tuple(sizes), validate, options).likelihood(z)
+
     def marginals_vjp(scores: Tensor, *rest: Tensor, validate: bool, **options: Any) -> Tensor:
         *sizes, direction = rest
         return batch(scores, tuple(sizes), validate, options).parts(SLOPE, direction=direction)
@@ -67,7 +72,9 @@ def operations(layout: Layout, graph: Graph) -> tuple[Callable[..., Any], ...]:
     def entropy_gradient(scores: Tensor, *sizes: Tensor, validate: bool, **options: Any) -> Tensor:
         return batch(scores, sizes, validate, options).parts(SURPRISE)
 
-    return argmax, log_partition, marginals, log_partition_marginals, marginals_vjp, entropy, entropy_gradient, sample
+    return (
+        argmax, log_partition, marginals, log_partition_marginals, log_prob, marginals_vjp, entropy, entropy_gradient, sample,
+    )  # fmt: skip
 
 
 class _Batch:
@@ -99,6 +106,21 @@ class _Batch:
             return self.total(SUM), self.parts(SUM)
         upward = self._upward(SUM, None, None)
         return self._read(upward[0], upward[0], log_z), self._downward(SUM, *upward)
+
+    def likelihood(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """<s, z> - log Z, and its gradient z - mu."""
+        s, levels = self.scores, self.levels
+        given = contiguous(z.detach().to(s.dtype))
+        if s.numel() == 0:
+            return -self.total(SUM).to(s.dtype), given.clone()
+        upward = self._upward(SUM, None, None)
+        slope, value = self._downward(SUM, *upward), s.new_empty(self.count)
+        launch(
+            likelihood, self.count, s.device, s, given, upward[0], levels.goals, *self._goal_sizes(), slope, value,
+            levels.nodes, self.parts_count, *self._limits(), TWO=len(self.sizes) > 1,
+            PARTS=min(next_power_of_2(self.parts_count), 2048),
+        )  # fmt: skip
+        return value, slope
 
     def _read(self, values: Tensor, shown: Tensor, out: Tensor) -> Tensor:
         tensors = values, self.levels.goals, *self._goal_sizes(), shown, out
@@ -171,10 +193,17 @@ class _Batch:
         return self.sizes[0], self.sizes[-1]
 
     def _limits(self) -> tuple[int, int]:
-        limits = [self.layout.limit(i, self.scores.shape) or 0 for i in range(len(self.sizes))]
-        return limits[0], limits[-1]
+        return _limits(self.layout, self.scores.shape)
 
 
+@functools.cache
+def _limits(layout: Layout, shape: torch.Size) -> tuple[int, int]:
+    """The largest values of the first and the last size."""
+    limits = [layout.limit(i, shape) or 0 for i in range(len(layout.sizes))]
+    return limits[0], limits[-1]
+
+
+@functools.cache
 def _tile(edges: int, nodes: int, name: str) -> tuple[ModuleType, dict[str, int]]:
     """The kernels for levels of so many nodes with so many edges each, and how much of a level they take at once.
 

@@ -7,5 +7,5 @@ from pullback.inference.segmentation.derivations import graph
 from pullback.inference.segmentation.family import SEGMENTATION
 
 (
-    argmax, log_partition, marginals, log_partition_marginals, marginals_vjp, entropy, entropy_gradient, sample,
+    argmax, log_partition, marginals, log_partition_marginals, log_prob, marginals_vjp, entropy, entropy_gradient, sample,
 ) = operations(SEGMENTATION.layout, graph)  # fmt: skip
