@@ -82,7 +82,7 @@ def test_mistakes_in_a_dict_are_named() -> None:
 
 
 def test_what_does_not_go_into_a_config_says_so() -> None:
-    with pytest.raises(TypeError, match="'step_size' is a tensor, which does not go into a config"):
+    with pytest.raises(TypeError, match="'step_size' is a tensor, which cannot be saved in a config"):
         pb.SPIGOT(torch.ones(3, 1)).to_dict()
     with pytest.raises(TypeError, match="'noise'"):
         pb.PerturbAndMAP(noise=torch.zeros_like).to_dict()

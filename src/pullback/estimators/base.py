@@ -75,7 +75,7 @@ class Estimator(Configured, abc.ABC):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the state that `state_dict` returned."""
         if state:
-            raise ValueError(f"{self!r} has no state, and was given {sorted(state)}")
+            raise ValueError(f"{self!r} has no state; got the entries {sorted(state)}")
 
 
 def _checking(method: Method) -> Method:

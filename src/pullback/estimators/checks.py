@@ -91,8 +91,8 @@ def losses_of(structure: Structure, scores: Tensor, losses: Tensor) -> Tensor:
     if tuple(losses.shape) != expected:
         raise ValueError(
             f"downstream returned losses of shape {list(losses.shape)} for scores of shape {list(scores.shape)}; "
-            f"it must return one loss for each example, {list(expected)}: "
-            f"use reduction='none', and sum over what is left inside an example"
+            f"it must return one loss per example, {list(expected)}: "
+            f"use reduction='none' and sum over all other dimensions"
         )
     return losses
 

@@ -100,7 +100,7 @@ def _plain(owner: Configured, option: str, value: Any) -> Any:
         return value
     what = "a tensor" if isinstance(value, Tensor) else repr(value)
     raise TypeError(
-        f"{type(owner).__name__}.to_dict(): option {option!r} is {what}, which does not go into a config; "
+        f"{type(owner).__name__}.to_dict(): option {option!r} is {what}, which cannot be saved in a config; "
         f"use a number, or keep this object out of the config and build it in code"
     )
 

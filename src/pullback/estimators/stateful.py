@@ -29,7 +29,7 @@ class Stateful(Configured, nn.Module):
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
         """Restore the state that `state_dict` returned."""
         if state and not list(self.buffers()):
-            raise ValueError(f"{self!r} has no state, and was given {sorted(state)}")
+            raise ValueError(f"{self!r} has no state; got the entries {sorted(state)}")
         return nn.Module.load_state_dict(self, state, strict, assign)
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:

@@ -69,12 +69,12 @@ def require(device: torch.device) -> None:
     """Raise where kernels cannot run on tensors of this device."""
     if triton is None:
         raise RuntimeError(
-            "inference on a GPU needs Triton, which is not installed (PyTorch for CUDA on Linux brings it along): "
+            "inference on a GPU needs Triton, which is not installed (PyTorch for CUDA on Linux includes it): "
             "pip install triton, or pass scores.cpu()"
         )
     if device.type != "cuda" and not interpreting():
         raise RuntimeError(
-            f"the cuda backend was asked for tensors on {device}: move them to a GPU, or set TRITON_INTERPRET=1 in the "
+            f"the cuda backend got tensors on {device}: move them to a GPU, or set TRITON_INTERPRET=1 in the "
             "environment before Python starts to run its kernels in Triton's interpreter"
         )
 

@@ -19,7 +19,7 @@ def options() -> dict[str, Any]:
         return {"pipeline_class": _pipeline()}
     except Exception as error:
         logging.getLogger("pullback").warning(
-            "with this Numba (%s) the first calls of pullback take longer than they should: %r", numba.__version__, error
+            "with this version of Numba (%s) first calls take longer: %r", numba.__version__, error
         )
         return {}
 

@@ -1,4 +1,4 @@
-"""What a user hears about compilation, on the logger `pullback`: once that it happens, and how long each kernel took.
+"""Messages about compilation on the logger `pullback`: one when it starts, and one per slow kernel.
 
 `PULLBACK_QUIET=1` silences it, and so does `logging.getLogger("pullback").setLevel(logging.ERROR)`.
 """
@@ -19,11 +19,11 @@ def started(name: str) -> None:
     """A kernel is about to be compiled."""
     if _first("compiling"):
         where = cache_folder()
-        kept = "in every process" if where is None else f"once per machine, and are kept in {where}"
-        _warn("compiling %s: the first calls of each operation take some seconds, %s (PULLBACK_QUIET=1: no messages)",
-              name, kept)  # fmt: skip
+        cached = "in every process" if where is None else f"once per machine; the cache is {where}"
+        _warn("compiling %s: the first call of each operation takes a few seconds, %s (PULLBACK_QUIET=1 silences this)",
+              name, cached)  # fmt: skip
         if where is None:
-            _warn("there is no home folder for compiled kernels: set PULLBACK_CACHE to a folder that can be written")
+            _warn("there is no home folder to cache compiled kernels in: set PULLBACK_CACHE to a writable folder")
 
 
 def finished(name: str, seconds: float) -> None:
@@ -35,8 +35,8 @@ def finished(name: str, seconds: float) -> None:
 def not_kept(error: Exception) -> None:
     """A compiled kernel could not be written to the cache."""
     if _first("not kept"):
-        _warn("compiled kernels cannot be kept in %s (%s), and are compiled in every process: set PULLBACK_CACHE to a "
-              "folder that can be written", cache_folder(), getattr(error, "strerror", None) or repr(error))  # fmt: skip
+        _warn("compiled kernels cannot be cached in %s (%s), so every process compiles them: set PULLBACK_CACHE to a "
+              "writable folder", cache_folder(), getattr(error, "strerror", None) or repr(error))  # fmt: skip
 
 
 def _first(what: str) -> bool:
