@@ -6,6 +6,7 @@ PAGES = (
     (r"src/pullback/inference/(\w+)/README\.md", r"algorithms/\1.md"),
     (r"CONTRIBUTING\.md", "contributing.md"),
     (r"CHANGELOG\.md", "changelog.md"),
+    (r"benchmarks/README\.md", "benchmarks.md"),
     (r"README\.md", "index.md"),
     (r"docs/", ""),
 )
