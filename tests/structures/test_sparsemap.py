@@ -93,6 +93,14 @@ def test_a_warm_start_changes_the_work_and_not_the_answer(case, dtype):
     assert (warm.oracle_calls <= cold.oracle_calls).all()
 
 
+def test_a_tree_that_is_its_own_projection_is_taken_as_a_start(tree, dtype):
+    structure = tree.structure()
+    z = structure.argmax(tree.scores(16, n=5, dtype=dtype, seed=3))
+    warm, cold = structure.sparsemap_solution(z, warm_start=z), structure.sparsemap_solution(z)
+    assert_close(warm.mu, z)
+    assert (warm.oracle_calls < cold.oracle_calls).all()
+
+
 def test_sparsemax_in_closed_form_equals_the_active_set(dtype):
     scores = CATEGORICAL.scores(300, n=8, dtype=dtype, seed=3)
     assert_close(

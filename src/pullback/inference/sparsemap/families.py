@@ -35,7 +35,7 @@ def project(
     scores, batch, parts = flat.scores, flat.batch, flat.scores.shape[1:]
     limit = 10 * parts.numel() + 1000 if max_iterations is None else max_iterations
     most = family.most_parts(tuple(parts))
-    starts = start_vertices(warm_start, batch + parts, len(parts), most)
+    starts = start_vertices(warm_start, batch + parts, len(parts), most, by_column=family.layout.centre == (-2,))
     if starts is None:
         none = scores.shape[0], 0
         starts = scores.new_empty((*none, most), dtype=torch.int32), scores.new_empty(none, dtype=torch.float64)

@@ -140,7 +140,11 @@ def listed(z: Tensor, most: int) -> Tensor:
 
 
 def start_vertices(
-    warm_start: Tensor | SparseMAPSolution | None, shape: torch.Size, event_dims: int, most: int | None = None
+    warm_start: Tensor | SparseMAPSolution | None,
+    shape: torch.Size,
+    event_dims: int,
+    most: int | None = None,
+    by_column: bool = False,
 ) -> tuple[Tensor, Tensor] | None:
     """The structures of a warm start: lists of parts `[B, k, L]`, int32, and weights `[B, k]`, float64.
 
@@ -149,6 +153,7 @@ def start_vertices(
         shape: of the scores.
         event_dims: how many of its dimensions are parts.
         most: L, if it is known.
+        by_column: list the parts of a matrix column by column, as oracles of trees do: arc m is that of word m.
     """
     if warm_start is None:
         return None
@@ -169,4 +174,8 @@ def start_vertices(
     z = z.detach().reshape(batch.numel(), weights.shape[1], parts.numel())
     if most is None:
         most = int((z != 0).sum(-1).max()) if z.numel() else 0
-    return listed(z, most), weights
+    if not by_column:
+        return listed(z, most), weights
+    rows, columns = parts
+    lists = listed(z.unflatten(-1, parts).mT.flatten(-2), most)
+    return torch.where(lists < 0, lists, lists % rows * columns + lists // rows), weights
