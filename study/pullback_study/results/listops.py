@@ -92,10 +92,17 @@ def finalists(runs: Runs, scope: Scope = FULL) -> list[str]:
     return [name for name in ROWS if name in (*BASELINES, *PAPER, *best)]
 
 
+def shown(runs: Runs, scope: Scope = FULL) -> list[str]:
+    """The finalists, and other rows that were given all seeds after the screening was known."""
+    rule = finalists(runs, scope)
+    return [name for name in ROWS if name in rule or (len(scope.seeds) > 1 and plan(name, scope).finished(runs))]
+
+
 def results(runs: Runs, scope: Scope = FULL, *, final: bool) -> Table:
     """All rows with seed 0, or the finalists with all seeds that are done."""
     rows = []
-    for name in finalists(runs, scope) if final else ROWS:
+    added = set(shown(runs, scope)) - set(finalists(runs, scope))
+    for name in shown(runs, scope) if final else ROWS:
         chosen = plan(name, scope).choose(runs)
         if chosen and not final:
             chosen = dataclasses.replace(chosen, runs=chosen.runs[:1], configs=chosen.configs[:1])
@@ -112,6 +119,9 @@ def results(runs: Runs, scope: Scope = FULL, *, final: bool) -> Table:
         "are not counted. Precision, recall: of arcs with a weight above 1/2 in what the decoder sees. Depths 8, 10: as many "
         "rounds of messages. ms per step: all runs of a group together, on a shared GPU."
     ]
+    if final and added:
+        labels = ", ".join(METHODS[name].label for name in ROWS if name in added)
+        notes.append(f"Not among the finalists by the rule, and added when the screening was known: {labels}.")
     title = f"Seeds 0 to {scope.seeds[-1]}" if final else "Screening: seed 0, the best of three learning rates"
     return Table(title, columns, rows, notes, "listops" if final else "listops-screening", scope.warning, _command(runs))
 
@@ -121,7 +131,7 @@ def by_depth(runs: Runs, scope: Scope = FULL) -> Table:
     deepest = dict(scope.fields).get("depth", TASK.config_type().depth)
     depths = [*range(1, deepest + 1), *EXTRAPOLATED]
     rows = []
-    for name in finalists(runs, scope):
+    for name in shown(runs, scope):
         chosen = plan(name, scope).choose(runs)
         texts = {}
         for depth in depths:
@@ -207,7 +217,7 @@ def claims(runs: Runs) -> list[Claim]:
 
 def curves(runs: Runs, scope: Scope = FULL) -> Figure:
     """Validation accuracy and attachment against steps."""
-    names = finalists(runs, scope)
+    names = shown(runs, scope)
     chosen = {name: plan(name, scope).choose(runs) for name in names}
 
     def curve(name: str, measure: str) -> Curve | None:

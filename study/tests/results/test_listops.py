@@ -46,6 +46,16 @@ def test_the_screening_chooses_rates_and_finalists(tmp_path):
     assert len(results(Runs(tmp_path), final=False).rows) == len(ROWS)
 
 
+def test_a_row_that_is_added_later_says_so(tmp_path):
+    screen(tmp_path, {"blackbox": 90, "imle": 91, "reinmax": 92, "lpgd": 93, "spigot": 94})
+    for config in plan("sfe").choose(Runs(tmp_path)).configs[1:]:
+        publish(tmp_path, config, 40, 90)
+    table = results(Runs(tmp_path), final=True)
+    assert "sfe" not in finalists(Runs(tmp_path))
+    assert "sfe" in [row.name for row in table.rows]
+    assert "added when the screening was known: SFE." in table.markdown()
+
+
 @pytest.mark.parametrize(("gold", "expected"), [(97, Verdict.HOLDS), (60, Verdict.FAILS)])
 def test_verdicts(tmp_path, gold, expected):
     screen(tmp_path, {"gold": gold, "marginals": 80})
