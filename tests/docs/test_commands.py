@@ -23,8 +23,8 @@ def shown(page):
     lines = [line for block in blocks(text) if block.language in ("", "sh") for line in block.code.splitlines()]
     lines += re.findall(r"`(pullback [^`\n]+)`", text)
     for line in lines:
-        if line.strip().startswith("pullback "):
-            yield shlex.split(line.replace("...", ""), comments=True)[1:]
+        if line.strip().startswith("pullback ") and "..." not in line:
+            yield shlex.split(line, comments=True)[1:]
 
 
 def wrong(command, words):

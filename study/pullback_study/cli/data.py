@@ -26,7 +26,7 @@ FolderArgument = Annotated[
 
 @app.command()
 def check(folder: FolderArgument = None) -> None:
-    """Show which data files are there: counts, checksums, and coverage by word vectors.
+    """List the data files, with counts, checksums and coverage by word vectors.
 
     For example: `pullback data check ~/data`
 
@@ -63,12 +63,12 @@ def check(folder: FolderArgument = None) -> None:
 def download(
     folder: FolderArgument = None,
     only: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only `sst`, `snli`, `ewt` or `glove`; may be given several times.")
+        list[str] | None, typer.Option(metavar="NAME", help="Only `sst`, `snli`, `ewt` or `glove`; repeatable.")
     ] = None,
 ) -> None:
     """Download SST, SNLI, UD English EWT and GloVe 840B (2.2 GB) from their publishers.
 
-    Every file is compared with its SHA-256. Files that are there already are checked and kept.
+    Every file is verified by its SHA-256 checksum. Existing files are verified and kept.
 
     For example: `pullback data download ~/data --only sst --only snli`
     """

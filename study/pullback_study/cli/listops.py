@@ -34,7 +34,7 @@ def listops(
     """ListOps: accuracy and recovery of the gold trees, for every estimator.
 
     All rows are screened with one seed at three learning rates; then the baselines, the paper's rows and the best five train
-    with five seeds at the best rate. Runs that are done are skipped, and interrupted ones resume.
+    with five seeds at the best rate. Finished runs are skipped, and interrupted runs resume.
 
     \b
     pullback reproduce listops --quick

@@ -22,16 +22,16 @@ Device = StrEnum("Device", ["auto", "cpu", "cuda"])
 
 RunsOption = Annotated[Path, typer.Option("--runs", help="The folder of run directories.")]
 DataOption = Annotated[
-    Path | None, typer.Option("--data", help="The folder of the data.  [default: the variable PULLBACK_DATA]")
+    Path | None, typer.Option("--data", help="The folder of the data.  [default: the environment variable PULLBACK_DATA]")
 ]
 FiguresOption = Annotated[Path, typer.Option("--figures", help="The folder for figures.")]
 QuickOption = Annotated[bool, typer.Option("--quick", help="A small version: fewer seeds, fewer steps.")]
-DeviceOption = Annotated[Device, typer.Option(help="Where to train; auto takes a GPU if there is one.")]
+DeviceOption = Annotated[Device, typer.Option(help="Where to train; auto uses a GPU if there is one.")]
 TensorBoardOption = Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard event files.")]
 MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print tables as Markdown.")]
 _SHARED: dict[str, tuple[Any, Any]] = {  # name: annotation, default
     "quick": (QuickOption, False),
-    "only": (Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this row; repeat it for several.")], None),
+    "only": (Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this row; repeatable.")], None),
     "seeds": (
         Annotated[int | None, typer.Option(min=1, metavar="N", help="Seeds 0 to N - 1. [default: the paper's number]")], None
     ),

@@ -18,10 +18,10 @@ _EMPTY = "# Which estimator recovers the structure?\n\n<!-- from the runs -->\n<
 
 def recovery(
     quick: QuickOption = False,
-    structure: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this one; repeatable.")] = None,
+    structure: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this structure; repeatable.")] = None,
     only: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this estimator; repeatable.")] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="How many.  [default: 32]", metavar="N")] = None,
-    train: Annotated[bool, typer.Option("--train/--no-train", help="Train what is missing of the planted beds.")] = True,
+    seeds: Annotated[int | None, typer.Option(min=1, help="The number of seeds.  [default: 32]", metavar="N")] = None,
+    train: Annotated[bool, typer.Option("--train/--no-train", help="Train missing runs of the planted beds.")] = True,
     page: Annotated[Path, typer.Option(help="The results page to write.")] = Path("docs/results/recovery.md"),
     workers: Annotated[int | None, typer.Option(help="Worker processes. [default: train in this process]")] = None,
     runs: RunsOption = Path("runs"),
@@ -30,8 +30,8 @@ def recovery(
 ) -> None:
     """A leaderboard of estimators over test beds with gold structures, and its page.
 
-    Trains the planted beds: a search of rates and step sizes on seeds of its own, then every setting. The other beds (clusters,
-    SST, SNLI, ListOps) are those of the runs that are there. Runs that are done are skipped, and interrupted ones resume.
+    Trains the planted beds: first a search of learning rates and step sizes on separate seeds, then all settings. The other
+    beds (clusters, SST, SNLI, ListOps) use existing runs. Finished runs are skipped, and interrupted runs resume.
 
     \b
     pullback reproduce recovery --quick --structure tree --page recovery.md

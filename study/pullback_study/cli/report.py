@@ -15,17 +15,17 @@ def write_report(
     out: Annotated[Path, typer.Option("--out", help="The file to write.")] = Path("report.html"),
     benchmarks: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="A file of `python -m benchmarks --json`; repeat it for several. "
+        typer.Option(metavar="FILE", help="A file of `python -m benchmarks --json`; repeatable. "
                      "[default: docs/*.json and benchmarks*.json in the folder of runs]"),
     ] = None,
     trees: Annotated[bool, typer.Option("--trees", help="First parse some test sentences with the best run of each "
-                                        "estimator on text that has kept no trees; needs the data.")] = False,
+                                        "estimator on text that has no stored trees; needs the data.")] = False,
     data: DataOption = None,
 ) -> None:  # fmt: skip
     """Write all results into one HTML file.
 
-    It has every run, table, figure, claim and tree. The explorer of the estimators is written beside it, as `explorer.html`.
-    Both are made from run directories alone, open from disk and need no network.
+    The file has every run, table, figure, claim and tree. `explorer.html` beside it is the explorer of the estimators. Both
+    files need only the run directories, open from disk and need no network.
 
     \b
     pullback report --runs runs --out report.html

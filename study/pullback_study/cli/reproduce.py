@@ -36,7 +36,7 @@ _SHOW = ("markdown", "as_json")
 @uses("quick", "only", "seeds", "dtype", "figures", *_HOW, *_SHOW)
 def table1(
     grid: Annotated[bool, typer.Option("--grid", help="Search the paper's grid by validation accuracy.")] = False,
-    gamma_scale: Annotated[Scale, typer.Option(help="The paper's scale of gamma, per example, or both.")] = Scale.paper,
+    gamma_scale: Annotated[Scale, typer.Option(help="The scale of gamma: the paper's, per example, or both.")] = Scale.paper,
     errata: Annotated[bool, typer.Option("--errata", help="Add rows with errors of the released code.")] = False,
     **given: Any,
 ) -> None:
@@ -83,7 +83,7 @@ def table2(
     search: Annotated[
         bool, typer.Option("--search", help="Choose each row's learning rate: the same few for every row.")
     ] = False,
-    seed: Annotated[list[int] | None, typer.Option(metavar="N", help="Repeatable. [default: all of the table's]")] = None,
+    seed: Annotated[list[int] | None, typer.Option(metavar="N", help="A seed; repeatable. [default: all seeds of the table]")] = None,
     epochs: Annotated[int | None, typer.Option(help="[default: 40 for SST, 5 for SNLI]")] = None,
     projective: Annotated[
         bool | None,
@@ -93,7 +93,7 @@ def table2(
 ) -> None:
     r"""Latent dependency trees: accuracy of every row on SST or SNLI, beside the paper's.
 
-    By default with the paper's best settings. Runs that are done are skipped, and interrupted ones resume.
+    By default with the paper's best settings. Finished runs are skipped, and interrupted runs resume.
 
     \b
     pullback reproduce table2 --data DATA --quick
@@ -165,10 +165,10 @@ def steps(
 @app.command("claims")
 @uses("runs", "seeds", "dtype", *_SHOW)
 def claims(**given: Any) -> None:
-    """Verdicts on the paper's claims, from the runs that are there; it trains nothing.
+    """Print verdicts on the paper's claims, from existing runs, without training.
 
-    Those on clusters rest on 48 seeds where they are there, and on four otherwise. They need the runs of table1 --grid and
-    steps; those on text need table2 --search, steps --task sst and table2 --task snli.
+    Verdicts on clusters use 48 seeds if their runs exist, and four otherwise. They need the runs of table1 --grid and steps.
+    Verdicts on text need the runs of table2 --search, steps --task sst and table2 --task snli.
     """
     from pullback_study.cli.terminal import user_errors
     from pullback_study.results.choice import Runs
@@ -186,11 +186,11 @@ def claims(**given: Any) -> None:
 
 @app.command("page")
 def page(
-    path: Annotated[Path | None, typer.Argument(help="A Markdown file with two marks.")] = None,
-    study: Annotated[Page, typer.Option(help="Whose results.")] = Page.synthetic,
+    path: Annotated[Path | None, typer.Argument(help="The Markdown file to update, between its two marks.")] = None,
+    study: Annotated[Page, typer.Option(help="The study whose page is written.")] = Page.synthetic,
     runs: RunsOption = Path("runs"),
 ) -> None:
-    """Write a results page and its figures from the runs that are there; it trains nothing.
+    """Write a results page and its figures, from existing runs, without training.
 
     The page is docs/results/STUDY.md by default.
     """

@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 
 def show_runs(
     runs: RunsOption = Path("runs"),
-    status: Annotated[str | None, typer.Option(help="Only done, running, stopped, failed or unreadable ones.")] = None,
-    estimator: Annotated[str | None, typer.Option(help="Only this estimator's.")] = None,
+    status: Annotated[str | None, typer.Option(help="Only runs in this state: done, running, stopped, failed or unreadable.")] = None,
+    estimator: Annotated[str | None, typer.Option(help="Only runs of this estimator.")] = None,
     where: Annotated[
         list[str] | None,
         typer.Option(
             metavar="CONDITION",
-            help="On a field of the config or the metrics: clusters=10, test_accuracy>90. Repeatable.",
+            help="A condition on a field of the config or a metric: clusters=10, test_accuracy>90. Repeatable.",
         ),
     ] = None,
-    sort: Annotated[str | None, typer.Option(help="Order by this field; -field for the highest first.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many to show.")] = 50,
-    csv: Annotated[str | None, typer.Option(metavar="FILE", help="Write all that match as CSV; - to print it.")] = None,
+    sort: Annotated[str | None, typer.Option(help="Sort by this field; -field puts the highest first.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="The number of runs to show.")] = 50,
+    csv: Annotated[str | None, typer.Option(metavar="FILE", help="Write all matching runs as CSV; - prints them.")] = None,
 ) -> None:
     """List the runs, with their state and metrics.
 
-    Validation metrics of a run that is not done are those of its last evaluation.
+    The validation metrics of an unfinished run are those of its last evaluation.
 
     \b
     pullback runs --status failed

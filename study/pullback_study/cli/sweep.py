@@ -21,18 +21,18 @@ _SHOWN = 10
 
 
 def sweep(
-    file: Annotated[Path, typer.Argument(help="A TOML file with a task and lists of values for fields of its config.")],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be trained.")] = False,
+    file: Annotated[Path, typer.Argument(help="A TOML file with a task and lists of values for the fields of its config.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the runs without training.")] = False,
     workers: Annotated[
-        int | None, typer.Option(help="Worker processes.  [default: one per core, or --per-gpu for each GPU]")
+        int | None, typer.Option(help="Worker processes.  [default: one per core, or --per-gpu per GPU]")
     ] = None,
     per_gpu: Annotated[int, typer.Option(min=1, help="Workers that share a GPU.")] = 1,
     ray: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Train on this Ray cluster: HOST:PORT, or auto.")
     ] = None,
-    gpus_per_run: Annotated[float, typer.Option(min=0, help="With --ray: the share of a GPU for each run.")] = 0.0,
-    cpus_per_run: Annotated[int, typer.Option(min=1, help="With --ray: the cores for each run.")] = 1,
-    by: Annotated[list[str] | None, typer.Option(metavar="FIELD", help="The best for each value of this; repeatable.")] = None,
+    gpus_per_run: Annotated[float, typer.Option(min=0, help="With --ray: the share of a GPU per run.")] = 0.0,
+    cpus_per_run: Annotated[int, typer.Option(min=1, help="With --ray: the cores per run.")] = 1,
+    by: Annotated[list[str] | None, typer.Option(metavar="FIELD", help="Show the best run for each value of this field; repeatable.")] = None,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for runs that other sweeps train.")] = True,
     data: DataOption = None,
     runs: RunsOption = Path("runs"),
@@ -42,8 +42,8 @@ def sweep(
 ) -> None:
     """Train all runs of a sweep file and show the best.
 
-    What is done is skipped, what was killed resumes from its last checkpoint, what failed is tried again. Several sweeps
-    may share a folder of runs, also from several machines.
+    Finished runs are skipped, killed runs resume from their last checkpoint, and failed runs are tried again. Several
+    sweeps may share a folder of runs, also from several machines.
 
     \b
     pullback sweep FILE --dry-run

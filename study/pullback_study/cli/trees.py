@@ -58,7 +58,7 @@ def parse(
 
 
 def trees(
-    run: Annotated[list[Path], typer.Option("--run", metavar="RUN", help="A trained run; may be given several times.")],
+    run: Annotated[list[Path], typer.Option("--run", metavar="RUN", help="A trained run; repeatable.")],
     size: Annotated[int, typer.Option("--sample", help="The number of test sentences.")] = 20,
     paper: Annotated[bool, typer.Option("--paper", help="Use the paper's three example sentences.")] = False,
     gold: Annotated[Path | None, typer.Option("--gold", help="Compare with the trees of this CoNLL-U file.")] = None,
@@ -71,7 +71,7 @@ def trees(
 ) -> None:
     """Show or evaluate the latent trees of trained models.
 
-    By default those of some test sentences. The paper's sentences are shown with the paper's own trees. With --gold:
+    By default it shows the trees of some test sentences. The paper's sentences are shown with the paper's own trees. With --gold:
     attachment scores, agreement with left-branching, right-branching and random trees, and shape; --out then gets the
     measures and all trees.
 

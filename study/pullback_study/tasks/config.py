@@ -15,12 +15,12 @@ class EstimatorConfig:
     """
 
     estimator: str = option("", help="An estimator or a baseline; `pullback estimators` lists them.", shown="")
-    seed: int = option(0, help="Of data, initialisation and noise.", least=0)
-    learning_rate: float | None = option(None, help="Adam's.", shown="the best known for the estimator", positive=True)
+    seed: int = option(0, help="The seed of data, initialisation and noise.", least=0)
+    learning_rate: float | None = option(None, help="The learning rate of Adam.", shown="the best known for the estimator", positive=True)
     step_size: float | None = option(
-        None, help="eta of the inner steps.", shown="the best known for the estimator", positive=True
+        None, help="The step size eta of the inner steps.", shown="the best known for the estimator", positive=True
     )
-    inner_steps: int | None = option(None, help="k, the number of inner steps.", shown="1", least=1)
+    inner_steps: int | None = option(None, help="The number k of inner steps.", shown="1", least=1)
 
     def __post_init__(self) -> None:
         check(self)

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Any
 
 GAMMA_SCALE: dict[str, Any] = {
-    "help": "What a step size is multiplied with. `paper`: the gradient of the mean loss, as in the paper's code, and the "
-    "surrogate used as it is; `example`: the gradient of one example's loss.",
+    "help": "The gradient that the step size multiplies. `paper`: that of the mean loss, as in the paper's code, without "
+    "rescaling the surrogate; `example`: that of one example's loss.",
     "shown": "paper",
     "choices": ("paper", "example"),
 }

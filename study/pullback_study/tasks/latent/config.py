@@ -16,7 +16,7 @@ class LatentConfig(EstimatorConfig):
     patience: int | None = option(
         None, help="Stop after this many epochs without a better validation score.", shown="never", least=1
     )
-    train_examples: int | None = option(None, help="Only the first so many.", shown="all", least=1)
-    batch_size: int = option(32, help="Examples.", least=1)
-    weight_decay: float = option(0.0, help="AdamW's.", least=0)
-    dtype: str = option("float32", help="Precision.", choices=("float32", "float64"))
+    train_examples: int | None = option(None, help="Use only this many training examples.", shown="all", least=1)
+    batch_size: int = option(32, help="Examples per batch.", least=1)
+    weight_decay: float = option(0.0, help="The weight decay of AdamW.", least=0)
+    dtype: str = option("float32", help="The precision.", choices=("float32", "float64"))

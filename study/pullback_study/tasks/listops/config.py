@@ -19,7 +19,7 @@ class Config(EstimatorConfig):
     test_examples: int = option(2000, help="Test expressions.", least=1)
     deeper_examples: int = option(300, help="Test expressions of each greater depth, 8 and 10.", least=1)
     data_seed: int = option(0, help="Of the expressions.", least=0)
-    steps: int = option(4000, help="Updates, each on one batch.", least=1)
+    steps: int = option(4000, help="Training steps, each on one batch.", least=1)
     evaluate_every: int = option(250, help="Steps between evaluations; the best model on the validation data is kept.", least=1)
     batch_size: int = option(100, help="Expressions of similar length.", least=1)
     size: int = option(60, help="Of embeddings and states.", least=1)

@@ -22,12 +22,12 @@ LEARNING_RATES, STEP_SIZES = (0.0001, 0.001, 0.002), (0.1, 1.0, 2.0)
 class Config(EstimatorConfig):
     """One run."""
 
-    clusters: int = option(10, help="K.", least=2)
+    clusters: int = option(10, help="The number K of clusters.", least=2)
     gamma_scale: str | None = option(None, **GAMMA_SCALE)
-    steps: int = option(10_000, help="Updates, each on the whole training set.", least=1)
+    steps: int = option(10_000, help="Training steps, each on the whole training set.", least=1)
     evaluate_every: int = option(100, help="Steps between evaluations.", least=1)
     dtype: str = option("float32", help="Precision.", choices=("float32", "float64"))
-    features: int = option(100, help="D, the size of an input.", least=1)
+    features: int = option(100, help="The number of features of an input.", least=1)
     train_examples: int = option(5000, help="Training examples.", least=1)
     validation_examples: int = option(1000, help="Validation examples.", least=1)
     test_examples: int = option(1000, help="Test examples.", least=1)

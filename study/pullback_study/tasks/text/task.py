@@ -42,13 +42,13 @@ class TextConfig(LatentConfig):
     gamma_scale: str | None = option(None, **GAMMA_SCALE)
     projection: str | None = option(
         None,
-        help="What inner steps are projected onto. `exact`: the marginal polytope, by SparseMAP; `local`: a simpler set that "
+        help="The set that inner steps are projected onto. `exact`: the marginal polytope, by SparseMAP; `local`: a simpler set that "
         "contains it.",
         shown="exact for SPIGOT, local for SPIGOT-CE",
         choices=("exact", "local"),
     )
     projective: bool | None = option(
-        None, help="Whether arcs may not cross.", shown="the task's", flags="--projective/--non-projective"
+        None, help="Use trees without, or with, crossing arcs.", shown="the task's", flags="--projective/--non-projective"
     )
     data: str | None = option(None, help="The training data: a part is another one than the whole.", hidden=True)
     vectors: str | None = option(
@@ -60,8 +60,8 @@ class TextConfig(LatentConfig):
         "fixed", help="Whether the word vectors stay fixed or are trained too.", choices=("fixed", "trained")
     )
     epochs: int = option(40, help="Passes over the training data.", least=1)
-    batch_size: int | None = option(None, help="Examples.", shown="the paper's", least=1)  # type: ignore[assignment]
-    weight_decay: float | None = option(None, help="AdamW's.", shown="the paper's", least=0)  # type: ignore[assignment]
+    batch_size: int | None = option(None, help="Examples per batch.", shown="the paper's", least=1)  # type: ignore[assignment]
+    weight_decay: float | None = option(None, help="The weight decay of AdamW.", shown="the paper's", least=0)  # type: ignore[assignment]
 
 
 @dataclass(frozen=True, kw_only=True)
