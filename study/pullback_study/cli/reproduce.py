@@ -83,7 +83,7 @@ def table2(
     search: Annotated[
         bool, typer.Option("--search", help="Choose each row's learning rate: the same few for every row.")
     ] = False,
-    seed: Annotated[list[int] | None, typer.Option(metavar="N", help="A seed; repeatable. [default: all seeds of the table]")] = None,
+    seed: Annotated[list[int] | None, typer.Option(metavar="N", help="Repeatable. [default: all seeds of the table]")] = None,
     epochs: Annotated[int | None, typer.Option(help="[default: 40 for SST, 5 for SNLI]")] = None,
     projective: Annotated[
         bool | None,

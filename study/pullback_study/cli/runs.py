@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def show_runs(
     runs: RunsOption = Path("runs"),
-    status: Annotated[str | None, typer.Option(help="Only runs in this state: done, running, stopped, failed or unreadable.")] = None,
+    status: Annotated[str | None, typer.Option(help="Only runs that are done, running, stopped, failed or unreadable.")] = None,
     estimator: Annotated[str | None, typer.Option(help="Only runs of this estimator.")] = None,
     where: Annotated[
         list[str] | None,

@@ -32,7 +32,9 @@ def sweep(
     ] = None,
     gpus_per_run: Annotated[float, typer.Option(min=0, help="With --ray: the share of a GPU per run.")] = 0.0,
     cpus_per_run: Annotated[int, typer.Option(min=1, help="With --ray: the cores per run.")] = 1,
-    by: Annotated[list[str] | None, typer.Option(metavar="FIELD", help="Show the best run for each value of this field; repeatable.")] = None,
+    by: Annotated[
+        list[str] | None, typer.Option(metavar="FIELD", help="Show the best run for each value of this field; repeatable.")
+    ] = None,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for runs that other sweeps train.")] = True,
     data: DataOption = None,
     runs: RunsOption = Path("runs"),

@@ -71,9 +71,9 @@ def trees(
 ) -> None:
     """Show or evaluate the latent trees of trained models.
 
-    By default it shows the trees of some test sentences. The paper's sentences are shown with the paper's own trees. With --gold:
-    attachment scores, agreement with left-branching, right-branching and random trees, and shape; --out then gets the
-    measures and all trees.
+    By default it shows the trees of some test sentences. The paper's sentences are shown with the paper's own trees. With
+    --gold it prints attachment scores, the agreement with left-branching, right-branching and random trees, and the shape;
+    --out then gets the measures and all trees.
 
     \b
     pullback trees --run 5c08 --sample 5

@@ -16,7 +16,9 @@ class EstimatorConfig:
 
     estimator: str = option("", help="An estimator or a baseline; `pullback estimators` lists them.", shown="")
     seed: int = option(0, help="The seed of data, initialisation and noise.", least=0)
-    learning_rate: float | None = option(None, help="The learning rate of Adam.", shown="the best known for the estimator", positive=True)
+    learning_rate: float | None = option(
+        None, help="The learning rate of Adam.", shown="the best known for the estimator", positive=True
+    )
     step_size: float | None = option(
         None, help="The step size eta of the inner steps.", shown="the best known for the estimator", positive=True
     )

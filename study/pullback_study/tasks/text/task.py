@@ -42,8 +42,8 @@ class TextConfig(LatentConfig):
     gamma_scale: str | None = option(None, **GAMMA_SCALE)
     projection: str | None = option(
         None,
-        help="The set that inner steps are projected onto. `exact`: the marginal polytope, by SparseMAP; `local`: a simpler set that "
-        "contains it.",
+        help="The set that inner steps are projected onto. `exact`: the marginal polytope, by SparseMAP; `local`: a simpler "
+        "set that contains it.",
         shown="exact for SPIGOT, local for SPIGOT-CE",
         choices=("exact", "local"),
     )
