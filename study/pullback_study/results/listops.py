@@ -33,7 +33,7 @@ from pullback_study.tasks.listops.methods import RATES
 
 TASK = find_task("listops")
 METHODS = TASK.methods
-ROWS = tuple(METHODS)
+ROWS = tuple(sorted(METHODS, key=lambda name: ("Baselines", "Relaxed", "Argmax").index(METHODS[name].kind)))
 BASELINES = ("lstm", "gold")
 PAPER = tuple(name for name, method in METHODS.items() if method.latent and method.label in rows_of("structured"))
 BEST = 5
@@ -106,7 +106,8 @@ def results(runs: Runs, scope: Scope = FULL, *, final: bool) -> Table:
         chosen = plan(name, scope).choose(runs)
         if chosen and not final:
             chosen = dataclasses.replace(chosen, runs=chosen.runs[:1], configs=chosen.configs[:1])
-        cells = {measure: _cell(chosen, measure) for measure in COLUMNS}
+        measures = [each for each in COLUMNS if name != "lstm" or each.endswith("accuracy")]
+        cells = {measure: _cell(chosen, measure) for measure in measures}
         words = {"rate": f"{chosen.config.learning_rate:g}", "seeds": str(len(chosen.done))} if chosen else {}
         words["ms"] = f"{min(chosen.values('step_ms')):.1f}" if chosen and chosen.done else ""
         making = "" if chosen else command("reproduce", "listops", "--only", name, runs=runs.folder)

@@ -46,7 +46,8 @@ def page(runs: Runs, folder: Path) -> str:
     plans = [VARIANTS["grid"].plan(name, k) for name in clusters.ROWS for k in SETTINGS]
     parts = []
     for name, title in _TITLES.items():
-        parts += [f"## {title}", *_texts(tables[name])]
+        if name in ("grid", "best") or any(table.runs for table in tables[name]):
+            parts += [f"## {title}", *_texts(tables[name])]
         if name == "best":
             parts += ["## Chosen settings", clusters.settings(plans, runs).markdown()]
     parts += _many(runs, folder)
