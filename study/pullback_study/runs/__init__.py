@@ -3,6 +3,5 @@
 from pullback_study.runs.files import content_hash, write_atomically
 from pullback_study.runs.run import Run
 from pullback_study.runs.store import Stored, list_runs, read_run
-from pullback_study.runs.train import Outcome, train
 
-__all__ = ["Outcome", "Run", "Stored", "content_hash", "list_runs", "read_run", "train", "write_atomically"]
+__all__ = ["Run", "Stored", "content_hash", "list_runs", "read_run", "write_atomically"]

@@ -29,7 +29,7 @@ from pathlib import Path
 import torch
 from runs.chaos import configs
 from runs.fake import FAKE
-from pullback_study.runs import train
+from pullback_study.runs.train import train
 from pullback_study.runs.pool import Pool
 torch.set_num_threads(1)
 wanted, folder, pool = configs(int(sys.argv[2]), 0.004), Path(sys.argv[1]), Pool(2)
@@ -127,7 +127,8 @@ def disturb(folder, runs, kills, seed, seconds):
 
 def check(runs, kills, seed=0, seconds=600.0):
     """Raises `AssertionError` if a run is lost, doubled or different; returns a summary."""
-    from pullback_study.runs import list_runs, train
+    from pullback_study.runs import list_runs
+    from pullback_study.runs.train import train
     from runs.fake import FAKE, numbers
 
     root = Path(tempfile.mkdtemp(prefix="chaos"))

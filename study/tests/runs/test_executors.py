@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from pullback_study.runs import list_runs, train
+from pullback_study.runs import list_runs
 from pullback_study.runs.executor import ThisProcess
 from pullback_study.runs.groups import Group
 from pullback_study.runs.pool import Pool
+from pullback_study.runs.train import train
 from pullback_study.runs.work import Died
 from runs.chaos import below
 from runs.fake import FAKE, Config, Recorder, numbers
@@ -106,7 +107,7 @@ def test_a_sweep_waits_for_another_and_trains_the_rest(tmp_path):
 PROGRAM = """
 import sys
 from pathlib import Path
-from pullback_study.runs import train
+from pullback_study.runs.train import train
 from pullback_study.runs.pool import Pool
 from runs.fake import FAKE, Config
 configs = [Config(name="stop", seed=seed, steps=100_000, pause=0.01) for seed in range(2)]

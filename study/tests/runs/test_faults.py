@@ -6,8 +6,9 @@ import os
 
 import pytest
 
-from pullback_study.runs import list_runs, train
+from pullback_study.runs import list_runs
 from pullback_study.runs.groups import Group
+from pullback_study.runs.train import train
 from runs import chaos
 from runs.fake import FAKE, Config, Recorder
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pullback_study.runs import train
+from pullback_study.runs.train import train
 from runs.chaos import below
 from runs.fake import FAKE, Config, numbers
 

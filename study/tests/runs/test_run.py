@@ -6,9 +6,10 @@ import json
 import pytest
 import torch
 
-from pullback_study.runs import Run, list_runs, train, write_atomically
+from pullback_study.runs import Run, list_runs, write_atomically
 from pullback_study.runs.files import create_once
 from pullback_study.runs.groups import Group, plan
+from pullback_study.runs.train import train
 from pullback_study.tasks.schema import option
 from runs.fake import FAKE, Config, Fake
 

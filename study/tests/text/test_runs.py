@@ -15,8 +15,8 @@ import torch
 from typer.testing import CliRunner
 
 from pullback_study.cli import app
-from pullback_study.runs import train
 from pullback_study.runs.groups import Group
+from pullback_study.runs.train import train
 from pullback_study.tasks import find_task
 from pullback_study.tasks.latent.trainer import LatentTrainer
 from pullback_study.trees.parser import load_parser
@@ -28,7 +28,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from text.test_runs import killed_config
-from pullback_study.runs import train
+from pullback_study.runs.train import train
 from pullback_study.tasks import find_task
 import torch
 torch.set_num_threads(1)
