@@ -106,10 +106,11 @@ class Memory:
 
     def __init__(self, plan: Plan, count: int) -> None:
         self._plan, self._count = plan, count
-        memory = np.empty(count * plan.size + _LINE, np.uint8)
-        address = memory.ctypes.data
+        # PyTorch's, as NumPy asks for huge pages, each of which is cleared as a whole when it is touched
+        memory = torch.empty(count * plan.size + _LINE, dtype=torch.uint8, device="cpu")
+        address = memory.data_ptr()
         start = -address % _LINE
-        self._memory = memory[start : start + count * plan.size].reshape(count, plan.size)
+        self._memory = memory.numpy()[start : start + count * plan.size].reshape(count, plan.size)
         self._memory[:, : plan.cleared] = 0
         self.table = plan.row + (address + start + plan.size * np.arange(count))[:, None] * plan.is_address
 
@@ -119,11 +120,11 @@ class Memory:
         flat = self._memory[:, offset : offset + dtype.itemsize * math.prod(shape)]
         return flat.view(dtype).reshape(self._count, *shape)
 
-    def enlarged(self, plan: Plan) -> Memory:
-        """The same in arrays that are larger."""
+    def enlarged(self, plan: Plan, used: Mapping[str, int]) -> Memory:
+        """The same in arrays that are larger; of some only so many first entries are in use."""
         new = Memory(plan, self._count)
         for name in plan.arrays:
-            old = self.array(name)
+            old = self.array(name)[:, : used.get(name)]
             new.array(name)[tuple(map(slice, old.shape))] = old
         return new
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +17,8 @@ from pullback.inference.sparsemap.state import PHASE, SIZE, state_plan
 from pullback.inference.sparsemap.status import FULL
 from pullback.inference.threads import spread
 
-_ROOM = 40
+_ROOM = 40  # structures that an active set has room for at first, or more, if all take no more memory than:
+_BYTES = 1 << 24  # of which only what is used is touched
 _WORK = 10  # operations of half a nanosecond for each part and iteration, about
 
 zeros = functools.partial(torch.zeros, device="cpu")  # whatever the default device is
@@ -71,7 +73,9 @@ class _Search:
         self._problem = Problem.table(self._kept)
         self.result = make_result(batch, self._parts, 0, 0)
         self._results = Result.table(self.result)
-        self._width, self._room = max(starts[0].shape[-1], 1), max(_ROOM, starts[0].shape[1])
+        self._width = max(starts[0].shape[-1], 1)
+        self._room = max(math.isqrt(_BYTES // (4 * max(batch, 1))), _ROOM, starts[0].shape[1])
+        self._room = max(min(self._room, self._parts + 2), starts[0].shape[1])
         self._use(Memory(self._plan(), batch))
 
     def _plan(self) -> Plan:
@@ -94,7 +98,7 @@ class _Search:
         """One iteration of some examples, with the structures that the oracle found for them."""
         self._run(order, found)
         status = self.result["status"]
-        while (status[order] == FULL).any():
+        while FULL in status.numpy():
             full = status[order] == FULL
             order, found = order[full], found[full]
             self._enlarge(int((found != 0).sum(1).max()))
@@ -114,7 +118,8 @@ class _Search:
             self._width = most
         else:
             self._room *= 2
-        self._use(self._states.enlarged(self._plan()))
+        size = int(self._sizes.max()) + 1
+        self._use(self._states.enlarged(self._plan(), {"slots": size, "inverse.base": size * (size + 1) // 2}))
 
     def finish(self) -> Tensors:
         """The result with the active sets."""

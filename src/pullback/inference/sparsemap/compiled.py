@@ -76,11 +76,14 @@ def _longest_first(sizes: Tensor) -> Tensor:
 def make_result(batch: int, parts: int, room: int, width: int) -> Tensors:
     """The arrays of a `Result`; those that are not written for all examples begin as zeros."""
     arrays = {
-        "mu": np.zeros((batch, parts)), "vertices": np.empty((batch, room, width), np.int32),
-        "weights": np.empty((batch, room)), "counts": np.zeros(batch, np.int32), "gap": np.zeros(batch),
+        "mu": np.zeros((batch, parts)), "counts": np.zeros(batch, np.int32), "gap": np.zeros(batch),
         "calls": np.zeros(batch, np.int32), "converged": np.ones(batch, bool), "status": np.zeros(batch, np.int64),
     }  # fmt: skip
-    return {name: torch.from_numpy(array) for name, array in arrays.items()}
+    large = {  # PyTorch's, as NumPy asks for huge pages, each of which is cleared as a whole when it is touched
+        "vertices": torch.empty((batch, room, width), dtype=torch.int32, device="cpu"),
+        "weights": torch.empty((batch, room), dtype=torch.float64, device="cpu"),
+    }
+    return large | {name: torch.from_numpy(array) for name, array in arrays.items()}
 
 
 def _more_room(problem: dict[str, Any], result: Tensors, room: int) -> Tensors:
