@@ -117,8 +117,9 @@ def test_replicas_equal_single_runs(structure, estimator):
         del fields["n"]
     sizes = (0.5, 2.0) if "step_size" in TASK.methods[estimator].accepted else (None,)
     configs = [
-        TASK.configure(estimator=estimator, seed=seed, learning_rate=rate, step_size=size, **fields)
-        for seed in (3, 4) for rate, size in zip((0.01, 0.02), sizes * 2, strict=False)
+        TASK.configure(estimator=estimator, seed=seed, learning_rate=rate, step_size=size, noise=noise, **fields)
+        for seed, noise in ((3, 0.0), (4, 0.0 if structure in SELECTIONS else 0.5))
+        for rate, size in zip((0.01, 0.02), sizes * 2, strict=False)
     ]  # fmt: skip
     together = replicas(configs)
     together.advance(12, never)
@@ -175,9 +176,12 @@ def test_blended_is_half_the_relaxation_and_half_simple():
     torch.testing.assert_close(leaf.grad, expected)
 
 
-def test_groups_hold_what_differs_in_seed_rate_and_step_size():
-    settings = [(n, seed, rate) for n in (3, 4) for seed in (0, 1) for rate in (0.01, 0.02)]
-    configs = [TASK.configure(estimator="spigot", n=n, seed=seed, learning_rate=rate) for n, seed, rate in settings]
+def test_groups_hold_what_differs_in_more_than_the_method_and_the_size():
+    settings = [(n, seed, rate, noise) for n in (3, 4) for seed in (0, 1) for rate in (0.01, 0.02) for noise in (0.0, 1.0)]
+    fields = [dict(zip(("n", "seed", "learning_rate", "noise"), each, strict=True)) for each in settings]
+    configs = [TASK.configure(estimator="spigot", **each) for each in fields]
     groups = TASK.partition(configs)
-    assert [len(group) for group in groups] == [4, 4]
+    assert [len(group) for group in groups] == [8, 8]
     assert sorted(repr(config) for group in groups for config in group) == sorted(map(repr, configs))
+    many = TASK.partition([TASK.configure(estimator="ste-s", seed=seed) for seed in range(700)])
+    assert [len(group) for group in many] == [320, 320, 60]

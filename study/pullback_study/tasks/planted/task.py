@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pullback_study.tasks.methods import Method, registered
-from pullback_study.tasks.planted.config import PLANTED, SELECTIONS, Config
+from pullback_study.tasks.planted.config import PLANTED, SELECTIONS, Config, common
 from pullback_study.tasks.task import Metric, Task, Trainer
 
 BASELINES = (
@@ -16,6 +15,8 @@ BASELINES = (
     Method("planted-scorer", "Planted scorer", "Baselines", defaults={"learning_rate": 0.01}),
     Method("gold", "Gold structure", "Baselines", defaults={"learning_rate": 0.01}),
 )
+
+_REPLICAS = 320  # of a group
 
 
 class PlantedTask(Task):
@@ -32,13 +33,15 @@ class PlantedTask(Task):
         return {**super().defaults(method), "learning_rate": 0.01}
 
     def partition(self, configs: Sequence[Config]) -> list[list[Config]]:
-        """Replica groups: all that differs in seed, learning rate and step size only."""
+        """Replica groups: all that differs in seed, learning rate, step size, noise and share only, of a limited size."""
         groups: dict[Config, list[Config]] = defaultdict(list)
         for config in configs:
-            size = None if config.step_size is None else 1.0
-            groups[dataclasses.replace(config, seed=0, learning_rate=1.0, step_size=size)].append(config)
-        order = lambda config: (config.seed, config.learning_rate, config.step_size or 0.0)  # noqa: E731
-        return [sorted(group, key=order) for group in groups.values()]
+            groups[common(config)].append(config)
+        found = []
+        for group in groups.values():
+            ordered = sorted(group, key=lambda each: (each.noise, -each.share, each.seed, each.learning_rate, each.step_size or 0))
+            found += [ordered[i : i + _REPLICAS] for i in range(0, len(ordered), _REPLICAS)]
+        return found
 
     def trainer(self, configs: Sequence[Config], device: str) -> Trainer:
         from pullback_study.tasks.planted.train import Replicas
@@ -46,8 +49,9 @@ class PlantedTask(Task):
         return Replicas(configs, self.methods[configs[0].estimator], device)
 
     def label(self, configs: Sequence[Config]) -> str:
-        first = configs[0]
-        setting = "" if first.structure in SELECTIONS else f", n = {first.n}, noise {first.noise:g}, share {first.share:g}"
+        first, settings = configs[0], {(config.noise, config.share) for config in configs}
+        knobs = f"{len(settings)} settings" if len(settings) > 1 else f"noise {first.noise:g}, share {first.share:g}"
+        setting = "" if first.structure in SELECTIONS else f", n = {first.n}, {knobs}"
         return f"{self.methods[first.estimator].label}, {first.structure}{setting}"
 
 

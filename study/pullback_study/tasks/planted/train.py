@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import time
 from collections.abc import Callable, Sequence
@@ -15,7 +14,7 @@ from torch import Tensor
 from pullback import Structure, Wrapper
 from pullback_study.tasks.methods import Method
 from pullback_study.tasks.planted.beds import Named, find_bed
-from pullback_study.tasks.planted.config import Config
+from pullback_study.tasks.planted.config import Config, common
 from pullback_study.tasks.planted.model import Parameters
 from pullback_study.tasks.synthetic.model import Adam, Graphed
 from pullback_study.tasks.synthetic.streams import StreamedGumbel, Streams, key
@@ -44,7 +43,7 @@ class Replicas(Trainer):
     group, up to rounding.
 
     Args:
-        configs: they differ in seed, learning rate and step size only.
+        configs: they differ in seed, learning rate, step size, noise and share only.
         method: of all of them.
         device: `cpu` or `cuda`; on the latter a step is captured as a CUDA graph where the structure's operations can be.
     """
@@ -213,7 +212,7 @@ class Replicas(Trainer):
         return {"step": (evaluation + 1) * self.config.evaluate_every, **dict(zip(_MEASURES, values, strict=True))}
 
 
-@functools.lru_cache(maxsize=36)
+@functools.lru_cache(maxsize=320)
 def _examples(config: Config) -> list[Named]:
     """The three splits of a seed, on the CPU; kept for the next methods of the same bed."""
     bed = find_bed(config)
@@ -225,8 +224,6 @@ def _examples(config: Config) -> list[Named]:
 
 def _shared(configs: Sequence[Config]) -> Config:
     """What the replicas have in common; their own settings are those of the first."""
-    first = configs[0]
-    same: dict[str, Any] = {"seed": first.seed, "learning_rate": first.learning_rate, "step_size": first.step_size}
-    if any(dataclasses.replace(each, **same) != first for each in configs):
-        raise ValueError("the replicas of a group may differ in seed, learning rate and step size only")
-    return first
+    if len({common(each) for each in configs}) > 1:
+        raise ValueError("the replicas of a group may differ in seed, learning rate, step size, noise and share only")
+    return configs[0]
