@@ -39,7 +39,7 @@ class PlantedTask(Task):
             groups[common(config)].append(config)
         found = []
         for group in groups.values():
-            ordered = sorted(group, key=lambda each: (each.noise, -each.share, each.seed, each.learning_rate, each.step_size or 0))
+            ordered = sorted(group, key=_order)
             found += [ordered[i : i + _REPLICAS] for i in range(0, len(ordered), _REPLICAS)]
         return found
 
@@ -53,6 +53,10 @@ class PlantedTask(Task):
         knobs = f"{len(settings)} settings" if len(settings) > 1 else f"noise {first.noise:g}, share {first.share:g}"
         setting = "" if first.structure in SELECTIONS else f", n = {first.n}, {knobs}"
         return f"{self.methods[first.estimator].label}, {first.structure}{setting}"
+
+
+def _order(config: Config) -> tuple[float, ...]:
+    return config.noise, -config.share, config.seed, config.learning_rate or 0.0, config.step_size or 0.0
 
 
 TASK = PlantedTask(
