@@ -64,15 +64,16 @@ class Bed:
     def accuracy(self) -> dict[str, Cell]:
         return self.cells("test_accuracy")
 
-    def milliseconds(self, estimator: str) -> float | None:
-        """Per step of the whole group of runs that trained together, the median; None if the runs do not say."""
+    def milliseconds(self, estimator: str) -> str:
+        """Per step of the whole group of runs that trained together, the median, and where; empty if the runs do not say."""
         found = []
         for run in self.rows[estimator]:
             if "step_ms" in run.result:
                 found.append(number(run, "step_ms"))
             elif run.config.get("steps") and "seconds_of_group" in run.result:
                 found.append(1000 * number(run, "seconds_of_group") / run.config["steps"])
-        return float(np.median(found)) if found else None
+        where = {"GPU" if "NVIDIA" in str(run.result.get("device")) else "CPU" for run in self.rows[estimator]}
+        return f"{np.median(found):.2f} ({', '.join(sorted(where))})" if found else ""
 
 
 def planted(runs: Runs, setting: Setting, scope: Scope = FULL, names: Iterable[str] = ESTIMATORS) -> Bed:

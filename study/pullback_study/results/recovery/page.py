@@ -67,18 +67,21 @@ def bed_table(bed: Bed) -> Table:
     columns += [Column("ms", "ms per step"), Column("seeds", "Seeds"), Column("setting", "Setting")]
     rows = []
     for name in sorted(ranks, key=lambda name: ranks[name].mean):
-        run, milliseconds = bed.rows[name][0], bed.milliseconds(name)
+        run = bed.rows[name][0]
         rate, size = run.config.get("learning_rate"), run.config.get("step_size")
         texts = {
             "rank": f"{ranks[name].mean:.0f} [{ranks[name].low:.0f}, {ranks[name].high:.0f}]",
-            "ms": "" if milliseconds is None else f"{milliseconds:.2f}",
+            "ms": bed.milliseconds(name),
             "seeds": str(len(bed.rows[name])),
             "setting": (f"rate {rate:g}" if rate else "") + (f", step {size:g}" if size else ""),
         }
         cells = {"accuracy": accuracy[name]} | ({"recovery": recovery[name]} if recovery else {})
         texts["best"] = "best" if name in best[:1] else "tied" if name in best else ""
         rows.append(Row(name, cells, texts, name=name))
-    notes = ["Tied: with the best, by rule 3. In brackets: 95% bootstrap intervals over the seeds."]
+    notes = [
+        "Tied: with the best, by rule 3. In brackets: 95% bootstrap intervals over the seeds. Time: of a step of all runs that "
+        "trained together, on a machine that other processes used too; compare orders of magnitude only."
+    ]
     return Table(bed.title, columns, rows, notes, "recovery-" + bed.title.replace(" ", "-").replace(",", ""), first="Estimator")
 
 
