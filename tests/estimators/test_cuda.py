@@ -152,6 +152,18 @@ def _captured(estimator: pb.Estimator, world: World, stochastic: bool) -> None:
     pytest.fail("every replay has the same noise")
 
 
+def test_a_great_deal_of_noise_is_finite() -> None:
+    """`torch.nn.functional.gumbel_softmax` has given infinite noise, and NaN, on CUDA."""
+    assert pb.Gumbel()(torch.zeros(20_000_000, device="cuda")).isfinite().all()
+    wide = torch.tensor([[3e4, -3e4, 0.0], [0.0, 0.0, -torch.inf]], device="cuda").repeat(5000, 1)
+    for estimator in (pb.PerturbedMarginals(0.1), pb.PerturbAndMAP(0.1), pb.GumbelRao(5, 0.1)):
+        scores = wide.clone().requires_grad_()
+        losses = estimator.objective(pb.Categorical(), scores, lambda z: z.square().sum(-1) + z[:, 0])
+        losses.sum().backward()
+        assert losses.isfinite().all()
+        assert scores.grad.isfinite().all()
+
+
 def _problem() -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(0)
     scores = torch.randn(64, 5, generator=generator).cuda().requires_grad_()
