@@ -1,11 +1,12 @@
 """Tag sequences on the CPU, one example at a time: the tags of a position are the lanes of SIMD vectors.
 
-Values v(i, b), the log-sums over the sequences that end with tag b at position i, are float64. A step takes them apart,
+Let v(i, b) be the log-sum over the sequences that end with tag b at position i. A step takes it apart,
 
     v(i, b) = top + most + log sum_a alpha(a) w(a, b),   alpha(a) = exp(v(i - 1, a) - top),   w(a, b) = exp(s(i, a, b) - most),
 
-so that each score costs one exponential and one multiplication. Where a sum is so small that terms may have been lost to
-underflow (masks, tags that cannot follow each other, very large scores), the step is done again with the maximum of each sum.
+so that each score costs one exponential and one multiplication, and the next alpha are the sums over the largest of them.
+Where a sum is so small that terms may have been lost to underflow (masks, tags that cannot follow each other, very large
+scores), the step is done again with the maximum of each sum.
 """
 
 from __future__ import annotations
@@ -44,45 +45,59 @@ def _weigh(scores, base, count, held, at):
 
 @lean
 def _multiply(tags, alpha, total, row, held, at, least):
-    """Write sum_a alpha(a) w(a, b) to `total`; returns whether all sums are above `least`."""
+    """Write sum_a alpha(a) w(a, b) to `total`; returns the largest of these sums, 0 if one is not above `least`."""
     lanes = BYTES // alpha.itemsize
-    one, zero, limit = splat(alpha, 1.0), splat(alpha, 0.0), splat(alpha, least)
-    small = zero
+    zero, limit, top = splat(alpha, 0.0), splat(alpha, least), splat(alpha, 0.0)
+    one, small = splat(alpha, 1.0), splat(alpha, 0.0)
     for k in range(0, tags, lanes):
-        even, odd = zero, zero
+        even, odd, width = zero, zero, min(lanes, tags - k)
         for a in range(0, tags - 1, 2):
             even = even + splat(alpha, alpha[row + a]) * load(held, at + a * tags + k)
             odd = odd + splat(alpha, alpha[row + a + 1]) * load(held, at + (a + 1) * tags + k)
         if tags % 2 == 1:
             even = even + splat(alpha, alpha[row + tags - 1]) * load(held, at + (tags - 1) * tags + k)
-        even = keep_first(even + odd, min(lanes, tags - k), one)
+        even = keep_first(even + odd, width, zero)
+        top = larger(even, top)
+        small = where_larger(limit, keep_first(even, width, one), one, small)
         store(total, row + k, even)
-        small = where_larger(limit, even, one, small)
-    return not any_nonzero(small)
+    return alpha.dtype.type(0.0) if any_nonzero(small) else largest_of(top)
 
 
 @lean
-def _step(scores, base, tags, value, alpha, total, row, held, at):
-    """From the values of one position to those of the next: p(a given b) is alpha(a) held(a, b) / total(b).
+def _step(scores, base, tags, state, value, alpha, total, row, after, held, at):
+    """One position: p(a given b) is alpha(a) held(a, b) / total(b), and the next alpha is at `after`.
 
+    `state[0]` is the logarithm by which alpha is too small; `state[1]` says whether `value` has the logarithms of all tags.
     Returns +inf where the scores hold NaN or +inf.
     """
     lanes = BYTES // scores.itemsize
     most = _weigh(scores, base, tags * tags, held, at)
-    top = -np.inf
-    for a in range(tags):
-        top = max(top, value[a])
-    if top > -np.inf and most > -np.inf:
+    top = _multiply(tags, alpha, total, row, held, at, 1e-25 if scores.itemsize == 4 else 1e-200)
+    if top > 0.0:
+        inverse = splat(scores, 1.0 / top)
         for k in range(0, tags, lanes):
-            store(alpha, row + k, exp(narrow(load_wide(value, k, scores) - splat_wide(top, scores), scores)))
-        if _multiply(tags, alpha, total, row, held, at, 1e-25 if scores.itemsize == 4 else 1e-200):
-            for k in range(0, tags, lanes):
-                store(value, k, splat_wide(top + most, scores) + widen(log(load(total, row + k))))
-            for b in range(tags, len(value)):
-                value[b] = -np.inf
-            return most
+            store(alpha, after + k, load(total, row + k) * inverse)
+        state[0] += most + math.log(top)
+        state[1] = 0.0
+        return most
+    if state[1] == 0.0:
+        for a in range(tags):
+            value[a] = state[0] + math.log(alpha[row + a]) if alpha[row + a] > 0.0 else -np.inf
     _careful_step(scores, base, tags, value, alpha, total, row, held, at)
+    _enter(scores, tags, state, value, alpha, after)
     return most
+
+
+@lean
+def _enter(scores, tags, state, value, alpha, row):
+    """Alpha from the logarithms of all tags."""
+    top = -np.inf
+    for b in range(tags):
+        top = max(top, value[b])
+    state[0], state[1] = top, 1.0
+    shift = splat_wide(top if top > -np.inf else 0.0, scores)
+    for k in range(0, tags, BYTES // scores.itemsize):
+        store(alpha, row + k, exp(narrow(load_wide(value, k, scores) - shift, scores)))
 
 
 @lean
@@ -111,37 +126,36 @@ def _careful_step(scores, base, tags, value, alpha, total, row, held, at):
 
 
 @lean
-def _forward(scores, begin, length, tags, keep, value, alpha, total, held, pitch):
-    """Leave the last position's values in `value`; returns +inf where the scores hold NaN or +inf.
+def _forward(scores, begin, length, tags, keep, state, value, alpha, total, held, pitch):
+    """Go through all positions; returns the row of the last alpha, and +inf where the scores hold NaN or +inf.
 
     The steps' weights are kept, or written over each other.
     """
-    worst = -np.inf
-    for b in range(len(value)):
+    worst, room = -np.inf, len(value) // 2
+    for b in range(room):
         value[b] = -np.inf
     for b in range(tags):
         x = np.float64(scores[begin + b])  # of position 0 only row 0 exists
         value[b] = x
         worst = max(worst, x) if x == x else np.inf
+    row = room * keep
+    _enter(scores, tags, state, value, alpha, row)
     for i in range(1, length):
-        row, at = (i * len(value) // 2, i * pitch) if keep else (0, 0)
-        worst = max(worst, _step(scores, begin + i * tags * tags, tags, value, alpha, total, row, held, at))
-    return worst
+        base, at = begin + i * tags * tags, i * pitch * keep
+        worst = max(worst, _step(scores, base, tags, state, value, alpha, total, row, row + room * keep, held, at))
+        row += room * keep
+    return row, worst
 
 
 @lean
-def _last(value, tags, reached):
-    """Log Z, and the probability of each last tag."""
-    top, total = -np.inf, 0.0
+def _last(tags, alpha, row, reached):
+    """The probability of each last tag; returns the logarithm of alpha's sum."""
+    total = 0.0
     for b in range(tags):
-        top = max(top, value[b])
-    shift = top if top > -np.inf else 0.0
-    for b in range(tags):
-        total += math.exp(value[b] - shift)
-    log_z = shift + math.log(total) if total > 0.0 else -np.inf
+        total += alpha[row + b]
     for b in range(len(reached)):
-        reached[b] = math.exp(value[b] - log_z) if total > 0.0 and b < tags else 0.0
-    return log_z
+        reached[b] = alpha[row + b] / total if total > 0.0 and b < tags else 0.0
+    return math.log(total) if total > 0.0 else -np.inf
 
 
 @lean
@@ -197,14 +211,14 @@ def sums(worker, workers, tags, scores, lengths, what, z, out, log_z, score, cod
     keep, sign, pitch = what != LOG_PARTITION, -1 if what == SLOPE else 1, -(-cells // lanes) * lanes + lanes
     flat, flat_z, flat_out = scores.reshape(-1), z.reshape(-1), out.reshape(-1)
     value, reached, rate = aligned(2 * room, np.empty(0)), aligned(room, scores), aligned(room, scores)
-    rows = n if keep else 1
+    rows, state = (n + 1 if keep else 1), np.empty(2)
     alpha, total, held = aligned(rows * room, scores), aligned(rows * room, scores), aligned(rows * pitch, scores)
     for b in range(worker, len(scores), workers):
         length, begin = lengths[b], b * n * cells
         if length > 0:
-            codes[b] = _forward(flat, begin, length, tags, keep, value, alpha, total, held, pitch) == np.inf
-            log_z[b] = _last(value, tags, reached)
-            codes[b] |= log_z[b] == -np.inf
+            last, worst = _forward(flat, begin, length, tags, keep, state, value, alpha, total, held, pitch)
+            log_z[b] = state[0] + _last(tags, alpha, last, reached)
+            codes[b] = worst == np.inf or log_z[b] == -np.inf
         if keep:
             for i in range(length - 1, 0, -1):
                 _back(tags, alpha, total, i * room, reached, rate, held, i * pitch, flat_out, begin + i * cells, sign)
