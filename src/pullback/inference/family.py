@@ -200,7 +200,8 @@ class Family:
             if operation.gradient is not None:
                 factor = grad.to(found.dtype).reshape(-1, *[1] * self.layout.dims)
                 last = operation.kept_gradient and derivatives.is_last_use()
-                found = found.mul_(factor) if last else found * factor
+                if not (last and factor.device.type == "cpu" and bool((factor == 1).all())):
+                    found = found.mul_(factor) if last else found * factor
             return *[None] * place, found, *[None] * (tensors + statics - place - 1)
 
         def tangent(ctx: Any, *tangents: Any) -> Any:

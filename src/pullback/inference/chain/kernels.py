@@ -181,12 +181,10 @@ def _back(tags, alpha, total, row, reached, rate, held, at, out, place, sign):
 @lean
 def _add_structure(scores, z, out, start, stop):
     """Add z to `out`; returns the sum of s z over the parts that z has, in float64. Most vectors of z are zero."""
-    lanes = BYTES // scores.itemsize
-    zero, total = splat(scores, 0.0), 0.0
+    lanes, total = BYTES // scores.itemsize, 0.0
     for p in range(start, stop, lanes):
-        width = min(lanes, stop - p)
-        if any_nonzero(load_first(z, p, width, zero)):
-            for q in range(p, p + width):
+        if p + lanes > stop or any_nonzero(load(z, p)):
+            for q in range(p, min(p + lanes, stop)):
                 if z[q] != 0:
                     total += np.float64(scores[q]) * np.float64(z[q])
                     out[q] += z[q]
