@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pullback_study.cli.options import RunsOption
-from pullback_study.cli.terminal import err, show, user_errors
+from pullback_study.cli.terminal import count, err, show, user_errors
 
 if TYPE_CHECKING:
     from pullback.viz import Table
@@ -59,7 +59,7 @@ def show_runs(
             sys.stdout.write(as_csv(found))
         else:
             write_atomically(Path(csv), as_csv(found))
-            err.print(f"wrote {len(found)} runs to {csv}")
+            err.print(f"wrote {count(len(found), 'run')} to {csv}")
 
 
 def _table(title: str, found: Sequence[Stored], limit: int) -> Table:

@@ -124,5 +124,5 @@ def _parse(path: Path, end: int, name: str, rows: list[list[str]]) -> Parse:
     for _ in rows:
         reached |= {word for word, head in enumerate(heads, 1) if head in reached}
     if len(reached) <= len(rows):
-        raise CorpusError(path, end, "some heads of the sentence that ends here run in a circle and never reach the root")
+        raise CorpusError(path, end, "some heads of the sentence that ends here form a cycle and never reach the root")
     return Parse(tokens, heads, relations, tags, name)

@@ -83,7 +83,7 @@ def test_values_of_the_official_lines():
 def test_impossible_wishes_are_errors():
     with pytest.raises(ValueError, match=r"found 300 of 400 distinct expressions of depth 1 with at most 4 tokens"):
         draw([1], 400, tokens=4, seed="x")  # three operators and two digits: 300
-    with pytest.raises(ValueError, match="goes on after its end, at token 4"):
+    with pytest.raises(ValueError, match="continues after its end, at token 4"):
         heads(["[MIN", "1", "2", "]", "3"])
     with pytest.raises(ValueError, match="without a closing bracket"):
         heads(["[MIN", "1", "2"])

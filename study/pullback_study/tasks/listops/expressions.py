@@ -37,7 +37,7 @@ def heads(tokens: Sequence[str]) -> list[int]:
     opened: list[int] = []
     for position, token in enumerate(tokens):
         if not opened and position > 0:
-            raise ValueError(f"{' '.join(tokens)!r} goes on after its end, at token {position}")
+            raise ValueError(f"{' '.join(tokens)!r} continues after its end, at token {position}")
         found.append(opened[-1] if opened else position)
         if token in OPERATORS:
             opened.append(position)
@@ -109,7 +109,7 @@ def _of_depth(deep: int, wanted: int, limit: int, generator: random.Random, seen
         if tries > _TRIES * (wanted + _TRIES):
             raise ValueError(
                 f"found {len(found)} of {wanted} distinct expressions of depth {deep} with at most {limit} tokens, then gave "
-                f"up; ask for fewer expressions, less depth or more tokens"
+                f"up; use fewer expressions, less depth or more tokens"
             )
         drawn: list[str] = []
         if not _operator(drawn, deep, limit, generator) or depth(drawn) != deep:
