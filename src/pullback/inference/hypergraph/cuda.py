@@ -207,11 +207,10 @@ def _limits(layout: Layout, shape: torch.Size) -> tuple[int, int]:
 def _tile(edges: int, nodes: int, name: str) -> tuple[ModuleType, dict[str, int]]:
     """The kernels for levels of so many nodes with so many edges each, and how much of a level they take at once.
 
-    There are few sizes, so that few kernels are compiled.
+    A program has few warps, as they wait for each other at every level.
     """
-    wide = next(size for size in (4, 32, 64, 1 << 30) if edges <= size)
-    tall = max(next_power_of_2(nodes), 32)
+    wide, tall = max(next_power_of_2(edges), 4), max(next_power_of_2(nodes), 8)
     if wide * tall <= 4096:
-        return narrow, {"NODES": tall, name: wide, "num_warps": 4 if wide * tall <= 1024 else 8}
+        return narrow, {"NODES": tall, name: wide, "num_warps": min(max(wide * tall // 256, 1), 8)}
     wide = min(wide, 32)
     return kernels, {"NODES": 1024 // wide, name: wide}

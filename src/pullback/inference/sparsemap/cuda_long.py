@@ -15,7 +15,7 @@ def best_long(scores, example, LEVELS: tl.constexpr):
     """The oracle for projective trees of any length, 2^LEVELS positions at a time: see cuda_search.py."""
     n, length = example.first, length_of(example)
     charts = example.scratch.to(tl.pointer_type(scores.dtype.element_ty))
-    splits = (example.scratch + 4 * (n + 1) * (n + 1)).to(tl.pointer_type(tl.int16))
+    splits = (example.scratch + _numbers(n, LEVELS)).to(tl.pointer_type(tl.int16))
     best = _spans(scores, length, n, example.options & MULTIROOT, charts, splits, LEVELS)
     exists = tl.where(best > float("-inf"), 1, 0)
     if exists > 0:
@@ -24,19 +24,40 @@ def best_long(scores, example, LEVELS: tl.constexpr):
 
 
 def scratch_of_long(n: int) -> int:
-    """How many float64 it needs: charts of right, left, right_arc and left_arc, splits of the gaps, of right and of left, and
-    of each position where its right item ends and where its left item starts.
+    """How many float64 it needs: charts of right, left, right_arc and left_arc, with rows around them that tiles reach into;
+    splits of the gaps, of right and of left; and of each position where its right item ends and its left starts.
     """
-    return 4 * (n + 1) ** 2 + (3 * (n + 1) ** 2 + 3) // 4 + n + 1
+    more = 32  # rows: 2^(LEVELS - 1)
+    return 4 * (n + 1) * (n + 1 + more) + 2 * (n + 5) * more + (3 * (n + 1) ** 2 + 3) // 4 + n + 1
+
+
+@jit()
+def _numbers(n, LEVELS: tl.constexpr):
+    """How many numbers the charts have, with what tiles reach into before and behind them."""
+    return 4 * _size(n, LEVELS) + 2 * (n + 5) * (1 << (LEVELS - 1))
+
+
+@jit()
+def _size(n, LEVELS: tl.constexpr):
+    """How many numbers a chart has: a tile reaches that many rows beyond the last one."""
+    return (n + 1) * (n + 1 + (1 << (LEVELS - 1)))
 
 
 @jit()
 def _spans(scores, length, n, multiroot, charts, splits, LEVELS: tl.constexpr):
-    """Fill the charts; returns the score of the best tree."""
-    pitch = n + 1
-    size = pitch * pitch
+    """Fill the charts; returns the score of the best tree.
+
+    What is not known yet, or is no item, is -inf. So tiles need no masks: a split that is none has a part that is not known.
+    """
+    pitch, size = n + 1, _size(n, LEVELS)
     starts: tl.constexpr = 1 << LEVELS
     fewer: tl.constexpr = 1 << (LEVELS - 1)
+    count = _numbers(n, LEVELS)
+    for first in range(0, count, 16 * starts):
+        at = first + tl.arange(0, 16 * starts)
+        tl.store(charts + at, tl.full([16 * starts], float("-inf"), charts.dtype.element_ty), mask=at < count)
+    tl.debug_barrier()
+    charts += (n + 5) * fewer
     for first in range(0, length + 1, starts):
         start = first + tl.arange(0, starts)
         tl.store(charts + start, tl.zeros([starts], charts.dtype.element_ty), mask=start <= length)
@@ -45,62 +66,62 @@ def _spans(scores, length, n, multiroot, charts, splits, LEVELS: tl.constexpr):
     wide = tl.maximum(length + 1 - fewer, 1)  # a width with so many spans at most
     for width in range(1, wide):
         for first in range(0, length + 1 - width, starts):
-            _close_spans(scores, charts, splits, first, width, length, n, multiroot, starts // 4, starts)
+            _close_spans(scores, charts, splits, size, first, width, length, n, multiroot, starts // 4, starts)
         tl.debug_barrier()
     for width in range(wide, length + 1):
-        _close_spans(scores, charts, splits, 0, width, length, n, multiroot, fewer, fewer)
+        _close_spans(scores, charts, splits, size, 0, width, length, n, multiroot, fewer, fewer)
         tl.debug_barrier()
     return tl.load(charts + length * pitch)
 
 
 @jit()
 def _close_spans(
-    scores, charts, splits, first, width, length, n, multiroot, SPLITS: tl.constexpr, STARTS: tl.constexpr
+    scores, charts, splits, size, first, width, length, n, multiroot, SPLITS: tl.constexpr, STARTS: tl.constexpr
 ):  # fmt: skip
     """Write the items of the spans of a width that begin at a block of starts, and their splits."""
     pitch = n + 1
-    size = pitch * pitch
+    area = pitch * pitch
     start = first + tl.arange(0, STARTS)
     real = start + width <= length
     down, up = arcs_of(scores, start, width, length, n)
-    gap, gap_at, right, right_at, left, left_at = _best_splits(charts, start, real, width, pitch, multiroot, SPLITS, STARTS)
+    gap, gap_at, right, right_at, left, left_at = _best_splits(charts, size, start, width, pitch, SPLITS, STARTS)
     down, up = gap + down, gap + up
     at = width * pitch + start
-    tl.store(charts + at, tl.maximum(down, right), mask=real)
+    open_end = (start > 0) | (multiroot != 0) | (width == length)  # no gap between two children of the root
+    tl.store(charts + at, tl.where(open_end, tl.maximum(down, right), float("-inf")), mask=real)
     tl.store(charts + size + at, tl.maximum(up, left), mask=real)
     tl.store(charts + 2 * size + at, down, mask=real)
     tl.store(charts + 3 * size + at, up, mask=real)
     tl.store(splits + at, gap_at.to(tl.int16), mask=real)
-    tl.store(splits + size + at, tl.where(down > right, width - 1, right_at).to(tl.int16), mask=real)
-    tl.store(splits + 2 * size + at, tl.where(left > up, left_at + 1, 0).to(tl.int16), mask=real)
+    tl.store(splits + area + at, tl.where(down > right, width - 1, right_at).to(tl.int16), mask=real)
+    tl.store(splits + 2 * area + at, tl.where(left > up, left_at + 1, 0).to(tl.int16), mask=real)
 
 
 @jit()
-def _best_splits(charts, start, real, width, pitch, multiroot, SPLITS: tl.constexpr, STARTS: tl.constexpr):
+def _best_splits(charts, size, start, width, pitch, SPLITS: tl.constexpr, STARTS: tl.constexpr):
     """The best sums for the gap, right and left of spans, and their splits: those of each row of a tile, then of all rows."""
-    size = pitch * pitch
+    row = tl.broadcast_to(tl.arange(0, SPLITS)[:, None], [SPLITS, STARTS])
+    near = row * pitch + start[None, :]
+    far = (width - 1 - row) * pitch + start[None, :] + row + 1
     gap = tl.full([SPLITS, STARTS], float("-inf"), charts.dtype.element_ty)
-    gap_at = tl.broadcast_to(tl.arange(0, SPLITS)[:, None], [SPLITS, STARTS])
+    gap_at = tl.zeros([SPLITS, STARTS], tl.int32)
     right, left, right_at, left_at = gap, gap, gap_at, gap_at
+    # the arc of the span itself is not there yet, so it is not the last of these
+    lefts, left_arcs = charts + size, charts + 3 * size
+    right_arcs, longer_lefts = charts + 2 * size + pitch, lefts + pitch
     for first in range(0, width, SPLITS):
-        split = (first + tl.arange(0, SPLITS))[:, None]
-        near = charts + split * pitch + start[None, :]
-        far = charts + (width - 1 - split) * pitch + start[None, :] + split + 1
-        used = (split < width) & real[None, :]
-        open_gap = used & ((split == 0) | (start[None, :] > 0) | (multiroot != 0))
-        older = (split < width - 1) & real[None, :]  # the arc of the span itself is not there yet
-        gap, gap_at = _better(near, far + size, open_gap, split, gap, gap_at)
-        right, right_at = _better(near + 2 * size + pitch, far, older, split, right, right_at)
-        left, left_at = _better(near + size + pitch, far + 3 * size, older, split, left, left_at)
-    return tl.reduce((gap, gap_at, right, right_at, left, left_at), 0, larger)
+        gap, gap_at = _better(tl.load(charts + near) + tl.load(lefts + far), first, gap, gap_at)
+        right, right_at = _better(tl.load(right_arcs + near) + tl.load(charts + far), first, right, right_at)
+        left, left_at = _better(tl.load(longer_lefts + near) + tl.load(left_arcs + far), first, left, left_at)
+        near += SPLITS * pitch
+        far -= SPLITS * (pitch - 1)
+    return tl.reduce((gap, gap_at + row, right, right_at + row, left, left_at + row), 0, larger)
 
 
 @jit()
-def _better(near, far, mask, split, best, at):
-    """The better of the best sums so far and other sums, with their splits; of equal ones the first."""
-    nothing = float("-inf")
-    sums = tl.load(near, mask=mask, other=nothing) + tl.load(far, mask=mask, other=nothing)
-    return tl.maximum(sums, best), tl.where(sums > best, split, at)
+def _better(sums, first, best, at):
+    """The better of the best sums so far and other sums, with the first split of their tile; of equal ones the first."""
+    return tl.maximum(sums, best), tl.where(sums > best, first, at)
 
 
 @jit()
@@ -127,7 +148,7 @@ def arcs_of(scores, start, width, length, n):
 def _follow(length, n, splits, example, LEVELS: tl.constexpr):
     """Build the tree from the top: in a round every position that has one finds its outermost child on either side."""
     pitch = n + 1
-    ends = example.scratch.to(tl.pointer_type(tl.int32)) + 8 * pitch * pitch + (3 * pitch * pitch + 3) // 4 * 2
+    ends = example.scratch.to(tl.pointer_type(tl.int32)) + 2 * _numbers(n, LEVELS) + (3 * pitch * pitch + 3) // 4 * 2
     for first in range(0, n + 1, 1 << LEVELS):
         at = first + tl.arange(0, 1 << LEVELS)
         tl.store(ends + at, tl.where(at == 0, length, at), mask=at <= length)
