@@ -41,8 +41,8 @@ def record(monkeypatch: pytest.MonkeyPatch) -> list[Launch]:
         args = tuple(x.to("meta") if isinstance(x, Tensor) else x for x in args)
         launches.append(Launch(kernel, programs, dict(zip(names, args, strict=True)), options))
 
-    for algorithm in ALGORITHMS:
-        monkeypatch.setattr(importlib.import_module(f"pullback.inference.{algorithm}.cuda"), "launch", launch)
+    for module in (*(f"{algorithm}.cuda" for algorithm in ALGORITHMS), "hypergraph.cuda", "sparsemap.cuda_batched"):
+        monkeypatch.setattr(importlib.import_module(f"pullback.inference.{module}"), "launch", launch)
     return launches
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 
+import pullback as pb
 from launches import call_everything, record
 from pullback.inference import triton_support
+from pullback.inference.family import backend
 from pullback.inference.sparsemap import cuda as sparsemap
+from pullback.inference.sparsemap.solution import NotConverged
 
 pytestmark = pytest.mark.skipif(
     triton_support.triton is None or triton_support.interpreting(), reason="needs Triton, and not its interpreter"
@@ -52,6 +55,18 @@ def test_every_kernel_is_what_the_compiler_accepts(monkeypatch, dtype):
     assert len({name for name, _ in different}) == 11
     for launch in different.values():
         assert "tt.func" in str(compile_for_a_gpu(launch)), launch.name
+
+
+def test_the_kernels_of_other_structures_are_what_the_compiler_accepts(monkeypatch):
+    launches = record(monkeypatch)
+    with backend("cuda"), pytest.warns(NotConverged):
+        pb.LinearChain().sparsemap(torch.zeros(2, 3, 2, 2), max_iterations=1)
+    different = {x.name: x for x in launches}
+    assert {"sparsemap.cuda_step.step", "sparsemap.cuda_step.finish", "hypergraph.cuda_maximum.argmax"} == set(different)
+    for launch in different.values():
+        assert "tt.func" in str(compile_for_a_gpu(launch)), launch.name
+        numbers = {name for name, x in launch.arguments.items() if not isinstance(x, torch.Tensor)}
+        assert numbers <= set(launch.kernel.do_not_specialize), launch.name
 
 
 def test_every_kernel_can_be_started_again_by_what_was_compiled_for_such_arguments(monkeypatch):

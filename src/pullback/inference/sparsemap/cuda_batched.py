@@ -61,7 +61,7 @@ def search(
     limit = min(max_iterations, _CAPTURED) if captured else max_iterations
     asked = torch.empty_like(flat, dtype=torch.float64)
     z, last, iteration = asked, captured, 0
-    while batch > 0:
+    while batch > 0 and iteration < 2 * (limit + parts) + _ROOM:  # far more than there are
         _step(flat, z, asked, memory, limit, complete, last)
         iteration += 1
         if captured and iteration > limit:
