@@ -24,6 +24,7 @@ from pullback.inference.triton_support import contiguous, interpreting, launch, 
 
 _ROOM = 256  # how many structures fit into the first launch
 _SHORT = 31  # words: with the root, the lanes of a warp
+_MEDIUM = 47  # words for which four warps are faster than eight, whose threads wait longer for each other
 _FULL, _CONVERGED, _INFEASIBLE = 0, 2, 3  # as cuda_search.py has them
 
 
@@ -49,7 +50,8 @@ def oracle_for(n: int, projective: bool) -> Oracle:
         return Oracle(None, cuda_trees.best_of_all, cuda_trees.scratch_of_all, _levels(max(n, 32)), 8)
     if n <= _SHORT:
         return Oracle(cuda_short.best_short, cuda_short.best_short, cuda_short.scratch_of_short, 5, 4)
-    return Oracle(cuda_long.best_long, cuda_long.best_long, cuda_long.scratch_of_long, 6, 8)
+    warps = 4 if n <= _MEDIUM else 8
+    return Oracle(cuda_long.best_long, cuda_long.best_long, cuda_long.scratch_of_long, 6, warps)
 
 
 def sparsemap(

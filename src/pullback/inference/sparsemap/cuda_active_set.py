@@ -112,22 +112,39 @@ def _share(active, new, size, BLOCK: tl.constexpr):
 @jit(noinline=True)
 def multiply(active, size, pending, BLOCK: tl.constexpr):
     """M times the line VECTOR, to the line PRODUCT."""
-    vector, product, change = line(active, VECTOR), line(active, PRODUCT), line(active, CHANGES)
-    for c in range(0, pending):
-        share, _ = dot(vector, change + c * active.room, size, BLOCK)
-        tl.store(active.scales + PENDING + c, tl.load(active.scales + c) * share)
-    tl.debug_barrier()
+    vector, product = line(active, VECTOR), line(active, PRODUCT)
+    shares = tl.zeros([PENDING], tl.float64)
+    if pending > 0:
+        for first in range(0, size, BLOCK):
+            column = first + tl.arange(0, BLOCK)
+            factor = tl.load(vector + column, mask=column < size, other=0.0)
+            shares += tl.sum(_changes(active, column, size, pending) * factor[None, :], 1)
+        shares *= _scales(active, pending)
     for first in range(0, size, BLOCK):
         column = first + tl.arange(0, BLOCK)
         if size <= _SMALL:
             sums = _combine(active, vector, column, size, _ROWS, BLOCK)
         else:
             sums = _combine(active, vector, column, size, _MANY_ROWS, BLOCK)
-        for c in range(0, pending):
-            share = tl.load(active.scales + PENDING + c)
-            sums += share * tl.load(change + c * active.room + column, mask=column < size, other=0.0)
+        if pending > 0:
+            sums += tl.sum(shares[:, None] * _changes(active, column, size, pending), 0)
         tl.store(product + column, sums, mask=column < size)
     tl.debug_barrier()
+
+
+@jit()
+def _changes(active, column, size, pending):
+    """A block of the pending changes, `[PENDING, BLOCK]`."""
+    c = tl.arange(0, PENDING)
+    used = (c < pending)[:, None] & (column < size)[None, :]
+    return tl.load(line(active, CHANGES) + (c * active.room)[:, None] + column[None, :], mask=used, other=0.0)
+
+
+@jit()
+def _scales(active, pending):
+    """The scales of the pending changes."""
+    c = tl.arange(0, PENDING)
+    return tl.load(active.scales + c, mask=c < pending, other=0.0)
 
 
 @jit()
@@ -265,13 +282,13 @@ def remove(active, index, counts, BLOCK: tl.constexpr):
 @jit()
 def _row(active, out, index, size, pending, BLOCK: tl.constexpr):
     """Write a row of M."""
+    c = tl.arange(0, PENDING)
+    own = tl.load(line(active, CHANGES) + c * active.room + index, mask=c < pending, other=0.0) * _scales(active, pending)
     for first in range(0, size, BLOCK):
         column = first + tl.arange(0, BLOCK)
         total = tl.load(active.inverse + index * active.room + column, mask=column < size, other=0.0)
-        for c in range(0, pending):
-            change = line(active, CHANGES) + c * active.room
-            factor = tl.load(active.scales + c) * tl.load(change + index)
-            total += factor * tl.load(change + column, mask=column < size, other=0.0)
+        if pending > 0:
+            total += tl.sum(own[:, None] * _changes(active, column, size, pending), 0)
         tl.store(out + column, total, mask=column < size)
     tl.debug_barrier()
 
