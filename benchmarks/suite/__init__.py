@@ -23,6 +23,7 @@ from benchmarks.suite.sparsemap_scale import sparsemap_scale
 from benchmarks.suite.sparsemax import sparsemax
 from benchmarks.suite.spigot import spigot
 from benchmarks.suite.structures import alignment, binary_tree, chain, matching, segmentation, subset
+from benchmarks.suite.warm_starts import warm_starts
 
 Benchmark = Callable[[Run], Iterator[Row]]
 SUITE: dict[str, Benchmark] = {
@@ -50,6 +51,7 @@ SUITE: dict[str, Benchmark] = {
         growth_batch,
         graphs,
         offloaded,
+        warm_starts,
         ragged,
         floor,
     )
