@@ -35,11 +35,3 @@ def from_heads(heads: Tensor, dtype: torch.dtype) -> Tensor:
     """The packed 0/1 matrices `[B, n, n]` of head vectors `[B, n]`: a word's own index is the root, -1 padding."""
     z = torch.zeros(*heads.shape, heads.shape[-1], dtype=dtype, device=heads.device).transpose(-1, -2).contiguous()
     return z.scatter_(-2, heads.clamp_min(0).unsqueeze(-2), (heads >= 0).to(dtype).unsqueeze(-2))
-
-
-def to_heads(z: Tensor) -> Tensor:
-    """The head vectors `[..., n]` of packed 0/1 matrices `[..., n, n]`: a word's own index is the root, -1 padding."""
-    if z.shape[-1] == 0:
-        return z.new_zeros(z.shape[:-1], dtype=torch.long)
-    used, head = z.max(-2)  # argmax alone takes several times as long on a CPU
-    return torch.where(used > 0, head, -1)
