@@ -2,8 +2,8 @@
 
     python -m tests.fuzz --minutes 30 [--seed 0]
 
-Kinds: normal scores, large finite masks (which must act like -inf), exact ties, sizes from 1e-8 to 1e8 side by side, and views
-with strange strides. Each failure is printed with the seed that makes it again.
+Kinds: normal scores, large finite masks, alone and mixed (which must act like -inf), exact ties, sizes from 1e-8 to 1e8 side
+by side, and views with strange strides. Each failure is printed with the seed that makes it again.
 """
 
 from __future__ import annotations
@@ -59,8 +59,10 @@ def draw(name: str, n: int, kind: str, dtype: torch.dtype, generator: torch.Gene
     if kind == "mask":
         kept = z[int(torch.randint(len(z), (), generator=generator))].bool()
         masked = (torch.rand(shape, generator=generator) < 0.5) & ~kept
-        masks = [-1e9, -1e18, -1e30, torch.finfo(torch.float32).min]
-        scores[masked] = masks[int(torch.randint(len(masks), (), generator=generator))]
+        masks = torch.tensor([-1e9, -1e12, -1e18, -1e30, torch.finfo(torch.float32).min, -torch.inf], dtype=torch.float64)
+        several = torch.rand((), generator=generator) < 0.5  # one mask everywhere, or another for each part
+        chosen = torch.randint(len(masks), shape if several else (), generator=generator)
+        scores = torch.where(masked, masks[chosen], scores)
     scores = scores.to(dtype)
     if kind == "views":
         scores = scores[None].expand(2, *shape)[1].movedim(0, -1).contiguous().movedim(-1, 0)
