@@ -76,8 +76,8 @@ def main() -> None:
     print(f"torch {torch.__version__}, {options.device}, {options.threads} threads, batch {size}")
     if not peer:
         print("torch-struct is not installed; benchmarks/README.md says how to install it")
-    headings = f"{'estimator':18}{'ms a step':>10}{'s an epoch':>12}{'paper, min':>12}{'latent':>8}"
-    print(f"{headings}{'torch-struct, s an epoch':>26}{'ratio':>7}" if peer else headings)
+    headings = f"{'estimator':18}{'ms per step':>12}{'s per epoch':>12}{'paper, min':>12}{'latent':>8}"
+    print(f"{headings}{'torch-struct, s per epoch':>27}{'ratio':>7}" if peer else headings)
     task: Any = find_task(options.task, options.data)
     for name in options.only or ROWS:
         config = task.configure(
@@ -138,10 +138,10 @@ def _show(name: str, task: str, trainer: LatentTrainer, found: dict[str, tuple[f
     per_epoch = trainer.steps // trainer.config.epochs
     minutes = str(MINUTES[name][("sst", "snli").index(task)]) if name in MINUTES else ""
     theirs = (
-        f"{per_epoch * found['torch-struct'][0]:26.1f}{found['torch-struct'][0] / step:7.1f}" if len(found) > 1 else ""
+        f"{per_epoch * found['torch-struct'][0]:27.1f}{found['torch-struct'][0] / step:7.1f}" if len(found) > 1 else ""
     )
     print(
-        f"{METHODS[name].label:18}{1e3 * step:10.1f}{per_epoch * step:12.1f}{minutes:>12}{share:8.1%}{theirs}", flush=True
+        f"{METHODS[name].label:18}{1e3 * step:12.1f}{per_epoch * step:12.1f}{minutes:>12}{share:8.1%}{theirs}", flush=True
     )
 
 

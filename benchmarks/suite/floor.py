@@ -11,7 +11,7 @@ _PASSES = {"argmax": 1, "marginals": 3, "marginals and backward": 6}
 
 
 def floor(run: Run) -> Iterator[Row]:
-    """How far we are from what one core could do. The inside pass has about n^3 / 2 fused multiply-adds a sentence (for
+    """How far we are from what one core could do. The inside pass has about n^3 / 2 fused multiply-adds per sentence (for
     the argmax an addition and a maximum each); marginals are three passes, and with their backward pass at least
     six. Times and floors are in ms. The peak is measured in this run, with float32 vectors in registers.
     """

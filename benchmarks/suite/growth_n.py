@@ -13,7 +13,7 @@ _ENOUGH = 2.0  # seconds of a call, after which larger sizes of it are left out
 
 def growth_n(run: Run) -> Iterator[Row]:
     """How our cost in ms grows with the length of the sentences, on one thread. The last line is the growth between the
-    last two sizes. Sizes beyond two seconds a call are left out.
+    last two sizes. Sizes beyond two seconds per call are left out.
     """
     last: dict[str, list[tuple[int, Timing]]] = {}
     for n in run.growth:

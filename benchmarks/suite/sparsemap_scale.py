@@ -25,6 +25,6 @@ def sparsemap_scale(run: Run) -> Iterator[Row]:
                 "trees, mean": (solution.weights > 0).sum(-1).double().mean().item(),
                 "oracle calls, mean": solution.oracle_calls.double().mean().item(),
                 "gap": solution.gap.max().item(),
-                "ms a sentence": 1e3 * row.ours.median / _BATCH,
+                "ms per sentence": 1e3 * row.ours.median / _BATCH,
             }
             yield row
