@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pullback.inference.chain import kernels
+from pullback.inference.chain import kernels, maximum
 from pullback.inference.chain.derivations import graph
 from pullback.inference.chain.family import CHAIN
 from pullback.inference.checks import finish, in_range
@@ -23,7 +23,7 @@ def argmax(scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
     s = scores.detach().contiguous()
     z = torch.zeros_like(s)
     best = np.zeros(len(s))
-    fine = _spread(kernels.argmax, 0.5, s, lengths, flat(z), best)
+    fine = _spread(maximum.argmax, 0.5, s, lengths, flat(z), best)
     return z if fine else finish(CHAIN.layout, s, (lengths,), (z,), best, validate)[0]
 
 
