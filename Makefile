@@ -20,7 +20,7 @@ lint: install    ## run the linter and the type checker
 	$(BIN)/mypy
 
 test: lint       ## run the linter, the type checker and all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
 
 docs: install    ## build the documentation site in docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
