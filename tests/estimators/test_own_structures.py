@@ -62,7 +62,7 @@ def works(structure: pb.Structure, entry: registry.Entry) -> bool:
     return scores.grad is not None and bool(scores.grad.isfinite().all())
 
 
-@pytest.mark.parametrize(("rows", "structure"), enumerate([Pairs(), Distribution(), Sampled()], 1))
+@pytest.mark.parametrize(("rows", "structure"), list(enumerate([Pairs(), Distribution(), Sampled()], 1)))
 def test_the_table_is_true(rows: int, structure: pb.Structure) -> None:
     promised = set().union(*documented()[:rows])
     entries = [entry for entry in registry.ENTRIES if entry.only is None]

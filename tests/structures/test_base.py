@@ -169,7 +169,7 @@ def test_equal_structures():
 
 
 @pytest.mark.parametrize("scores", [[[1.0, 2.0], [3.0, 4.0]], torch.zeros(2, 2).numpy()], ids=["list", "array"])
-@pytest.mark.parametrize("structure", [pb.Categorical(), pb.DependencyTree(), Subset()], ids=str)
+@pytest.mark.parametrize("structure", [pb.Categorical(), pb.DependencyTree(), Subset()], ids=["categorical", "tree", "own"])
 def test_scores_are_tensors(structure, scores):
     for operation in ("argmax", "sparsemap"):
         if isinstance(structure, Subset) and operation == "argmax":
