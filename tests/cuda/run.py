@@ -25,6 +25,7 @@ FOLDER = {  # a process each: its name, and what pytest is told
     "gpu": ["tests/cuda/test_gpu.py", "-k", "not nonprojective"],
     "gpu nonprojective": ["tests/cuda/test_gpu.py", "-k", "nonprojective"],
     "structures": ["tests/cuda/test_structures_cuda.py", "tests/cuda/test_reference_gpu.py"],
+    "steps": ["tests/cuda/test_sparsemap_steps_cuda.py", "tests/inference/test_offload.py"],
     "launches": ["tests/cuda/test_launches.py", "tests/cuda/test_triton_support.py"],
 }
 SUITE = {
