@@ -28,7 +28,7 @@ def test_the_table_is_the_registrys() -> None:
 def test_every_estimator_is_described() -> None:
     page = (ROOT / "docs" / "estimators.md").read_text()
     for entry in ENTRIES:
-        assert f"`{type(entry.make()).__name__}" in page.split("## What each does")[1]
+        assert f"`{type(entry.make()).__name__}" in page.split("## What each estimator does")[1]
 
 
 @pytest.mark.parametrize("entry", [entry for entry in ENTRIES if entry.only is None], ids=lambda entry: entry.name)
