@@ -19,6 +19,7 @@ from pullback.inference.compile import INNER, lean
 from pullback.inference.records import Record, Shapes
 
 DEPENDENT = 1e-4  # squared distances to the span of the others: rounding is about 1e-6 at most, others at least 0.01
+ALL = np.int64(-1)  # of the slopes, for `direction`; an integer of Python would be a type of its own, compiled again
 WAITING = 4  # changes at most; `_merge` is written for as many
 
 Inverse = Record(
@@ -113,7 +114,7 @@ def direction(inverse, size, slopes, only, step):
         inverse: M.
         size: of the active set.
         slopes: e_i = <s - mu, a_i>, up to a constant.
-        only: the structure whose slope alone is not zero; -1 if there are others.
+        only: the structure whose slope alone is not zero; `ALL` (-1) if there are others.
         step: to write.
     """
     if only >= 0:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from pullback.inference.compile import called
-from pullback.inference.sparsemap.active_set import direction, reordered
+from pullback.inference.sparsemap.active_set import ALL, direction, reordered
 from pullback.inference.sparsemap.state import ATTEMPT, COUNT, FAILED, SIZE, scatter, slopes_of
 
 _TILT = 100.0  # in units of what may be rounding
@@ -60,7 +60,7 @@ def tilt(state, finite):
     for slot in range(numbers[COUNT]):
         q[slot] = _noise(slot, numbers[ATTEMPT]) if state.mean[slot] > 0.0 else 0.0
     slopes_of(state.slots, state.widths, numbers[SIZE], q, state.slopes)
-    direction(state.inverse, numbers[SIZE], state.slopes, -1, state.step)
+    direction(state.inverse, numbers[SIZE], state.slopes, ALL, state.step)
     for i in range(numbers[SIZE]):
         state.step[i] = -state.step[i]
     scatter(state.slots, state.widths, numbers[SIZE], state.step, q)

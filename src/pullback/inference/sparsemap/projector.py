@@ -6,7 +6,7 @@ import numpy as np
 
 from pullback.inference.compile import lean_kernel
 from pullback.inference.records import Memory, Plan, Record
-from pullback.inference.sparsemap.active_set import Inverse, append, direction, inverse_shapes
+from pullback.inference.sparsemap.active_set import ALL, Inverse, append, direction, inverse_shapes
 
 Scratch = Record(
     "Scratch",
@@ -58,7 +58,7 @@ def apply(worker, workers, vertices, counts, vectors, scratches, result):
                         slopes[i] += vectors[b, part] - result[b, part]
                 slopes[i] -= slopes[0] if i > 0 else 0.0
             slopes[0] = 0.0
-            direction(inverse, kept, slopes, -1, step)
+            direction(inverse, kept, slopes, ALL, step)
             for i in range(kept):
                 for at in range(width):
                     if vertices[b, kept_rows[i], at] >= 0:
