@@ -12,7 +12,7 @@ from pullback_study.results.commands import command
 from pullback_study.results.figures import Curve, Figure, over_seeds, panels
 from pullback_study.results.leaderboard import leaderboard, mean_ranks
 from pullback_study.results.recovery import bias
-from pullback_study.results.recovery.beds import Bed, all_beds, best_and_tied, missing, planted
+from pullback_study.results.recovery.beds import RECOVERY, Bed, all_beds, best_and_tied, missing, planted
 from pullback_study.results.recovery.plans import (
     BASELINES,
     BASES,
@@ -86,9 +86,12 @@ def bed_table(bed: Bed) -> Table:
 
 
 def boards(beds: Sequence[Bed]) -> list[Table]:
-    """Recovery over the beds that have gold structures, and accuracy over all."""
+    """Recovery over the beds that have gold structures, over the planted ones alone, and accuracy over all."""
     recovery = {bed.title: bed.recovery for bed in beds if bed.measure}
+    planted_beds = {bed.title: bed.recovery for bed in beds if bed.measure == RECOVERY[0]}
     found = [leaderboard("Recovery", recovery, "leaderboard-recovery")] if recovery else []
+    if planted_beds and planted_beds != recovery:
+        found.append(leaderboard("Recovery, planted beds alone", planted_beds, "leaderboard-planted"))
     return [*found, leaderboard("Accuracy", {bed.title: bed.accuracy for bed in beds}, "leaderboard-accuracy")]
 
 
