@@ -196,10 +196,10 @@ def recovery_beats_published(evidence: Evidence) -> list[Finding]:
     published arborescence with Gumbel noise.
     """
     names = [name for name in finalists(evidence.runs, evidence.scope) if METHODS[name].latent]
-    found = {name: values for name in names if (values := evidence.values(name, "validation_attachment"))}
-    if not found:
+    found = {name: evidence.values(name, "validation_attachment") for name in names}
+    if not found or None in found.values():
         return [missing("the finalists")]
-    best = max(found, key=lambda name: sum(found[name]))
+    best = max(found, key=lambda name: sum(found[name] or ()))
     _, precision, recall = PUBLISHED["arborescence, Gumbel"]
     return [
         exceeds(f"{METHODS[best].label}, edge {measure}", evidence.values(best, f"test_{measure}"), threshold)
