@@ -96,6 +96,7 @@ def test_an_exception_of_any_worker_arrives(either, set_threads, failing):
 
 def test_an_interrupt_arrives_when_all_have_ended(either, set_threads):
     set_threads(3)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # processes that run tests side by side ignore it
     ended = []
 
     def kernel(worker, workers):
@@ -103,8 +104,11 @@ def test_an_interrupt_arrives_when_all_have_ended(either, set_threads):
             signal.raise_signal(signal.SIGINT)
         ended.append(worker)
 
-    with pytest.raises(KeyboardInterrupt):
-        threads.spread(kernel, 3, PLENTY)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            threads.spread(kernel, 3, PLENTY)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert len(ended) >= 2  # the one that was interrupted need not have
 
 
