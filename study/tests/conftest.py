@@ -11,6 +11,6 @@ settings.register_profile(
 )
 settings.load_profile("study")
 
-# A console that is made while COLUMNS is set keeps that width. Tests set COLUMNS per command, so the consoles are made without it.
+# A console that is made while COLUMNS is set keeps that width. Tests set COLUMNS per command: the consoles are made without it.
 os.environ.pop("COLUMNS", None)
 import pullback_study.cli.terminal  # noqa: E402, F401
