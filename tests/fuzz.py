@@ -129,7 +129,21 @@ def check(name: str, n: int, kind: str, dtype: torch.dtype, seed: int) -> list[s
         inner = torch.from_numpy(right["scores"].astype(float)) - mu.reshape(-1)  # the projection's optimality
         gains = torch.from_numpy(right["structures"].astype(float)) @ inner - (mu.reshape(-1) @ inner)
         compare("sparsemap", (mu * masked).sum() + gains.amax().clamp_min(0.0), np.zeros(1), 10 * tolerance * (1 + size))
+    if size < 1e4 and dtype == torch.float64:
+        found, before, after = along_a_line(structure, scores, masked)
+        if (before - after).abs().max() < 1e-6:  # differentiable along the line, where the Jacobian's faces all agree
+            compare("sparsemap's gradient", found, after.numpy(), 1e-5)
     return wrong
+
+
+def along_a_line(structure: pb.Structure, scores: Tensor, masked: Tensor, h: float = 1e-4) -> tuple[Tensor, Tensor, Tensor]:
+    """SparseMAP's derivative along a direction: by backward (its Jacobian is symmetric), and by differences from both sides."""
+    line = torch.from_numpy(direction(scores.numel()).astype(float)).reshape(scores.shape).masked_fill(masked, 0.0)
+    leaf = scores.detach().clone().requires_grad_()
+    mu = structure.sparsemap(leaf)
+    (mu * line).sum().backward()
+    before, after = ((structure.sparsemap(scores + step * line) - mu.detach()) / step for step in (-h, h))
+    return leaf.grad, before, after
 
 
 def run(seed: int, seconds: float, names: list[str] | None = None, limit: int | None = None) -> tuple[int, list[str]]:
