@@ -30,7 +30,8 @@ def recovery(
 ) -> None:
     """A leaderboard of estimators over test beds with gold structures, and its page.
 
-    Trains the planted beds: first a search of learning rates and step sizes on separate seeds, then all settings. The other
+    Trains the planted beds: first a search of learning rates and step sizes on separate seeds, then all settings, then short
+    runs alone for the time per step. The other
     beds (clusters, SST, SNLI, ListOps) use existing runs. Finished runs are skipped, and interrupted runs resume.
 
     \b
@@ -72,25 +73,26 @@ def recovery(
 def _train(
     scope: Scope, structures: list[str], names: list[str], runs: Path, device: Device, workers: int | None
 ) -> bool:
-    """The search, then each bed at the settings it chose; True if every run is done. What fails stops nothing else."""
+    """The search, each bed at the settings it chose, the times; True if every run is done. What fails stops nothing else."""
     from pullback_study.cli.terminal import train_or_exit
     from pullback_study.results.choice import Runs
     from pullback_study.results.recovery import plans
 
     beds, complete = plans.settings(structures, grid=scope.steps >= plans.FULL.steps), True
-    bases = set(plans.BASES.values())
-    for phase in ("search", "results"):
-        found = Runs(runs)
+    for phase in ("search", "results", "times"):
+        found, alone = Runs(runs), phase == "times"
         if phase == "search":
             once = dict.fromkeys(bed.structure for bed in beds)
             configs = [config for each in once for name in names for config in plans.search(name, each, scope)]
         else:
-            wanted = [(name, bed) for bed in beds for name in names if bed in bases or name not in plans.EXPENSIVE]
+            wanted = [(name, bed) for bed in beds for name in names if plans.runs_on(name, bed)]
             rows = [plans.chosen(found, name, bed, scope) for name, bed in wanted]
+            if alone:
+                rows = [plans.timed(found, name, scope) for name in names if plans.BASES["tree"] in beds]
             configs = [config for row in rows if row for config in row.configs]
         try:
             if configs:
-                train_or_exit(plans.TASK, configs, runs, device=device.value, workers=workers)
+                train_or_exit(plans.TASK, configs, runs, device=device.value, workers=None if alone else workers)
         except typer.Exit as ended:
             if ended.exit_code != 1:  # stopped by the user, or a mistake
                 raise

@@ -10,6 +10,7 @@ from pullback_study.results.cells import Cell
 from pullback_study.results.choice import Runs
 from pullback_study.results.recovery import bias, page, plans
 from pullback_study.results.recovery.beds import all_beds, best_and_tied, missing
+from pullback_study.results.recovery.summary import summary, times
 from pullback_study.tasks import find_task
 
 
@@ -67,6 +68,31 @@ def test_planted_rows_are_what_the_search_chose(tmp_path):
     row = plans.chosen(Runs(tmp_path), "ste-s", setting, scope)
     assert {config.learning_rate for config in row.configs} == {0.03}
     assert [config.seed for config in row.configs] == list(scope.seeds)
+
+
+def test_the_summary_ranks_on_planted_beds_and_shows_times_that_were_measured_alone(tmp_path):
+    numbers = {"marginals": (90.0, 0.5), "ste-i": (40.0, 0.25)}
+    for name, (recovery, time) in numbers.items():
+        for config in plans.search(name, "tree", plans.QUICK):
+            publish(tmp_path, plans.TASK, config)
+        row = plans.chosen(Runs(tmp_path), name, plans.BASES["tree"], plans.QUICK)
+        for config in row.configs:
+            publish(tmp_path, plans.TASK, config, test_recovery=recovery, step_ms=99.0)
+        alone = plans.timed(Runs(tmp_path), name, plans.QUICK)
+        assert not {config.seed for config in alone.configs} & {*plans.FULL.seeds, *plans.FULL.search_seeds}
+        for config in alone.configs:
+            publish(tmp_path, plans.TASK, config, step_ms=time, device="NVIDIA H200")
+    runs = Runs(tmp_path)
+    lines = summary(all_beds(runs, plans.QUICK), times(runs, plans.QUICK)).markdown().splitlines()
+    assert [line for line in lines if line.startswith("| marginals | 1.0 [1.0, 1.0] | 1 of 1 | 1 of 1 | 90.0 [90.0, 90.0] |")]
+    assert [line for line in lines if line.startswith("| ste-i | 2.0 [2.0, 2.0] |") and line.endswith("| 0.25 |")]
+
+
+def test_expensive_estimators_skip_only_the_largest_trees():
+    grid = [setting for setting in plans.GRID if plans.runs_on("spigot-ce", setting)]
+    assert grid == [setting for setting in plans.GRID if setting.n == 6]
+    assert all(plans.runs_on("spigot-ce", setting) for setting in plans.BASES.values())
+    assert all(plans.runs_on("spigot", setting) for setting in plans.GRID)
 
 
 def test_gradients_are_related_to_recovery():

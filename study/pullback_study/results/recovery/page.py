@@ -26,6 +26,7 @@ from pullback_study.results.recovery.plans import (
     chosen,
     settings,
 )  # fmt: skip
+from pullback_study.results.recovery.summary import summary, times
 from pullback_study.results.registry import Group, Section
 from pullback_study.results.tables import Column, Row, Shown, Table
 from pullback_study.tasks.planted.config import SELECTIONS
@@ -181,7 +182,7 @@ def groups(runs: Runs) -> list[Group]:
     lacking = missing(runs)
     warning = f"No runs yet: {'; '.join(lacking)}." if lacking else ""
     return [
-        Group("Leaderboard", boards(beds), warning=warning),
+        Group("Leaderboard", [summary(beds, times(runs)), *boards(beds)], warning=warning),
         Group("Beds", [bed_table(bed) for bed in beds]),
         Group("Planted structures", [needs_structure(runs), grid_table(runs)], grid_figures(runs)),
     ]
@@ -190,10 +191,11 @@ def groups(runs: Runs) -> list[Group]:
 def page(runs: Runs, folder: Path, scope: Scope = FULL) -> str:
     """Everything as Markdown; the figures are written beside the page."""
     beds, lacking = all_beds(runs, scope), missing(runs, scope)
-    parts = ["## Recommendation by the rules", verdict(beds)]
+    parts = ["## Leaderboard", summary(beds, times(runs, scope)).markdown()] if beds else []
+    parts += ["## Recommendation by the rules", verdict(beds)]
     if lacking:
         parts.append(f"Beds without runs, which are missing from everything below: {'; '.join(lacking)}.")
-    parts += ["## Leaderboard", *(table.markdown() for table in boards(beds))] if beds else []
+    parts += ["## All beds side by side", *(table.markdown() for table in boards(beds))] if beds else []
     base = planted(runs, BASES["tree"], scope)
     if base.rows:
         parts += ["## What separates the good from the bad", _relation(base).markdown()]

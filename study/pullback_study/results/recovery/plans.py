@@ -22,7 +22,7 @@ SIZES = {"tree": 6, "chain": 6, "segmentation": 6, "subset": 12, "alignment": 6,
 STEP_SIZES = (0.1, 1.0, 10.0)
 _ONLY_SCALE = ("ste-i", "identity-projection")  # their step size scales the gradient, which Adam does not see
 EXPENSIVE = ("spigot-ce", "sparse-expectation")
-"""On the base settings only: a step takes 20 to 100 times as long as one of the others."""
+"""Not on the trees of 10 words: a step takes 20 to 100 times as long as one of the others."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,7 @@ BASES = {name: Setting(name, n) for name, n in SIZES.items()} | {name: Setting(n
 NOISES, SHARES, LENGTHS = (0.0, 0.25, 0.5), (1.0, 0.75, 0.5), (6, 10)
 GRID = tuple(Setting("tree", n, noise, share) for n, share, noise in itertools.product(LENGTHS, SHARES, NOISES))
 """The full grid of trees; its first setting is the base."""
+_TIMED = {"steps": 50, "evaluate_every": 50}
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,20 @@ def chosen(runs: Runs, estimator: str, setting: Setting, scope: Scope = FULL) ->
         best = tried[int(np.argmax(means))]
     wanted = configs(estimator, setting, best, scope.seeds, scope)
     return Chosen(TASK, wanted, tuple(runs.find(TASK, config) for config in wanted))
+
+
+def timed(runs: Runs, estimator: str, scope: Scope = FULL) -> Chosen | None:
+    """Short runs of 32 seeds on planted trees, which train with nothing beside them: for the time per step alone."""
+    row = chosen(runs, estimator, BASES["tree"], scope)
+    if row is None:
+        return None
+    wanted = over_seeds(replace(row.config, **_TIMED), range(2000, 2032))
+    return Chosen(TASK, wanted, tuple(runs.find(TASK, config) for config in wanted))
+
+
+def runs_on(estimator: str, setting: Setting) -> bool:
+    """Whether an estimator is run in a setting."""
+    return estimator not in EXPENSIVE or setting.n < max(LENGTHS) or setting in BASES.values()
 
 
 def settings(structures: Sequence[str] = (), *, grid: bool = True) -> list[Setting]:
