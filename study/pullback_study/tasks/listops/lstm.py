@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -18,25 +20,58 @@ def lstm(inputs: Tensor, recurrent: Tensor) -> Tensor:
     Returns:
         `[n, G, B, H]`.
     """
+    if inputs.is_cuda:
+        return _Fused.apply(inputs, recurrent)
     _, groups, batch, _ = inputs.shape
-    size = recurrent.shape[1]
-    state = cell = inputs.new_zeros(groups, batch, size)
+    state = cell = inputs.new_zeros(groups, batch, recurrent.shape[1])
     states = []
     for gates in inputs.unbind(0):
-        state, cell = _cell(gates, torch.bmm(state, recurrent), cell)
+        i, f, g, o = (gates + torch.bmm(state, recurrent)).chunk(4, -1)
+        cell = f.sigmoid() * cell + i.sigmoid() * g.tanh()
+        state = o.sigmoid() * cell.tanh()
         states.append(state)
     return torch.stack(states)
 
 
-def _cell(inputs: Tensor, hidden: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-    if inputs.is_cuda and _FUSED is not None:  # one kernel, and one for its gradient
-        shape = cell.shape
-        state, cell, _ = _FUSED(inputs.flatten(0, 1), hidden.flatten(0, 1), cell.flatten(0, 1))
-        return state.view(shape), cell.view(shape)
-    i, f, g, o = (inputs + hidden).chunk(4, -1)
-    cell = f.sigmoid() * cell + i.sigmoid() * g.tanh()
-    return o.sigmoid() * cell.tanh(), cell
+class _Fused(torch.autograd.Function):
+    """The same with the cell in one kernel, as in `torch.nn.LSTMCell` on a GPU.
+
+    The weights' gradient is one product over all tokens at the end, not a product and a sum for each.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, inputs: Tensor, recurrent: Tensor) -> Tensor:
+        n, groups, batch, width = inputs.shape
+        flat = inputs.reshape(n, groups * batch, width)
+        states = inputs.new_zeros(n + 1, groups, batch, width // 4)
+        cells, kept = [states.new_zeros(groups * batch, width // 4)], []
+        for t in range(n):
+            state, cell, gates = _CELL(flat[t], torch.bmm(states[t], recurrent).flatten(0, 1), cells[-1])
+            states[t + 1] = state.view(groups, batch, -1)
+            cells.append(cell)
+            kept.append(gates)
+        ctx.save_for_backward(recurrent, states, *cells, *kept)
+        return states[1:]
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
+        recurrent, states, *rest = ctx.saved_tensors
+        n, groups, batch, size = gradient.shape
+        cells, kept = rest[: n + 1], rest[n + 1 :]
+        back = recurrent.mT.contiguous()
+        to_inputs = gradient.new_empty(n, groups, batch, 4 * size)
+        to_state, to_cell = gradient[n - 1], torch.zeros_like(cells[0])
+        for t in reversed(range(n)):
+            to_gates, to_cell, _ = _CELL_BACKWARD(
+                to_state.reshape(-1, size), to_cell, cells[t], cells[t + 1], kept[t].view(groups * batch, 4 * size), False
+            )
+            to_inputs[t] = to_gates.view(groups, batch, 4 * size)
+            if t:
+                to_state = torch.baddbmm(gradient[t - 1], to_inputs[t], back)
+        before, after = (x.transpose(0, 1).reshape(groups, n * batch, -1) for x in (states[:n], to_inputs))
+        return to_inputs, torch.bmm(before.mT, after)
 
 
-_FUSED = getattr(torch.ops.aten, "_thnn_fused_lstm_cell", None)
-"""PyTorch's fused cell, which `torch.nn.LSTMCell` runs on a GPU; the formula above where it is not there."""
+_CELL = torch.ops.aten._thnn_fused_lstm_cell
+_CELL_BACKWARD = torch.ops.aten._thnn_fused_lstm_cell_backward_impl

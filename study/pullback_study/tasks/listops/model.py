@@ -18,6 +18,7 @@ from torch import Tensor
 from pullback_study.tasks.listops.data import Split
 from pullback_study.tasks.listops.expressions import TOKENS
 from pullback_study.tasks.listops.lstm import lstm
+from pullback_study.tasks.listops.messages import received
 from pullback_study.tasks.synthetic.streams import key
 
 
@@ -108,19 +109,17 @@ class Model:
         e = encoded.embeddings
         replicas, count, n, size = e.shape
         arcs = z * (1 - torch.eye(n, dtype=z.dtype, device=z.device))  # the root's arc carries no message
-        arcs = arcs.view(replicas * count * n, 1, n)
         children = arcs.sum(-1).view(replicas, count * n, 1)
 
         def linear(name: str, values: Tensor) -> Tensor:
             return values.reshape(replicas, count * n, size) @ named[name]
 
-        own = (linear("message.head", e) + named["message.bias"][:, None]).view(replicas, count, n, 1, size)
+        own = (linear("message.head", e) + named["message.bias"][:, None]).view(-1, n, size)
         always = children * named["message.output_bias"][:, None]
         state = e
         for _ in range(rounds or self.rounds):
-            each = (own + linear("message.child", state).view(replicas, count, 1, n, size)).relu_()
-            received = torch.bmm(arcs, each.view(replicas * count * n, n, size))  # the sum, before the linear map
-            state = e + (linear("message.output", received) + always).view(e.shape)
+            summed = received(arcs, own, linear("message.child", state).view(-1, n, size))  # before the linear map
+            state = e + (linear("message.output", summed) + always).view(e.shape)
         return self._classes(named, state[:, :, 0])
 
     def final(self, named: dict[str, Tensor], encoded: Encoded, batch: Split) -> Tensor:

@@ -14,7 +14,10 @@ import torch
 from torch import Tensor
 
 from pullback.estimators import Gumbel
+from pullback.inference.triton_support import interpreting, jit, launch, tl
 from pullback.structures import Categorical
+
+_GOLDEN, _DRAW, _MIX = 0x9E3779B97F4A7C15, 0xD1B54A32D192ED03, (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 
 def key(*parts: object) -> int:
@@ -37,8 +40,8 @@ class Streams:
 
     def __init__(self, keys: Sequence[int], per_step: int, step: Tensor) -> None:
         self._keys = torch.tensor(keys, dtype=torch.int64, device=step.device)[:, None]
-        self._index = torch.arange(1, per_step + 1, device=step.device) * _signed(0x9E3779B97F4A7C15)
-        self._stride = _signed(per_step * 0x9E3779B97F4A7C15)
+        self._index = torch.arange(1, per_step + 1, device=step.device) * _signed(_GOLDEN)
+        self._stride = _signed(per_step * _GOLDEN)
         self._step = step
         self._draws = 0
 
@@ -48,6 +51,8 @@ class Streams:
 
     def uniform(self, dtype: torch.dtype) -> Tensor:
         """`[R, per_step]` in the open interval (0, 1)."""
+        if dtype == torch.float32 and (self._keys.is_cuda or interpreting()):
+            return self._fused_uniform()
         bits = 52 if dtype == torch.float64 else 23  # k + 1/2 is then exact, so that 1 cannot appear
         return (_shift(self._next(), 64 - bits).to(dtype) + 0.5) * 2.0**-bits
 
@@ -62,12 +67,22 @@ class Streams:
         uniform = torch.stack([self.uniform(like.dtype) for _ in range(draws)])
         return -torch.log(-torch.log(uniform)).reshape(like.shape)
 
+    def _fused_uniform(self) -> Tensor:
+        """The same bits in one kernel instead of a dozen."""
+        replicas, count = len(self._keys), len(self._index)
+        out = torch.empty(replicas, count, device=self._keys.device)
+        offset, blocks = _signed(self._draws * _DRAW), -(-count // 1024)
+        self._draws += 1
+        numbers = self._stride, offset, _signed(_GOLDEN), *(_signed(each) for each in _MIX), count, blocks
+        launch(_uniform, replicas * blocks, out.device, self._keys, self._step, out, *numbers, block=1024, num_warps=4)
+        return out
+
     def _next(self) -> Tensor:
         """64 random bits each, `[R, per_step]`."""
-        x = self._keys + (self._index + (self._step * self._stride + _signed(self._draws * 0xD1B54A32D192ED03)))
+        x = self._keys + (self._index + (self._step * self._stride + _signed(self._draws * _DRAW)))
         self._draws += 1
-        x = (x ^ _shift(x, 30)) * _signed(0xBF58476D1CE4E5B9)
-        x = (x ^ _shift(x, 27)) * _signed(0x94D049BB133111EB)
+        x = (x ^ _shift(x, 30)) * _signed(_MIX[0])
+        x = (x ^ _shift(x, 27)) * _signed(_MIX[1])
         return x ^ _shift(x, 31)
 
 
@@ -101,3 +116,16 @@ def _signed(value: int) -> int:
     """The int64 with these bits."""
     value &= (1 << 64) - 1
     return value - (1 << 64) if value >= 1 << 63 else value
+
+
+@jit(do_not_specialize=["stride", "offset", "golden", "first", "second", "count", "blocks"])
+def _uniform(  # type: ignore[no-untyped-def]
+    keys, step, out, stride, offset, golden, first, second, count, blocks, block: tl.constexpr
+):
+    replica, i = tl.program_id(0) // blocks, tl.program_id(0) % blocks * block + tl.arange(0, block)
+    place = (i + 1).to(tl.int64) * golden + (tl.load(step) * stride + offset)
+    x = (tl.load(keys + replica) + place).to(tl.uint64, bitcast=True)
+    x = (x ^ (x >> 30)) * first.to(tl.uint64, bitcast=True)
+    x = (x ^ (x >> 27)) * second.to(tl.uint64, bitcast=True)
+    x = (x ^ (x >> 31)) >> 41
+    tl.store(out + replica * count + i, (x.to(tl.int32).to(tl.float32) + 0.5) * 1.1920928955078125e-07, mask=i < count)
