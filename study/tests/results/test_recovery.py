@@ -10,6 +10,7 @@ from pullback_study.results.cells import Cell
 from pullback_study.results.choice import Runs
 from pullback_study.results.recovery import bias, page, plans
 from pullback_study.results.recovery.beds import all_beds, best_and_tied, missing
+from pullback_study.results.recovery.grid import grid_tables
 from pullback_study.results.recovery.summary import summary, times
 from pullback_study.tasks import find_task
 
@@ -86,6 +87,10 @@ def test_the_summary_ranks_on_planted_beds_and_shows_times_that_were_measured_al
     lines = summary(all_beds(runs, plans.QUICK), times(runs, plans.QUICK)).markdown().splitlines()
     assert [line for line in lines if line.startswith("| marginals | 1.0 [1.0, 1.0] | 1 of 1 | 1 of 1 | 90.0 [90.0, 90.0] |")]
     assert [line for line in lines if line.startswith("| ste-i | 2.0 [2.0, 2.0] |") and line.endswith("| 0.25 |")]
+    recovery, accuracy, *by_step = grid_tables(runs, plans.QUICK)
+    assert "| marginals | 1.0 [1.0, 1.0] | 1 of 1 | 90.0±0.0 |" in recovery.markdown()
+    assert "| ste-i | 1.5 [1.5, 1.5] | 1 of 1 | 80.0±0.0 |" in accuracy.markdown()
+    assert [table.title.split()[-3] for table in by_step] == ["recovery", "accuracy"]
 
 
 def test_expensive_estimators_skip_only_the_largest_trees():

@@ -13,6 +13,7 @@ from pullback_study.results.figures import Curve, Figure, over_seeds, panels
 from pullback_study.results.leaderboard import leaderboard, mean_ranks
 from pullback_study.results.recovery import bias
 from pullback_study.results.recovery.beds import RECOVERY, Bed, all_beds, best_and_tied, missing, planted
+from pullback_study.results.recovery.grid import grid_tables
 from pullback_study.results.recovery.plans import (
     BASELINES,
     BASES,
@@ -167,14 +168,6 @@ def _curve_over(
     return curve
 
 
-def grid_table(runs: Runs, scope: Scope = FULL) -> Table:
-    """Recovery of every estimator in every setting of the grid."""
-    beds = {setting: planted(runs, setting, scope).recovery for setting in GRID}
-    beds = {setting: cells for setting, cells in beds.items() if cells}
-    table = leaderboard("Planted trees: recovery over the grid", {setting.title: cells for setting, cells in beds.items()})
-    return Table(table.title, table.columns, table.rows, table.notes, "planted-grid", scope.warning, first="Estimator")
-
-
 def groups(runs: Runs) -> list[Group]:
     beds = all_beds(runs)
     if not beds:
@@ -184,7 +177,7 @@ def groups(runs: Runs) -> list[Group]:
     return [
         Group("Leaderboard", [summary(beds, times(runs)), *boards(beds)], warning=warning),
         Group("Beds", [bed_table(bed) for bed in beds]),
-        Group("Planted structures", [needs_structure(runs), grid_table(runs)], grid_figures(runs)),
+        Group("Planted structures", [needs_structure(runs), *grid_tables(runs)], grid_figures(runs)),
     ]
 
 
@@ -201,7 +194,7 @@ def page(runs: Runs, folder: Path, scope: Scope = FULL) -> str:
         parts += ["## What separates the good from the bad", _relation(base).markdown()]
     parts += ["## Do the planted beds need their structure?", needs_structure(runs, scope).markdown()]
     if base.rows:
-        parts += ["## Planted trees, the grid", grid_table(runs, scope).markdown()]
+        parts += ["## Planted trees, the grid", *(table.markdown() for table in grid_tables(runs, scope))]
         for figure in grid_figures(runs, scope):
             figure.write(folder)
             parts.append(f"![{figure.title}]({figure.name}.svg)\n\n{figure.note} [data]({figure.name}.csv)")
