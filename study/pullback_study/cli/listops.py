@@ -22,6 +22,7 @@ from pullback_study.cli.options import (
 def listops(
     quick: QuickOption = False,
     screening: Annotated[bool, typer.Option("--screening", help="Only seed 0 at each learning rate.")] = False,
+    long: Annotated[bool, typer.Option("--long", help="The baselines and the best two, in the published setting.")] = False,
     only: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this row; repeat it for several.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Seeds 0 to N - 1 of the final rows.", metavar="N")] = 5,
     workers: Annotated[int | None, typer.Option(help="Worker processes. [default: train in this process]")] = None,
@@ -52,6 +53,10 @@ def listops(
     def train(configs: list[Any]) -> None:
         train_or_exit(bed.TASK, configs, runs, device=device.value, workers=workers, tensorboard=tensorboard)
 
+    if long:
+        train([config for name in bed.contenders(Runs(runs)) if name in wanted for config in bed.plan(name, bed.LONG).configs])
+        table = bed.long_runs(Runs(runs))
+        return typer.echo(table.markdown()) if markdown else out.print(table.rich(), markup=False, highlight=False)
     train([config for plan in plans.values() for config in plan.first])
     if not screening:
         found = Runs(runs)

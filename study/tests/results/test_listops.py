@@ -13,7 +13,9 @@ from pullback_study.results.listops import (
     ROWS,
     TASK,
     claims,
+    contenders,
     finalists,
+    long_runs,
     page,
     plan,
     results,
@@ -47,6 +49,14 @@ def test_the_screening_chooses_rates_and_finalists(tmp_path):
     assert [row.name for row in rows] == list(ROWS)
     assert [row.heading for row in rows] == sorted([row.heading for row in rows], key=["Baselines", "Relaxed", "Argmax"].index)
     assert "test_attachment" not in rows[ROWS.index("lstm")].cells  # it has no trees
+
+
+def test_the_best_two_go_on_to_the_published_setting(tmp_path):
+    assert contenders(Runs(tmp_path)) == list(BASELINES)
+    screen(tmp_path, {"blackbox": 90, "imle": 91, "spigot": 94})
+    assert set(contenders(Runs(tmp_path))) == {*BASELINES, "spigot", "imle"}
+    assert [row.name for row in long_runs(Runs(tmp_path)).rows] == contenders(Runs(tmp_path))
+    assert "not run" in long_runs(Runs(tmp_path)).markdown()
 
 
 def test_a_row_that_is_added_later_says_so(tmp_path):
