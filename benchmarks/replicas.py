@@ -13,13 +13,16 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import time
+from typing import Any
 
 import torch
 
 from pullback_study.tasks import find_task
 from pullback_study.tasks.synthetic.methods import METHODS, ROWS
 from pullback_study.tasks.synthetic.task import LEARNING_RATES, STEP_SIZES, Config
-from pullback_study.tasks.synthetic.train import ReplicaGroup
+from pullback_study.tasks.synthetic.train import Clusters
+
+TASK: Any = find_task("synthetic")
 
 
 def main() -> None:
@@ -38,8 +41,8 @@ def compare(names: list[str], device: str, clusters: int, seconds: float) -> Non
     print(f"{'estimator':22}{'replicas':>9}{'group':>10}{'loop':>10}{'ratio':>8}{'10,000 steps of the group':>28}")
     for name in names:
         configs = replicas(name, clusters)
-        group = ReplicaGroup(configs, device)
-        alone = ReplicaGroup(configs[:1], device, graph=False)
+        group = Clusters(TASK, configs, device)
+        alone = Clusters(TASK, configs[:1], device, graph=False)
         together, single = best_of((group, alone), seconds)
         loop = single * len(configs)
         print(
@@ -49,7 +52,7 @@ def compare(names: list[str], device: str, clusters: int, seconds: float) -> Non
         )
 
 
-def best_of(both: tuple[ReplicaGroup, ReplicaGroup], seconds: float) -> tuple[float, float]:
+def best_of(both: tuple[Clusters, Clusters], seconds: float) -> tuple[float, float]:
     """The shortest time of a step of each, measured in turns."""
     for group in both:
         _advance(group, 3)
@@ -57,7 +60,7 @@ def best_of(both: tuple[ReplicaGroup, ReplicaGroup], seconds: float) -> tuple[fl
     deadline = time.perf_counter() + seconds
     while time.perf_counter() < deadline:
         for i, group in enumerate(both):
-            steps = 20 if group._device.type == "cuda" else 1
+            steps = 20 if group.device.type == "cuda" else 1
             began = time.perf_counter()
             _advance(group, steps)
             best[i] = min(best[i], (time.perf_counter() - began) / steps)
@@ -79,9 +82,9 @@ def check(names: list[str], device: str) -> None:
             graph, launched = _trained(few, "cuda"), _trained(few, "cuda", graph=False)
             differences.append((group.theta - graph.theta.cpu()).abs().max())
             differences.append((graph.theta - launched.theta).abs().max())
-            resumed = ReplicaGroup(few, "cuda")
+            resumed = Clusters(TASK, few, "cuda")
             resumed.advance(20, lambda: False)
-            state, resumed = resumed.state(), ReplicaGroup(few, "cuda")
+            state, resumed = resumed.state(), Clusters(TASK, few, "cuda")
             resumed.restore(state)
             resumed.advance(50, lambda: False)
             differences.append((graph.theta - resumed.theta).abs().max())
@@ -101,15 +104,15 @@ def replicas(name: str, clusters: int) -> list[Config]:
     ]
 
 
-def _trained(configs: list[Config], device: str, *, graph: bool = True) -> ReplicaGroup:
-    group = ReplicaGroup(configs, device, graph=graph)
+def _trained(configs: list[Config], device: str, *, graph: bool = True) -> Clusters:
+    group = Clusters(TASK, configs, device, graph=graph)
     _advance(group, 50)
     return group
 
 
-def _advance(group: ReplicaGroup, steps: int) -> None:
+def _advance(group: Clusters, steps: int) -> None:
     group.advance(group.step + steps, lambda: False)
-    if group._device.type == "cuda":
+    if group.device.type == "cuda":
         torch.cuda.synchronize()
 
 

@@ -109,7 +109,7 @@ def time_in_turns(
         other.restore(copy.deepcopy(first.state()))
     for trainer in contenders.values():
         trainer.advance(warm_up, lambda: False)
-        trainer._stopwatch.take()
+        trainer.stopwatch.take()
     for step in range(warm_up + 1, warm_up + steps + 1):
         for which, trainer in contenders.items():
             began = time.perf_counter()
@@ -118,7 +118,7 @@ def time_in_turns(
                 torch.cuda.synchronize()
             spent[which] += time.perf_counter() - began
     return {
-        which: (spent[which] / steps, trainer._stopwatch.take() / spent[which]) for which, trainer in contenders.items()
+        which: (spent[which] / steps, trainer.stopwatch.take() / spent[which]) for which, trainer in contenders.items()
     }
 
 
@@ -129,7 +129,7 @@ def _with_peer(trainer: Any) -> Any:
 
 
 def _without_graphs(trainer: Any) -> Any:
-    trainer._captured, trainer._take_step = False, trainer._update
+    trainer.graphs = None
     return trainer
 
 

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib
 import os
 from pathlib import Path
-from typing import Any
 
 from pullback_study.tasks.methods import Method
 from pullback_study.tasks.schema import nearest
-from pullback_study.tasks.task import Metric, Task, Trainer
+from pullback_study.tasks.task import Metric, ReplicaTask, Task, Trainer, load_attribute
 
-__all__ = ["TASKS", "Method", "Metric", "Task", "Trainer", "find_task", "load_attribute"]
+__all__ = ["TASKS", "Method", "Metric", "ReplicaTask", "Task", "Trainer", "find_task", "load_attribute"]
 
 
 def _own() -> dict[str, str]:
@@ -55,12 +53,6 @@ def find_task(name: str, data: Path | None = None) -> Task:
         raise ValueError(f"there is no task {name!r}; {nearest(name, TASKS)}")
     task = _load(name)
     return task if data is None else dataclasses.replace(task, data=data)
-
-
-def load_attribute(place: str) -> Any:
-    """What `module:ATTRIBUTE` names; imported now."""
-    module, _, attribute = place.partition(":")
-    return getattr(importlib.import_module(module), attribute)
 
 
 @functools.cache

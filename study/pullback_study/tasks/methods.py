@@ -41,10 +41,21 @@ class Method:
         return inspect.signature(self.make).parameters if self.make is not None else {}
 
     def build(self, **offered: Any) -> Estimator | None:
-        """The estimator, from those of the offered arguments that its factory takes; None for a baseline."""
+        """The estimator, from those of the offered arguments that its factory takes; None for a baseline.
+
+        The argument `projection` may be `local`: inner steps are then projected onto a simpler set.
+        """
         if self.make is None:
             return None
-        return self.make(**{name: value for name, value in offered.items() if name in self.accepted})
+        made = self.make(**{name: value for name, value in offered.items() if name in self.accepted})
+        return locally_projected(made) if offered.get("projection") == "local" else made
+
+
+def locally_projected(made: Any) -> Estimator:
+    """The same estimator, whose inner steps are projected onto a set that contains the marginal polytope."""
+    from pullback.estimators import LocallyProjected, PulledBack
+
+    return PulledBack(made.loss, made.start, LocallyProjected(made.update.step_size), made.steps)
 
 
 def settings(best: Mapping[str, tuple[float, float | None]]) -> dict[str, dict[str, Any]]:

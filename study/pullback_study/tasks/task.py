@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import abc
+import dataclasses
+import importlib
 import math
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -164,3 +167,36 @@ class Task(abc.ABC):
         from pullback_study.runs.run import Run
 
         return Run(folder, self.name, self.version, config)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplicaTask(Task):
+    """A task whose runs train together as replicas of one model."""
+
+    replicas: str  # its trainer, `module:class`, imported when it is needed
+    varied: tuple[str, ...] = ("seed", "learning_rate", "step_size")  # the fields in which the runs of a group may differ
+    most: int = 16  # runs in a group
+
+    def common(self, config: Any) -> Any:
+        """What the runs of a group have in common: the varied fields as they are by default."""
+        usual = {each.name: each.default for each in dataclasses.fields(config)}
+        return dataclasses.replace(config, **{name: usual[name] for name in self.varied})
+
+    def order(self, config: Any) -> tuple[float, ...]:
+        return tuple(getattr(config, name) or 0.0 for name in self.varied)
+
+    def partition(self, configs: Sequence[Any]) -> list[list[Any]]:
+        groups: dict[Any, list[Any]] = defaultdict(list)
+        for config in configs:
+            groups[self.common(config)].append(config)
+        ordered = [sorted(group, key=self.order) for group in groups.values()]
+        return [group[i : i + self.most] for group in ordered for i in range(0, len(group), self.most)]
+
+    def trainer(self, configs: Sequence[Any], device: str) -> Trainer:
+        return load_attribute(self.replicas)(self, configs, device)
+
+
+def load_attribute(place: str) -> Any:
+    """What `module:ATTRIBUTE` names; imported now."""
+    module, _, attribute = place.partition(":")
+    return getattr(importlib.import_module(module), attribute)

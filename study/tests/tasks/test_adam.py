@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from pullback_study.tasks.synthetic.model import Adam
+from pullback_study.tasks.replicas import Adam
 
 
 @pytest.mark.parametrize("peer", [torch.optim.Adam, lambda p, lr: torch.optim.AdamW(p, lr=lr, weight_decay=0.0)])

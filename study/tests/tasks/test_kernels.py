@@ -12,7 +12,7 @@ import torch
 from pullback.inference import triton_support
 from pullback_study.tasks.listops.lstm import lstm
 from pullback_study.tasks.listops.messages import received
-from pullback_study.tasks.synthetic.streams import Streams, key
+from pullback_study.tasks.streams import Streams, key
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 runs_kernels = pytest.mark.skipif(

@@ -16,7 +16,6 @@ from pullback_study.tasks.listops.expressions import DRAWN, depth, draw, heads, 
 from pullback_study.tasks.listops.lstm import lstm
 from pullback_study.tasks.listops.measures import counts, shares, summed
 from pullback_study.tasks.listops.model import Encoded, Model
-from pullback_study.tasks.listops.train import ReplicaGroup
 
 TASK = find_task("listops")
 TINY = {
@@ -177,7 +176,7 @@ def group(estimator, settings, **fields):
 
 
 def trained(configs, until=4):
-    trainer = ReplicaGroup(configs)
+    trainer = TASK.trainer(configs, "cpu")
     trainer.advance(until, lambda: False)
     return trainer
 
@@ -194,7 +193,7 @@ def test_together_as_alone(estimator):
 
 def test_a_group_that_was_interrupted_ends_with_the_same_numbers():
     configs = group("perturb-and-map", [(0, 0.01), (1, 0.01)])
-    straight, first, second = trained(configs), trained(configs, until=3), ReplicaGroup(configs)
+    straight, first, second = trained(configs), trained(configs, until=3), TASK.trainer(configs, "cpu")
     second.restore(first.state())
     second.advance(4, lambda: False)
     assert torch.equal(second.theta, straight.theta)
@@ -204,7 +203,7 @@ def test_a_group_that_was_interrupted_ends_with_the_same_numbers():
 @pytest.mark.parametrize("estimator", TASK.methods)
 def test_every_row_trains(estimator):
     configs = group(estimator, [(0, 0.01)])
-    before = ReplicaGroup(configs).theta.detach().clone()
+    before = TASK.trainer(configs, "cpu").theta.detach().clone()
     trainer = trained(configs, until=2)
     (result,) = trainer.results()
     assert trainer.theta.isfinite().all()
@@ -226,7 +225,7 @@ def test_a_step_can_be_captured(estimator):
 
     trainer = trained(group(estimator, [(0, 0.01), (1, 0.01)]), until=1)
     with Watch():
-        trainer._update(trainer._order[1], trainer._widths[1])
+        trainer.update(*trainer.batch())
     assert "bmm" in seen or "mm" in seen
     assert not seen & {"_local_scalar_dense", "nonzero", "masked_select", "lift_fresh", "unique", "equal"}
 

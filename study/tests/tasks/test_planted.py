@@ -10,7 +10,6 @@ from pullback_study.tasks import find_task
 from pullback_study.tasks.planted.beds import find_bed
 from pullback_study.tasks.planted.blended import Blended
 from pullback_study.tasks.planted.config import PLANTED, SELECTIONS
-from pullback_study.tasks.planted.train import Replicas
 
 TASK = find_task("planted")
 SMALL = {"n": 3, "train_examples": 64, "validation_examples": 20, "test_examples": 20, "batch_size": 16, "evaluate_every": 5}
@@ -21,8 +20,8 @@ def never():
     return False
 
 
-def replicas(configs, **options):
-    return Replicas(configs, TASK.methods[configs[0].estimator], **options)
+def replicas(configs):
+    return TASK.trainer(configs, "cpu")
 
 
 def drawn(count, **fields):

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from pullback.inference.random import stream
-from pullback_study.tasks.synthetic.streams import Streams, key
+from pullback_study.tasks.streams import Streams, key
 
 
 def test_it_is_splitmix64_of_a_counter():

@@ -3,7 +3,7 @@
 import torch
 
 from pullback import DependencyTree
-from pullback_study.tasks.latent.runtime import Stopwatch, Timed
+from pullback_study.tasks.runtime import Stopwatch, Timed
 
 
 def test_timed_inference_is_inference():

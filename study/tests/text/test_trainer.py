@@ -111,7 +111,7 @@ def test_the_papers_scale_divides_the_step_and_not_the_surrogate(estimator):
     def gradient(scale, step_size):
         settings = config(estimator=estimator, gamma_scale=scale, step_size=step_size, dtype="float64")
         made = trainer(settings)
-        made._losses(made.problem.gather(made.problem.splits[0], *made._batches(0)[0])).mean().backward()
+        made._losses(made.problem.gather(made.problem.splits[0], *made.batch())).mean().backward()
         return made.model.parser.output.weight.grad
 
     paper, example = gradient("paper", 1.6), gradient("example", 0.1)

@@ -16,7 +16,7 @@ from pullback import diagnose
 from pullback_study.results.recovery.plans import ESTIMATORS, METHODS, TASK
 from pullback_study.results.tables import Table
 from pullback_study.tasks.planted.beds import Named, find_bed
-from pullback_study.tasks.planted.model import Parameters
+from pullback_study.tasks.planted.model import Model
 
 _MEASURES = {
     "cosine": "cosine of the mean",
@@ -70,7 +70,7 @@ def _example(seed: int):  # type: ignore[no-untyped-def]
     generator = torch.Generator().manual_seed(seed)
     drawn = bed.draw(1, bed.plant(generator), generator)
     inputs: Named = {name: value[None].double() for name, value in drawn.items()}
-    parameters = Parameters(bed, encoder=True, bag=False)
+    parameters = Model(bed, encoder=True, bag=False)
     named = parameters.named(parameters.initial(seed)[None])
 
     def downstream(z: Tensor) -> Tensor:

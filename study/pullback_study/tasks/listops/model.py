@@ -19,7 +19,8 @@ from pullback_study.tasks.listops.data import Split
 from pullback_study.tasks.listops.expressions import TOKENS
 from pullback_study.tasks.listops.lstm import lstm
 from pullback_study.tasks.listops.messages import received
-from pullback_study.tasks.synthetic.streams import key
+from pullback_study.tasks.replicas import Parameters
+from pullback_study.tasks.streams import key
 
 
 class Encoded(NamedTuple):
@@ -33,8 +34,8 @@ class Encoded(NamedTuple):
     embeddings: Tensor
 
 
-class Model:
-    """Replicas of one architecture; a replica's parameters are a row of one matrix `[R, P]`.
+class Model(Parameters):
+    """Replicas of one architecture.
 
     Args:
         size: H.
@@ -46,7 +47,7 @@ class Model:
     def __init__(self, *, size: int, lstms: int, rounds: int, dropout: float) -> None:
         self.size, self.lstms, self.rounds, self.dropout = size, lstms, rounds, dropout
         n, h = len(TOKENS), size
-        self.shapes = {
+        shapes = {
             "encoder.embedding": (n if lstms else 0, h),
             "encoder.input": (lstms, h, 4 * h),
             "encoder.bias": (lstms, 4 * h),
@@ -57,10 +58,7 @@ class Model:
             "output.hidden": (h, h), "output.hidden_bias": (h,),
             "output.logits": (h, 10), "output.logits_bias": (10,),
         }  # fmt: skip
-
-    @property
-    def sizes(self) -> list[int]:
-        return [math.prod(shape) for shape in self.shapes.values()]
+        super().__init__(shapes)
 
     def initial(self, seed: int) -> Tensor:
         """A replica's first parameters, `[P]`: PyTorch's defaults for `Embedding`, `LSTM` and `Linear`."""
@@ -73,13 +71,6 @@ class Model:
                 bound = 1 / math.sqrt(2 * self.size if name in _OF_BOTH else self.size)
                 parts.append((2 * torch.rand(size, generator=generator, dtype=torch.float64) - 1) * bound)
         return torch.cat(parts)
-
-    def named(self, parameters: Tensor) -> dict[str, Tensor]:
-        """The parameters `[..., P]` by name, as views of their own shapes `[..., *shape]`."""
-        parts = parameters.split(self.sizes, -1)
-        return {
-            name: part.reshape(*part.shape[:-1], *shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)
-        }
 
     def encode(self, named: dict[str, Tensor], batch: Split, *, training: bool) -> Encoded:
         """Embeddings and LSTMs; dropout draws here alone, so that all calls of the decoder in a step see the same."""

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pullback_study.tasks.listops.config import Config
 from pullback_study.tasks.methods import Method
-from pullback_study.tasks.task import Metric, Task, Trainer
-
-_REPLICAS = 16
-"""How many runs train together at most."""
+from pullback_study.tasks.task import Metric, ReplicaTask
 
 
-class ListOps(Task):
+class ListOps(ReplicaTask):
     """Nested operations on digits; seeds, learning rates and step sizes of one method train together as replicas."""
 
     @property
@@ -37,23 +32,6 @@ class ListOps(Task):
         if config.dropout >= 1:
             raise ValueError(f"dropout is {config.dropout}; it must be below 1")
 
-    def partition(self, configs: Sequence[Config]) -> list[list[Config]]:
-        """Replica groups: all that differs in seed, learning rate and step size only."""
-        groups: dict[Config, list[Config]] = defaultdict(list)
-        for config in configs:
-            size = None if config.step_size is None else 1.0
-            groups[dataclasses.replace(config, seed=0, learning_rate=1.0, step_size=size)].append(config)
-        found = []
-        for group in groups.values():
-            ordered = sorted(group, key=lambda each: (each.seed, each.learning_rate or 0.0, each.step_size or 0.0))
-            found += [ordered[i : i + _REPLICAS] for i in range(0, len(ordered), _REPLICAS)]
-        return found
-
-    def trainer(self, configs: Sequence[Config], device: str) -> Trainer:
-        from pullback_study.tasks.listops.train import ReplicaGroup
-
-        return ReplicaGroup(configs, device)
-
     def label(self, configs: Sequence[Config]) -> str:
         runs = f", {len(configs)} runs" if len(configs) > 1 else f", seed {configs[0].seed}"
         return f"{self.title}, {self.methods[configs[0].estimator].label}{runs}"
@@ -64,6 +42,7 @@ TASK = ListOps(
     title="ListOps",
     about="Nested operations on digits; the latent dependency tree is known.",
     config_type=Config,
+    replicas="pullback_study.tasks.listops.train:ListOpsReplicas",
     metrics=(
         Metric("validation_accuracy", "Validation accuracy", curve="accuracy"),
         Metric("validation_attachment", "Validation attachment", curve="attachment", headline=False),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 
 from pullback_study.tasks.config import EstimatorConfig
@@ -42,9 +41,3 @@ class Config(EstimatorConfig):
             for name in ("n", "noise", "share", "features"):
                 if (value := getattr(self, name)) != usual[name]:
                     raise ValueError(f"{name} is {value:g}; {self.structure} is fixed by its definition: leave it out")
-
-
-def common(config: Config) -> Config:
-    """What the replicas of a group have in common: their own seeds, rates, step sizes, noise and share are left out."""
-    size = None if config.step_size is None else 1.0
-    return dataclasses.replace(config, seed=0, learning_rate=1.0, step_size=size, noise=0.0, share=1.0)

@@ -1,18 +1,17 @@
-"""Replicas of one model; the parameters of each are a row of one matrix."""
+"""The model of a bed, for many replicas at a time."""
 
 from __future__ import annotations
-
-import math
 
 import torch
 from torch import Tensor
 
-from pullback_study.tasks.planted.beds import Bed, Named, Shapes
-from pullback_study.tasks.synthetic.streams import key
+from pullback_study.tasks.planted.beds import Bed, Shapes
+from pullback_study.tasks.replicas import Parameters
+from pullback_study.tasks.streams import key
 
 
-class Parameters:
-    """Encoder, decoder and, for a bag of parts, one weight per part, in a matrix `[R, P]`.
+class Model(Parameters):
+    """Encoder, decoder and, for a bag of parts, one weight per part.
 
     Args:
         bed: whose encoder and decoder.
@@ -22,20 +21,14 @@ class Parameters:
 
     def __init__(self, bed: Bed, *, encoder: bool, bag: bool) -> None:
         weights: Shapes = {"bag": (tuple(bed.free.shape), 0.1)} if bag else {}
-        self._shapes: Shapes = {**(bed.encoder() if encoder else {}), **bed.decoder(), **weights}
-        self._sizes = [math.prod(shape) for shape, _ in self._shapes.values()]
+        every: Shapes = {**(bed.encoder() if encoder else {}), **bed.decoder(), **weights}
+        super().__init__({name: shape for name, (shape, _) in every.items()})
+        self._spreads = [spread for _, spread in every.values()]
 
     def initial(self, seed: int) -> Tensor:
-        """The first parameters of a replica, `[P]`; those of encoder and decoder do not depend on each other."""
+        """Those of encoder and decoder do not depend on each other."""
         parts = []
-        for (name, (_, spread)), size in zip(self._shapes.items(), self._sizes, strict=True):
+        for name, size, spread in zip(self.shapes, self.sizes, self._spreads, strict=True):
             generator = torch.Generator().manual_seed(key("parameters", name, seed))
             parts.append(spread * torch.randn(size, generator=generator, dtype=torch.float64))
         return torch.cat(parts)
-
-    def named(self, rows: Tensor) -> Named:
-        """The parameters `[..., P]` by name, `[..., *shape]`."""
-        parts = rows.split(self._sizes, -1)
-        return {
-            name: part.unflatten(-1, shape) for (name, (shape, _)), part in zip(self._shapes.items(), parts, strict=True)
-        }

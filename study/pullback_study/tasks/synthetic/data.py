@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pullback_study.tasks.synthetic.streams import key
+from pullback_study.tasks.streams import key
 
 _ROUNDING = 1e-12
 

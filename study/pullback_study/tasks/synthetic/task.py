@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pullback_study.tasks.config import EstimatorConfig
 from pullback_study.tasks.methods import Method
 from pullback_study.tasks.schema import GAMMA_SCALE, option
-from pullback_study.tasks.task import Metric, Task, Trainer
+from pullback_study.tasks.task import Metric, ReplicaTask
 
 _NUMBERS = 1 << 25
 """How many scores a replica group has at most: a tensor of them takes 128 MiB in float32."""
@@ -33,7 +33,7 @@ class Config(EstimatorConfig):
     test_examples: int = option(1000, help="Test examples.", least=1)
 
 
-class Synthetic(Task):
+class Synthetic(ReplicaTask):
     """Clusters with a linear model each; seeds, learning rates and step sizes train together as replicas."""
 
     @property
@@ -49,9 +49,7 @@ class Synthetic(Task):
         """
         seeds: dict[tuple[Config, float | None, float | None], set[int]] = defaultdict(set)
         for config in configs:
-            size = None if config.step_size is None else 1.0
-            shared = dataclasses.replace(config, seed=0, learning_rate=1.0, step_size=size)
-            seeds[shared, config.learning_rate, config.step_size].add(config.seed)
+            seeds[self.common(config), config.learning_rate, config.step_size].add(config.seed)
         groups: dict[tuple[Config, tuple[int, ...]], list[tuple[float, float | None]]] = defaultdict(list)
         for (shared, *setting), which in seeds.items():
             groups[shared, tuple(sorted(which))].append(tuple(setting))  # type: ignore[arg-type]
@@ -68,11 +66,6 @@ class Synthetic(Task):
                     ]
                 )
         return found
-
-    def trainer(self, configs: Sequence[Config], device: str) -> Trainer:
-        from pullback_study.tasks.synthetic.train import ReplicaGroup
-
-        return ReplicaGroup(configs, device)
 
     def label(self, configs: Sequence[Config]) -> str:
         first = configs[0]
@@ -95,4 +88,5 @@ TASK = Synthetic(
         Metric("loss", "Loss", curve="loss", percent=False, higher_is_better=False, headline=False, digits=4),
     ),
     tables_by=("clusters",),
+    replicas="pullback_study.tasks.synthetic.train:Clusters",
 )

@@ -13,7 +13,7 @@ from pullback_study.corpora import Batch, Corpus, Split, batches, gather
 from pullback_study.corpora.corpus import UNKNOWN
 from pullback_study.corpora.vectors import spellings
 from pullback_study.tasks.latent.problem import Problem
-from pullback_study.tasks.latent.runtime import WIDTHS
+from pullback_study.tasks.runtime import WIDTHS
 from pullback_study.tasks.text.models import Encoded, TextModel, depths
 
 if TYPE_CHECKING:

@@ -163,14 +163,9 @@ class TextTask(LatentTask):
         return self.averaged_over if config.gamma_scale == "paper" else 1
 
     def estimator(self, config: TextConfig) -> Estimator | None:
-        from pullback.estimators import LocallyProjected, PulledBack
-
         size = None if config.step_size is None else config.step_size / self.gamma_divisor(config)
-        made = self.methods[config.estimator].build(step_size=size, steps=config.inner_steps)
-        if config.projection != "local":
-            return made
-        assert isinstance(made, PulledBack)
-        return PulledBack(made.loss, made.start, LocallyProjected(made.update.step_size), made.steps)
+        method = self.methods[config.estimator]
+        return method.build(step_size=size, steps=config.inner_steps, projection=config.projection)
 
     def problem(self, config: TextConfig) -> TextProblem:
         from pullback_study.tasks.text.problem import TextProblem

@@ -175,6 +175,7 @@ class CapturedSteps:
         self._graphs: dict[tuple[int, int], tuple[torch.cuda.CUDAGraph, Tensor, Replays] | None] = {}
         self._pool = torch.cuda.graph_pool_handle()
         self._stream = torch.cuda.Stream()
+        self.capturing = False  # stays True where that failed
 
     def __call__(self, examples: Tensor, width: int) -> None:
         shape = len(examples), width
@@ -191,9 +192,10 @@ class CapturedSteps:
         self._stopwatch.replayed(inference)
 
     def _capture(self, shape: tuple[int, int], examples: Tensor, width: int) -> tuple[torch.cuda.CUDAGraph, Tensor, Replays]:
-        graph = torch.cuda.CUDAGraph()
+        graph, self.capturing = torch.cuda.CUDAGraph(), True
         with self._stopwatch.capturing() as inference, torch.cuda.graph(graph, pool=self._pool, stream=self._stream):
             self._step(examples, width)
+        self.capturing = False
         self._graphs[shape] = graph, examples, inference
         return graph, examples, inference
 
