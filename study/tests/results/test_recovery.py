@@ -105,8 +105,9 @@ def test_gradients_are_related_to_recovery():
     assert found["marginals"].variance == pytest.approx(0, abs=1e-20)
     assert found["sampled-ste"].variance > 0
     made_up = {"marginals": 90.0, "sampled-ste": 80.0, "ste-i": 30.0}
-    text = bias.relation(found, made_up, "Title").markdown()
-    assert "rank correlation with recovery" in text
+    text = bias.relation(found, {"recovery": made_up, "all": {"ste-i": 1.0}}, "Title").markdown()
+    assert "| rank correlation with recovery |  |  | +" in text
+    assert "rank correlation with all" not in text
     assert text.index("`marginals`") < text.index("`ste-i`")
 
 

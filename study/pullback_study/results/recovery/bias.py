@@ -81,19 +81,29 @@ def _example(seed: int):  # type: ignore[no-untyped-def]
     return bed.structure, bed.scores(named, inputs)[0], downstream
 
 
-def relation(found: Mapping[str, Gradient], recovery: Mapping[str, float], title: str) -> Table:
-    """A row for each estimator, the best recovery first, and rank correlations below."""
-    names = sorted((name for name in found if name in recovery), key=lambda name: -recovery[name])
+def relation(found: Mapping[str, Gradient], recovery: Mapping[str, Mapping[str, float]], title: str) -> Table:
+    """A row for each estimator, the best recovery first, and rank correlations below.
+
+    Args:
+        found: the gradients by estimator.
+        recovery: for each column of the table the recovery by estimator; the first column decides which rows there are.
+        title: of the table.
+    """
+    first = next(iter(recovery.values()))
+    names = sorted((name for name in found if name in first), key=lambda name: -first[name])
     rows = [
-        [f"`{name}`", f"{recovery[name]:.1f}", *(f"{getattr(found[name], key):.2g}" for key in _MEASURES)] for name in names
+        [f"`{name}`", *(f"{each[name]:.1f}" if name in each else "" for each in recovery.values())]
+        + [f"{getattr(found[name], key):.2g}" for key in _MEASURES]
+        for name in names
     ]
-    if len(names) > 2:
-        rows.append(
-            ["rank correlation with recovery", ""]
-            + [f"{_spearman([recovery[n] for n in names], [getattr(found[n], key) for n in names]):+.2f}" for key in _MEASURES]
-        )
+    for column, values in recovery.items():
+        both = [name for name in names if name in values]
+        if len(both) > 2:
+            pairs = ([values[name] for name in both], [[getattr(found[name], key) for name in both] for key in _MEASURES])
+            correlations = [f"{_spearman(pairs[0], measured):+.2f}" for measured in pairs[1]]
+            rows.append([f"rank correlation with {column}", *[""] * len(recovery), *correlations])
     notes = ["Gradients: medians over 12 examples of planted trees of 4 words at the first parameters, 200 draws each."]
-    return Table.of_words(title, ["Estimator", "recovery", *_MEASURES.values()], rows, notes)
+    return Table.of_words(title, ["Estimator", *recovery, *_MEASURES.values()], rows, notes)
 
 
 def _spearman(a: Sequence[float], b: Sequence[float]) -> float:

@@ -191,7 +191,7 @@ def page(runs: Runs, folder: Path, scope: Scope = FULL) -> str:
     parts += ["## All beds side by side", *(table.markdown() for table in boards(beds))] if beds else []
     base = planted(runs, BASES["tree"], scope)
     if base.rows:
-        parts += ["## What separates the good from the bad", _relation(base).markdown()]
+        parts += ["## What separates the good from the bad", _relation(base, beds).markdown()]
     parts += ["## Do the planted beds need their structure?", needs_structure(runs, scope).markdown()]
     if base.rows:
         parts += ["## Planted trees, the grid", *(table.markdown() for table in grid_tables(runs, scope))]
@@ -202,10 +202,17 @@ def page(runs: Runs, folder: Path, scope: Scope = FULL) -> str:
     return "\n\n".join(parts)
 
 
-def _relation(base: Bed) -> Table:
+def _relation(base: Bed, beds: Sequence[Bed]) -> Table:
     sizes = {name: rows[0].config.get("step_size") for name, rows in base.rows.items()}
-    recovery = {name: statistics.fmean(cell.finite) for name, cell in base.recovery.items() if cell.finite}
-    return bias.relation(bias.gradients(sizes), recovery, f"{base.title}: recovery and the gradient at the first step")
+    own = {name: statistics.fmean(cell.finite) for name, cell in base.recovery.items() if cell.finite}
+    every = [bed.recovery for bed in beds if bed.measure == RECOVERY[0]]
+    means = {
+        name: statistics.fmean(cells[name].value for cells in every)
+        for name in own
+        if all(name in cells and cells[name].finite for cells in every)
+    }
+    columns = {"recovery": own, "mean over planted beds": means}
+    return bias.relation(bias.gradients(sizes), columns, f"{base.title}: recovery and the gradient at the first step")
 
 
 def _with_interval(cell: Cell) -> Shown:
