@@ -61,7 +61,7 @@ def listops(
     if not screening:
         found = Runs(runs)
         rows = [plans[name].choose(found) for name in (wanted if only else bed.finalists(found, scope))]
-        train([config for row in rows if row for config in row.configs])
+        train([config for row in rows for config in row.configs])
     found = Runs(runs)
     tables = [bed.results(found, scope, final=False)]
     tables += [] if screening else [bed.results(found, scope, final=True), bed.by_depth(found, scope), bed.published()]

@@ -62,7 +62,7 @@ def recovery(
         if not page.exists():
             page.parent.mkdir(parents=True, exist_ok=True)
             page.write_text(_EMPTY)
-        pages.update(page, lambda: recovered.page(found, page.parent, scope))
+        pages.update(page, recovered.groups(found, scope, gradients=True))
     for table in [recovered.needs_structure(found, scope), *recovered.boards(all_beds(found, scope))]:
         show(table, markdown)
     err.print(f"wrote {page}", highlight=False, soft_wrap=True)
@@ -89,7 +89,7 @@ def _train(
             rows = [plans.chosen(found, name, bed, scope) for name, bed in wanted]
             if alone:
                 rows = [plans.timed(found, name, scope) for name in names if plans.BASES["tree"] in beds]
-            configs = [config for row in rows if row for config in row.configs]
+            configs = [config for row in rows for config in row.configs]
         try:
             if configs:
                 train_or_exit(plans.TASK, configs, runs, device=device.value, workers=None if alone else workers)

@@ -15,7 +15,7 @@ from pullback_study.cli.options import SETTINGS, RunsOption, uses
 from pullback_study.cli.recovery import recovery
 
 if TYPE_CHECKING:
-    from pullback_study.results.choice import Plan
+    from pullback_study.results.choice import Chosen, Plan
     from pullback_study.results.figures import Figure
     from pullback_study.results.paper import clusters, text
     from pullback_study.results.tables import Table
@@ -124,7 +124,7 @@ def curves(**given: Any) -> None:
 
     scope = _scope(given["quick"], given["seeds"])
     _train_plans(clusters.TASK, [clusters.table_plan(name, 10, grid=False, scope=scope) for name in clusters.CURVES], given)
-    _write([clusters.curves(Runs(given["runs"]), 10, scope)], given["figures"])
+    _write([clusters.curves(Runs(given["runs"]), scope)], given["figures"])
 
 
 @app.command("steps")
@@ -142,7 +142,7 @@ def steps(
     pullback reproduce steps --task sst --data DATA --vectors glove.840B.300d
     """
     from pullback_study.cli.terminal import user_errors
-    from pullback_study.results.choice import Runs
+    from pullback_study.results.choice import Runs, seed_by_seed
     from pullback_study.results.paper import clusters, text
 
     if task == "synthetic":
@@ -157,7 +157,7 @@ def steps(
     rows = _train_plans(trained, plans, given)
     for k in text.INNER_STEPS:
         found = Runs(given["runs"])
-        _train(trained, text.seed_by_seed([row and row.replace(found, inner_steps=k) for row in rows.values()]), given)
+        _train(trained, seed_by_seed([row.replace(found, inner_steps=k) for row in rows]), given)
     table = text.steps_table(scope.title, rows, Runs(given["runs"]))
     _show([dataclasses.replace(table, warning=scope.warning)], given)
 
@@ -172,7 +172,7 @@ def claims(**given: Any) -> None:
     """
     from pullback_study.cli.terminal import user_errors
     from pullback_study.results.choice import Runs
-    from pullback_study.results.paper import claims_clusters, page_text
+    from pullback_study.results.paper import claims_clusters, claims_text
     from pullback_study.results.paper.verdicts import decide
 
     with user_errors():
@@ -180,7 +180,7 @@ def claims(**given: Any) -> None:
         scoped = given["seeds"] is not None or given["dtype"] != "float32"
         scope = _scope(False, given["seeds"], given["dtype"])
         on_clusters = claims_clusters.Evidence(found, scope) if scoped else claims_clusters.Evidence.best(found)
-        decided = [*decide(claims_clusters.CLAIMS, on_clusters), *page_text.claims(found)]
+        decided = [*decide(claims_clusters.CLAIMS, on_clusters), *claims_text.claims(found)]
     _show([claim.table() for claim in decided], given)
 
 
@@ -200,10 +200,9 @@ def page(
     from pullback_study.results.registry import find_section
 
     path = path or Path("docs/results") / f"{study}.md"
-    render = find_section(study).page
-    assert render is not None
+    section, found = find_section(study), Runs(runs)
     with user_errors():
-        pages.update(path, lambda: render(Runs(runs), path.parent))
+        pages.update(path, section.groups(found), section.claims(found))
     err.print(f"wrote {path}")
 
 
@@ -244,19 +243,15 @@ def _train(task: Any, configs: list[Any], given: dict[str, Any]) -> None:
         train_or_exit(task, configs, given["runs"], **how)
 
 
-def _train_plans(task: Any, plans: Sequence[Plan], given: dict[str, Any]) -> dict[str, Any]:
-    """The runs that choose a setting, and then those of the chosen one, seed by seed; returns the choices by estimator.
-
-    Seed by seed, an interrupted table has its first seeds complete.
-    """
-    from pullback_study.results.choice import Runs
+def _train_plans(task: Any, plans: Sequence[Plan], given: dict[str, Any]) -> list[Chosen]:
+    """The runs that choose a setting, and then those of the chosen one; returns the choices."""
+    from pullback_study.results.choice import Runs, seed_by_seed
 
     _train(task, [config for plan in plans for config in plan.first], given)
     found = Runs(given["runs"])
-    chosen = [row for row in (plan.choose(found) for plan in plans) if row]
-    _train(task, [config for seed in zip(*(row.configs for row in chosen), strict=True) for config in seed], given)
+    _train(task, seed_by_seed([plan.choose(found) for plan in plans]), given)
     found = Runs(given["runs"])
-    return {plan.estimator: plan.choose(found) for plan in plans}
+    return [plan.choose(found) for plan in plans]
 
 
 def _show(tables: Sequence[Table], given: dict[str, Any]) -> None:

@@ -52,7 +52,8 @@ def _results(section: Section, runs: Runs) -> str:
     for i, group in enumerate(found := section.groups(runs)):
         first = first if any(each.runs for each in found[first].tables) else i
         warning = f'<p class="warning">{esc(group.warning)}</p>' if group.warning else ""
-        panels.append((group.title, warning + "".join(map(table, group.tables)) + "".join(map(figure, group.figures))))
+        prose = notes(group.prose.split("\n")) if group.prose else ""
+        panels.append((group.title, warning + prose + "".join(map(table, group.tables)) + "".join(map(figure, group.figures))))
     about = f"<p>{esc(section.about)} Open one of our numbers to see the runs behind it.</p>"
     return about + tabs(section.title, panels, first)
 

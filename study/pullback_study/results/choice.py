@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pullback_study.results.cells import MEAN, Cell, Reference, Summary
+from pullback_study.results.tables import Row, Table
 
 if TYPE_CHECKING:
     from pullback_study.runs.store import Stored
-    from pullback_study.tasks import Task
+    from pullback_study.tasks import Method, Task
 
 
 class Runs:
@@ -59,6 +59,15 @@ class Plan:
     candidates: tuple[tuple[Any, ...], ...]  # for each setting, its configs in the order of the seeds
     deciding: tuple[tuple[Any, ...], ...]  # for each, the configs whose mean metric decides; empty where there is no choice
 
+    @classmethod
+    def of(
+        cls, task: Task, estimator: str, settings: Iterable[Mapping[str, Any]], seeds: Sequence[int], deciding: Sequence[int]
+    ) -> Plan:
+        """From the fields of each setting, the seeds of the table, and those that choose a setting."""
+        configs = [task.configure(estimator=estimator, **setting) for setting in settings]
+        each = [tuple(tuple(replace(config, seed=seed) for seed in some) for config in configs) for some in (seeds, deciding)]
+        return cls(task, estimator, each[0], each[1] if deciding else ())
+
     @property
     def configs(self) -> list[Any]:
         return [config for candidate in self.candidates for config in candidate]
@@ -68,32 +77,49 @@ class Plan:
         """The configs that decide."""
         return [config for candidate in self.deciding for config in candidate]
 
-    def choose(self, runs: Runs) -> Chosen | None:
+    def choose(self, runs: Runs) -> Chosen:
         """The candidate with the highest mean validation metric (the first of equals); a run that diverged counts as 0.
 
-        None until every deciding run is done: a choice among fewer would be another rule.
+        None of them until every deciding run is done: a choice among fewer would be another rule.
         """
         found = [[runs.find(self.task, config) for config in candidate] for candidate in self.deciding]
         if any(run is None for candidate in found for run in candidate):
-            return None
+            return Chosen(self.task, self.estimator)
         metric = self.task.selected_by
         scores = [sum(0.0 if math.isnan(value := number(run, metric)) else value for run in each if run) for each in found]
-        configs = self.candidates[scores.index(max(scores)) if scores else 0]
-        return Chosen(self.task, configs, tuple(runs.find(self.task, config) for config in configs))
+        return Chosen.of(self.task, self.candidates[scores.index(max(scores)) if scores else 0], runs)
 
-    def finished(self, runs: Runs) -> Chosen | None:
+    def finished(self, runs: Runs) -> Chosen:
         """The chosen setting once all its runs are done."""
         chosen = self.choose(runs)
-        return chosen if chosen is not None and chosen.complete else None
+        return chosen if chosen.complete else Chosen(self.task, self.estimator)
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """A setting, and its runs in the order of the seeds; None for those that are not done."""
+    """A row's setting, and its runs in the order of the seeds, None for those that are not done; false if none is chosen."""
 
     task: Task
-    configs: tuple[Any, ...]
-    runs: tuple[Stored | None, ...]
+    estimator: str
+    configs: tuple[Any, ...] = ()
+    runs: tuple[Stored | None, ...] = ()
+
+    @classmethod
+    def of(cls, task: Task, configs: Sequence[Any], runs: Runs) -> Chosen:
+        found = tuple(runs.find(task, config) for config in configs)
+        return cls(task, configs[0].estimator, tuple(configs), found)
+
+    def __bool__(self) -> bool:
+        return bool(self.configs)
+
+    @property
+    def method(self) -> Method:
+        return self.task.methods[self.estimator]
+
+    @property
+    def label(self) -> str:
+        """The method's name in tables, with a star if it is stochastic."""
+        return f"{'*' * self.method.stochastic}{self.method.label}"
 
     @property
     def config(self) -> Any:
@@ -105,21 +131,28 @@ class Chosen:
 
     @property
     def complete(self) -> bool:
-        return None not in self.runs
+        return bool(self) and None not in self.runs
 
     @property
     def setting(self) -> str:
         """The learning rate and the step size, in words."""
-        rate, size = self.config.learning_rate, getattr(self.config, "step_size", None)
-        return f"learning rate {rate:g}" + ("" if size is None else f", step size {size:g}")
+        if not self:
+            return ""
+        size = getattr(self.config, "step_size", None)
+        return f"learning rate {self.config.learning_rate:g}" + ("" if size is None else f", step size {size:g}")
 
     def values(self, measure: str) -> list[float]:
         """A measure of each seed that is done; NaN for a run that diverged."""
         return [number(run, measure) for run in self.done]
 
-    def cell(self, measure: str, summary: Summary = MEAN, reference: Reference | None = None) -> Cell:
+    def cell(self, measure: str, summary: Summary = MEAN, reference: Reference | None = None, digits: int = 2) -> Cell:
         ids, seeds = tuple(run.id for run in self.done), tuple(run.seed for run in self.done)
-        return Cell(tuple(self.values(measure)), ids, seeds, summary, reference)
+        return Cell(tuple(self.values(measure)), ids, seeds, summary, reference, digits)
+
+    def row(self, cells: Mapping[str, Cell], texts: Mapping[str, str] | None = None, command: str = "") -> Row:
+        """Its row of a table, with the command that makes what is missing."""
+        making = "" if self.complete else command
+        return Row(self.label, cells, texts or {}, self.method.kind, self.estimator, self.setting, making)
 
     def histories(self, measure: str, unit: str = "step") -> list[dict[float, float]]:
         """For each seed that is done, the measure at every evaluation."""
@@ -127,12 +160,21 @@ class Chosen:
 
     def replace(self, runs: Runs, **fields: Any) -> Chosen:
         """The same setting and seeds with other values of some fields."""
-        configs = tuple(dataclasses.replace(config, **fields) for config in self.configs)
-        return Chosen(self.task, configs, tuple(runs.find(self.task, config) for config in configs))
+        return Chosen.of(self.task, [replace(config, **fields) for config in self.configs], runs) if self else self
 
 
-def over_seeds(config: Any, seeds: Iterable[int]) -> tuple[Any, ...]:
-    return tuple(dataclasses.replace(config, seed=seed) for seed in seeds)
+def seed_by_seed(found: Sequence[Chosen]) -> list[Any]:
+    """All configs of the rows, seed by seed: an interrupted table has its first seeds complete."""
+    return [config for seed in zip(*(row.configs for row in found if row), strict=True) for config in seed]
+
+
+def settings_of(rows: Sequence[Chosen], more: Sequence[Mapping[str, str]]) -> Table:
+    """Which learning rate and step size each row has, and more words about it."""
+    lines = []
+    for row, words in zip(rows, more, strict=True):
+        size = "" if row.config.step_size is None else f"{row.config.step_size:g}"
+        lines.append([row.method.label, f"{row.config.learning_rate:g}", size, *words.values()])
+    return Table.of_words("Settings", ["Model", "learning rate", "step size", *(more[0] if more else ())], lines)
 
 
 def history(rows: Sequence[Mapping[str, Any]], measure: str, unit: str = "step") -> dict[float, float]:

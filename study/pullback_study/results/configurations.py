@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pullback_study.results.cells import MEAN_ERROR, Cell
 from pullback_study.results.choice import history, number
-from pullback_study.results.figures import Curve, Figure, over_seeds, panels
+from pullback_study.results.figures import Figure, Panel, over_seeds
 from pullback_study.results.tables import Column, Row, Table
 
 if TYPE_CHECKING:
@@ -67,10 +67,11 @@ def best_curves(task: str, runs: Sequence[Stored], part: str = "") -> Figure:
     unit = "epoch" if all("epoch" in row for rows in curves.values() for each in rows for row in each[:1]) else "step"
     measures = {metric.curve: metric.label for metric in about.metrics if metric.curve}
 
-    def curve(name: str, measure: str) -> Curve:
-        return over_seeds(label_of(task, name), [history(rows, measure, unit) for rows in curves[name]])
-
-    drawn = panels(curve, list(curves), measures, f"{unit.capitalize()}s")
+    drawn = []
+    for measure, label in measures.items():
+        histories = {name: [history(rows, measure, unit) for rows in each] for name, each in curves.items()}
+        lines = [over_seeds(label_of(task, name), each) for name, each in histories.items()]
+        drawn.append(Panel(measure, f"{unit.capitalize()}s", label, [line for line in lines if line.x]))
     note = "The best configuration of each estimator; median and range of its seeds."
     title = f"{about.title}: learning curves" + (f", {part}" if part else "")
     return Figure(title, [panel for panel in drawn if panel.curves], f"{task}-curves", note)

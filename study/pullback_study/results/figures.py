@@ -13,6 +13,9 @@ from typing import Any
 
 from pullback_study.results import svg
 from pullback_study.results.cells import Cell
+from pullback_study.results.choice import Chosen, number
+
+Middle = Callable[[Sequence[float]], float]
 
 
 @dataclass(frozen=True)
@@ -100,21 +103,43 @@ class Figure:
         return [folder / f"{self.name}{suffix}" for suffix in (".svg", ".csv")]
 
 
-def panels(
-    curve: Callable[[str, str], Curve | None], names: Sequence[str], measures: Mapping[str, str], x_label: str
+def learning_curves(
+    rows: Sequence[Chosen], measures: Mapping[str, str], unit: str = "step", middle: Middle = statistics.median
 ) -> list[Panel]:
-    """A panel for each measure with a curve for each name; `curve(name, measure)` is None where there are no runs."""
-    drawn = {measure: [curve(name, measure) for name in names] for measure in measures}
-    return [
-        Panel(measure, x_label, label, [each for each in drawn[measure] if each and len(each.x)])
-        for measure, label in measures.items()
-    ]
+    """A panel for each measure (its label by its name), with a curve against steps or epochs for each row that has runs."""
+
+    def curves(measure: str) -> list[Curve]:
+        return [over_seeds(row.method.label, row.histories(measure, unit), middle) for row in rows if row.done]
+
+    return _panels(curves, measures, f"{unit.capitalize()}s")
+
+
+def curves_against(
+    x_label: str, at: Mapping[Any, Sequence[Chosen]], measures: Mapping[str, str], middle: Middle = statistics.median
+) -> list[Panel]:
+    """A panel for each measure of the results, with a curve for each row; `at` has the same rows at each x."""
+
+    def curves(measure: str) -> list[Curve]:
+        found = []
+        for rows in zip(*at.values(), strict=True):
+            seeds: dict[int | None, dict[Any, float]] = {}
+            for x, row in zip(at, rows, strict=True):
+                for run in row.done:
+                    seeds.setdefault(run.seed, {})[x] = number(run, measure)
+            found.append(over_seeds(rows[0].method.label, list(seeds.values()), middle))
+        return found
+
+    return _panels(curves, measures, x_label)
+
+
+def _panels(curves: Callable[[str], Sequence[Curve]], measures: Mapping[str, str], x_label: str) -> list[Panel]:
+    return [Panel(name, x_label, label, [each for each in curves(name) if each.x]) for name, label in measures.items()]
 
 
 def over_seeds(
     label: str,
     histories: Sequence[Mapping[Any, float]],
-    middle: Callable[[Sequence[float]], float] = statistics.median,
+    middle: Middle = statistics.median,
     most: int = 200,
 ) -> Curve:
     """One curve from the histories of several seeds: the middle, the lowest and the highest of those that got so far.

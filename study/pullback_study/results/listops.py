@@ -14,19 +14,15 @@ Fixed before the runs:
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pullback_study.results.cells import MEAN, Cell
-from pullback_study.results.choice import Chosen, Plan, Runs, over_seeds
+from pullback_study.results.choice import Chosen, Plan, Runs
 from pullback_study.results.commands import command
-from pullback_study.results.figures import Curve, Figure, panels
-from pullback_study.results.figures import over_seeds as curve_over_seeds
+from pullback_study.results.figures import Figure, learning_curves
 from pullback_study.results.paper.numbers import rows as rows_of
-from pullback_study.results.paper.verdicts import Claim, Finding, decide, exceeds, minus, missing, near
+from pullback_study.results.paper.verdicts import Claim, Finding, Values, decide, exceeds, minus, missing, near
 from pullback_study.results.registry import Group, Section
 from pullback_study.results.tables import Column, Row, Table
 from pullback_study.tasks import find_task
@@ -80,9 +76,8 @@ LONG = Scope((0,), tuple({**_LARGE, "steps": 30_000, "evaluate_every": 1000}.ite
 
 def plan(name: str, scope: Scope = FULL) -> Plan:
     """A row: the learning rates of the search, which seed 0 chooses from."""
-    configs = [TASK.configure(estimator=name, learning_rate=rate, **dict(scope.fields)) for rate in scope.rates]
-    candidates = tuple(over_seeds(config, scope.seeds) for config in configs)
-    return Plan(TASK, name, candidates, tuple(over_seeds(config, [0]) for config in configs))
+    settings = [{**dict(scope.fields), "learning_rate": rate} for rate in scope.rates]
+    return Plan.of(TASK, name, settings, scope.seeds, [0])
 
 
 def screened(runs: Runs, scope: Scope = FULL) -> list[tuple[str, Chosen]]:
@@ -115,15 +110,13 @@ def results(runs: Runs, scope: Scope = FULL, *, final: bool) -> Table:
     added = set(shown(runs, scope)) - set(finalists(runs, scope))
     for name in shown(runs, scope) if final else ROWS:
         chosen = plan(name, scope).choose(runs)
-        if chosen and not final:
-            chosen = dataclasses.replace(chosen, runs=chosen.runs[:1], configs=chosen.configs[:1])
+        if not final:
+            chosen = replace(chosen, runs=chosen.runs[:1], configs=chosen.configs[:1])
         measures = [each for each in COLUMNS if name != "lstm" or each.endswith("accuracy")]
-        cells = {measure: _cell(chosen, measure) for measure in measures}
+        cells = {measure: chosen.cell(measure, digits=1) for measure in measures}
         words = {"rate": f"{chosen.config.learning_rate:g}", "seeds": str(len(chosen.done))} if chosen else {}
-        words["ms"] = f"{min(chosen.values('step_ms')):.1f}" if chosen and chosen.done else ""
-        making = "" if chosen else command("reproduce", "listops", "--only", name, runs=runs.folder)
-        label = f"{'*' * METHODS[name].stochastic}{METHODS[name].label}"
-        rows.append(Row(label, cells, words, METHODS[name].kind, name, chosen.setting if chosen else "", making))
+        words["ms"] = f"{min(chosen.values('step_ms')):.1f}" if chosen.done else ""
+        rows.append(chosen.row(cells, words, command("reproduce", "listops", "--only", name, runs=runs.folder)))
     columns = [Column(name, label) for name, label in COLUMNS.items()]
     columns += [Column("rate", "Learning rate"), Column("ms", "ms per step"), Column("seeds", "Seeds")]
     notes = [
@@ -144,7 +137,7 @@ def long_runs(runs: Runs) -> Table:
     title = "100,000 expressions, 30 epochs, learning rate 5e-4, seed 0"
     making = command("reproduce", "listops", "--long", runs=runs.folder)
     rows = [row for row in table.rows if row.name in names]
-    return dataclasses.replace(table, title=title, rows=rows, name="listops-long", command=making)
+    return replace(table, title=title, rows=rows, name="listops-long", command=making)
 
 
 def by_depth(runs: Runs, scope: Scope = FULL) -> Table:
@@ -156,7 +149,7 @@ def by_depth(runs: Runs, scope: Scope = FULL) -> Table:
         chosen = plan(name, scope).choose(runs)
         texts = {}
         for depth in depths:
-            pair = [_cell(chosen, f"depth_{depth}_{measure}") for measure in ("accuracy", "attachment")]
+            pair = [chosen.cell(f"depth_{depth}_{measure}") for measure in ("accuracy", "attachment")]
             texts[str(depth)] = " / ".join(f"{cell.value:.1f}" for cell in pair if cell.finite)
         rows.append(Row(METHODS[name].label, {}, texts, METHODS[name].kind, name))
     columns = [Column(str(depth), f"depth {depth}") for depth in depths]
@@ -165,9 +158,7 @@ def by_depth(runs: Runs, scope: Scope = FULL) -> Table:
 
 def published() -> Table:
     """The numbers of Paulus et al. for comparison."""
-    rows = []
-    for label, numbers in PUBLISHED.items():
-        rows.append((label, *("" if each is None else f"{each:g}" for each in numbers)))
+    rows = [(label, *("" if each is None else f"{each:g}" for each in numbers)) for label, numbers in PUBLISHED.items()]
     notes = ["From memory, to be verified; 100,000 expressions, up to 100 epochs, non-projective trees for arborescences."]
     return Table.of_words("Published", ["Model", "accuracy", "edge precision", "edge recall"], rows, notes)
 
@@ -179,9 +170,8 @@ class Evidence:
     runs: Runs
     scope: Scope = FULL
 
-    def values(self, name: str, measure: str) -> Sequence[float] | None:
-        chosen = plan(name, self.scope).finished(self.runs)
-        return chosen.values(measure) if chosen else None
+    def values(self, name: str, measure: str) -> Values:
+        return plan(name, self.scope).finished(self.runs).values(measure)
 
 
 def gold_is_best(evidence: Evidence) -> list[Finding]:
@@ -217,9 +207,9 @@ def recovery_beats_published(evidence: Evidence) -> list[Finding]:
     """
     names = [name for name in finalists(evidence.runs, evidence.scope) if METHODS[name].latent]
     found = {name: evidence.values(name, "validation_attachment") for name in names}
-    if not found or None in found.values():
+    if not found or not all(found.values()):
         return [missing("the finalists")]
-    best = max(found, key=lambda name: sum(found[name] or ()))
+    best = max(found, key=lambda name: sum(found[name]))
     _, precision, recall = PUBLISHED["arborescence, Gumbel"]
     return [
         exceeds(f"{METHODS[best].label}, edge {measure}", evidence.values(best, f"test_{measure}"), threshold)
@@ -238,45 +228,20 @@ def claims(runs: Runs) -> list[Claim]:
 
 def curves(runs: Runs, scope: Scope = FULL) -> Figure:
     """Validation accuracy and attachment against steps."""
-    names = shown(runs, scope)
-    chosen = {name: plan(name, scope).choose(runs) for name in names}
-
-    def curve(name: str, measure: str) -> Curve | None:
-        found = chosen[name]
-        return curve_over_seeds(METHODS[name].label, found.histories(measure)) if found and found.done else None
-
     measures = {"accuracy": "Validation: accuracy (%)", "attachment": "Validation: attachment (%)"}
-    drawn = [panel for panel in panels(curve, names, measures, "Steps") if panel.curves]
+    drawn = learning_curves([plan(name, scope).choose(runs) for name in shown(runs, scope)], measures)
     return Figure("ListOps: learning curves", drawn, "listops-curves", "Median and range of the seeds.", _command(runs))
 
 
 def groups(runs: Runs) -> list[Group]:
-    if not runs.of(TASK.name):
-        return []
-    tables = [results(runs, final=True), by_depth(runs), published(), results(runs, final=False)]
     figure = curves(runs)
-    return [Group("Attachment and accuracy", tables, [figure] if figure.drawn else [])]
-
-
-def page(runs: Runs, folder: Path) -> str:
-    """All tables, the figure and the verdicts as Markdown; the figure is written beside the page."""
-    figure = curves(runs)
-    if figure.drawn:
-        figure.write(folder)
-    parts = [
-        "## Five seeds", results(runs, final=True).markdown(), published().markdown(),
-        "## By depth", by_depth(runs).markdown(),
-        "## Learning curves", f"![{figure.title}]({figure.name}.svg)\n\n[data]({figure.name}.csv)",
-        "## Screening of all estimators", results(runs, final=False).markdown(),
-        "## Long runs", long_runs(runs).markdown(),
-        "## Verdicts", *(claim.table().markdown() for claim in claims(runs)),
-    ]  # fmt: skip
-    return "\n\n".join(parts)
-
-
-def _cell(chosen: Chosen | None, measure: str) -> Cell:
-    cell = chosen.cell(measure, MEAN) if chosen else Cell()
-    return dataclasses.replace(cell, digits=1)
+    return [
+        Group("Five seeds", [results(runs, final=True), published()]),
+        Group("By depth", [by_depth(runs)]),
+        *([Group("Learning curves", figures=[figure])] if figure.drawn else []),
+        Group("Screening of all estimators", [results(runs, final=False)]),
+        Group("Long runs", [long_runs(runs)]),
+    ]
 
 
 def _command(runs: Runs) -> str:
@@ -284,6 +249,6 @@ def _command(runs: Runs) -> str:
 
 
 SECTION = Section(
-    "ListOps", "Nested operations on digits: accuracy, and recovery of the gold dependency trees.", groups, claims, page,
+    "ListOps", "Nested operations on digits: accuracy, and recovery of the gold dependency trees.", groups, claims,
     [("reproduce", "listops")],
 )  # fmt: skip

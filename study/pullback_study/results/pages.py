@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pullback_study.runs.files import write_atomically
+
+if TYPE_CHECKING:
+    from pullback_study.results.paper.verdicts import Claim
+    from pullback_study.results.registry import Group
 
 BEGIN, END = "<!-- from the runs -->", "<!-- end -->"
 
 
-def update(page: Path, content: Callable[[], str]) -> None:
-    """Write `content()` between the two marks of a page; the rest stays."""
+def update(page: Path, groups: Sequence[Group], claims: Sequence[Claim] = ()) -> None:
+    """Write groups and verdicts between the two marks of a page, and figures beside it; the rest of the page stays."""
     try:
         before, _, rest = page.read_text().partition(BEGIN)
     except OSError as error:
@@ -19,4 +24,19 @@ def update(page: Path, content: Callable[[], str]) -> None:
     _, mark, after = rest.partition(END)
     if not mark:
         raise ValueError(f"{page} has no lines {BEGIN!r} and {END!r} to write between")
-    write_atomically(page, f"{before}{BEGIN}\n\n{content()}\n\n{END}{after}")
+    content = markdown(groups, claims)
+    for figure in (figure for group in groups if not group.warning for figure in group.figures):
+        figure.write(page.parent)
+    write_atomically(page, f"{before}{BEGIN}\n\n{content}\n\n{END}{after}")
+
+
+def markdown(groups: Sequence[Group], claims: Sequence[Claim] = ()) -> str:
+    """All tables, figures and verdicts; groups with a warning are left out."""
+    parts = []
+    for group in (group for group in groups if not group.warning):
+        parts += [f"## {group.title}", *([group.prose] if group.prose else []), *(table.markdown() for table in group.tables)]
+        for figure in group.figures:
+            parts.append(f"![{figure.title}]({figure.name}.svg)\n\n" + f"{figure.note} [data]({figure.name}.csv)".strip())
+    if claims:
+        parts += ["## Verdicts", *(claim.table().markdown() for claim in claims)]
+    return "\n\n".join(parts)

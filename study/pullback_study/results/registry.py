@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pullback_study.results.choice import Runs
@@ -18,29 +17,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Group:
-    """Tables and figures that stand under one tab."""
+    """Tables and figures under one heading: a tab of the report, a section of a page."""
 
     title: str
     tables: Sequence[Table] = ()
     figures: Sequence[Figure] = ()
-    warning: str = ""
+    prose: str = ""  # above them, in Markdown
+    warning: str = ""  # why its numbers are not for a page
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the study: what the report shows of it, its claims, and its results page."""
+    """A part of the study: what the report and its results page show, and its claims."""
 
     title: str
     about: str
     groups: Callable[[Runs], Sequence[Group]]
     claims: Callable[[Runs], Sequence[Claim]] = lambda runs: ()
-    page: Callable[[Runs, Path], str] | None = None  # as Markdown, with its figures written to a folder
     needs: Sequence[tuple[str, ...]] = ()  # the commands, as words, that make the runs of its claims
 
 
 SECTIONS = {
-    "synthetic": "pullback_study.results.paper.page_clusters:SECTION",
-    "text": "pullback_study.results.paper.page_text:SECTION",
+    "synthetic": "pullback_study.results.paper.claims_clusters:SECTION",
+    "text": "pullback_study.results.paper.claims_text:SECTION",
     "recovery": "pullback_study.results.recovery.page:SECTION",
     "listops": "pullback_study.results.listops:SECTION",
 }

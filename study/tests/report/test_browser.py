@@ -91,9 +91,9 @@ def test_a_table_sorts_by_a_click_and_by_the_keyboard(page):
 
 
 def test_the_first_tab_with_runs_is_shown_and_others_on_a_click(page):
-    assert texts(page, "#synthetic [aria-pressed=true]") == ["The paper's best settings"]
+    assert texts(page, "#synthetic [aria-pressed=true]") == ["The table, at the paper's best settings"]
     click(page, "#synthetic .choices button")
-    assert texts(page, "#synthetic [aria-pressed=true]")[0].startswith("Settings chosen")
+    assert texts(page, "#synthetic [aria-pressed=true]")[0].startswith("The table, at the settings")
     assert page.run("document.querySelectorAll('#synthetic .panel:not([hidden])').length") == 1
 
 

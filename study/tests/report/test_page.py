@@ -70,7 +70,7 @@ def test_three_runs_of_the_user_are_in_table_2(tmp_path):
     for seed in range(3):
         text_run(tmp_path, "spigot", seed=seed)
     page = report(Runs(tmp_path))
-    table = next(row for row in rows(page, "SST. data not recorded") if row[0].startswith("SPIGOT "))
+    table = next(row for row in rows(page, "SST, 40 epochs, 3 seeds. data not recorded") if row[0].startswith("SPIGOT "))
     assert table[1:4] == ["80.00±0.00≠", "84.51±0.80", "81.00±0.00≠"]
     assert table[-1] == "3 of 3"
 
@@ -88,7 +88,7 @@ def test_a_quick_tab_has_its_warning_and_does_not_say_four_seeds(tmp_path):
         for config in VARIANTS["quick"].plan(name, 3).configs:
             publish(tmp_path, config, 60.0, 0.0)
     page = report(Runs(tmp_path))
-    quick = page.split('id="synthetic"')[1].split('class="panel"')[3]
+    quick = page.split('id="synthetic"')[1].split('class="panel"')[4]
     assert "not comparable" in quick
     assert "over 2 seeds" in quick
     assert "4 seeds" not in quick.replace("(the paper has 4)", "")

@@ -8,9 +8,17 @@ import pytest
 from pullback_study.results.choice import Chosen, Runs
 from pullback_study.results.paper import clusters
 from pullback_study.results.paper.claims_clusters import CLAIMS, Evidence
-from pullback_study.results.paper.clusters import INNER_STEPS, METHODS, TASK, VARIANTS, results, steps_plan, table_plan
+from pullback_study.results.paper.clusters import (
+    INNER_STEPS,
+    METHODS,
+    TASK,
+    VARIANTS,
+    groups,
+    results,
+    steps_plan,
+    table_plan,
+)
 from pullback_study.results.paper.numbers import rows
-from pullback_study.results.paper.page_clusters import groups
 from pullback_study.results.paper.verdicts import Verdict, above, decide, verdict, within
 from pullback_study.results.statistics import interval
 
@@ -58,7 +66,7 @@ class World(Evidence):
     def made(self, plan, estimator, gain=0.0):
         accuracy, v_measure = self.runs[estimator]
         configs = plan.candidates[0]
-        return Chosen(TASK, configs, tuple(fake_run(config, accuracy + gain, v_measure) for config in configs))
+        return Chosen(TASK, estimator, configs, tuple(fake_run(config, accuracy + gain, v_measure) for config in configs))
 
 
 def verdicts(evidence):
@@ -111,7 +119,7 @@ def test_a_choice_waits_for_all_candidates_and_takes_the_best_on_validation(tmp_
     assert len(plan.candidates) == 9
     for config in plan.configs[:-1]:
         publish(tmp_path, config, 70 + 5 * (config.step_size == 1.0) + (config.learning_rate == 0.002), 50)
-    assert plan.choose(Runs(tmp_path)) is None
+    assert not plan.choose(Runs(tmp_path))
     publish(tmp_path, plan.configs[-1], 70, 50)
     chosen = plan.choose(Runs(tmp_path))
     assert (chosen.config.learning_rate, chosen.config.step_size) == (0.002, 1.0)
@@ -125,7 +133,7 @@ def test_with_many_seeds_the_first_four_choose_and_the_others_run_at_the_choice_
     for config in deciding:
         publish(tmp_path, config, 70 + (config.learning_rate == 0.001), 50)
     assert plan.choose(Runs(tmp_path)).config.learning_rate == 0.001
-    assert plan.finished(Runs(tmp_path)) is None  # 44 seeds are missing
+    assert not plan.finished(Runs(tmp_path))  # 44 seeds are missing
     assert Evidence.best(Runs(tmp_path)).scope is clusters.FULL
     for config in plan.choose(Runs(tmp_path)).configs[4:]:
         publish(tmp_path, config, 71, 50)
@@ -187,7 +195,7 @@ def test_the_figures_are_the_medians_of_the_runs(tmp_path):
     (curve,) = figure.panels[0].curves
     assert (curve.label, list(curve.x)) == ("SPIGOT", [1, 3])
     assert curve.y == pytest.approx([62.15, 64.15])  # the larger step size is the better one
-    assert not clusters.curves(Runs(tmp_path), 3).drawn
+    assert not clusters.curves(Runs(tmp_path), clusters.QUICK).drawn
     assert figure.command == f"pullback reproduce steps --runs {tmp_path}"
 
 

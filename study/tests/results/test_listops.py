@@ -15,11 +15,12 @@ from pullback_study.results.listops import (
     claims,
     contenders,
     finalists,
+    groups,
     long_runs,
-    page,
     plan,
     results,
 )
+from pullback_study.results.pages import markdown
 from pullback_study.results.paper.verdicts import Verdict
 
 
@@ -80,8 +81,8 @@ def test_verdicts(tmp_path, gold, expected):
     decided = {claim.number: claim.verdict for claim in claims(Runs(tmp_path))}
     assert decided[101] is expected
     assert len(decided) == len(CLAIMS)
-    assert "Marginals" in page(Runs(tmp_path), tmp_path)
-    assert (tmp_path / "listops-curves.svg").exists()
+    assert "Marginals" in markdown(groups(Runs(tmp_path)), claims(Runs(tmp_path)))
+    assert any(figure.name == "listops-curves" for group in groups(Runs(tmp_path)) for figure in group.figures)
 
 
 def test_seeds_share_everything_but_the_seed():

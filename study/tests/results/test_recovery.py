@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 from pullback_study.cli import app
 from pullback_study.results.cells import Cell
 from pullback_study.results.choice import Runs
+from pullback_study.results.pages import markdown
 from pullback_study.results.recovery import bias, page, plans
 from pullback_study.results.recovery.beds import all_beds, best_and_tied, missing
 from pullback_study.results.recovery.grid import grid_tables
@@ -50,7 +51,7 @@ def test_other_tasks_use_the_most_common_setting_and_the_most_seeds(tmp_path):
     assert bed.title == "Synthetic clusters, 3 clusters"
     assert bed.recovery["ste-s"].values == (50.0, 50.0, 50.0)
     assert missing(runs)[:2] == ["sst", "snli"]
-    assert "Beds without runs" in page.page(runs, tmp_path)
+    assert "Beds without runs" in markdown(page.groups(runs))
     assert "best `ste-s`" in page.verdict([bed])
 
 
@@ -63,7 +64,7 @@ def test_planted_rows_are_what_the_search_chose(tmp_path):
     accuracy = {0.01: 60.0, 0.03: 90.0, 0.1: 70.0}
     for config in plans.search("ste-s", "tree", scope)[1:]:
         publish(tmp_path, plans.TASK, config, validation_accuracy=accuracy[config.learning_rate])
-    assert plans.chosen(Runs(tmp_path), "ste-s", setting, scope) is None  # a choice among fewer would be another rule
+    assert not plans.chosen(Runs(tmp_path), "ste-s", setting, scope)  # a choice among fewer would be another rule
     config = plans.search("ste-s", "tree", scope)[0]
     publish(tmp_path, plans.TASK, config, validation_accuracy=accuracy[config.learning_rate])
     row = plans.chosen(Runs(tmp_path), "ste-s", setting, scope)

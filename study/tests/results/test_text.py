@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from pullback_study.results.choice import Runs
+from pullback_study.results.choice import Runs, seed_by_seed
 from pullback_study.results.paper.claims_text import CLAIMS, Evidence, claim_7, claim_8, claim_9, claim_10
 from pullback_study.results.paper.text import (
     FULL,
@@ -15,7 +15,6 @@ from pullback_study.results.paper.text import (
     choose,
     on_data_of,
     results,
-    seed_by_seed,
     steps_table,
     table_plan,
 )
@@ -76,7 +75,7 @@ def test_a_row_is_chosen_by_the_deciding_seed_once_all_candidates_are_there(tmp_
     plan = table_plan("spigot", SST, search=True)
     for accuracy, candidate in zip((70.0, 71.0), plan.candidates, strict=False):
         publish(candidate[0], tmp_path, accuracy)
-    assert plan.choose(Runs(tmp_path)) is None
+    assert not plan.choose(Runs(tmp_path))
     publish(plan.candidates[2][0], tmp_path, 60.0)
     publish(plan.candidates[2][1], tmp_path, 99.0)  # another seed does not decide
     chosen = plan.choose(Runs(tmp_path))
@@ -88,7 +87,7 @@ def test_a_row_is_chosen_by_the_deciding_seed_once_all_candidates_are_there(tmp_
 
 def test_seeds_come_one_after_the_other(tmp_path):
     rows = choose(SST, Runs(tmp_path), search=False)
-    assert [config.seed for config in seed_by_seed(list(rows.values()))] == [0] * 9 + [1] * 9 + [2] * 9
+    assert [config.seed for config in seed_by_seed(rows)] == [0] * 9 + [1] * 9 + [2] * 9
 
 
 def test_without_runs_nothing_is_decided(tmp_path):
@@ -115,7 +114,7 @@ def test_claim_8(at_five, expected, tmp_path):
                 publish(dataclasses.replace(config, inner_steps=k), tmp_path, accuracy)
     evidence = Evidence(Runs(tmp_path))
     assert verdict(claim_8(evidence)) is expected
-    table = steps_table("SST", {name: evidence.row("sst", name) for name in STEPPED}, Runs(tmp_path))
+    table = steps_table("SST", [evidence.row("sst", name) for name in STEPPED], Runs(tmp_path))
     assert table.text().rows[0][3] == f"{at_five + 0.01:.2f}±0.01"
 
 
@@ -157,7 +156,7 @@ def test_tables_name_vectors_and_share_and_say_where_data_differ(tmp_path):
     found = next(line for line in lines if line[0] == "Baseline")
     assert found == ["Baseline", "80.01±0.01≠", "83.79±0.17", "80.01±0.01≠", "83.99±0.32", "", "3 of 3"]
     assert [row[0] for row in lines if len(row) == 1][-2:] == ["Relaxed", "Argmax"]
-    run = TASKS["sst"].run(rows["baseline"].configs[0], tmp_path)
+    run = TASKS["sst"].run(rows[0].configs[0], tmp_path)
     result = run.result
     (run.path / "result.json").unlink()
     run.publish({**result, "data": {**result["data"], "checksums": {"train": "other", "vectors": "b"}}})

@@ -10,15 +10,28 @@ part whose runs are not all done. Margins are in points of percent.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pullback_study.results.choice import Chosen, Runs
-from pullback_study.results.paper.clusters import FULL, MANY, METHODS, ROWS, SETTINGS, Scope, steps_plan, table_plan
-from pullback_study.results.paper.verdicts import Finding, Values, Verdict, exceeds, minus, missing, near, opposite
+from pullback_study.results.paper.clusters import (
+    FULL,
+    MANY,
+    METHODS,
+    ROWS,
+    SETTINGS,
+    Scope,
+    groups,
+    steps_plan,
+    table_plan,
+)
+
+from pullback_study.results.paper.verdicts import (  # isort: skip
+    Claim, Finding, Values, Verdict, below, best_of, decide, exceeds, minus, missing, near_best,
+)  # fmt: skip
+from pullback_study.results.registry import Section
 
 FAR = 10.0
 """A difference that counts as far below, or as failing."""
@@ -47,24 +60,24 @@ class Evidence:
         many = cls(runs, MANY)
         return many if many.row(ROWS[0], SETTINGS[0]) else cls(runs)
 
-    def row(self, estimator: str, clusters: int) -> Chosen | None:
+    def row(self, estimator: str, clusters: int) -> Chosen:
         return table_plan(estimator, clusters, grid=True, scope=self.scope).finished(self.runs)
 
-    def values(self, estimator: str, clusters: int, measure: str) -> Values:
-        return _values(self.row(estimator, clusters), measure)
-
-    def steps(self, estimator: str) -> dict[int, Chosen] | None:
-        """For each number of inner steps, the runs with the best step size."""
+    def steps(self, estimator: str) -> dict[int, Chosen]:
+        """For each number of inner steps, the runs with the best step size; none while one is missing."""
         found = {k: steps_plan(estimator, k, self.scope).finished(self.runs) for k in self.scope.inner_steps}
-        return None if None in found.values() else {k: chosen for k, chosen in found.items() if chosen}
+        return found if all(found.values()) else {}
 
-    def best_row(self, clusters: int, measure: str) -> Chosen | None:
-        """The latent variable row with the highest mean of the measure, picked on the validation set."""
-        rows = [self.row(name, clusters) for name in ROWS if METHODS[name].kind != "Baselines"]
-        found = [row for row in rows if row]
-        if len(found) < len(rows):
-            return None
-        return max(found, key=lambda row: statistics.fmean(row.values(measure.replace("test", "validation"))))
+    def gap(self, first: str, second: str, clusters: int, measure: str) -> Values:
+        """The difference of two rows, seed by seed."""
+        return minus(self.row(first, clusters).values(measure), self.row(second, clusters).values(measure))
+
+    def near_best(self, name: str, clusters: int, measure: str) -> Finding:
+        """The shortfall from the latent variable row with the highest mean of the measure, picked on the validation set."""
+        rows = [self.row(each, clusters) for each in ROWS if METHODS[each].kind != "Baselines"]
+        best = best_of(rows, measure.replace("test", "validation"))
+        words = f"{_WORDS[measure]}, {clusters} clusters"
+        return near_best(self.row(name, clusters), best, measure, words, NEAR[measure])
 
 
 def claim_1(evidence: Evidence) -> list[Finding]:
@@ -72,11 +85,8 @@ def claim_1(evidence: Evidence) -> list[Finding]:
 
     Rule: in both settings the accuracy of the gold-label model exceeds the linear model's by more than FAR.
     """
-    found = []
-    for k in SETTINGS:
-        gold, linear = (evidence.values(name, k, "test_accuracy") for name in ("gold", "linear"))
-        found.append(exceeds(f"gold labels - linear model, accuracy, {k} clusters", minus(gold, linear), FAR))
-    return found
+    gaps = {k: evidence.gap("gold", "linear", k, "test_accuracy") for k in SETTINGS}
+    return [exceeds(f"gold labels - linear model, accuracy, {k} clusters", gap, FAR) for k, gap in gaps.items()]
 
 
 def claim_2(evidence: Evidence) -> list[Finding]:
@@ -87,11 +97,10 @@ def claim_2(evidence: Evidence) -> list[Finding]:
     """
     found = []
     for k in SETTINGS:
-        plain, reduced = (evidence.values(name, k, "test_v_measure") for name in ("sfe", "sfe-baseline"))
-        gold, accuracy = (evidence.values(name, k, "test_accuracy") for name in ("gold", "sfe"))
+        plain, reduced = (evidence.row(name, k).values("test_v_measure") for name in ("sfe", "sfe-baseline"))
         found += [
-            exceeds(f"gold labels - SFE, accuracy, {k} clusters", minus(gold, accuracy), FAR),
-            _recovers(f"SFE with baseline recovers the clusters, {k} clusters", reduced),
+            exceeds(f"gold labels - SFE, accuracy, {k} clusters", evidence.gap("gold", "sfe", k, "test_accuracy"), FAR),
+            exceeds(f"SFE with baseline recovers the clusters: V-measure, {k} clusters", reduced, RECOVERED),
             exceeds(f"SFE with - without baseline, V-measure, {k} clusters", minus(reduced, plain)),
         ]
     return found
@@ -105,7 +114,7 @@ def claim_3(evidence: Evidence) -> list[Finding]:
     The best row for a measure is picked on the validation set.
     """
     names = ("ste-i", "spigot-ce", "spigot-eg", "perturbed-marginals", "perturb-and-map", "sfe-baseline")
-    return [_near_best(evidence, name, k, measure) for name in names for k in SETTINGS for measure in NEAR]
+    return [evidence.near_best(name, k, measure) for name in names for k in SETTINGS for measure in NEAR]
 
 
 def claim_4(evidence: Evidence) -> list[Finding]:
@@ -117,11 +126,10 @@ def claim_4(evidence: Evidence) -> list[Finding]:
     """
     found = []
     for k in SETTINGS:
-        spigot = evidence.row("spigot", k)
         for name in ("spigot-ce", "spigot-eg"):
-            row, label = evidence.row(name, k), METHODS[name].label
-            recovery, accuracy = (minus(_values(row, m), _values(spigot, m)) for m in ("test_v_measure", "test_accuracy"))
-            late = minus(_late_deviation(spigot), _late_deviation(row))
+            label = METHODS[name].label
+            recovery, accuracy = (evidence.gap(name, "spigot", k, measure) for measure in ("test_v_measure", "test_accuracy"))
+            late = minus(*(_over_training(evidence.row(each, k), statistics.stdev, 0.75, 1) for each in ("spigot", name)))
             found += [
                 exceeds(f"{label} - SPIGOT, V-measure, {k} clusters", recovery, FAR),
                 exceeds(f"{label} - SPIGOT, gap in V-measure less gap in accuracy, {k} clusters", minus(recovery, accuracy)),
@@ -140,15 +148,15 @@ def claim_5(evidence: Evidence) -> list[Finding]:
     found = []
     for name in ("marginals", "sparsemap"):
         label = METHODS[name].label
-        found += [_near_best(evidence, name, k, "test_accuracy") for k in SETTINGS]
+        found += [evidence.near_best(name, k, "test_accuracy") for k in SETTINGS]
         for other in ("ste-i", "spigot-ce"):
-            early = minus(_early_accuracy(evidence.row(name, 10)), _early_accuracy(evidence.row(other, 10)))
-            statement = f"{label} - {METHODS[other].label}, validation accuracy early in training, 10 clusters"
-            found.append(exceeds(statement, early))
+            early = minus(*(_over_training(evidence.row(each, 10), statistics.fmean, -1, 0.1) for each in (name, other)))
+            found.append(
+                exceeds(f"{label} - {METHODS[other].label}, validation accuracy early in training, 10 clusters", early)
+            )
         for k in SETTINGS:
-            statement = f"{label} does not recover the clusters, {k} clusters"
-            recovered = _recovers(statement, evidence.values(name, k, "test_v_measure"))
-            found.append(dataclasses.replace(recovered, verdict=opposite(recovered.verdict)))
+            values = evidence.row(name, k).values("test_v_measure")
+            found.append(below(f"{label} does not recover the clusters: V-measure, {k} clusters", values, RECOVERED))
     return found
 
 
@@ -160,17 +168,22 @@ def claim_6(evidence: Evidence) -> list[Finding]:
     STE-I's; and SPIGOT-CE with k steps makes k + 1 decoder calls, for every k.
     """
     curves = {name: evidence.steps(name) for name in ("ste-i", "spigot", "spigot-ce")}
-    best = {name: _best_steps(curve) for name, curve in curves.items()}
-    improved = curves["spigot-ce"]
-    once = _values(improved[1] if improved else None, "test_accuracy")
-    recovery = {name: _values(row, "test_v_measure") for name, row in best.items()}
-    accuracy = {name: _values(row, "test_accuracy") for name, row in best.items()}
-    each, counted = "each at its best number of inner steps", ", ".join(str(k) for k in evidence.scope.inner_steps)
+    best = {name: best_of(list(rows.values()), "validation_accuracy") if rows else None for name, rows in curves.items()}
+
+    def values(name: str, measure: str) -> Values:
+        row = best[name]
+        return row.values(measure) if row else []
+
+    once = curves["spigot-ce"][1].values("test_accuracy") if curves["spigot-ce"] else []
+    improved, inner = values("spigot-ce", "test_accuracy"), evidence.scope.inner_steps
+    each = "each at its best number of inner steps"
+    recovery = minus(values("ste-i", "test_v_measure"), values("spigot", "test_v_measure"))
+    calls = f"SPIGOT-CE, decoder calls with {', '.join(map(str, inner))} inner steps"
     return [
-        exceeds(f"STE-I - SPIGOT, V-measure, {each}", minus(recovery["ste-i"], recovery["spigot"]), FAR),
-        exceeds("SPIGOT-CE at its best number of inner steps - with one, accuracy", minus(accuracy["spigot-ce"], once)),
-        exceeds(f"SPIGOT-CE - STE-I, accuracy, {each}", minus(accuracy["spigot-ce"], accuracy["ste-i"])),
-        _calls(f"SPIGOT-CE, decoder calls with {counted} inner steps", improved, [k + 1 for k in evidence.scope.inner_steps]),
+        exceeds(f"STE-I - SPIGOT, V-measure, {each}", recovery, FAR),
+        exceeds("SPIGOT-CE at its best number of inner steps - with one, accuracy", minus(improved, once)),
+        exceeds(f"SPIGOT-CE - STE-I, accuracy, {each}", minus(improved, values("ste-i", "test_accuracy"))),
+        _calls(calls, list(curves["spigot-ce"].values()), [k + 1 for k in inner]),
     ]
 
 
@@ -179,11 +192,9 @@ def claim_11(evidence: Evidence) -> list[Finding]:
 
     Rule: the calls counted in a training step with one inner step are 1, 1, 2 and 2.
     """
-    found = []
-    for name, calls in {"ste-i": 1, "spigot": 1, "spigot-ce": 2, "spigot-eg": 2}.items():
-        row = evidence.row(name, 10)
-        found.append(_calls(f"{METHODS[name].label}, decoder calls of a step", {1: row} if row else None, [calls]))
-    return found
+    expected = {"ste-i": 1, "spigot": 1, "spigot-ce": 2, "spigot-eg": 2}
+    return [_calls(f"{METHODS[name].label}, decoder calls of a step", [evidence.row(name, 10)], [calls])
+            for name, calls in expected.items()]  # fmt: skip
 
 
 CLAIMS: dict[int, Callable[[Evidence], list[Finding]]] = {
@@ -191,47 +202,29 @@ CLAIMS: dict[int, Callable[[Evidence], list[Finding]]] = {
 }  # fmt: skip
 
 
-def _near_best(evidence: Evidence, name: str, clusters: int, measure: str) -> Finding:
-    statement = f"best row - {METHODS[name].label}, {_WORDS[measure]}, {clusters} clusters"
-    best, row = evidence.best_row(clusters, measure), evidence.row(name, clusters)
-    if best is None or row is None:
-        return missing(statement)
-    statement += f" (best: {METHODS[best.config.estimator].label})"
-    return near(statement, minus(best.values(measure), row.values(measure)), NEAR[measure])
+def claims(runs: Runs) -> list[Claim]:
+    return decide(CLAIMS, Evidence.best(runs), MARGINS)
 
 
-def _recovers(statement: str, values: Values) -> Finding:
-    found = exceeds(statement, values, RECOVERED)
-    return dataclasses.replace(found, evidence=f"V-measure {found.evidence}") if found.interval else found
-
-
-def _calls(statement: str, rows: dict[int, Chosen] | None, expected: list[int]) -> Finding:
-    least = [min(row.values("decoder_calls")) for row in rows.values()] if rows else [0.0]
+def _calls(statement: str, rows: Sequence[Chosen], expected: list[int]) -> Finding:
+    least = [min(row.values("decoder_calls"), default=0.0) for row in rows]
     counted = [0 if math.isnan(calls) else int(calls) for calls in least]
-    if 0 in counted:  # a step calls the decoder, so these were not counted
+    if not counted or 0 in counted:  # a step calls the decoder, so these were not counted
         return missing(statement)
     return Finding(statement, f"{counted}", Verdict.HOLDS if counted == expected else Verdict.FAILS)
 
 
-def _best_steps(curve: dict[int, Chosen] | None) -> Chosen | None:
-    return max(curve.values(), key=lambda row: statistics.fmean(row.values("validation_accuracy"))) if curve else None
+def _over_training(row: Chosen, middle: Callable[[list[float]], float], after: float, until: float) -> Values:
+    """For each seed a statistic of the validation accuracy between two points of training, as shares of its steps."""
+
+    def inside(history: Mapping[float, float]) -> list[float]:
+        return [value for step, value in history.items() if after < step / row.config.steps <= until]
+
+    return [middle(inside(history)) for history in row.histories("accuracy")]
 
 
-def _values(row: Chosen | None, measure: str) -> Values:
-    return row.values(measure) if row else None
-
-
-def _early_accuracy(row: Chosen | None) -> Values:
-    """The mean validation accuracy over the first tenth of training, for each seed."""
-    if row is None:
-        return None
-    last = row.config.steps / 10
-    return [statistics.fmean(v for step, v in each.items() if step <= last) for each in row.histories("accuracy")]
-
-
-def _late_deviation(row: Chosen | None) -> Values:
-    """The standard deviation of the validation accuracy over the last quarter of training, for each seed."""
-    if row is None:
-        return None
-    first = 0.75 * row.config.steps
-    return [statistics.stdev(v for step, v in each.items() if step > first) for each in row.histories("accuracy")]
+SECTION = Section(
+    "Synthetic clusters",
+    "Table 1 of the paper: test accuracy and V-measure in percent, beside the paper's numbers.",
+    groups, claims, [("reproduce", "table1", "--grid"), ("reproduce", "steps")],
+)  # fmt: skip

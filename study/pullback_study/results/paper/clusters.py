@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pullback_study.results.cells import MEDIAN, Cell
-from pullback_study.results.choice import Chosen, Plan, Runs
-from pullback_study.results.choice import over_seeds as with_seeds
+from pullback_study.results.cells import MEDIAN
+from pullback_study.results.choice import Plan, Runs, settings_of
 from pullback_study.results.commands import command
-from pullback_study.results.figures import Curve, Figure, Panel, over_seeds, panels
+from pullback_study.results.figures import Figure, Panel, curves_against, learning_curves
 from pullback_study.results.paper.numbers import reported, rows
-from pullback_study.results.tables import Column, Row, Table, at_least, interval, quarters
+from pullback_study.results.registry import Group
+from pullback_study.results.tables import Column, Table, at_least, interval, quarters
 from pullback_study.tasks import find_task
 
 TASK = find_task("synthetic")
@@ -45,15 +44,6 @@ class Scope:
     search: bool = True  # for settings that the paper does not list
 
     @property
-    def deciding(self) -> tuple[int, ...]:
-        """The seeds whose mean validation accuracy chooses a setting: the first four, as many as the paper has."""
-        return self.seeds[:4]
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return {"steps": self.steps, "evaluate_every": self.evaluate_every, "dtype": self.dtype}
-
-    @property
     def warning(self) -> str:
         if self.steps >= FULL.steps and self.search:
             return ""
@@ -74,7 +64,7 @@ QUARTILES = 8
 def with_seeds_of(scope: Scope, seeds: int) -> Scope:
     """The scope with seeds 0 to N - 1; many seeds come with the inner steps of MANY."""
     inner = MANY.inner_steps if seeds >= QUARTILES and scope.search else scope.inner_steps
-    return dataclasses.replace(scope, seeds=tuple(range(seeds)), inner_steps=inner)
+    return replace(scope, seeds=tuple(range(seeds)), inner_steps=inner)
 
 
 @dataclass(frozen=True)
@@ -92,17 +82,17 @@ class Variant:
 
 
 VARIANTS = {
-    "grid": Variant("Settings chosen from the paper's grid by validation accuracy", words=("--grid",)),
-    "best": Variant("The paper's best settings"),
+    "grid": Variant("The table, at the settings that validation accuracy chose from the paper's grid", words=("--grid",)),
+    "best": Variant("The table, at the paper's best settings"),
     "example": Variant(
-        "Step sizes on one example's gradient", PULLED_BACK, ("--grid", "--gamma-scale", "example"), scale="example"
+        "gamma of one example instead of the mean", PULLED_BACK, ("--grid", "--gamma-scale", "example"), scale="example"
     ),
     "float64": Variant(
-        "In double precision", PULLED_BACK, ("--grid", "--dtype", "float64"), dataclasses.replace(FULL, dtype="float64")
+        "float64 instead of float32", PULLED_BACK, ("--grid", "--dtype", "float64"), replace(FULL, dtype="float64")
     ),
-    "errata": Variant("With errors of the released code, on purpose", ERRATA, ("--grid", "--errata")),
+    "errata": Variant("Errors of the released code, on purpose", ERRATA, ("--grid", "--errata")),
     "quick": Variant("Quick runs", words=("--quick",), scope=QUICK),
-    "many": Variant("Many seeds, at settings chosen from the paper's grid", words=("--grid", "--seeds", "48"), scope=MANY),
+    "many": Variant("48 seeds, at the settings that seeds 0 to 3 chose", words=("--grid", "--seeds", "48"), scope=MANY),
 }
 
 
@@ -117,8 +107,8 @@ def table_plan(
     sizes: Sequence[float | None] = (None,)
     if method.pulled_back and estimator != "ste-i":  # for STE-I, one step and Adam, the size does not matter
         sizes = STEP_SIZES if grid else (1.0,) if gamma_scale == "example" else (None,)
-    scale = {"gamma_scale": gamma_scale} if method.pulled_back else {}
-    settings = [{"learning_rate": rate, "step_size": size, **scale} for rate in rates for size in sizes]
+    scale = gamma_scale if method.pulled_back else None
+    settings = [{"learning_rate": rate, "step_size": size, "gamma_scale": scale} for rate in rates for size in sizes]
     return _plan(estimator, clusters, settings, scope)
 
 
@@ -130,33 +120,31 @@ def steps_plan(estimator: str, inner_steps: int, scope: Scope = FULL) -> Plan:
 
 
 def _plan(estimator: str, clusters: int, settings: Iterable[dict[str, Any]], scope: Scope) -> Plan:
-    given = [{name: value for name, value in setting.items() if value is not None} for setting in settings]
-    configs = [TASK.configure(estimator=estimator, clusters=clusters, **each, **scope.options) for each in given]
-    candidates = tuple(with_seeds(config, scope.seeds) for config in configs)
-    deciding = tuple(with_seeds(config, scope.deciding) for config in configs)
-    return Plan(TASK, estimator, candidates, deciding)
+    """The first four seeds, as many as the paper has, choose by their mean validation accuracy."""
+    fields = {"clusters": clusters, "steps": scope.steps, "evaluate_every": scope.evaluate_every, "dtype": scope.dtype}
+    return Plan.of(TASK, estimator, [{**fields, **each} for each in settings], scope.seeds, scope.seeds[:4])
 
 
-def results(variant: Variant, clusters: int, runs: Runs, *, title: str = "", only: Sequence[str] = ()) -> Table:
+def results(variant: Variant, clusters: int, runs: Runs, *, title: str = "") -> Table:
     """One setting of the paper's table, ours beside the paper's: on the test set after the last step."""
     columns = [Column(name, label, reference=True) for name, label in MEASURES.items()]
-    found = []
-    for name in only or variant.rows:
+    making, found = ("reproduce", "table1", *variant.words), []
+    for name in variant.rows:
         chosen = variant.plan(name, clusters).finished(runs)
-        cells = {measure: _cell(name, clusters, chosen, measure) for measure in MEASURES}
-        note = chosen.setting if chosen else ""
-        making = "" if chosen else command("reproduce", "table1", *variant.words, "--only", name, runs=runs.folder)
-        found.append(Row(_label(name), cells, {}, METHODS[name].kind, name, note, making))
-    making = command("reproduce", "table1", *variant.words, runs=runs.folder)
+        paper = {each: reported("synthetic", METHODS[name].label, f"{clusters} clusters", each) for each in MEASURES}
+        cells = {measure: chosen.cell(f"test_{measure}", MEDIAN, paper[measure]) for measure in MEASURES}
+        found.append(chosen.row(cells, command=command(*making, "--only", name, runs=runs.folder)))
     title, name = title or f"{clusters} clusters", f"clusters-{clusters}" + "-example" * (variant.scale == "example")
-    return Table(title, columns, found, ["*: stochastic."], name, variant.scope.warning, making)
+    return Table(
+        title, columns, found, ["*: stochastic."], name, variant.scope.warning, command(*making, runs=runs.folder)
+    )
 
 
 def with_others(variant: Variant, runs: Runs) -> Variant:
     """The same with those estimators that are not in the paper's table and have runs for it."""
     others = [name for name in METHODS if name not in (*ROWS, *ERRATA)] if set(variant.rows) == set(ROWS) else []
     there = [name for name in others if any(variant.plan(name, k).finished(runs) for k in SETTINGS)]
-    return dataclasses.replace(variant, rows=[name for name in METHODS if name in (*variant.rows, *there)])
+    return replace(variant, rows=[name for name in METHODS if name in (*variant.rows, *there)])
 
 
 def spreads(table: Table) -> Table:
@@ -173,58 +161,52 @@ def spreads(table: Table) -> Table:
         f"Recovered: the share of runs with a V-measure of at least {RECOVERED:g}, with its 95% interval (Wilson).",
         "95% interval: of the median (bootstrap over the seeds).", *table.notes,
     ]  # fmt: skip
-    return dataclasses.replace(table, columns=columns, notes=notes, name=f"{table.name}-spreads")
+    return replace(table, columns=columns, notes=notes, name=f"{table.name}-spreads")
 
 
 def settings(plans: Iterable[Plan], runs: Runs) -> Table:
     """Which learning rate and step size each row has, by validation accuracy where there was a choice."""
-    rows = []
-    for plan in plans:
-        if chosen := plan.finished(runs):
-            config, size = chosen.config, "" if chosen.config.step_size is None else f"{chosen.config.step_size:g}"
-            rate, label = f"{config.learning_rate:g}", METHODS[plan.estimator].label
-            rows.append((label, str(config.clusters), rate, size, str(len(plan.candidates))))
-    return Table.of_words("Settings", ["Model", "clusters", "learning rate", "step size", "candidates"], rows)
+    found = [(chosen, plan) for plan in plans if (chosen := plan.finished(runs))]
+    more = [{"clusters": str(chosen.config.clusters), "candidates": str(len(plan.candidates))} for chosen, plan in found]
+    return settings_of([chosen for chosen, _ in found], more)
 
 
-def curves(runs: Runs, clusters: int = 10, scope: Scope = FULL) -> Figure:
+def curves(runs: Runs, scope: Scope = FULL) -> Figure:
     """Validation accuracy and V-measure against steps, at the paper's best settings."""
-    chosen = {name: table_plan(name, clusters, grid=False, scope=scope).finished(runs) for name in CURVES}
-
-    def curve(name: str, measure: str) -> Curve | None:
-        found = chosen[name]
-        return over_seeds(METHODS[name].label, found.histories(measure)) if found else None
-
-    words = ["curves"] if clusters == 10 else ["table1", *(word for name in CURVES for word in ("--only", name))]
-    drawn = panels(curve, CURVES, {name: f"Validation: {label} (%)" for name, label in MEASURES.items()}, "Steps")
-    return _figure(f"Learning curves, {clusters} clusters", "synthetic-curves", drawn, scope, runs, *words)
+    chosen = [table_plan(name, 10, grid=False, scope=scope).finished(runs) for name in CURVES]
+    drawn = learning_curves(chosen, {name: f"Validation: {label} (%)" for name, label in MEASURES.items()})
+    return _figure("Learning curves, 10 clusters", "synthetic-curves", drawn, scope, runs, "curves")
 
 
 def steps(runs: Runs, scope: Scope = FULL) -> Figure:
     """Test accuracy and V-measure against the number of inner steps, the best step size at each point."""
-    chosen = {(name, k): steps_plan(name, k, scope).finished(runs) for name in STEPPED for k in scope.inner_steps}
-
-    def curve(name: str, measure: str) -> Curve | None:
-        found = {k: each for k in scope.inner_steps if (each := chosen[name, k])}
-        seeds = zip(*(each.values(f"test_{measure}") for each in found.values()), strict=True)
-        return over_seeds(METHODS[name].label, [dict(zip(found, values, strict=True)) for values in seeds])
-
-    drawn = panels(curve, STEPPED, {name: f"Test: {label} (%)" for name, label in MEASURES.items()}, "Inner steps")
+    at = {k: [steps_plan(name, k, scope).finished(runs) for name in STEPPED] for k in scope.inner_steps}
+    drawn = curves_against("Inner steps", at, {f"test_{name}": f"Test: {label} (%)" for name, label in MEASURES.items()})
     return _figure("Impact of multiple updates, 10 clusters", "synthetic-steps", drawn, scope, runs, "steps")
 
 
-def _figure(title: str, name: str, drawn: Sequence[Panel], scope: Scope, runs: Runs, *words: str) -> Figure:
+def _figure(title: str, name: str, drawn: Sequence[Panel], scope: Scope, runs: Runs, making: str) -> Figure:
     quick, many = bool(scope.warning), len(scope.seeds) >= QUARTILES
     note = f"Median and range of {len(scope.seeds)} seeds. {scope.warning}".strip()
     more = ["--quick"] * quick + ["--seeds", str(len(scope.seeds))] * many
-    making = command("reproduce", *words, *more, runs=runs.folder)
-    return Figure(title, drawn, name + "-quick" * quick + "-many" * many, note, making)
+    whole = command("reproduce", making, *more, runs=runs.folder)
+    return Figure(title, drawn, name + "-quick" * quick + "-many" * many, note, whole)
 
 
-def _cell(name: str, clusters: int, chosen: Chosen | None, measure: str) -> Cell:
-    paper = reported("synthetic", METHODS[name].label, f"{clusters} clusters", measure)
-    return chosen.cell(f"test_{measure}", MEDIAN, paper) if chosen else Cell(reference=paper)
-
-
-def _label(name: str) -> str:
-    return f"{'*' * METHODS[name].stochastic}{METHODS[name].label}"
+def groups(runs: Runs) -> list[Group]:
+    """The table in every way it was run, the paper's two in any case; and the figures."""
+    found = []
+    for name, variant in VARIANTS.items():
+        variant, many = with_others(variant, runs), variant.scope is MANY
+        tables = [results(variant, k, runs, title=f"{k} clusters{', 48 seeds' * many}") for k in SETTINGS]
+        if name in ("grid", "best") or any(table.runs for table in tables):
+            shown = [each for table in tables for each in ([table, spreads(table)] if many else [table])]
+            drawn = [table.distribution(measure) for table in tables for measure in MEASURES] if many else []
+            found.append(Group(variant.title, shown, drawn, warning=variant.scope.warning))
+        if name == "best":
+            plans = [VARIANTS["grid"].plan(name, k) for name in ROWS for k in SETTINGS]
+            found.append(Group("Chosen settings", [settings(plans, runs)]))
+    for title, scopes in {"Figures": (FULL, MANY), "Figures, quick runs": (QUICK,)}.items():
+        figures = [draw(runs, scope) for scope in scopes for draw in (curves, steps)]
+        found.append(Group(title, figures=[figure for figure in figures if figure.drawn], warning=scopes[0].warning))
+    return [group for group in found if group.tables or group.figures]

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import statistics
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pullback_study.results.cells import MEAN, Cell
-from pullback_study.results.choice import Chosen, Plan, Runs
-from pullback_study.results.choice import over_seeds as with_seeds
+from pullback_study.results.choice import Chosen, Plan, Runs, settings_of
 from pullback_study.results.commands import command
-from pullback_study.results.figures import Curve, Figure, over_seeds, panels
+from pullback_study.results.figures import Figure, curves_against, learning_curves
 from pullback_study.results.paper.numbers import reported, rows
-from pullback_study.results.tables import Column, Row, Table
+from pullback_study.results.registry import Group
+from pullback_study.results.tables import Column, Table
 from pullback_study.tasks import find_task
 
 TASKS = {name: find_task(name) for name in ("sst", "snli")}
@@ -36,9 +34,6 @@ MINUTES = {
     "spigot": (3, 15), "spigot-ce": (4, 30), "spigot-eg": (5, 7),
 }  # fmt: skip
 
-Found = dict[str, Chosen | None]
-"""The rows of a table: by estimator its setting and runs, where its setting is known."""
-
 
 @dataclass(frozen=True)
 class Scope:
@@ -51,11 +46,6 @@ class Scope:
     data: str  # the name of the training data
     vectors: str = "googlenews_mapped.300d"
     train_examples: int | None = None  # only the first so many; None: all
-
-    @property
-    def options(self) -> dict[str, Any]:
-        names = ("epochs", "data", "vectors", "train_examples")
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
 
     @property
     def title(self) -> str:
@@ -79,8 +69,8 @@ FULL = {
     "snli": Scope("snli", (0, 1), 5, (1e-4, 3e-4, 1e-3), "snli_1.0_train.first100k"),
 }
 QUICK = {
-    "sst": dataclasses.replace(FULL["sst"], seeds=(0,), epochs=2, rates=(1e-3,)),
-    "snli": dataclasses.replace(FULL["snli"], seeds=(0,), epochs=1, rates=(1e-3,), train_examples=5000),
+    "sst": replace(FULL["sst"], seeds=(0,), epochs=2, rates=(1e-3,)),
+    "snli": replace(FULL["snli"], seeds=(0,), epochs=1, rates=(1e-3,), train_examples=5000),
 }
 
 
@@ -96,7 +86,7 @@ def on_data_of(runs: Runs, scope: Scope) -> Scope:
     seeds = {run.seed for run in runs.of(scope.task) if run.config.get("vectors") == vectors}
     many = seeds >= set(range(MANY)) and not scope.warning
     chosen = tuple(range(MANY)) if many else scope.seeds
-    return dataclasses.replace(scope, data=str(data), vectors=str(vectors), seeds=chosen)
+    return replace(scope, data=str(data), vectors=str(vectors), seeds=chosen)
 
 
 @functools.cache
@@ -105,44 +95,35 @@ def table_plan(estimator: str, scope: Scope, *, search: bool, **options: Any) ->
 
     Step sizes are always the paper's; `options` are other fields of the configs.
     """
-    task = TASKS[scope.task]
-    rates: Sequence[dict[str, float]] = [{"learning_rate": rate} for rate in scope.rates] if search else [{}]
-    given = {name: value for name, value in options.items() if value is not None}
-    configs = [task.configure(estimator=estimator, **rate, **scope.options, **given) for rate in rates]
-    candidates = tuple(with_seeds(config, scope.seeds) for config in configs)
-    deciding = tuple(with_seeds(config, [DECIDING_SEED]) for config in configs) if len(configs) > 1 else ()
-    return Plan(task, estimator, candidates, deciding)
+    fields = {name: getattr(scope, name) for name in ("epochs", "data", "vectors", "train_examples")} | options
+    rates: Sequence[float | None] = scope.rates if search else [None]
+    settings = [{**fields, "learning_rate": rate} for rate in rates]
+    return Plan.of(TASKS[scope.task], estimator, settings, scope.seeds, [DECIDING_SEED] if len(rates) > 1 else [])
 
 
-def choose(scope: Scope, runs: Runs, *, search: bool, names: Sequence[str] = ROWS) -> Found:
-    return {name: table_plan(name, scope, search=search).choose(runs) for name in names}
+def choose(scope: Scope, runs: Runs, *, search: bool, names: Sequence[str] = ROWS) -> list[Chosen]:
+    return [table_plan(name, scope, search=search).choose(runs) for name in names]
 
 
-def with_others(scope: Scope, runs: Runs, *, search: bool) -> Found:
+def with_others(scope: Scope, runs: Runs, *, search: bool) -> list[Chosen]:
     """The paper's rows, and those other estimators that have runs for the same table."""
     found = choose(scope, runs, search=search, names=list(METHODS))
-    return {name: row for name, row in found.items() if name in ROWS or (row and row.done)}
+    return [row for row in found if row.estimator in ROWS or row.done]
 
 
-def seed_by_seed(found: Sequence[Chosen | None]) -> list[Any]:
-    """All configs of the rows, seed by seed: an interrupted table has its first seeds complete."""
-    return [config for seed in zip(*(row.configs for row in found if row), strict=True) for config in seed]
-
-
-def results(title: str, scope: Scope, found: Found, runs: Runs, *words: str) -> Table:
+def results(title: str, scope: Scope, found: Sequence[Chosen], runs: Runs, *words: str) -> Table:
     """The paper's table for one task, ours beside the paper's; each run at its epoch with the best validation accuracy."""
     columns = [Column(name, label, reference=True) for name, label in _SPLITS.items()]
     columns += [Column("depth", "Depth"), Column("seeds", "Seeds")]
     making = ("reproduce", "table2", "--task", scope.task, *words)
     lines = []
-    for name, chosen in found.items():
-        cells = {split: _cell(scope, name, chosen, split) for split in _SPLITS}
-        if METHODS[name].latent and chosen and chosen.done:
-            cells["depth"] = chosen.cell("test_depth", MEAN)
-        seeds = f"{len(chosen.done)} of {len(chosen.runs)}" if chosen else "0"
-        todo = "" if chosen and chosen.complete else command(*making, "--only", name, runs=runs.folder)
-        note = chosen.setting if chosen else ""
-        lines.append(Row(_label(name), cells, {"seeds": seeds}, METHODS[name].kind, name, note, todo))
+    for row in found:
+        paper = {split: reported("structured", row.method.label, TASKS[scope.task].title, split) for split in _SPLITS}
+        cells = {split: row.cell(f"{split}_accuracy", reference=paper[split]) for split in _SPLITS}
+        if row.method.latent and row.done:
+            cells["depth"] = row.cell("test_depth")
+        seeds = f"{len(row.done)} of {len(row.runs)}" if row else "0"
+        lines.append(row.row(cells, {"seeds": seeds}, command(*making, "--only", row.estimator, runs=runs.folder)))
     notes = [
         "Accuracy in percent. *: stochastic. Depth: of the best trees on the test set; one word at the root and all others "
         "below it make 2, all words at the root 1."
@@ -151,55 +132,46 @@ def results(title: str, scope: Scope, found: Found, runs: Runs, *words: str) -> 
     return Table(title, columns, lines, notes, scope.task, scope.warning, command(*making, runs=runs.folder))
 
 
-def settings(found: Found) -> Table:
+def settings(found: Sequence[Chosen]) -> Table:
     """Which learning rate and step size each row has, and at which epoch its model was chosen."""
-    rows = []
-    for name, chosen in found.items():
-        if chosen is not None:
-            config, size = chosen.config, "" if chosen.config.step_size is None else f"{chosen.config.step_size:g}"
-            best = ", ".join(f"{value:.0f}" for value in chosen.values("best_epoch"))
-            rows.append((METHODS[name].label, f"{config.learning_rate:g}", size, best, str(config.epochs)))
-    return Table.of_words("Settings", ["Model", "learning rate", "step size", "best epoch", "epochs"], rows)
+    there = [row for row in found if row]
+    best = [", ".join(f"{value:.0f}" for value in row.values("best_epoch")) for row in there]
+    epochs = [{"best epoch": each, "epochs": str(row.config.epochs)} for row, each in zip(there, best, strict=True)]
+    return settings_of(there, epochs)
 
 
-def speed(task: str, found: Found) -> Table:
+def speed(task: str, found: Sequence[Chosen]) -> Table:
     """The time of an epoch beside the paper's, and how much of it is inference over trees."""
-    rows = []
-    for name, chosen in found.items():
-        epochs = [row for run in (chosen.done if chosen else ()) for row in run.curve() if "seconds" in row]
-        if chosen is None or not epochs:
-            continue
-        seconds = f"{statistics.median(row['seconds'] for row in epochs):.1f}"
-        share = f"{statistics.median(row['latent_share'] for row in epochs):.0%}" if METHODS[name].latent else ""
-        where = {f"{run.result.get('device')}, {run.result.get('threads')} threads" for run in chosen.done}
-        minutes = str(MINUTES[name][list(TASKS).index(task)]) if name in MINUTES else ""
-        rows.append((_label(name), seconds, minutes, share, "; ".join(sorted(where))))
+    lines = []
+    for row in found:
+        epochs = [each for run in row.done for each in run.curve() if "seconds" in each]
+        if epochs:
+            seconds = f"{statistics.median(each['seconds'] for each in epochs):.1f}"
+            share = f"{statistics.median(each['latent_share'] for each in epochs):.0%}" if row.method.latent else ""
+            where = {f"{run.result.get('device')}, {run.result.get('threads')} threads" for run in row.done}
+            minutes = str(MINUTES[row.estimator][list(TASKS).index(task)]) if row.estimator in MINUTES else ""
+            lines.append((row.label, seconds, minutes, share, "; ".join(sorted(where))))
     notes = ["Median over all epochs and seeds, evaluation not counted. Runs that share a device are slower than alone."]
     columns = ["Model", "seconds", "paper, minutes", "latent part", "device"]
-    return Table.of_words(f"{TASKS[task].title}: one epoch of training", columns, rows, notes)
+    return Table.of_words(f"{TASKS[task].title}: one epoch of training", columns, lines, notes)
 
 
-def steps_table(title: str, found: Found, runs: Runs) -> Table:
+def steps_table(title: str, found: Sequence[Chosen], runs: Runs) -> Table:
     """Test accuracy against the number of inner steps."""
     columns = [Column(f"k = {k}", f"k = {k}") for k in INNER_STEPS] + [Column("depth", "Depth at each")]
     lines = []
-    for name, chosen in found.items():
-        at = {k: chosen.replace(runs, inner_steps=k) if chosen else None for k in INNER_STEPS}
-        cells = {f"k = {k}": row.cell("test_accuracy") if row else Cell() for k, row in at.items()}
-        depths = [f"{statistics.fmean(values):.1f}" for row in at.values() if row and (values := row.values("test_depth"))]
-        lines.append(Row(_label(name), cells, {"depth": ", ".join(depths)}, name=name))
+    for row in found:
+        at = {k: row.replace(runs, inner_steps=k) for k in INNER_STEPS}
+        depths = [f"{statistics.fmean(values):.1f}" for each in at.values() if (values := each.values("test_depth"))]
+        cells = {f"k = {k}": each.cell("test_accuracy") for k, each in at.items()}
+        lines.append(replace(row.row(cells, {"depth": ", ".join(depths)}), heading=""))
     return Table(f"{title}. {made_with(found)}", columns, lines, ["k: inner steps. Test accuracy in percent."], "steps-text")
 
 
 def curves(runs: Runs, scope: Scope, *, search: bool) -> Figure:
     """Validation accuracy and depth against epochs."""
-    found = choose(scope, runs, search=search)
-
-    def curve(name: str, measure: str) -> Curve | None:
-        chosen = found[name]
-        return over_seeds(METHODS[name].label, chosen.histories(measure, "epoch"), statistics.fmean) if chosen else None
-
-    drawn = panels(curve, ROWS, {name: f"Validation: {label}" for name, label in _PANELS.items()}, "Epochs")
+    labels = {name: f"Validation: {label}" for name, label in _PANELS.items()}
+    drawn = learning_curves(choose(scope, runs, search=search), labels, "epoch", statistics.fmean)
     note = f"{'Learning rates of the search' if search else 'The paper’s best settings'}; mean and range of the seeds."
     making = command("reproduce", "table2", "--task", scope.task, *["--search"] * search, runs=runs.folder)
     return Figure(f"{TASKS[scope.task].title}: learning curves", drawn, f"{scope.task}-curves", note, making)
@@ -208,24 +180,18 @@ def curves(runs: Runs, scope: Scope, *, search: bool) -> Figure:
 def steps(runs: Runs, scope: Scope) -> Figure:
     """Test accuracy and depth with 1, 2 and 5 inner steps, at the setting that the search chose."""
     found = choose(scope, runs, search=True, names=STEPPED)
-
-    def curve(name: str, measure: str) -> Curve | None:
-        if (chosen := found[name]) is None:
-            return None
-        at = {k: chosen.replace(runs, inner_steps=k).values(f"test_{measure}") for k in INNER_STEPS}
-        histories = [{k: values[i] for k, values in at.items() if i < len(values)} for i in range(len(chosen.configs))]
-        return over_seeds(METHODS[name].label, histories, statistics.fmean)
-
-    drawn = panels(curve, STEPPED, {name: f"Test: {label}" for name, label in _PANELS.items()}, "Inner steps")
+    at = {k: [row.replace(runs, inner_steps=k) for row in found] for k in INNER_STEPS}
+    labels = {f"test_{name}": f"Test: {label}" for name, label in _PANELS.items()}
+    drawn = curves_against("Inner steps", at, labels, statistics.fmean)
     note = "Learning rates of the search with one step; mean and range of the seeds."
     making = command("reproduce", "steps", "--task", "sst", runs=runs.folder)
     return Figure("SST: the number of inner steps", drawn, "sst-steps", note, making)
 
 
-def made_with(found: Found) -> str:
+def made_with(found: Sequence[Chosen]) -> str:
     """The vectors and the share of the data, as the runs recorded them."""
     words: dict[tuple[Any, ...], str] = {}
-    for run in (run for chosen in found.values() if chosen for run in chosen.done):
+    for run in (run for row in found for run in row.done):
         data: Any = run.result.get("data")
         limit = run.config.get("train_examples")
         try:
@@ -238,10 +204,23 @@ def made_with(found: Found) -> str:
     return "; ".join(sorted(set(words.values()))) + mixed if words else "No runs at these settings yet"
 
 
-def _cell(scope: Scope, name: str, chosen: Chosen | None, split: str) -> Cell:
-    paper = reported("structured", METHODS[name].label, TASKS[scope.task].title, split)
-    return chosen.cell(f"{split}_accuracy", MEAN, paper) if chosen else Cell(reference=paper)
-
-
-def _label(name: str) -> str:
-    return f"{'*' * METHODS[name].stochastic}{METHODS[name].label}"
+def groups(runs: Runs) -> list[Group]:
+    """The table in every way it was run, the paper's in any case; times and figures. On the data of most of the runs."""
+    scopes = {task: on_data_of(runs, scope) for task, scope in FULL.items()}
+    titles = {task: f"{scope.title}, {len(scope.seeds)} seeds" for task, scope in scopes.items()}
+    found = []
+    for task, search in (("sst", True), ("sst", False), ("snli", False), ("snli", True)):
+        rows = with_others(scopes[task], runs, search=search)
+        table = results(titles[task], scopes[task], rows, runs, *["--search"] * search)
+        how = "the learning rate that the search chose for each row" if search else "the paper's best settings"
+        found.append(Group(f"{TASKS[task].title}, at {how}", [table, settings(rows)] if search else [table]))
+    sst = choose(scopes["sst"], runs, search=True, names=STEPPED)
+    found.append(Group("SST, the number of inner steps", [steps_table(titles["sst"], sst, runs)]))
+    found.append(Group("Time", [speed(task, choose(scopes[task], runs, search=False)) for task in scopes]))
+    for task, scope in QUICK.items():
+        scope = on_data_of(runs, scope)
+        table = results(scope.title, scope, with_others(scope, runs, search=False), runs, "--quick")
+        found += [Group(f"Quick runs, {TASKS[task].title}", [table], warning=scope.warning)] if table.runs else []
+    drawn = [*(curves(runs, scope, search=task == "sst") for task, scope in scopes.items()), steps(runs, scopes["sst"])]
+    figures = [figure for figure in drawn if figure.drawn]
+    return [*found, *([Group("Figures", figures=figures)] if figures else [])]

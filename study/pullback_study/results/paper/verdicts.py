@@ -5,21 +5,26 @@ from __future__ import annotations
 import enum
 import inspect
 import math
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pullback_study.results.choice import Chosen
 from pullback_study.results.statistics import Interval, interval
 from pullback_study.results.tables import Table
 
-Values = Sequence[float] | None
-"""A number for each seed; None while runs are missing."""
+Values = Sequence[float]
+"""A number for each seed; empty while runs are missing."""
 
 
 class Verdict(enum.Enum):
     HOLDS = "holds"
     FAILS = "does not hold"
     OPEN = "not decided"
+
+
+_OPPOSITE = {Verdict.HOLDS: Verdict.FAILS, Verdict.FAILS: Verdict.HOLDS, Verdict.OPEN: Verdict.OPEN}
 
 
 @dataclass(frozen=True)
@@ -118,20 +123,21 @@ def between(found: Interval, low: float, high: float) -> Verdict:
     return Verdict.FAILS if found.low > high or found.high < low else Verdict.OPEN
 
 
-def opposite(found: Verdict) -> Verdict:
-    return {Verdict.HOLDS: Verdict.FAILS, Verdict.FAILS: Verdict.HOLDS, Verdict.OPEN: Verdict.OPEN}[found]
-
-
 def minus(first: Values, second: Values) -> Values:
     """The difference, seed by seed."""
-    return None if first is None or second is None else [a - b for a, b in zip(first, second, strict=True)]
+    return [a - b for a, b in zip(first, second, strict=True)] if first and second else []
+
+
+def best_of(rows: Sequence[Chosen], measure: str) -> Chosen | None:
+    """The row with the highest mean of a measure, the first of equals; None while one of them is missing."""
+    return max(rows, key=lambda row: statistics.fmean(row.values(measure))) if all(rows) else None
 
 
 def judge(
     statement: str, values: Values, rule: Callable[[Interval], Verdict], question: str, threshold: float | None = None
 ) -> Finding:
     """What a rule says about the 95% interval of the mean over the seeds."""
-    if values is None:
+    if not values:
         return missing(statement)
     found = interval(values)
     return Finding(statement, f"{show(found)}; {question}?", rule(found), found, threshold)
@@ -142,9 +148,37 @@ def exceeds(statement: str, values: Values, threshold: float = 0.0) -> Finding:
     return judge(statement, values, lambda found: above(found, threshold), f"more than {threshold:g}", threshold)
 
 
+def below(statement: str, values: Values, threshold: float) -> Finding:
+    """Is the mean below the threshold?"""
+    return judge(statement, values, lambda found: _OPPOSITE[above(found, threshold)], f"less than {threshold:g}", threshold)
+
+
+def inside(statement: str, values: Values, low: float, high: float) -> Finding:
+    """Does the mean lie between two numbers?"""
+    return judge(statement, values, lambda found: between(found, low, high), f"between {low:g} and {high:g}", high)
+
+
 def near(statement: str, shortfall: Values, margin: float) -> Finding:
     """Is a shortfall within the margin?"""
     return judge(statement, shortfall, lambda found: within(found, margin), f"within {margin:g}", margin)
+
+
+def near_best(row: Chosen, best: Chosen | None, measure: str, words: str, margin: float) -> Finding:
+    """Is a row's shortfall from the best one within the margin?"""
+    statement = f"best row - {row.method.label}, {words}"
+    if best is None or not row:
+        return missing(statement)
+    statement += f" (best: {best.method.label})"
+    return near(statement, minus(best.values(measure), row.values(measure)), margin)
+
+
+def most(statement: str, findings: Sequence[Finding]) -> Finding:
+    """Holds if more than half of the findings hold, fails if more than half fail."""
+    verdicts = [finding.verdict for finding in findings]
+    decided = [each for each in (Verdict.HOLDS, Verdict.FAILS) if 2 * verdicts.count(each) > len(verdicts)]
+    found = ", ".join(f"{each.statement} {show(each.interval)}" for each in findings if each.interval)
+    evidence = f"for {verdicts.count(Verdict.HOLDS)} of {len(verdicts)}: {found}" if found else "runs missing"
+    return Finding(statement, evidence, decided[0] if decided else Verdict.OPEN)
 
 
 def missing(statement: str) -> Finding:

@@ -78,12 +78,8 @@ class Bed:
 
 def planted(runs: Runs, setting: Setting, scope: Scope = FULL, names: Iterable[str] = ESTIMATORS) -> Bed:
     """The bed of a setting, with the runs that are done."""
-    rows = {}
-    for name in names:
-        found = chosen(runs, name, setting, scope)
-        if found and found.done:
-            rows[name] = found.done
-    return Bed(setting.title, RECOVERY[0], rows)
+    found = {name: chosen(runs, name, setting, scope).done for name in names}
+    return Bed(setting.title, RECOVERY[0], {name: done for name, done in found.items() if done})
 
 
 def of_task(runs: Runs, name: str) -> list[Bed]:

@@ -27,7 +27,7 @@ def grid_tables(runs: Runs, scope: Scope = FULL) -> Iterator[Table]:
         for name in ESTIMATORS:
             row = chosen(runs, name, BASES["tree"], scope)
             for share, cells in zip(_STEPS, by_step.values(), strict=True):
-                values = [run.get(share * scope.steps, math.nan) for run in row.histories(measure)] if row else []
+                values = [run.get(share * scope.steps, math.nan) for run in row.histories(measure)]
                 if values:
                     cells[name] = Cell(tuple(values), summary=MEAN, digits=1)
         title = f"{BASES['tree'].title}: validation {measure} against steps"

@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 from pullback_study.results.cells import Cell
-from pullback_study.results.choice import Runs, number
+from pullback_study.results.choice import Chosen, Runs
 from pullback_study.results.commands import command
-from pullback_study.results.figures import Curve, Figure, over_seeds, panels
+from pullback_study.results.figures import Figure, curves_against, learning_curves
 from pullback_study.results.leaderboard import leaderboard, mean_ranks
 from pullback_study.results.recovery import bias
 from pullback_study.results.recovery.beds import RECOVERY, Bed, all_beds, best_and_tied, missing, planted
 from pullback_study.results.recovery.grid import grid_tables
-from pullback_study.results.recovery.plans import (
-    BASELINES,
-    BASES,
-    FULL,
-    GRID,
-    METHODS,
-    NOISES,
-    SHARES,
-    Scope,
-    Setting,
-    chosen,
-    settings,
+
+from pullback_study.results.recovery.plans import (  # isort: skip
+    BASELINES, BASES, FULL, GRID, METHODS, NOISES, SHARES, Scope, Setting, chosen, settings,
 )  # fmt: skip
 from pullback_study.results.recovery.summary import summary, times
 from pullback_study.results.registry import Group, Section
@@ -39,8 +29,8 @@ _DRAWN = 8  # curves in a figure
 def needs_structure(runs: Runs, scope: Scope = FULL) -> Table:
     """Whether each planted bed needs its structure: a bag of parts at chance, the gold structure above 95%."""
     columns = [Column(name, METHODS[name].label) for name in BASELINES]
-    columns += [Column("ceiling", "its recovery"), Column("needs", "Needs its structure")]
-    columns.insert(2, columns.pop(3))
+    columns.insert(2, Column("ceiling", "its recovery"))
+    columns.append(Column("needs", "Needs its structure"))
     rows = []
     for setting in settings():
         bed = planted(runs, setting, scope, BASELINES)
@@ -127,79 +117,38 @@ def grid_figures(runs: Runs, scope: Scope = FULL) -> list[Figure]:
     drawn = [*names[: _DRAWN - 2], *names[_DRAWN - 2 :][-2:]]
     making = command("reproduce", "recovery", runs=runs.folder)
     note = f"The {len(drawn) - 2} best estimators at the base setting and the last two; median and range of the seeds."
+    tests, valid = ({f"{prefix}{key}": f"{split}: {label}" for key, label in _MEASURES.items()}
+                    for prefix, split in (("test_", "Test"), ("", "Validation")))  # fmt: skip
+
+    def rows(setting: Setting) -> list[Chosen]:
+        return [chosen(runs, name, setting, scope) for name in drawn]
+
     figures = []
     for n in sorted({setting.n for setting in GRID}):
-        against = {
-            "noise": [Setting("tree", n, noise, 1.0) for noise in NOISES],
-            "share": [Setting("tree", n, 0.0, share) for share in SHARES],
+        shown = {
+            "noise": curves_against("Noise", {noise: rows(Setting("tree", n, noise, 1.0)) for noise in NOISES}, tests),
+            "share": curves_against("Share", {share: rows(Setting("tree", n, 0.0, share)) for share in SHARES}, tests),
+            "steps": learning_curves(rows(Setting("tree", n)), valid),
         }
-        for axis, along in against.items():
-            curve = _curve_over(runs, along, axis, scope)
-            labels = {f"test_{key}": f"Test: {label}" for key, label in _MEASURES.items()}
-            shown = panels(curve, drawn, labels, axis.capitalize())
-            figures.append(Figure(f"Trees, n = {n}, against {axis}", shown, f"planted-trees-{n}-{axis}", note, making))
-        steps = panels(
-            _curve_of_steps(runs, Setting("tree", n), scope), drawn,
-            {key: f"Validation: {label}" for key, label in _MEASURES.items()}, "Steps",
-        )  # fmt: skip
-        figures.append(Figure(f"Trees, n = {n}, against steps", steps, f"planted-trees-{n}-steps", note, making))
+        figures += [Figure(f"Trees, n = {n}, against {axis}", drawings, f"planted-trees-{n}-{axis}", note, making)
+                    for axis, drawings in shown.items()]  # fmt: skip
     return [figure for figure in figures if figure.drawn]
 
 
-def _curve_of_steps(runs: Runs, setting: Setting, scope: Scope) -> Callable[[str, str], Curve | None]:
-    def curve(name: str, measure: str) -> Curve | None:
-        found = chosen(runs, name, setting, scope)
-        return over_seeds(name, found.histories(measure)) if found and found.done else None
-
-    return curve
-
-
-def _curve_over(
-    runs: Runs, along: Sequence[Setting], axis: str, scope: Scope
-) -> Callable[[str, str], Curve | None]:
-    def curve(name: str, measure: str) -> Curve | None:
-        histories: dict[int | None, dict[float, float]] = {}
-        for each in along:
-            found = chosen(runs, name, each, scope)
-            for run in found.done if found else ():
-                histories.setdefault(run.seed, {})[getattr(each, axis)] = number(run, measure)
-        return over_seeds(name, list(histories.values())) if histories else None
-
-    return curve
-
-
-def groups(runs: Runs) -> list[Group]:
-    beds = all_beds(runs)
-    if not beds:
-        return [Group("Leaderboard", [needs_structure(runs)], warning="There are no runs of any bed yet.")]
-    lacking = missing(runs)
-    warning = f"No runs yet: {'; '.join(lacking)}." if lacking else ""
-    return [
-        Group("Leaderboard", [summary(beds, times(runs)), *boards(beds)], warning=warning),
-        Group("Beds", [bed_table(bed) for bed in beds]),
-        Group("Planted structures", [needs_structure(runs), *grid_tables(runs)], grid_figures(runs)),
-    ]
-
-
-def page(runs: Runs, folder: Path, scope: Scope = FULL) -> str:
-    """Everything as Markdown; the figures are written beside the page."""
-    beds, lacking = all_beds(runs, scope), missing(runs, scope)
-    parts = ["## Leaderboard", summary(beds, times(runs, scope)).markdown()] if beds else []
-    parts += ["## Recommendation by the rules", verdict(beds)]
-    if lacking:
-        parts.append(f"Beds without runs, which are missing from everything below: {'; '.join(lacking)}.")
-    parts += ["## All beds side by side", *(table.markdown() for table in boards(beds))] if beds else []
-    base = planted(runs, BASES["tree"], scope)
+def groups(runs: Runs, scope: Scope = FULL, *, gradients: bool = False) -> list[Group]:
+    """Everything from the runs that are there; with gradients, which take a minute to measure, what separates good from bad."""
+    beds, lacking, base = all_beds(runs, scope), missing(runs, scope), planted(runs, BASES["tree"], scope)
+    note = f"\n\nBeds without runs, which are missing from everything below: {'; '.join(lacking)}." if lacking else ""
+    found = [Group("Leaderboard", [summary(beds, times(runs, scope))])] if beds else []
+    found.append(Group("Recommendation by the rules", prose=verdict(beds) + note))
+    if beds:
+        found.append(Group("All beds side by side", boards(beds)))
+    if base.rows and gradients:
+        found.append(Group("What separates the good from the bad", [_relation(base, beds)]))
+    found.append(Group("Do the planted beds need their structure?", [needs_structure(runs, scope)]))
     if base.rows:
-        parts += ["## What separates the good from the bad", _relation(base, beds).markdown()]
-    parts += ["## Do the planted beds need their structure?", needs_structure(runs, scope).markdown()]
-    if base.rows:
-        parts += ["## Planted trees, the grid", *(table.markdown() for table in grid_tables(runs, scope))]
-        for figure in grid_figures(runs, scope):
-            figure.write(folder)
-            parts.append(f"![{figure.title}]({figure.name}.svg)\n\n{figure.note} [data]({figure.name}.csv)")
-    parts += ["## Every bed", *(bed_table(bed).markdown() for bed in beds)] if beds else []
-    return "\n\n".join(parts)
+        found.append(Group("Planted trees, the grid", list(grid_tables(runs, scope)), grid_figures(runs, scope)))
+    return [*found, *([Group("Every bed", [bed_table(bed) for bed in beds])] if beds else [])]
 
 
 def _relation(base: Bed, beds: Sequence[Bed]) -> Table:
@@ -231,5 +180,5 @@ def _list(before: str, names: Sequence[str]) -> str:
 SECTION = Section(
     "Recovery",
     "Which estimator recovers the structure: a leaderboard over test beds with gold structures.",
-    groups, page=page, needs=[("reproduce", "recovery")],
+    groups, needs=[("reproduce", "recovery")],
 )  # fmt: skip

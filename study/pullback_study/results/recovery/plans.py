@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from pullback_study.results.choice import Chosen, Runs, number, over_seeds
+from pullback_study.results.choice import Chosen, Plan, Runs
 from pullback_study.tasks import find_task
 from pullback_study.tasks.planted.config import SELECTIONS
 
@@ -71,10 +69,6 @@ class Scope:
     evaluate_every: int = 100
 
     @property
-    def options(self) -> dict[str, Any]:
-        return {"steps": self.steps, "evaluate_every": self.evaluate_every}
-
-    @property
     def warning(self) -> str:
         whole = (FULL.steps, len(FULL.seeds))
         if (self.steps, len(self.seeds)) >= whole:
@@ -96,47 +90,34 @@ def searched(estimator: str, structure: str) -> list[dict[str, Any]]:
     return [{"learning_rate": rate, "step_size": size} for rate in rates for size in sizes]
 
 
-def configs(estimator: str, setting: Setting, given: Mapping[str, Any], seeds: Iterable[int], scope: Scope) -> tuple[Any, ...]:
-    config = TASK.configure(estimator=estimator, **given, **setting.fields, **scope.options)
-    return over_seeds(config, seeds)
+@functools.cache
+def plan(estimator: str, setting: Setting, scope: Scope = FULL) -> Plan:
+    """A row of a bed: the rate and the step size are chosen by the search's seeds at the structure's base setting."""
+    options = {"steps": scope.steps, "evaluate_every": scope.evaluate_every}
+    tried = searched(estimator, setting.structure)
+    base = BASES[setting.structure].fields
+    rows = Plan.of(TASK, estimator, [{**given, **setting.fields, **options} for given in tried], scope.seeds, [])
+    if len(tried) == 1:
+        return rows
+    deciding = Plan.of(TASK, estimator, [{**given, **base, **options} for given in tried], scope.search_seeds, [])
+    return replace(rows, deciding=deciding.candidates)
 
 
 def search(estimator: str, structure: str, scope: Scope = FULL) -> list[Any]:
     """The runs that choose a setting; none for a baseline."""
-    tried, base = searched(estimator, structure), BASES[structure]
-    if len(tried) == 1:
-        return []
-    return [config for given in tried for config in configs(estimator, base, given, scope.search_seeds, scope)]
+    return plan(estimator, BASES[structure], scope).first
 
 
 @functools.cache
-def chosen(runs: Runs, estimator: str, setting: Setting, scope: Scope = FULL) -> Chosen | None:
-    """A row of a bed at the rate and the step size with the best mean validation accuracy of the search at the base setting.
-
-    None until every run of the search is done; the first of equals, and a run that diverged counts as 0.
-    """
-    tried = searched(estimator, setting.structure)
-    best, means = tried[0], []
-    if len(tried) > 1:
-        for given in tried:
-            values = []
-            for config in configs(estimator, BASES[setting.structure], given, scope.search_seeds, scope):
-                if (run := runs.find(TASK, config)) is None:
-                    return None
-                values.append(number(run, TASK.selected_by))
-            means.append(np.nan_to_num(values).mean())
-        best = tried[int(np.argmax(means))]
-    wanted = configs(estimator, setting, best, scope.seeds, scope)
-    return Chosen(TASK, wanted, tuple(runs.find(TASK, config) for config in wanted))
+def chosen(runs: Runs, estimator: str, setting: Setting, scope: Scope = FULL) -> Chosen:
+    """A row of a bed at the setting that the search chose, once every run of the search is done."""
+    return plan(estimator, setting, scope).choose(runs)
 
 
-def timed(runs: Runs, estimator: str, scope: Scope = FULL) -> Chosen | None:
+def timed(runs: Runs, estimator: str, scope: Scope = FULL) -> Chosen:
     """Short runs of 32 seeds on planted trees, which train with nothing beside them: for the time per step alone."""
     row = chosen(runs, estimator, BASES["tree"], scope)
-    if row is None:
-        return None
-    wanted = over_seeds(replace(row.config, **_TIMED), range(2000, 2032))
-    return Chosen(TASK, wanted, tuple(runs.find(TASK, config) for config in wanted))
+    return Chosen.of(TASK, [replace(row.config, seed=seed, **_TIMED) for seed in range(2000, 2032)], runs) if row else row
 
 
 def runs_on(estimator: str, setting: Setting) -> bool:

@@ -63,7 +63,7 @@ def times(runs: Runs, scope: Scope = FULL) -> dict[str, str]:
     found = {}
     for name in METHODS:
         row = timed(runs, name, scope)
-        if row is not None and row.done:
+        if row.done:
             where = "" if "NVIDIA" in str(row.done[0].result.get("device")) else " (CPU)"
             found[name] = f"{np.median([number(run, 'step_ms') for run in row.done]):.2g}{where}"
     return found
