@@ -7,8 +7,8 @@ import torch
 
 from pullback import DependencyTree
 from pullback_study.tasks import find_task
+from pullback_study.tasks.blended import Blended
 from pullback_study.tasks.planted.beds import find_bed
-from pullback_study.tasks.planted.blended import Blended
 from pullback_study.tasks.planted.config import PLANTED, SELECTIONS
 
 TASK = find_task("planted")

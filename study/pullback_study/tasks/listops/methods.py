@@ -1,9 +1,10 @@
-"""The rows of the ListOps table: an LSTM without trees, gold trees, and every estimator of the registry."""
+"""The rows of the ListOps table: an LSTM without trees, gold trees, every estimator of the registry, and one of our own."""
 
 from __future__ import annotations
 
 import functools
 
+from pullback_study.tasks.blended import BLENDED
 from pullback_study.tasks.methods import Method, registered
 
 LSTMS = {"lstm": 1, "gold": 0}
@@ -18,5 +19,6 @@ def methods() -> dict[str, Method]:
         Method("lstm", "LSTM, no trees", "Baselines", in_paper=True),
         Method("gold", "Gold trees", "Baselines", in_paper=True),
         *registered({}),
+        BLENDED,
     )
     return {method.name: method for method in rows}

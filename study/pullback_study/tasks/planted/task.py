@@ -21,10 +21,9 @@ class PlantedTask(ReplicaTask):
 
     @property
     def methods(self) -> Mapping[str, Method]:
-        from pullback_study.tasks.planted.blended import Blended
+        from pullback_study.tasks.blended import BLENDED
 
-        ours = Method("blended", "Blended", "Argmax", Blended, stochastic=True, decoder_calls=lambda steps: 2)
-        return {method.name: method for method in (*BASELINES, *registered({}, in_paper=lambda name: False), ours)}
+        return {method.name: method for method in (*BASELINES, *registered({}, in_paper=lambda name: False), BLENDED)}
 
     def defaults(self, method: Method) -> dict[str, Any]:
         return {**super().defaults(method), "learning_rate": 0.01}

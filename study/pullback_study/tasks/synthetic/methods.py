@@ -1,4 +1,4 @@
-"""The rows of the synthetic table: two baselines, every estimator of the registry, and errors of the released code.
+"""The rows of the synthetic table: baselines, every estimator of the registry, one of our own, errors of the released code.
 
 The errata show whether an error of the paper's released code explains a number. They are not for use.
 """
@@ -10,6 +10,7 @@ from torch import Tensor
 
 from pullback.estimators import Baseline, Downstream, Estimator, Layer, MovingAverage, Stateful
 from pullback.structures import Structure
+from pullback_study.tasks.blended import BLENDED
 from pullback_study.tasks.methods import Method, registered, settings
 
 # Learning rate and step size, from the paper's table of training details; where it lists no rate, the grid decides. STE-I
@@ -70,6 +71,7 @@ METHODS: dict[str, Method] = {
         Method("linear", "Linear model", "Baselines", in_paper=True, defaults={"learning_rate": 0.001}),
         Method("gold", "Gold cluster labels", "Baselines", in_paper=True, defaults={"learning_rate": 0.001}),
         *registered(settings(_BEST), categorical=True),
+        BLENDED,
         Method("ste-s-diagonal", "STE-S, diagonal", "Erratum", DiagonalStraightThrough, defaults={"learning_rate": 0.002}),
         Method("sfe-no-partition", "SFE, no log Z", "Erratum", UnnormalisedScoreFunction, stochastic=True),
         Method("sfe-baseline-no-partition", "SFE b., no log Z", "Erratum", unnormalised_with_moving_average, stochastic=True),

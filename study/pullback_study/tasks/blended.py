@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from pullback import Downstream, Estimator, Structure
+from pullback_study.tasks.methods import Method
 
 
 class Blended(Estimator):
@@ -33,3 +34,6 @@ class Blended(Estimator):
 
     def noiseless(self, structure: Structure, scores: Tensor) -> Tensor:
         return structure.argmax(scores)
+
+
+BLENDED = Method("blended", "Blended", "Argmax", Blended, stochastic=True, decoder_calls=lambda steps: 2)
