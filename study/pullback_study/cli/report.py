@@ -13,11 +13,6 @@ from pullback_study.cli.options import DataOption, RunsOption
 def write_report(
     runs: RunsOption = Path("runs"),
     out: Annotated[Path, typer.Option("--out", help="The file to write.")] = Path("report.html"),
-    benchmarks: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="A file of `python -m benchmarks --json`; repeatable. "
-                     "[default: docs/*.json and benchmarks*.json in the folder of runs]"),
-    ] = None,
     trees: Annotated[bool, typer.Option("--trees", help="First parse some test sentences with the best run of each "
                                         "estimator on text that has no stored trees; needs the data.")] = False,
     data: DataOption = None,
@@ -33,19 +28,17 @@ def write_report(
     """  # noqa: D301
     from pullback_study.cli.terminal import err, user_errors
     from pullback_study.report.page import write
-    from pullback_study.report.performance import find
     from pullback_study.results.choice import Runs
 
     def say(text: str) -> None:
         err.print(text, highlight=False, markup=False, soft_wrap=True)
 
     with user_errors():
-        files = find(runs, benchmarks)
         if trees:
             from pullback_study.report.trees import keep_trees
 
             keep_trees(Runs(runs), data, say)
         if not runs.is_dir():
             say(f"{runs}/ does not exist: the page will say what is missing")
-        for path in write(out, runs, files):
+        for path in write(out, runs):
             say(f"wrote {path} ({path.stat().st_size / 1e6:.2f} MB)")

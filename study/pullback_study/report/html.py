@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import html
 import itertools
-import math
 from collections.abc import Iterable, Sequence
 
 from pullback.viz import visible
 from pullback_study.results.figures import Figure
-from pullback_study.results.paper.verdicts import Claim, Finding, Verdict
+from pullback_study.results.paper.verdicts import Claim, Verdict
 from pullback_study.results.tables import Column, Row, Table
 
 _SIGNS = {Verdict.HOLDS: "✓", Verdict.FAILS: "✗", Verdict.OPEN: "?"}
@@ -122,32 +121,13 @@ def badge(verdict: Verdict) -> str:
 def claim(found: Claim) -> str:
     """A verdict, which opens to what it rests on."""
     rows = "".join(
-        f'<tr><th scope="row">{esc(each.statement)}</th><td class="plot">{_forest(each)}</td><td>{esc(each.evidence)}</td>'
-        f"<td>{badge(each.verdict)}</td></tr>"
+        f'<tr><th scope="row">{esc(each.statement)}</th><td>{esc(each.evidence)}</td><td>{badge(each.verdict)}</td></tr>'
         for each in found.findings
     )
-    head = "<tr><th>Part</th><th>95% interval</th><th>Found</th><th>Verdict</th></tr>"
+    head = "<tr><th>Part</th><th>Found, with its 95% interval</th><th>Verdict</th></tr>"
     table = f'<table class="evidence"><thead>{head}</thead><tbody>{rows}</tbody></table>'
-    evidence = scrolled(table, f"Evidence for claim {found.number}")
     return (
         f'<details class="claim" id="claim-{found.number}"><summary><span class="ordinal">{found.number}</span>'
         f'<span class="words">{esc(found.claim)}</span>{badge(found.verdict)}</summary>'
-        f'<div class="inside"><p>{esc(found.rule)}</p>{evidence}</div></details>'
-    )
-
-
-def _forest(finding: Finding) -> str:
-    """An interval against its threshold."""
-    if finding.interval is None or finding.threshold is None or not all(map(math.isfinite, finding.interval)):
-        return ""
-    mean, low, high = finding.interval
-    left, right = min(low, finding.threshold, 0.0), max(high, finding.threshold, 0.0)
-
-    def x(value: float) -> str:
-        return f"{6 + 168 * (value - left) / (right - left or 1):.1f}"
-
-    return (
-        f'<svg width="180" height="22" aria-hidden="true"><path class="zero" d="M{x(0)} 1v20"/>'
-        f'<path class="threshold" d="M{x(finding.threshold)} 1v20"/><path class="range" d="M{x(low)} 11H{x(high)}"/>'
-        f'<circle cx="{x(mean)}" cy="11" r="3.5"/></svg>'
+        f'<div class="inside"><p>{esc(found.rule)}</p>{scrolled(table, f"Evidence for claim {found.number}")}</div></details>'
     )

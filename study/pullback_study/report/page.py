@@ -22,22 +22,22 @@ _MODULE = re.compile(r'^(?:export (?=const|function)|import \{[^}]*\} from "\./\
 _STYLE = re.compile(r"<style>(.*?)</style>", re.DOTALL)
 
 
-def write(out: Path, folder: Path, benchmarks: Sequence[Path] = ()) -> list[Path]:
+def write(out: Path, folder: Path) -> list[Path]:
     """Write the report, and the explorer beside it; returns both files."""
     if out.is_dir():
         raise ValueError(f"--out {out} is a folder; name a file, such as {out / 'report.html'}")
     beside = out.with_name("explorer.html" if out.name != "explorer.html" else "mechanics.html")
     try:
-        write_atomically(out, report(Runs(folder), benchmarks, explorer=beside.name))
+        write_atomically(out, report(Runs(folder), beside.name))
         write_atomically(beside, explorer_page())
     except OSError as error:
         raise ValueError(f"{out} cannot be written: {error.strerror or error}") from error
     return [out, beside]
 
 
-def report(runs: Runs, benchmarks: Sequence[Path] = (), explorer: str = "explorer.html") -> str:
+def report(runs: Runs, explorer: str = "explorer.html") -> str:
     """The whole report as HTML."""
-    sections = render(runs, benchmarks)
+    sections = render(runs)
     time = datetime.now(UTC)
     parts = {
         "summary": summary(runs), "made": f"{time.day} {time:%B %Y at %H:%M} UTC", "explorer": esc(explorer),

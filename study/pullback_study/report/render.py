@@ -4,37 +4,32 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pullback_study.report import performance
 from pullback_study.report.html import badge, claim, command, esc, figure, notes, sortable, table, tabs
 from pullback_study.report.trees import forest
-from pullback_study.results.choice import Runs, history
+from pullback_study.results.choice import Runs
 from pullback_study.results.commands import command as making
 from pullback_study.results.configurations import best_curves, configurations, describe, label_of, parts, varying
 from pullback_study.results.paper.verdicts import Verdict
 from pullback_study.results.registry import SECTIONS, Section, find_section
-from pullback_study.results.svg import spark
 
 if TYPE_CHECKING:
     from pullback_study.runs.store import Stored
 
 _STATES = ("done", "running", "stopped", "failed", "unreadable")
-_CONFIGURATIONS, _SPARKS, _POINTS = 300, 3000, 24  # the most of a table, of a page, of a curve
+_CONFIGURATIONS = 300  # the most of a table
 _CLAIMS = """<p>The paper's claims, each with a verdict from our own runs, by a rule that was committed before the runs were
 made: paired differences over the seeds with 95% intervals. <em>Not decided</em> is the default. Open a claim to see its rule
 and what was found.</p>"""
 
 
-def render(runs: Runs, benchmarks: Sequence[Path]) -> list[tuple[str, str, str]]:
+def render(runs: Runs) -> list[tuple[str, str, str]]:
     """For each section its id, its name in the navigation and its HTML."""
     sections = [find_section(name) for name in SECTIONS]
     parts = [("runs", "All runs", _runs(runs))]
     parts += [(name, section.title, _results(section, runs)) for name, section in zip(SECTIONS, sections, strict=True)]
     parts += [("claims", "Claims", _claims(sections, runs)), ("trees", "Trees", forest(runs))]
-    if benchmarks:
-        parts.append(("performance", "Performance", performance.render(benchmarks)))
     return [(name, title, f'<section id="{name}"><h2>{esc(title)}</h2>{body}</section>') for name, title, body in parts]
 
 
@@ -88,27 +83,23 @@ def _task(name: str, runs: Runs) -> str:
 
 
 def _listing(task: str, listed: list[Stored]) -> str:
-    """Every run: what differs between their configs, their metrics and their curves."""
+    """Every run: what differs between their configs, their states and their metrics."""
     about = describe(task, listed)
     fields = [field for field in varying([run.config for run in listed]) if field != "estimator"]
     listed.sort(key=lambda run: [_key(run.config.get(field)) for field in ("estimator", *fields, "seed")])
-    curves = [metric for metric in about.metrics if metric.curve][:2]
     columns = ["Estimator", *(field.replace("_", " ") for field in fields), "Seed", "State"]
-    columns += [*(metric.label for metric in about.metrics), *(f"Curve: {metric.label}" for metric in curves), "Run"]
     rows = []
-    for i, run in enumerate(listed):
+    for run in listed:
         estimator = label_of(task, str(run.config.get("estimator", "?")))
         cells = [(esc(estimator), estimator), *(_value(run.config.get(field)) for field in fields)]
         cells += [_value(run.seed), _state(run)]
         cells += [_value(run.metrics.get(metric.name), f".{metric.digits}f") for metric in about.metrics]
-        evaluations = run.curve() if curves and i < _SPARKS else []
-        cells += [_curve(list(history(evaluations, metric.curve).values())) for metric in curves]
         rows.append([*cells, (f"<code>{esc(run.id[:12])}</code>", run.id)])
-    said = [f"Curves are drawn for the first {_SPARKS} runs, to keep this page small."] if len(listed) > _SPARKS else []
     older = sum(run.older for run in listed)
-    said += [f"{older} runs of an older version of this task are listed, and not used in tables."] if older else []
+    said = [f"{older} runs of an older version of this task are listed, and not used in tables."] if older else []
     filtering = '<p><label>Filter: <input class="filter" type="search"></label></p>'
-    return filtering + sortable(f"Every run ({len(listed)})", columns, rows) + notes(said)
+    headings = [*columns, *(metric.label for metric in about.metrics), "Run"]
+    return filtering + sortable(f"Every run ({len(listed)})", headings, rows) + notes(said)
 
 
 def _value(value: Any, form: str = "g") -> tuple[str, object]:
@@ -120,13 +111,6 @@ def _state(run: Stored) -> tuple[str, object]:
     if run.error:
         shown += f"<details><summary>why</summary><pre>{esc(run.error[:2000])}</pre></details>"
     return shown, run.state
-
-
-def _curve(values: Sequence[float]) -> tuple[str, object]:
-    if not values:
-        return "", None
-    words = f"{len(values)} evaluations, from {values[0]:.4g} to {values[-1]:.4g}, at most {max(values):.4g}"
-    return f'<span title="{words}">{spark(values[:: max(1, len(values) // _POINTS)])}</span>', values[-1]
 
 
 def _key(value: object) -> tuple[int, float, str]:

@@ -85,16 +85,6 @@ def strips(rows: Sequence[tuple[str, Cell]], label: str) -> str:
     return document("".join(body), _WIDTH, bottom + 26, f"Distribution over the seeds: {label}")
 
 
-def spark(values: Sequence[float]) -> str:
-    """A small curve without axes."""
-    finite = [(i, value) for i, value in enumerate(values) if math.isfinite(value)]
-    if len(finite) < 2:
-        return ""
-    x, y = _scale([i for i, _ in finite], 2, 98, 0.0), _scale([value for _, value in finite], 22, 2, 0.0)
-    path = _path((x(i), y(value)) for i, value in finite)
-    return f'<svg class="spark" viewBox="0 0 100 24" aria-hidden="true"><path d="{path}"/></svg>'
-
-
 def beside(drawings: Sequence[str], title: str) -> str:
     """Drawings side by side under a title, as one."""
     heights = [float(drawing.split('height="', 1)[1].split('"', 1)[0]) for drawing in drawings]

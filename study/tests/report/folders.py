@@ -48,30 +48,17 @@ def small_study(root: Path) -> None:
     going.write_curve([{"step": 100, "accuracy": 55.5, "v_measure": 44.4}])
 
 
-def text_run(root: Path, estimator: str, sentences: Sequence[str] = (), *, mu: Any = None, **fields: Any) -> Path:
-    """A finished run on SST with a right-branching tree for each sentence (and weights `mu(n)`)."""
+def text_run(root: Path, estimator: str, sentences: Sequence[str] = (), **fields: Any) -> Path:
+    """A finished run on SST with a right-branching tree for each sentence."""
     task = find_task("sst")
     run = task.run(task.configure(estimator=estimator, **{"data": "sst", "vectors": "mine", **fields}), root)
     run.start()
     run.write_curve({"step": i, "epoch": i, "accuracy": 70.0 + i, "depth": 2.0} for i in range(1, 5))
     run.publish({"validation_accuracy": 80.0, "test_accuracy": 81.0, "test_depth": 3.0})
-    analyses = []
-    for sentence in sentences:
-        tokens = sentence.split(" ")
-        weights = None if mu is None else mu(len(tokens))
-        analyses.append(SimpleNamespace(tokens=tokens, heads=range(len(tokens)), mu=weights, label="positive"))
-    if analyses:
-        write_trees(run.path, analyses)
+    words = [sentence.split(" ") for sentence in sentences]
+    if words:
+        write_trees(run.path, [SimpleNamespace(tokens=each, heads=range(len(each)), label="positive") for each in words])
     return run.path
-
-
-def halves(n: int) -> list[list[float]]:
-    """Each word hangs on the root with weight one half, and on its neighbour with the other."""
-    mu = [[0.0] * n for _ in range(n)]
-    for word in range(n):
-        mu[word][word] = 0.5
-        mu[word - 1 if word else min(1, n - 1)][word] += 0.5
-    return mu
 
 
 def raw_run(root: Path, name: str, config: str, **files: str) -> None:
@@ -95,7 +82,7 @@ def whole_folder(root: Path) -> Path:
     small_study(root)
     sentences = [*map(" ".join, SENTENCES), NASTY, "Fun ."]
     text_run(root, "spigot-ce", sentences)
-    text_run(root, "marginals", sentences, mu=halves)
+    text_run(root, "marginals", sentences)
     failed = json.dumps({"task": "synthetic", "version": TASK.version, "config": {"estimator": NASTY, "seed": 0}})
     raw_run(root, "f" * 16, failed, error=json.dumps({"error": NASTY}))
     raw_run(root, "e" * 16, "[" * 100_000)

@@ -1,6 +1,5 @@
 """The report as a file: what is in it, and what must never get into it."""
 
-import json
 import re
 from html.parser import HTMLParser
 
@@ -10,12 +9,9 @@ from typer.testing import CliRunner
 from pullback_study.cli import app
 from pullback_study.report.html import esc, sortable
 from pullback_study.report.page import report, write
-from pullback_study.report.performance import find
-from pullback_study.report.performance import render as performance
-from pullback_study.report.trees import heat_map
 from pullback_study.results.choice import Runs
 from pullback_study.results.paper.clusters import TASK, VARIANTS
-from report.folders import NASTY, publish, raw_run, text_run
+from report.folders import publish, raw_run, text_run
 
 
 class Text(HTMLParser):
@@ -50,14 +46,12 @@ def rows(page, title):
     return found
 
 
-def test_every_run_is_listed_with_its_metrics_and_curve(page, folder):
+def test_every_run_is_listed_with_its_metrics(page, folder):
     for run in Runs(folder).all:
         assert run.id[:12] in page
     listed = [run for run in Runs(folder).all if run.task == "synthetic"]
     done = [row for row in rows(page, f"Every run ({len(listed)})") if row[0] == "Softmax"]
     assert len(done) == 8
-    assert {row[-2] for row in done} == {""}  # a curve is a drawing
-    assert page.count('class="spark"') > 250
     parity = rows(page, "Every run (3)")
     assert parity[0][:6] == ["imle", "0", "done", "70.00", "60.00", "0.50"]
 
@@ -155,36 +149,11 @@ def test_an_empty_folder_says_how_to_start(tmp_path):
     assert page.count("not decided</span></summary>") == 11
 
 
-def test_heat_maps_have_axes_and_a_scale():
-    drawn = heat_map(["a", "film"], [[0, 2, 0.75], [2, 1, 1.0]])
-    assert "rows: its head" in drawn
-    assert "columns: the word" in drawn
-    assert "0 <span class=\"scale\">" in drawn
-    assert "root → film: 0.750" in drawn
-
-
 def test_a_table_sorts_by_values_and_not_by_words():
     made = sortable("t", ["a", "b"], ["A heading", [("x", "x"), ("9.5±1", 9.5)], [("y", "y"), ("", None)]])
     assert 'data-by="9.5"' in made
     assert made.count("data-by") == 3
     assert 'aria-sort="none"' in made
-
-
-def test_benchmarks(tmp_path):
-    row = {"benchmark": "argmax", "case": NASTY, "threads": 1, "ours": {"samples": [0.001, 0.002, 0.003]},
-           "peers": {"peer": {"samples": [0.004]}}, "ratio": 2.0, "difference": 1e-7, "figures": {"n": 3, "w": "x"},
-           "note": " n "}  # fmt: skip
-    good = {"rows": [row], "environment": {"cpu": "a"}, "command": "python -m benchmarks"}
-    (tmp_path / "benchmarks.json").write_text(json.dumps(good))
-    (tmp_path / "benchmarks-bad.json").write_text('{"rows": 3}')
-    (tmp_path / "benchmarks-worse.json").write_text("[" * 100_000)
-    files = find(tmp_path)
-    page = performance(files)
-    assert "2 ± 0.5" in page
-    assert "<script>" not in page
-    assert "benchmarks-bad.json is not a file of" in page
-    with pytest.raises(ValueError, match="is not a file"):
-        find(tmp_path, [tmp_path / "none.json"])
 
 
 def test_the_command_writes_two_files_and_says_so(folder, tmp_path):

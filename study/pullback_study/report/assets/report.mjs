@@ -1,4 +1,4 @@
-// Sorting, tabs, and the picker of sentences; without it the page shows everything.
+// Sorting, tabs, and a filter; without it the page shows everything.
 
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const NEXT = { none: "descending", descending: "ascending", ascending: "none" };
@@ -36,13 +36,6 @@ function setUpTabs(tabs) {
   show(buttons[tabs.dataset.first]);
 }
 
-function setUpPicker(pick) {
-  const show = (chosen) => all(":scope > .sentence", pick).forEach((each, i) => (each.hidden = i !== chosen));
-  const select = pick.querySelector("select");
-  select.addEventListener("change", () => show(Number(select.value)));
-  show(0);
-}
-
 function setUpFilter(input) {
   const rows = all("tbody tr", input.closest("p").nextElementSibling);
   input.addEventListener("input", () => {
@@ -51,21 +44,8 @@ function setUpFilter(input) {
   });
 }
 
-// A box that is wider than its place says so.
-function setUpScroll(box) {
-  new ResizeObserver(() => box.classList.toggle("wide", box.scrollWidth > box.clientWidth + 1)).observe(box);
-}
-
 export function setUp() {
   all("table:has(thead th[aria-sort])").forEach(setUpSorting);
   all(".tabs").forEach(setUpTabs);
-  all(".pick").forEach(setUpPicker);
   all(".filter").forEach(setUpFilter);
-  all(".scroll").forEach(setUpScroll);
-  const open = () => {
-    const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    if (target?.tagName === "DETAILS") target.open = true;
-  };
-  addEventListener("hashchange", open);
-  open();
 }
