@@ -148,14 +148,14 @@ def test_lanes_and_logs_agree(multiroot, forbidden):
     assert_close(cpu.entropy(scores, lengths, *flags), entropy, atol=1e-10, rtol=0)
 
 
-@pytest.mark.parametrize("sampler", ["walks", "reinsertion", "either"])
+@pytest.mark.parametrize("sampler", ["walks", "marginals", "either"])
 def test_every_sampler_has_the_right_frequencies(case, sampler, monkeypatch):
     """With strong cycles the walks give up, often depending on a single root's child: that must not show."""
     if case.backend != "cpu":
         pytest.skip("other backends have one sampler")
     n, count = 4, 20000
     scores = case.scores(n=n, seed=8)
-    if sampler == "reinsertion":
+    if sampler == "marginals":
         monkeypatch.setattr(wilson, "STEPS_PER_WORD", 0)
     if sampler == "either":
         scores = strong_cycles(scores, 4.0)

@@ -65,6 +65,15 @@ def raise_for(status: Tensor | np.ndarray) -> None:
         raise BadValuesError(status)
 
 
+def settled(result: Tensor, status: np.ndarray, validate: bool) -> Tensor:
+    """The result `[B, ...]`, NaN for the examples whose status is not OK; or an error that names the first of those."""
+    if status.any():
+        if validate:
+            raise_for(status)
+        result[torch.from_numpy(status != OK)] = torch.nan
+    return result
+
+
 def in_range(layout: Layout, shape: torch.Size, sizes: Sequence[Tensor]) -> tuple[tuple[np.ndarray, ...], bool]:
     """Sizes as arrays, those out of range at the nearest value that is possible; and whether there are none of those."""
     arrays, right = [], True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -34,6 +35,11 @@ def uniforms(seeds: Tensor, drawn: int, count: int) -> Tensor:
     x = (x ^ _shifted(x, 30)) * _signed(_FIRST)
     x = (x ^ _shifted(x, 27)) * _signed(_SECOND)
     return _shifted(x ^ _shifted(x, 31), 11).double() * 2.0**-53
+
+
+def advanced(seeds: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+    """Seeds `[B]` of what is left of the streams after `drawn` `[B]` numbers."""
+    return seeds + drawn * np.int64(_signed(GOLDEN))
 
 
 def _signed(x: int) -> int:

@@ -14,17 +14,11 @@ from pullback.inference.threads import spread
 
 
 def argmax(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
-    batch = scores.shape[0]
     z = torch.zeros(scores.shape, dtype=scores.dtype)
-    status = torch.zeros(batch, dtype=torch.int64)
-    length = lengths.contiguous().numpy()
+    status, length = np.zeros(len(z), np.int64), lengths.contiguous().numpy()
     work = 1.5 * float(np.dot(length, length))
-    spread(_argmax, batch, work, scores.detach().contiguous().numpy(), length, z.numpy(), status.numpy(), multiroot)
-    if status.any():
-        if validate:
-            checks.raise_for(status)
-        z[status != OK] = torch.nan
-    return z
+    spread(_argmax, len(z), work, scores.detach().contiguous().numpy(), length, z.numpy(), status, multiroot)
+    return checks.settled(z, status, validate)
 
 
 @kernel

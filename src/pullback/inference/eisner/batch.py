@@ -83,11 +83,7 @@ class Batch:
         """Raise for the first sentence with trouble, if asked; otherwise its result is NaN."""
         if self._beyond is not None:
             self.status[self._beyond] = checks.BAD_SIZE
-        if self.status.any():
-            if validate:
-                checks.raise_for(self.status)
-            result[torch.from_numpy(self.status != checks.OK)] = torch.nan
-        return result
+        return checks.settled(result, self.status, validate)
 
 
 Attempt = Callable[[Batch], Tensor]

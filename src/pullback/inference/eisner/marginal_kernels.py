@@ -7,32 +7,24 @@ import math
 import numpy as np
 
 from pullback.inference.checks import INFINITE, NAN, OK
-from pullback.inference.compile import inner, kernel
+from pullback.inference.compile import called, inner, kernel
 from pullback.inference.eisner.batch import OUT_OF_RANGE
 from pullback.inference.eisner.packing import clear, lanes_of, pack, pitch_of
 from pullback.inference.eisner.scaling import limit_of, to_weights
-from pullback.inference.eisner.sweeps import inside, inside_root, outside, outside_root
+from pullback.inference.eisner.sweeps import inside, outside
 from pullback.inference.lanes import aligned, gather, larger, load, splat, store, where_larger
 
 
 @inner
-def charts_for(count, n, like):
-    """`count` charts of n words, and four lines of n + 1 vectors, each behind the other: for `part`."""
+def charts_for(n, like):
+    """Charts of n words (weights, complete, arc, out_complete, out_between) and lines of n + 1 vectors (prefix, root_arc,
+    out_prefix, out_starts), each behind the other.
+    """
     lanes = lanes_of(like)
-    return aligned(count * n * pitch_of(n) * lanes, like), aligned(4 * (n + 1) * lanes, like)
-
-
-@inner
-def part(whole, count, i):
-    """The i-th of `count` charts or lines. A slice that is compiled once: views of two axes take long to compile."""
-    size = len(whole) // count
-    return whole[i * size : (i + 1) * size]
-
-
-@inner
-def dual(values, slopes, count, i):
-    """The i-th of `count` charts or lines of dual numbers."""
-    return part(values, count, i), part(slopes, count, i)
+    chart, line = n * pitch_of(n) * lanes, (n + 1) * lanes
+    a, b = aligned(5 * chart, like), aligned(4 * line, like)
+    charts = a[:chart], a[chart : 2 * chart], a[2 * chart : 3 * chart], a[3 * chart : 4 * chart], a[4 * chart :]
+    return charts, (b[:line], b[line : 2 * line], b[2 * line : 3 * line], b[3 * line :])
 
 
 @inner
@@ -43,7 +35,7 @@ def lane_scratch(like):
     return lengths, codes, line, np.empty(lanes), np.empty(lanes), np.empty(lanes, np.int64)
 
 
-@inner
+@called
 def _finish(group, order, codes, line, lane_lengths, log_scale, prefix, limit, log_z, status):
     """Write each lane's log-partition and status; `line` holds the largest value of each lane."""
     lanes = lanes_of(codes)
@@ -60,7 +52,7 @@ def _finish(group, order, codes, line, lane_lengths, log_scale, prefix, limit, l
             status[sentence] = OUT_OF_RANGE
 
 
-@inner
+@called
 def _seed(lane_lengths, n, prefix, out_prefix):
     """1/Z at each sentence's end, zero elsewhere."""
     lanes = lanes_of(prefix)
@@ -71,7 +63,7 @@ def _seed(lane_lengths, n, prefix, out_prefix):
         out_prefix[end] = 1 / prefix[end]
 
 
-@inner
+@called
 def _unpack(chart, group, order, lengths, size, scale, out):
     """Write each lane of a chart to its sentence, times the lane's scale, and zeros to the padding."""
     lanes = lanes_of(chart)
@@ -96,16 +88,13 @@ def log_partition(worker, workers, scores, lengths, order, multiroot, log_z, sta
     first = worker * lanes
     if first >= len(order):
         return
-    charts, lines = charts_for(3, lengths[order[first]], scores)
-    weights, complete, arc = part(charts, 3, 0), part(charts, 3, 1), part(charts, 3, 2)
-    prefix, root_arc = part(lines, 4, 0), part(lines, 4, 1)
+    charts, lines = charts_for(lengths[order[first]], scores)
+    weights, prefix = charts[0], lines[0]
     lane_lengths, codes, line, log_scale, factor, bases = lane_scratch(scores)
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, scores.shape[-1], order, group, lengths, weights, lane_lengths, bases, codes)
         to_weights(weights, n, log_scale, line, factor)
-        peak = inside(weights, n, lanes, complete, arc, splat(scores, 0.0))
-        peak = inside_root(weights, n, lanes, multiroot, complete, prefix, root_arc, peak)
-        store(line, 0, peak)
+        store(line, 0, inside(n, lanes, multiroot, charts, lines, splat(scores, 0.0)))
         _finish(group, order, codes, line, lane_lengths, log_scale, prefix, limit_of(scores), log_z, status)
 
 
@@ -115,23 +104,15 @@ def marginals(worker, workers, scores, lengths, order, multiroot, mu, log_z, sta
     first = worker * lanes
     if first >= len(order):
         return
-    charts, lines = charts_for(5, lengths[order[first]], scores)
-    weights, complete, arc = part(charts, 5, 0), part(charts, 5, 1), part(charts, 5, 2)
-    out_complete, out_between = part(charts, 5, 3), part(charts, 5, 4)
-    prefix, root_arc, out_prefix, out_starts = part(lines, 4, 0), part(lines, 4, 1), part(lines, 4, 2), part(lines, 4, 3)
+    charts, lines = charts_for(lengths[order[first]], scores)
+    weights, prefix = charts[0], lines[0]
     lane_lengths, codes, line, log_scale, factor, bases = lane_scratch(scores)
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, scores.shape[-1], order, group, lengths, weights, lane_lengths, bases, codes)
         to_weights(weights, n, log_scale, line, factor)
-        peak = inside(weights, n, lanes, complete, arc, splat(scores, 0.0))
-        peak = inside_root(weights, n, lanes, multiroot, complete, prefix, root_arc, peak)
-        _seed(lane_lengths, n, prefix, out_prefix)
-        peak = outside_root(weights, n, lanes, multiroot, complete, root_arc, out_prefix, out_starts, peak)
-        peak = outside(
-            weights, n, lanes, multiroot, complete, arc, prefix, root_arc,
-            out_prefix, out_starts, out_complete, out_between, peak,
-        )  # fmt: skip
-        store(line, 0, peak)
+        peak = inside(n, lanes, multiroot, charts, lines, splat(scores, 0.0))
+        _seed(lane_lengths, n, prefix, lines[2])
+        store(line, 0, outside(n, lanes, multiroot, charts, lines, peak))
         _finish(group, order, codes, line, lane_lengths, log_scale, prefix, limit_of(scores), log_z, status)
         for lane in range(lanes):
             factor[lane] = 1.0
@@ -144,32 +125,23 @@ def marginals_vjp(worker, workers, scores, lengths, order, direction, multiroot,
     first = worker * lanes
     if first >= len(order):
         return
-    charts, lines = charts_for(5, lengths[order[first]], scores)
-    slopes, slope_lines = charts_for(5, lengths[order[first]], scores)
-    weights, complete, arc = dual(charts, slopes, 5, 0), dual(charts, slopes, 5, 1), dual(charts, slopes, 5, 2)
-    out_complete, out_between = dual(charts, slopes, 5, 3), dual(charts, slopes, 5, 4)
-    prefix, root_arc = dual(lines, slope_lines, 4, 0), dual(lines, slope_lines, 4, 1)
-    out_prefix, out_starts = dual(lines, slope_lines, 4, 2), dual(lines, slope_lines, 4, 3)
+    (w, c, a, oc, ob), (p, r, op, os) = charts_for(lengths[order[first]], scores)
+    (dw, dc, da, doc, dob), (dp, dr, dop, dos) = charts_for(lengths[order[first]], scores)
+    charts, lines = ((w, dw), (c, dc), (a, da), (oc, doc), (ob, dob)), ((p, dp), (r, dr), (op, dop), (os, dos))
     lane_lengths, codes, line, log_scale, factor, bases = lane_scratch(scores)
     for group in range(first, len(order), workers * lanes):
-        n = pack(scores, scores.shape[-1], order, group, lengths, weights[0], lane_lengths, bases, codes)
-        to_weights(weights[0], n, log_scale, line, factor)
-        _pack_direction(direction, n, bases, weights[0], weights[1], line, factor)
-        peak = inside(weights, n, lanes, complete, arc, splat(scores, 0.0))
-        peak = inside_root(weights, n, lanes, multiroot, complete, prefix, root_arc, peak)
-        _seed(lane_lengths, n, prefix[0], out_prefix[0])
-        _seed_slope(lane_lengths, n, prefix[1], out_prefix[0], out_prefix[1])
-        peak = outside_root(weights, n, lanes, multiroot, complete, root_arc, out_prefix, out_starts, peak)
-        peak = outside(
-            weights, n, lanes, multiroot, complete, arc, prefix, root_arc,
-            out_prefix, out_starts, out_complete, out_between, peak,
-        )  # fmt: skip
-        store(line, 0, peak)
-        _finish(group, order, codes, line, lane_lengths, log_scale, prefix[0], limit_of(scores), log_z, status)
-        _unpack(weights[1], group, order, lengths, n, factor, out)
+        n = pack(scores, scores.shape[-1], order, group, lengths, w, lane_lengths, bases, codes)
+        to_weights(w, n, log_scale, line, factor)
+        _pack_direction(direction, n, bases, w, dw, line, factor)
+        peak = inside(n, lanes, multiroot, charts, lines, splat(scores, 0.0))
+        _seed(lane_lengths, n, p, op)
+        _seed_slope(lane_lengths, n, dp, op, dop)
+        store(line, 0, outside(n, lanes, multiroot, charts, lines, peak))
+        _finish(group, order, codes, line, lane_lengths, log_scale, p, limit_of(scores), log_z, status)
+        _unpack(dw, group, order, lengths, n, factor, out)
 
 
-@inner
+@called
 def _pack_direction(direction, n, bases, weights, slopes, line, factor):
     """Write the slopes of the weights, w * v, with each lane's v divided by its largest entry, kept in `factor`."""
     lanes = lanes_of(weights)
@@ -193,7 +165,7 @@ def _pack_direction(direction, n, bases, weights, slopes, line, factor):
             store(slopes, at, load(slopes, at) / top * load(weights, at))
 
 
-@inner
+@called
 def _seed_slope(lane_lengths, n, prefix_slope, out_prefix, out_slope):
     """The derivative of 1/Z is -Z'/Z^2."""
     lanes = lanes_of(out_prefix)

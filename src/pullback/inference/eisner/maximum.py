@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from pullback.inference.checks import INFEASIBLE, INFINITE, NAN
-from pullback.inference.compile import inner, kernel
+from pullback.inference.compile import called, inner, kernel
 from pullback.inference.eisner.packing import clear, lanes_of, pack, pitch_of
 from pullback.inference.lanes import aligned, larger, load, splat, splat_index, store, store_index, where_larger
 
@@ -56,7 +56,7 @@ def workspace(n, like):
     return complete, arc, aligned((2 * n + 2) * lanes, like), splits, root_splits, stack
 
 
-@inner
+@called
 def best_heads(scores, n, lane_lengths, multiroot, work, heads, best):
     """Find a best tree for each lane.
 
@@ -82,7 +82,7 @@ def best_heads(scores, n, lane_lengths, multiroot, work, heads, best):
             _trace(length, pitch_of(n), lanes, lane, splits, root_splits, stack, heads)
 
 
-@inner
+@called
 def _spans(scores, n, lanes, complete, arc, splits):
     pitch = pitch_of(n)
     row = pitch * lanes
@@ -128,7 +128,7 @@ def _spans(scores, n, lanes, complete, arc, splits):
             store_index(splits[2], i * row + j * lanes, left_at)
 
 
-@inner
+@called
 def _root(scores, n, lanes, multiroot, complete, root, splits):
     """`root[j]`: the best way to attach the first j words; behind it, the best that ends with a root arc to r."""
     row = pitch_of(n) * lanes
@@ -154,7 +154,7 @@ def _root(scores, n, lanes, multiroot, complete, root, splits):
         store_index(splits[1], (r + 1) * lanes, at)
 
 
-@inner
+@called
 def _trace(length, pitch, lanes, lane, splits, root_splits, stack, heads):
     """Follow the splits of one lane; the stack holds (row, column) of complete items, right ones if row < column."""
     top = 0

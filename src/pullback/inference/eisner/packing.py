@@ -8,30 +8,30 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference.compile import inner
+from pullback.inference.compile import called
 from pullback.inference.lanes import BYTES, gather, larger, load, splat, store, trouble, where_larger
 
 
-@inner
+@called
 def pitch_of(n):
     """Vectors from one row of a chart of n words to the next."""
     return n + 1 - n % 2
 
 
-@inner
+@called
 def lanes_of(array):
     """Lanes in a vector of the array's dtype."""
     return BYTES // array.itemsize
 
 
-@inner
+@called
 def clear(out, sentence, h, first):
     """Zeros in a row of `[B, n, n]`, from a column on."""
     for m in range(np.uint64(first), np.uint64(out.shape[-1])):  # unsigned: an index that cannot be negative is faster
         out[sentence, h, m] = 0.0
 
 
-@inner
+@called
 def pack(scores, n, order, first, lengths, packed, lane_lengths, bases, codes):
     """Write the scores of sentences order[first], order[first + 1], ... into lanes, padding as -inf.
 

@@ -10,10 +10,10 @@ from pullback.inference.checks import INFEASIBLE, INFINITE, NAN, OK
 from pullback.inference.compile import inner, kernel
 from pullback.inference.eisner import log_domain
 from pullback.inference.eisner.batch import OUT_OF_RANGE
-from pullback.inference.eisner.marginal_kernels import charts_for, lane_scratch, part
+from pullback.inference.eisner.marginal_kernels import charts_for, lane_scratch
 from pullback.inference.eisner.packing import lanes_of, pack, pitch_of
 from pullback.inference.eisner.scaling import limit_of, to_weights
-from pullback.inference.eisner.sweeps import inside, inside_root
+from pullback.inference.eisner.sweeps import inside
 from pullback.inference.lanes import splat
 from pullback.inference.random_kernels import uniform
 from pullback.inference.wide import gap, nothing, plus
@@ -27,17 +27,15 @@ def sample(worker, workers, scores, lengths, order, seeds, multiroot, heads, sta
     if first >= len(order):
         return
     largest = lengths[order[first]]
-    charts, lines = charts_for(3, largest, scores)
-    weights, complete, arc = part(charts, 3, 0), part(charts, 3, 1), part(charts, 3, 2)
-    prefix, root_arc = part(lines, 4, 0), part(lines, 4, 1)
+    charts, lines = charts_for(largest, scores)
+    weights, complete, arc, prefix, root_arc = charts[0], charts[1], charts[2], lines[0], lines[1]
     items = complete.reshape(1, -1), arc.reshape(1, -1), prefix.reshape(1, -1), root_arc.reshape(1, -1)
     lane_lengths, codes, line, log_scale, factor, bases = lane_scratch(scores)
     stack = np.empty((2 * largest + 4, 2), np.int64)
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, scores.shape[-1], order, group, lengths, weights, lane_lengths, bases, codes)
         to_weights(weights, n, log_scale, line, factor)
-        inside(weights, n, lanes, complete, arc, splat(scores, 0.0))
-        inside_root(weights, n, lanes, multiroot, complete, prefix, root_arc, splat(scores, 0.0))
+        inside(n, lanes, multiroot, charts, lines, splat(scores, 0.0))
         for lane in range(min(lanes, len(order) - group)):
             b = order[group + lane]
             if codes[lane] > 0:

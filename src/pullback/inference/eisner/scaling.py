@@ -18,20 +18,20 @@ import math
 
 import numpy as np
 
-from pullback.inference.compile import inner
+from pullback.inference.compile import called
 from pullback.inference.eisner.packing import lanes_of, pitch_of
 from pullback.inference.lanes import exp, larger, load, splat, store, where_larger
 
 _TREES_PER_WORD = 2.25
 
 
-@inner
+@called
 def limit_of(array):
     """The largest inside or outside value that is accepted: lost shares are then below 1e-10."""
     return 1e28 if array.itemsize == 4 else 1e280
 
 
-@inner
+@called
 def to_weights(packed, n, log_scale, line, factor):
     """Turn a chart of scores into weights, in place, and write the sum of each lane's scales to `log_scale`.
 

@@ -7,7 +7,7 @@ outside is a marginal probability.
 
 from __future__ import annotations
 
-from pullback.inference.compile import inline, inner
+from pullback.inference.compile import called, inline
 from pullback.inference.eisner.numbers import (
     at,
     constant,
@@ -24,9 +24,32 @@ from pullback.inference.eisner.packing import pitch_of
 from pullback.inference.lanes import larger
 
 
-@inner
-def inside(weights, n, lanes, complete, arc, peak):
-    """Fill the charts `complete` and `arc`; returns the largest value seen, at least `peak`."""
+@called
+def inside(n, lanes, multiroot, charts, lines, peak):
+    """Fill the charts `complete` and `arc`, the lines `prefix` and `root_arc`; returns the largest value, at least `peak`.
+
+    Args:
+        n: the number of words.
+        lanes: numbers in a vector.
+        multiroot: whether the root may have several children.
+        charts: weights, complete, arc, out_complete, out_between.
+        lines: prefix, root_arc, out_prefix, out_starts.
+        peak: a vector.
+    """
+    peak = _inside(charts[0], n, lanes, charts[1], charts[2], peak)
+    return _inside_root(charts[0], n, lanes, multiroot, charts[1], lines[0], lines[1], peak)
+
+
+@called
+def outside(n, lanes, multiroot, charts, lines, peak):
+    """The reverse of `inside`, from the seeds in `out_prefix`, 1/Z at each sentence's end: marginals replace the weights."""
+    weights, complete = charts[0], charts[1]
+    peak = _outside_root(weights, n, lanes, multiroot, complete, lines[1], lines[2], lines[3], peak)
+    return _outside(n, lanes, multiroot, charts, lines, peak)
+
+
+@called
+def _inside(weights, n, lanes, complete, arc, peak):
     row = pitch_of(n) * lanes
     for j in range(n):
         put(complete, j * row + j * lanes, constant(weights, 1.0))
@@ -61,8 +84,8 @@ def _between(complete, right, left, lanes, width):
     return plus(first, second)
 
 
-@inner
-def inside_root(weights, n, lanes, multiroot, complete, prefix, root_arc, peak):
+@called
+def _inside_root(weights, n, lanes, multiroot, complete, prefix, root_arc, peak):
     """prefix[j]: all ways to attach the first j words; root_arc[r]: those whose last root arc goes to r."""
     row = pitch_of(n) * lanes
     put(prefix, 0, constant(weights, 1.0))
@@ -76,12 +99,9 @@ def inside_root(weights, n, lanes, multiroot, complete, prefix, root_arc, peak):
     return peak
 
 
-@inner
-def outside_root(weights, n, lanes, multiroot, complete, root_arc, out_prefix, out_starts, peak):
-    """Reverse of `inside_root`: `out_prefix` holds the seeds (1/Z at each sentence's end) and is completed here.
-
-    Marginals replace the weights of root arcs.
-    """
+@called
+def _outside_root(weights, n, lanes, multiroot, complete, root_arc, out_prefix, out_starts, peak):
+    """Reverse of `_inside_root`: completes `out_prefix`."""
     row = pitch_of(n) * lanes
     for r in range(n - 1, -1, -1):
         rr = r * row + r * lanes
@@ -97,18 +117,17 @@ def outside_root(weights, n, lanes, multiroot, complete, root_arc, out_prefix, o
     return peak
 
 
-@inner
-def outside(
-    weights, n, lanes, multiroot, complete, arc, prefix, root_arc,
-    out_prefix, out_starts, out_complete, out_between, peak,
-):  # fmt: skip
-    """Reverse of `inside`: from wide spans to narrow ones, each outside value a sum over the item's uses.
+@called
+def _outside(n, lanes, multiroot, charts, lines, peak):
+    """Reverse of `_inside`: from wide spans to narrow ones, each outside value a sum over the item's uses.
 
     Marginals replace the weights, each of which is used once and then no more: the charts must fit the cache.
     The right item (i, j) ends the prefix j + 1, stands left of a gap in (i, j'), or is the right part of (i', j);
     the left item follows the prefix i, stands right of a gap in (i', j), or is the left part of (i, j');
     for i' < i and j' > j.
     """
+    weights, complete, arc, out_complete, out_between = charts
+    prefix, root_arc, out_prefix, out_starts = lines
     row = pitch_of(n) * lanes
     for i in range(n):
         for j in range(n - 1, i, -1):

@@ -1,7 +1,7 @@
 """Non-projective expectations and samples on the CPU: compiled, sentences in SIMD lanes, groups of them over threads.
 
-What is rare has a kernel of its own, compiled when it is first needed: sentences whose scores are too far apart for
-float64 weights (in logs.py), and samples for which the random walks take too long (in reinsertion.py).
+Sentences whose scores are too far apart for float64 weights have a kernel of their own, compiled when it is first needed
+(logs.py). Samples for which the random walks take too long are drawn word after word, from marginals.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pullback.inference import checks
-from pullback.inference.matrix_tree import logs, reinsertion, wilson
+from pullback.inference import checks, random
+from pullback.inference.matrix_tree import logs, wilson
 from pullback.inference.matrix_tree.kernels import LANES, OUT_OF_RANGE, expectations, products
 from pullback.inference.threads import spread
+from pullback.inference.trees import draw
 
 Array = np.ndarray
 _NONE, _NO_MATRICES = np.empty(0), np.empty((0, 0, 0))
@@ -102,10 +103,18 @@ class _Batch:
         spread(wilson.sample, len(seeds), 20.0 * z.size, self.scores, self.lengths, roots, steps, *trees)
         rest = np.flatnonzero(self.status == wilson.UNFINISHED)
         if len(rest):
-            work = 10.0 * float((self.lengths[rest].astype(float) ** 3).sum())
-            spread(reinsertion.sample, len(rest), work, rest, self.scores, self.lengths, *trees)
+            z[rest] = self._word_after_word(rest, children[rest], random.advanced(seeds[rest], drawn[rest]))
+            self.status[rest] = np.where(np.isnan(z[rest]).any((1, 2)), checks.INFEASIBLE, checks.OK)
         self.status[before != checks.OK] = before[before != checks.OK]
         self._settle(validate, z)
+
+    def _word_after_word(self, rest: Array, children: Array, seeds: Array) -> Array:
+        """Random trees of some sentences; a single root's child is given, -1 if there may be several."""
+        one = np.eye(self.scores.shape[-1], dtype=bool)
+        allowed = (children < 0)[:, None, None] | (one == one[children][:, None, :])
+        arcs = torch.from_numpy(np.where(allowed, self.scores[rest], -np.inf))
+        lengths = torch.from_numpy(self.lengths[rest])
+        return draw(lambda left: marginals(left, lengths, True, False), arcs, lengths, torch.from_numpy(seeds)).numpy()
 
     def _in_lanes(self, kernel: Callable[..., None], passes: int, *args: object) -> None:
         """A pass is a loop over the n^3 / 3 triples of words."""

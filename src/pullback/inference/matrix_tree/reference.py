@@ -5,9 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pullback.inference import random
 from pullback.inference.recursion import Combine, operations
-from pullback.inference.trees import TREES, from_heads
+from pullback.inference.trees import TREES, draw
 
 
 def value(scores: Tensor, lengths: Tensor, multiroot: bool, combine: Combine) -> Tensor:
@@ -30,19 +29,10 @@ _, log_partition, marginals, marginals_vjp, entropy, entropy_gradient, _ = opera
 
 
 def sample(scores: Tensor, lengths: Tensor, seeds: Tensor, multiroot: bool, validate: bool) -> Tensor:
-    """Word after word, a head from its marginals given the heads of the words before."""
-    left, n = scores.detach().double().clone(), scores.shape[-1]
-    log_z = log_partition(left, lengths, multiroot=multiroot, validate=validate)
-    good = log_z.isfinite()
+    good = log_partition(scores, lengths, multiroot=multiroot, validate=validate).isfinite()
     lengths = torch.where(good, lengths, 0)
-    uniform = random.uniforms(seeds, 0, n)
-    heads = torch.full(scores.shape[:2], -1, dtype=torch.long, device=scores.device)
-    for m in range(n):
-        upto = marginals(left, lengths, multiroot=multiroot, validate=False)[:, :, m].cumsum(1)
-        head = (upto <= uniform[:, m, None] * upto[:, -1:]).sum(1).clamp_max(n - 1)
-        heads[:, m] = torch.where(m < lengths, head, -1)
-        left[:, :, m] = torch.where(torch.arange(n, device=scores.device) == head[:, None], left[:, :, m], -torch.inf)
-    return torch.where(good[:, None, None], from_heads(heads, scores.dtype), torch.nan)
+    z = draw(lambda left: marginals(left, lengths, multiroot=multiroot, validate=False), scores, lengths, seeds)
+    return torch.where(good[:, None, None], z, torch.nan)
 
 
 def _eliminate(arcs: Tensor, roots: Tensor, combine: Combine) -> Tensor:
