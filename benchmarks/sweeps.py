@@ -17,8 +17,7 @@ import time
 from pathlib import Path
 
 from pullback_study.runs import list_runs
-from pullback_study.runs.executor import Executor, ThisProcess, cores
-from pullback_study.runs.pool import Pool
+from pullback_study.runs.executor import Executor, Pool, ThisProcess, cores
 from pullback_study.runs.train import train
 from pullback_study.tasks import find_task
 from pullback_study.tasks.synthetic.methods import ROWS

@@ -73,7 +73,7 @@ def pool(workers: int | None, device: str, per_gpu: int = 1) -> Executor | None:
     """That many worker processes, for the GPUs or the cores there are; None, this process, for a single one on a CPU."""
     import torch
 
-    from pullback_study.runs.pool import Pool
+    from pullback_study.runs.executor import Pool
 
     if workers is not None and workers < 1:
         stop(f"--workers {workers}: there must be at least one")

@@ -1,17 +1,28 @@
-"""Where groups train: in this process, in a pool of processes (`pool.py`), or on a Ray cluster (`ray_tasks.py`)."""
+"""Where groups train: in this process, in a pool of processes, or on a Ray cluster (`ray_tasks.py`).
+
+A worker of the pool hears from its parent through a pipe: a job, or the word to stop. The pipe's end means that the parent is
+gone, however it went; the worker then saves what it does and leaves. Ctrl-C reaches all processes of a terminal, and a batch
+system signals all processes of a job; workers leave both to the parent, which tells them to stop.
+"""
 
 from __future__ import annotations
 
 import abc
 import contextlib
+import multiprocessing
 import os
+import signal
 import time
 from collections.abc import Callable
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
+from typing import Any
 
-from pullback_study.runs.work import Died, Ending, Job, Reached, Tell, train_group
+from pullback_study.runs.work import Died, Ending, Event, Job, train_group
 
-Event = Reached | Ending | Died
+_STOP = "stop"
+_SIGNALS = {signal.SIGINT, signal.SIGTERM}
 
 
 class Executor(abc.ABC):
@@ -51,23 +62,130 @@ class ThisProcess(Executor):
     free = True
 
     def start(self, group: int, job: Job) -> None:
-        self.tell(group, train_group(job, rarely(lambda event: self.tell(group, event)), self.stopped))
+        self.tell(group, train_group(job, lambda event: self.tell(group, event), self.stopped))
 
     def wait(self, seconds: float) -> None:
         time.sleep(seconds)
 
 
-def rarely(tell: Tell, seconds: float = 0.1) -> Tell:
-    """Passes on at most one event per `seconds`, and every one without an evaluation."""
-    last = 0.0
+class Pool(Executor):
+    """Worker processes that live as long as the pool and are replaced when they die.
 
-    def passed_on(event: Reached) -> None:
-        nonlocal last
-        if not event.latest or time.monotonic() - last > seconds:
-            last = time.monotonic()
-            tell(event)
+    Args:
+        workers: how many, and no more than there are groups; None for one per core, or `per_gpu` for each GPU.
+        gpus: how many GPUs there are; worker i works on GPU i modulo `gpus`. 0 to work on the CPU.
+        per_gpu: how many workers share a GPU.
+    """
 
-    return passed_on
+    def __init__(self, workers: int | None = None, *, gpus: int = 0, per_gpu: int = 1) -> None:
+        self._wanted = workers or (gpus * per_gpu if gpus else cores())
+        self._gpus, self._size = gpus, 0
+        self._context = multiprocessing.get_context("spawn")
+        self._workers: list[_Worker] = []
+
+    def open(self, tell: Callable[[int, Event], None], stopped: Callable[[], bool], groups: int) -> None:
+        super().open(tell, stopped, groups)
+        self._size = min(self._wanted, groups)
+
+    @property
+    def free(self) -> bool:
+        return len(self._workers) < self._size or any(worker.group is None for worker in self._workers)
+
+    def start(self, group: int, job: Job) -> None:
+        worker = next((worker for worker in self._workers if worker.group is None), None) or self._hire()
+        worker.group = group
+        worker.send(job)
+
+    def wait(self, seconds: float) -> None:
+        by_pipe: dict[Any, _Worker] = {worker.pipe: worker for worker in self._workers}
+        for pipe in wait(list(by_pipe), timeout=seconds):
+            worker = by_pipe[pipe]
+            group = worker.group
+            try:
+                event = worker.pipe.recv()
+            except (EOFError, OSError):
+                event = self._bury(worker)
+            if isinstance(event, Ending | Died):
+                worker.group = None
+            if group is not None:
+                self.tell(group, event)
+
+    def stop(self) -> None:
+        for worker in self._workers:
+            worker.send(_STOP)
+
+    def close(self) -> None:
+        for worker in self._workers:
+            worker.pipe.close()  # to the worker, the end of the pipe means to leave
+        for worker in self._workers:
+            worker.process.join(timeout=5.0 if worker.group is None else 0.0)
+            if worker.process.is_alive():
+                worker.process.kill()
+                worker.process.join()
+
+    def _hire(self) -> _Worker:
+        taken = {worker.number for worker in self._workers}
+        number = next(i for i in range(self._size) if i not in taken)
+        mine, its = self._context.Pipe()
+        threads = max(1, cores() // self._size)
+        gpu = number % self._gpus if self._gpus else None
+        process = self._context.Process(target=_work, args=(its, threads, gpu), name=f"pullback-{number}")
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # also in the new process, until it ignores them
+        try:
+            process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        its.close()
+        self._workers.append(_Worker(number, process, mine))
+        return self._workers[-1]
+
+    def _bury(self, worker: _Worker) -> Died:
+        worker.process.join()
+        worker.pipe.close()
+        self._workers.remove(worker)
+        code = worker.process.exitcode
+        return Died(f"killed by {signal.Signals(-code).name}" if code is not None and code < 0 else f"exit code {code}")
+
+
+class _Worker:
+    """A worker as its parent sees it."""
+
+    def __init__(self, number: int, process: SpawnProcess, pipe: Connection[Any, Any]) -> None:
+        self.number, self.process, self.pipe = number, process, pipe
+        self.group: int | None = None
+
+    def send(self, message: Any) -> None:
+        with contextlib.suppress(OSError):  # it has died: `wait` will notice
+            self.pipe.send(message)
+
+
+def _work(pipe: Connection[Any, Any], threads: int, gpu: int | None) -> None:
+    """The life of a worker: train what comes through the pipe, until its end."""
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+    if gpu is not None:
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        os.environ["CUDA_VISIBLE_DEVICES"] = visible.split(",")[gpu] if visible else str(gpu)
+    import torch
+
+    torch.set_num_threads(threads)
+
+    def say(event: Event) -> None:
+        with contextlib.suppress(OSError):  # the parent is gone
+            pipe.send(event)
+
+    while True:
+        try:
+            job = pipe.recv()
+        except (EOFError, OSError):
+            return
+        except Exception as error:  # what was sent cannot be made here: its module is not found, say
+            say(Ending("failed", f"a worker cannot read its job: {type(error).__name__}: {error}"))
+            continue
+        if job == _STOP:
+            return
+        say(train_group(job, say, pipe.poll))  # while it trains, only the word to stop or the end comes through
 
 
 def cores() -> int:

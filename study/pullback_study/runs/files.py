@@ -1,4 +1,4 @@
-"""Files that appear complete or not at all, and JSON that may have been written by anyone."""
+"""Files that appear complete or not at all, and JSON."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ import json
 import math
 import os
 import secrets
-import stat
 from pathlib import Path
 from typing import Any
 
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
-_LARGEST = 64 << 20
 
 
 def content_hash(content: Any) -> str:
@@ -59,33 +57,23 @@ def as_json(value: Any, indent: int | None = None) -> str:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object in a regular file; raises `ValueError` or `OSError` for whatever else is there."""
-    return parse_json(read_text(path), path.name)
+    """The JSON object in a file; raises `ValueError` or `OSError` for whatever else is there."""
+    return _parsed(path.read_text(encoding="utf-8"), path.name)
 
 
-def parse_json(text: str, name: str) -> dict[str, Any]:
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """The JSON objects in the lines of a file; none where there is no file."""
+    return [_parsed(line, path.name) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+def _parsed(text: str, name: str) -> dict[str, Any]:
     try:
         content = json.loads(text, parse_constant=lambda _: None)
-    except RecursionError:
-        raise ValueError(f"{name} is nested too deeply") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{name} is not JSON: {error}") from None
     if not isinstance(content, dict):
         raise ValueError(f"{name} is not a JSON object")
     return content
-
-
-def read_text(path: Path) -> str:
-    """A regular file of a reasonable size: a pipe would block, and a device might never end."""
-    about = path.stat()
-    if not stat.S_ISREG(about.st_mode):
-        raise ValueError(f"{path.name} is not a file")
-    if about.st_size > _LARGEST:
-        raise ValueError(f"{path.name} has {about.st_size >> 20} MB; at most {_LARGEST >> 20} were expected")
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path.name} is not UTF-8: {error}") from None
 
 
 def _staged(path: Path, content: bytes | str) -> Path:

@@ -19,9 +19,7 @@ from pullback_study.runs.store import Stored
 from pullback_study.tasks import TASKS, find_task
 from pullback_study.tasks.schema import nearest
 
-_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "<=": operator.le, ">=": operator.ge, "!=": operator.ne, "=": operator.eq, "<": operator.lt, ">": operator.gt,
-}  # fmt: skip
+_ORDERS: dict[str, Callable[[Any, Any], bool]] = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
 _CONDITION = re.compile(r"\s*([\w-]+)\s*(<=|>=|!=|=|<|>)=?\s*(.*?)\s*")
 
 
@@ -29,36 +27,32 @@ class Condition(NamedTuple):
     """A field, a comparison and a value.
 
     >>> Condition.parse("learning_rate <= 1e-3")
-    Condition(field='learning_rate', comparison='<=', value=0.001)
+    Condition(field='learning_rate', comparison='<=', value='1e-3')
     """
 
     field: str
     comparison: str
-    value: Any
+    value: str
 
     @classmethod
     def parse(cls, text: str) -> Condition:
         found = _CONDITION.fullmatch(text)
         if found is None:
             raise ValueError(f"{text!r} is not a condition; write a field, one of = != < <= > >=, and a value")
-        name, value = found[1].replace("-", "_"), _value(found[3])
-        name = "state" if name == "status" else name
+        name, value = found[1].replace("-", "_"), found[3]
         if name == "estimator":  # its own name, for one of its aliases
             methods = (method for task in map(find_task, TASKS) for method in task.methods.values())
             value = next((method.name for method in methods if value in method.aliases), value)
-        return cls(name, found[2], value)
+        if found[2] in _ORDERS and _number(value) is None:
+            raise ValueError(f"{text}: {value!r} is not a number")
+        return cls("state" if name == "status" else name, found[2], value)
 
     def holds(self, about: dict[str, Any]) -> bool:
-        mine = about.get(self.field)
-        if self.comparison in ("=", "!="):
-            same = mine == self.value or str(mine).lower() == str(self.value).lower()
-            return same == (self.comparison == "=")
-        if not _is_number(mine) and not isinstance(mine, str):
-            return False
-        if _is_number(mine) != _is_number(self.value):
-            wanted = "a number" if _is_number(mine) else "a word"
-            raise ValueError(f"{self.field}{self.comparison}{self.value}: {self.field} is {wanted}, and {self.value!r} is not")
-        return _COMPARISONS[self.comparison](mine, self.value)
+        mine, number = about.get(self.field), _number(self.value)
+        if self.comparison in _ORDERS:
+            return (value := _number(mine)) is not None and _ORDERS[self.comparison](value, number)
+        same = str(mine).lower() == self.value.lower() or (number is not None and _number(mine) == number)
+        return same == (self.comparison == "=")
 
 
 def select(runs: Sequence[Stored], where: Sequence[str] = (), sort: str | None = None) -> list[Stored]:
@@ -76,8 +70,7 @@ def select(runs: Sequence[Stored], where: Sequence[str] = (), sort: str | None =
     flat = [item for item in flat if all(condition.holds(item[1]) for condition in conditions)]
     if sort:
         there = [item for item in flat if item[1].get(order) is not None]
-        all_numbers = all(_is_number(about[order]) for _, about in there)
-        there.sort(key=lambda item: item[1][order] if all_numbers else str(item[1][order]), reverse=sort.startswith("-"))
+        there.sort(key=lambda item: _rank(item[1][order]), reverse=sort.startswith("-"))
         flat = there + [item for item in flat if item[1].get(order) is None]
     return [run for run, _ in flat]
 
@@ -102,16 +95,15 @@ def _fields(run: Stored) -> dict[str, Any]:
     return {**run.metrics, **run.config, **about, **({"error": run.error} if run.error else {})}
 
 
-def _value(text: str) -> Any:
-    if text.lower() in ("none", "null", ""):
+def _rank(value: Any) -> tuple[bool, float, str]:
+    """Numbers by their size, then texts."""
+    number = _number(value)
+    return number is None, number or 0.0, str(value)
+
+
+def _number(value: Any) -> float | None:
+    """What a number is, or a text says; None for anything else."""
+    try:
+        return None if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
         return None
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

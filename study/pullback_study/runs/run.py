@@ -15,13 +15,12 @@ later, with a default that changes nothing, leaves every run where it is. `resul
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pullback_study.runs.files import as_json, content_hash, create_once, parse_json, read_json, write_atomically
+from pullback_study.runs.files import as_json, content_hash, create_once, read_json, read_rows, write_atomically
 
 
 @dataclass(frozen=True)
@@ -62,8 +61,7 @@ class Run:
     @property
     def curve(self) -> list[dict[str, Any]]:
         """The evaluations so far, in order of their steps."""
-        path = self.path / "metrics.jsonl"
-        return [parse_json(line, path.name) for line in path.read_text().splitlines()] if path.exists() else []
+        return read_rows(self.path / "metrics.jsonl")
 
     def start(self) -> None:
         """Create the directory with its config, and forget an earlier failure."""
@@ -84,13 +82,11 @@ class Run:
 
     def problem(self) -> str | None:
         """Why this directory cannot be used, in words; None if it can, or is not there yet."""
+        wrong, config = "", self.path / "config.json"
         try:
-            if not self.path.exists():
-                return None
-            wrong = ""
-            if not self.path.is_dir() or not os.access(self.path, os.R_OK | os.X_OK):
-                wrong = f"{self.path} is not a folder that can be read"
-            elif (config := self.path / "config.json").exists() and not self._is_mine(read_json(config)):
+            if self.path.exists() and not self.path.is_dir():
+                wrong = f"{self.path} is not a folder"
+            elif config.exists() and not self._is_mine(read_json(config)):
                 wrong = f"{config} is not the config of this run"
             elif self.done:
                 _ = self.result
@@ -99,8 +95,8 @@ class Run:
         return f"{wrong}; make it readable, or delete it to train this run from the start" if wrong else None
 
     def _is_mine(self, stored: dict[str, Any]) -> bool:
-        config = stored.get("config")
-        if (stored.get("task"), stored.get("version")) != (self.task, self.version) or not isinstance(config, dict):
-            return False
         defaults = {field.name: field.default for field in dataclasses.fields(self.config)}
-        return parse_json(as_json({**defaults, **config}), "") == parse_json(as_json(dataclasses.asdict(self.config)), "")
+        config = stored.get("config")
+        whole = {**defaults, **config} if isinstance(config, dict) else None
+        mine = self.task, self.version, dataclasses.asdict(self.config)
+        return (stored.get("task"), stored.get("version"), whole) == mine

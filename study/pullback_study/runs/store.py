@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pullback_study.runs.files import parse_json, read_json, read_text
+from pullback_study.runs.files import read_json, read_rows
 from pullback_study.runs.lock import is_locked
 from pullback_study.tasks import TASKS, find_task
 
@@ -44,7 +44,7 @@ class Stored:
     def curve(self) -> list[dict[str, Any]]:
         """The evaluations so far: rows with a `step`; none if they cannot be read."""
         try:
-            return _rows(self.path)
+            return read_rows(self.path / "metrics.jsonl")
         except (OSError, ValueError):
             return []
 
@@ -70,7 +70,7 @@ def read_run(path: Path) -> Stored:
         if (path / "result.json").exists():
             result = read_json(path / "result.json")
             return Stored(path, **about, state="done", result=result, metrics=_numbers(result))
-        rows = _rows(path)
+        rows = read_rows(path / "metrics.jsonl")
         latest = _validation_names(about["task"], rows[-1]) if rows else {}
         running = is_locked(path / ".lock")
         if (path / "error.json").exists() and not running:
@@ -102,12 +102,6 @@ def _about(content: dict[str, Any]) -> dict[str, Any]:
     task = find_task(name)
     added = {each.name: each.default for each in dataclasses.fields(task.config_type)}
     return {"task": name, "version": version, "config": {**added, **config}, "older": version < task.version}
-
-
-def _rows(path: Path) -> list[dict[str, Any]]:
-    if not (path / "metrics.jsonl").exists():
-        return []
-    return [parse_json(line, "metrics.jsonl") for line in read_text(path / "metrics.jsonl").splitlines()]
 
 
 def _numbers(values: dict[str, Any]) -> dict[str, float]:

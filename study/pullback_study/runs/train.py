@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pullback_study.runs.executor import Event, Executor, ThisProcess
+from pullback_study.runs.executor import Executor, ThisProcess
 from pullback_study.runs.groups import Group, plan
 from pullback_study.runs.interrupt import interruptible
 from pullback_study.runs.lock import BusyError
-from pullback_study.runs.sources import changed_since
-from pullback_study.runs.work import Died, Ending, Job, Reached
+from pullback_study.runs.work import Died, Ending, Event, Job, Reached, changed_since
 
 if TYPE_CHECKING:
     from pullback_study.tasks.task import Task

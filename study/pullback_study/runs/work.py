@@ -1,4 +1,7 @@
-"""Training one group of runs: from its last checkpoint to its published results."""
+"""Training one group of runs: from its last checkpoint to its published results.
+
+The hash of a run holds the names of its data alone; the checksums of the files stand in its result and in its checkpoints.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import platform
 import subprocess
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from pullback_study.runs.files import write_atomically
 from pullback_study.runs.groups import Group, saved
 from pullback_study.runs.lock import BusyError
-from pullback_study.runs.sources import change, checksums
+from pullback_study.runs.run import Run
 
 if TYPE_CHECKING:
     from pullback_study.tasks.task import Task, Trainer
@@ -68,7 +71,8 @@ class Died:
     reason: str
 
 
-Tell = Callable[[Reached], None]
+Event = Reached | Ending | Died
+Tell = Callable[[Event], None]
 
 
 def train_group(job: Job, tell: Tell, stopped: Callable[[], bool]) -> Ending:
@@ -144,7 +148,7 @@ def _advance(job: Job, trainer: Trainer, save: Callable[[], None], tell: Tell, s
         at = time.perf_counter()
         trainer.advance(min(trainer.steps, trainer.step + chunk), stopped)
         now = time.perf_counter()
-        chunk = min(100, 2 * chunk) if now - at < _TALK_SECONDS else max(1, chunk // 2)
+        chunk = 2 * chunk if now - at < _TALK_SECONDS else max(1, chunk // 2)
         tell(Reached(trainer.step, trainer.steps, trainer.latest()))
         patience = _EPOCH_SECONDS if trainer.epochs > saved_epochs else job.checkpoint_seconds
         if now - saved_at > min(patience, job.checkpoint_seconds) and trainer.step < trainer.steps:
@@ -214,3 +218,41 @@ def _provenance(device: str) -> dict[str, Any]:
         "pullback": pullback.__version__,
         "commit": commit,
     }
+
+
+def checksums(files: Mapping[str, Path]) -> dict[str, str]:
+    """The SHA-256 of each file; of one that nothing has touched since, as this process remembers it."""
+    stats = {name: path.stat() for name, path in files.items()}
+    return {name: _checksum(files[name], (at.st_size, at.st_ino, at.st_mtime_ns, at.st_ctime_ns)) for name, at in stats.items()}
+
+
+def change(recorded: Any, files: Mapping[str, Path]) -> str | None:
+    """How files differ from recorded checksums, in words; None if they do not, or if there is nothing to compare."""
+    with contextlib.suppress(OSError):
+        if isinstance(recorded, dict):
+            for name, found in checksums({name: path for name, path in files.items() if name in recorded}).items():
+                if found != recorded[name]:
+                    return f"{files[name]} has changed since: its SHA-256 was {recorded[name]} and is {found}"
+    return None
+
+
+def changed_since(task: Task, run: Run) -> str | None:
+    """Why the result of a run is not that of the data at hand; None if it is, is not there yet, or cannot be told."""
+    try:
+        files = task.sources(run.config) if run.done else {}
+    except ValueError:
+        return None
+    data = run.result.get("data") if files else None
+    difference = change(data.get("checksums"), files) if isinstance(data, dict) else None
+    return difference and (
+        f"{run.path} is a result on other data: {difference}; put that file back, use another folder of runs (--runs), or "
+        f"delete {run.path} to train this run again"
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _checksum(path: Path, stamp: tuple[int, ...]) -> str:
+    from pullback_study.corpora.files import remembered_sha256
+    from pullback_study.corpora.layout import cache_folder
+
+    return remembered_sha256(path, cache_folder() / "checksums")

@@ -30,7 +30,7 @@ import torch
 from runs.chaos import configs
 from runs.fake import FAKE
 from pullback_study.runs.train import train
-from pullback_study.runs.pool import Pool
+from pullback_study.runs.executor import Pool
 torch.set_num_threads(1)
 wanted, folder, pool = configs(int(sys.argv[2]), 0.004), Path(sys.argv[1]), Pool(2)
 outcome = train(FAKE, wanted, folder, executor=pool, wait=True, checkpoint_seconds=0.0)
