@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from pullback.estimators import Gumbel
-from pullback.inference.triton_support import interpreting, jit, launch, tl
 from pullback.structures import Categorical
+from pullback_study.tasks.kernels import interpreting, jit, launch, tl
 
 _GOLDEN, _DRAW, _MIX = 0x9E3779B97F4A7C15, 0xD1B54A32D192ED03, (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 

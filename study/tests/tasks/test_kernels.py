@@ -9,19 +9,19 @@ import sys
 import pytest
 import torch
 
-from pullback.inference import triton_support
+from pullback_study.tasks import kernels
 from pullback_study.tasks.listops.lstm import lstm
 from pullback_study.tasks.listops.messages import received
 from pullback_study.tasks.streams import Streams, key
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 runs_kernels = pytest.mark.skipif(
-    DEVICE == "cpu" and not triton_support.interpreting(), reason="needs a GPU or TRITON_INTERPRET=1"
+    DEVICE == "cpu" and not kernels.interpreting(), reason="needs a GPU or TRITON_INTERPRET=1"
 )
 
 
 def test_in_the_interpreter():
-    if triton_support.triton is None or DEVICE == "cuda" or triton_support.interpreting():
+    if kernels.triton is None or DEVICE == "cuda" or kernels.interpreting():
         pytest.skip("needs Triton and no GPU")
     command = [sys.executable, "-W", "ignore", "-m", "pytest", "-x", "-p", "no:cacheprovider", __file__]
     done = subprocess.run(command, env=os.environ | {"TRITON_INTERPRET": "1"}, capture_output=True, text=True)

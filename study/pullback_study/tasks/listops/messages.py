@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pullback.inference.triton_support import interpreting, jit, launch, tl
+from pullback_study.tasks.kernels import interpreting, jit, launch, tl
 
 _ROWS = 8
 
