@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pullback_study.cli.options import DataOption, MarkdownOption
 from pullback_study.cli.terminal import count, err, show, user_errors
-from pullback_study.trees.drawing import SUFFIXES, Format, as_text, format_for, write_file, write_folder
+from pullback_study.trees.drawing import Format, drawn, format_for
 
 if TYPE_CHECKING:
     from pullback_study.trees.parser import Analysis, LatentParser
@@ -47,12 +46,7 @@ def parse(
         parser = _load(find_run(run), data)
         analyses = _parse(parser, words)
         unknown = sorted(parser.unknown({word for each in words for word in each}))
-        if out is None:
-            typer.echo(as_text(analyses, chosen, width=_columns(), source=parser.estimator), nl=False)
-        else:
-            with _writing(out):
-                write_file(analyses, chosen, out, width=_columns(), source=parser.estimator)
-            _say(f"{count(len(analyses), 'tree')} in {out}")
+        _show(analyses, chosen, out, parser.estimator)
         if unknown:
             _say(f"words without a vector, all alike to the model: {' '.join(unknown[:10])}{' ...' if unknown[10:] else ''}")
 
@@ -64,7 +58,7 @@ def trees(
     gold: Annotated[Path | None, typer.Option("--gold", help="Compare with the trees of this CoNLL-U file.")] = None,
     max_length: Annotated[int | None, typer.Option(help="With --gold: leave out longer sentences.")] = None,
     form: FormatOption = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Write into this folder.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Write to this file; its ending decides the format.")] = None,
     seed: Annotated[int, typer.Option(help="The seed of the sample, random trees and intervals.")] = 0,
     data: DataOption = None,
     markdown: MarkdownOption = False,
@@ -72,34 +66,31 @@ def trees(
     """Show or evaluate the latent trees of trained models.
 
     By default it shows the trees of some test sentences. The paper's sentences are shown with the paper's own trees. With
-    --gold it prints attachment scores, the agreement with left-branching, right-branching and random trees, and the shape;
-    --out then gets the measures and all trees.
+    --gold it prints attachment scores, the agreement with left-branching, right-branching and random trees, and the shape.
 
     \b
     pullback trees --run 5c08 --sample 5
-    pullback trees --run 5c08 --format svg --out drawings
+    pullback trees --run 5c08 --out trees.svg
     pullback trees --run 5c08 --run a41f --gold en_ewt-ud-dev.conllu.gz --max-length 40
     """  # noqa: D301
     with user_errors():
-        if out is not None and out.suffix.lower() in SUFFIXES.values():
-            raise ValueError(f"--out {out}: trees are written into a folder, not a file; --format decides the format")
         paths = [find_run(each) for each in run]
         if gold is not None:
-            if form is not None or paper:
-                raise ValueError("--gold compares trees and draws none: leave out --format and --paper")
-            _measure(paths, gold, data, max_length, seed, out, markdown)
+            if form is not None or paper or out is not None:
+                raise ValueError("--gold compares trees and draws none: leave out --format, --out and --paper")
+            _measure(paths, gold, data, max_length, seed, markdown)
             return
         if max_length is not None:
             raise ValueError("--max-length needs --gold")
-        if form is Format.svg and out is None and len(paths) > 1:
-            raise ValueError("SVG drawings of several runs need --out DIR")
+        chosen = format_for(form, out)
+        if len(paths) > 1 and (out is not None or chosen is Format.svg):
+            raise ValueError("a drawing, or a file, has the trees of one run: pass one --run")
         for path in paths:
-            folder = None if out is None else out / path.name if len(paths) > 1 else out
-            _draw(path, data, size, seed, paper, form or Format.text, folder)
+            _draw(path, data, size, seed, paper, chosen, out)
 
 
-def _draw(path: Path, data: Path | None, size: int, seed: int, paper: bool, form: Format, folder: Path | None) -> None:
-    """The trees of one run: printed, or written into a folder."""
+def _draw(path: Path, data: Path | None, size: int, seed: int, paper: bool, form: Format, out: Path | None) -> None:
+    """The trees of one run: printed, or written to a file."""
     from pullback_study.corpora import find_data
     from pullback_study.trees.agreement import shape_table
     from pullback_study.trees.paper import SENTENCES, printed_for
@@ -112,25 +103,19 @@ def _draw(path: Path, data: Path | None, size: int, seed: int, paper: bool, form
     analyses = _parse(parser, chosen)
     name = _name(parser, path)
     which = "the paper's sentences" if paper else f"{len(chosen)} of {len(everything)} test sentences"
-    if folder is None:
-        _say(f"{name}: {which}")
-        theirs = {tree.tokens: tree for tree in printed_for(parser.estimator)} if paper and form is Format.text else {}
-        shown = [each for ours in analyses for each in (ours, theirs.get(ours.tokens)) if each]
-        typer.echo(as_text(shown, form, width=_columns(), source=name), nl=False)
-    else:
-        with _writing(folder):
-            written = write_folder(analyses, form, folder, width=_columns(), source=name)
-        _say(f"{name}: {which}, in {written[0] if len(written) == 1 else f'{len(written)} files in {folder}'}")
+    _say(f"{name}: {which}")
+    theirs = {tree.tokens: tree for tree in printed_for(parser.estimator)} if paper and form is Format.text else {}
+    _show([each for ours in analyses for each in (ours, theirs.get(ours.tokens)) if each], form, out, name)
     err.print(shape_table([(name, shape([each.heads for each in analyses]))]).rich(), soft_wrap=False)
 
 
 def _measure(
-    paths: Sequence[Path], gold: Path, data: Path | None, max_length: int | None, seed: int, out: Path | None, markdown: bool
+    paths: Sequence[Path], gold: Path, data: Path | None, max_length: int | None, seed: int, markdown: bool
 ) -> None:
     """The tables of all runs on a treebank."""
     from pullback.viz import visible
     from pullback_study.corpora import read_conllu
-    from pullback_study.trees.agreement import agreement_table, compare, likeness_table, shape_table, write_measures
+    from pullback_study.trees.agreement import compare, tables
 
     everything = read_conllu(gold)
     parses = [each for each in everything if max_length is None or len(each.tokens) <= max_length]
@@ -149,13 +134,8 @@ def _measure(
     left_out = len(everything) - len(parses)
     note = f"; {count(left_out, 'sentence')} of more than {max_length} words left out" if left_out else ""
     title = visible(f"{gold.name}: {count(len(parses), 'sentence')}, {count(words.total(), 'word')}{note}")
-    shapes = [(row.name, row.shape) for row in rows]
-    for table in (agreement_table(rows, title, list(notes.values())), likeness_table(rows), shape_table(shapes)):
+    for table in tables(rows, title, list(notes.values())):
         show(table, markdown)
-    if out is not None:
-        with _writing(out):
-            write_measures(out, parses, systems, rows)
-        _say(f"wrote measures and trees to {out}")
 
 
 def find_run(given: Path) -> Path:
@@ -202,17 +182,19 @@ def _name(parser: LatentParser, path: Path) -> str:
     return f"{parser.estimator} {path.name[:8]}"
 
 
-@contextlib.contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    """An error of the file system is a message to the user."""
+def _show(analyses: Sequence[Any], form: Format, out: Path | None, source: str) -> None:
+    """Print the trees, or write them to a file."""
+    from pullback_study.runs import write_atomically
+
+    text = drawn(analyses, form, out, width=shutil.get_terminal_size((100, 24)).columns, source=source)
+    if out is None:
+        typer.echo(text, nl=False)
+        return
     try:
-        yield
+        write_atomically(out, text)
     except OSError as error:
-        raise ValueError(f"cannot write to {path}: {error.strerror}") from None
-
-
-def _columns() -> int:
-    return shutil.get_terminal_size((100, 24)).columns
+        raise ValueError(f"cannot write to {out}: {error.strerror}") from None
+    _say(f"{count(len(analyses), 'tree')} in {out}")
 
 
 def _say(message: str) -> None:

@@ -1,21 +1,17 @@
-"""Latent trees compared with a treebank and with uninformed trees: attachment scores with intervals, as tables and files."""
+"""Latent trees compared with a treebank and with uninformed trees: attachment scores with intervals, as tables."""
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from pullback.viz import Table, tree_conllu
+from pullback.viz import Table
 from pullback_study.corpora import Parse
-from pullback_study.runs import write_atomically
-from pullback_study.trees.shape import BASELINES, Shape, baseline_trees, shape
+from pullback_study.trees.shape import Shape, baseline_trees, shape
 
 Trees = Sequence[Sequence[int]]
 GOLD = "gold"
@@ -32,12 +28,10 @@ class Score(NamedTuple):
 
 @dataclass(frozen=True)
 class Agreement:
-    """One system's trees against the gold ones; scores in percent of words."""
+    """One system's trees against the gold ones, and against those of each baseline."""
 
     name: str
-    all_words: Score  # the attachment score
-    without_punctuation: Score  # the same over the words that are not tagged as punctuation
-    undirected: Score  # an arc counts in either direction; over all words
+    scores: dict[str, Score]  # attachment, the same without punctuation, and with arcs in either direction
     alike: dict[str, Score]  # the share of words with the same head as in the trees of each baseline
     shape: Shape  # of the system's own trees
 
@@ -102,38 +96,33 @@ def compare(parses: Sequence[Parse], systems: Mapping[str, Trees], *, seed: int 
     counted = [[tag != PUNCTUATION for tag in parse.tags] for parse in parses]
     return [
         Agreement(
-            name=name,
-            all_words=attachment(trees, gold, seed=seed),
-            without_punctuation=attachment(trees, gold, counted=counted, seed=seed),
-            undirected=attachment(trees, gold, undirected=True, seed=seed),
-            alike={other: attachment(trees, plain, seed=seed) for other, plain in baselines.items()},
-            shape=shape(trees),
+            name,
+            {
+                "attachment": attachment(trees, gold, seed=seed),
+                "no punctuation": attachment(trees, gold, counted=counted, seed=seed),
+                "undirected": attachment(trees, gold, undirected=True, seed=seed),
+            },
+            {other: attachment(trees, plain, seed=seed) for other, plain in baselines.items()},
+            shape(trees),
         )
         for name, trees in rows.items()
     ]
 
 
-def agreement_table(rows: Sequence[Agreement], title: str, notes: Sequence[str] = ()) -> Table:
-    """Attachment scores with their intervals; the gold trees have a row in the other tables alone."""
-    table = Table(title, ["trees", "attachment", "no punctuation", "undirected"])
-    for row in rows:
-        if row.name != GOLD:
-            table.rows.append([row.name, *map(_with_interval, (row.all_words, row.without_punctuation, row.undirected))])
-    table.notes = [*notes, "percent of words, with 95% intervals over sentences (bootstrap)"]
-    return table
-
-
-def likeness_table(rows: Sequence[Agreement]) -> Table:
-    """The agreement of each system with the baselines."""
-    left, right, random = BASELINES
-    table = Table("Words with the same head as in ...", ["trees", *BASELINES])
-    for row in rows:
-        table.rows.append([row.name, *("" if name == row.name else _with_interval(row.alike[name]) for name in BASELINES)])
-    table.notes = [
-        f"percent of words; {left}: the head is the next word, {right}: the one before; {random}: one tree per sentence, "
-        "uniform over projective trees with any number of roots"
+def tables(rows: Sequence[Agreement], title: str, notes: Sequence[str] = ()) -> list[Table]:
+    """Attachment scores with their intervals, the agreement with the baselines, and the shape of the trees."""
+    agreement = Table(title, ["trees", *rows[0].scores])
+    agreement.rows = [[row.name, *map(_with_interval, row.scores.values())] for row in rows if row.name != GOLD]
+    agreement.notes = [*notes, "percent of words, with 95% intervals over sentences (bootstrap)"]
+    likeness = Table("Words with the same head as in ...", ["trees", *rows[0].alike])
+    likeness.rows = [
+        [row.name, *("" if name == row.name else _with_interval(score) for name, score in row.alike.items())] for row in rows
     ]
-    return table
+    likeness.notes = [
+        "percent of words; left-branching: the head is the next word, right-branching: the one before; random: one tree per "
+        "sentence, uniform over projective trees with any number of roots"
+    ]
+    return [agreement, likeness, shape_table([(row.name, row.shape) for row in rows])]
 
 
 def shape_table(shapes: Sequence[tuple[str, Shape]], title: str = "Shape of the trees") -> Table:
@@ -149,27 +138,6 @@ def shape_table(shapes: Sequence[tuple[str, Shape]], title: str = "Shape of the 
         "left arcs: modifier left of its head"
     ]
     return table
-
-
-def write_measures(folder: Path, parses: Sequence[Parse], systems: Mapping[str, Trees], rows: Sequence[Agreement]) -> None:
-    """`agreement.json`, and the trees of each system as CoNLL-U with the treebank's sentence names."""
-    content = json.dumps([_plain(dataclasses.asdict(row)) for row in rows], indent=1, allow_nan=False)
-    write_atomically(folder / "agreement.json", content + "\n")
-    for name, trees in systems.items():
-        sentences = (
-            tree_conllu(parse.tokens, heads, comments={"sent_id": parse.name, "model": name})
-            for parse, heads in zip(parses, trees, strict=True)
-        )
-        write_atomically(folder / f"{name.replace(' ', '-')}.conllu", "".join(sentences))
-
-
-def _plain(value: Any) -> Any:
-    """Scores as objects with names, and what is not a number as null."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, tuple):
-        return _plain(Score(*value)._asdict())
-    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _with_interval(score: Score) -> str:

@@ -42,60 +42,33 @@ def format_for(given: Format | None, file: Path | None) -> Format:
     return given
 
 
-def as_text(analyses: Sequence[Any], form: Format, *, width: int, source: str) -> str:
+def drawn(analyses: Sequence[Any], form: Format, file: Path | None = None, *, width: int, source: str) -> str:
     """All analyses as one text, which ends with a line feed.
 
-    SVG drawings are stacked into one; heat maps are shaded characters. `width` is the terminal's, and CoNLL-U names the
-    model, `source`.
+    SVG drawings are stacked into one; heat maps are shaded characters, or a drawing for a file that ends in .svg. `width` is
+    the terminal's, and CoNLL-U names the model, `source`.
     """
-    from pullback.viz import tree_conllu, tree_latex
+    from pullback.viz import heatmap_svg, stacked, tree_conllu, tree_latex, tree_svg
 
-    if form is Format.svg:
-        return as_svg(analyses, form)
+    heat = form is Format.heatmap
+    if form is Format.svg or (heat and file is not None and file.suffix.lower() == ".svg"):
+        drawings = [heatmap_svg(each.tokens, each.mu) if heat else tree_svg(each.tokens, each.heads) for each in analyses]
+        return (drawings[0] if len(drawings) == 1 else stacked(drawings)) + "\n"
     if form is Format.latex:
         return "\n\n".join([_PREAMBLE, *(tree_latex(each.tokens, each.heads) for each in analyses)]) + "\n"
     if form is Format.conllu:
         about = [{"sent_id": str(i), "model": source, "label": each.label} for i, each in enumerate(analyses, 1)]
         comments = [{name: value for name, value in each.items() if value} for each in about]
         return "".join(tree_conllu(a.tokens, a.heads, comments=c) for a, c in zip(analyses, comments, strict=True))
-    return "\n".join(_block(each, form, width) for each in analyses)
+    return "\n".join(_block(each, heat, width) for each in analyses)
 
 
-def as_svg(analyses: Sequence[Any], form: Format) -> str:
-    """One SVG element with a drawing for each analysis: heat maps for `heatmap`, trees otherwise."""
-    from pullback.viz import heatmap_svg, stacked, tree_svg
-
-    heat = form is Format.heatmap
-    drawings = [heatmap_svg(each.tokens, each.mu) if heat else tree_svg(each.tokens, each.heads) for each in analyses]
-    return (drawings[0] if len(drawings) == 1 else stacked(drawings)) + "\n"
-
-
-def write_file(analyses: Sequence[Any], form: Format, path: Path, *, width: int, source: str) -> None:
-    """All analyses into one file; a heat map is a drawing if the file's name ends in .svg, and characters otherwise."""
-    from pullback_study.runs import write_atomically
-
-    drawn = form is Format.heatmap and path.suffix.lower() == ".svg"
-    write_atomically(path, as_svg(analyses, form) if drawn else as_text(analyses, form, width=width, source=source))
-
-
-def write_folder(analyses: Sequence[Any], form: Format, folder: Path, *, width: int, source: str) -> list[Path]:
-    """All analyses into a folder: a file for each drawing, else one file for all."""
-    if SUFFIXES[form] != ".svg":
-        parts = {folder / f"trees{SUFFIXES[form]}": analyses}
-    else:
-        digits, name = len(str(len(analyses))), "heatmap" if form is Format.heatmap else "tree"
-        parts = {folder / f"{name}-{number:0{digits}}.svg": [each] for number, each in enumerate(analyses, 1)}
-    for path, part in parts.items():
-        write_file(part, form, path, width=width, source=source)
-    return list(parts)
-
-
-def _block(analysis: Any, form: Format, width: int) -> str:
+def _block(analysis: Any, heat: bool, width: int) -> str:
     """A drawing for the terminal, with a line about it."""
     from pullback.viz import heatmap_text, tree_text
     from pullback_study.trees.shape import depth
 
-    if form is Format.heatmap:
+    if heat:
         drawing, notes = heatmap_text(analysis.tokens, analysis.mu, width=width), [analysis.label]
     else:
         notes = [analysis.label, f"depth {depth(analysis.heads)}"]

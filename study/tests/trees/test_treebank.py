@@ -1,4 +1,3 @@
-import json
 import os
 from pathlib import Path
 
@@ -7,7 +6,7 @@ import torch
 
 from pullback.structures import DependencyTree
 from pullback_study.corpora import Parse, read_conllu
-from pullback_study.trees.agreement import agreement_table, compare, likeness_table, shape_table, write_measures
+from pullback_study.trees.agreement import compare, tables
 from pullback_study.trees.shape import baseline_trees
 
 
@@ -22,42 +21,29 @@ def test_scores_by_hand():
     rows = {row.name: row for row in compare(small_treebank(), {"mine": flat})}
     assert list(rows) == ["mine", "left-branching", "right-branching", "random", "gold"]
     mine = rows["mine"]
-    assert mine.all_words.value == pytest.approx(100 * (0 + 4 + 3) / 12)
-    assert mine.without_punctuation.value == pytest.approx(100 * (0 + 3 + 3) / 9)
-    assert mine.undirected.value == pytest.approx(100 * (1 + 4 + 3) / 12)  # 1 -> 3 is there as 3 -> 1
+    assert mine.scores["attachment"].value == pytest.approx(100 * (0 + 4 + 3) / 12)
+    assert mine.scores["no punctuation"].value == pytest.approx(100 * (0 + 3 + 3) / 9)
+    assert mine.scores["undirected"].value == pytest.approx(100 * (1 + 4 + 3) / 12)  # 1 -> 3 is there as 3 -> 1
     assert mine.alike["left-branching"].value == pytest.approx(100 * (0 + 1 + 1) / 12)
     assert mine.alike["right-branching"].value == pytest.approx(100 * (2 + 1 + 0) / 12)
-    assert rows["left-branching"].all_words.value == pytest.approx(25.0)
-    assert rows["right-branching"].all_words.value == pytest.approx(25.0)
-    assert rows["gold"].all_words.value == 100.0
+    assert rows["left-branching"].scores["attachment"].value == pytest.approx(25.0)
+    assert rows["right-branching"].scores["attachment"].value == pytest.approx(25.0)
+    assert rows["gold"].scores["attachment"].value == 100.0
     assert rows["gold"].shape.depth == 2.0
 
 
 def test_tables_show_every_row():
     rows = compare(small_treebank(), {"mine": [[0, 1, 1, 1]] * 3})
-    shown = agreement_table(rows, "a treebank").markdown()
+    shown, likeness, shapes = (table.markdown() for table in tables(rows, "a treebank"))
     assert "| mine | 0.0 [0.0, 0.0] | 0.0 [0.0, 0.0] | 25.0 [25.0, 25.0] |" in shown
     assert "gold" not in shown
-    assert "| gold |" in likeness_table(rows).markdown()
-    assert "| gold | 2.00 | 1.33 | 1.00 | 66.7% | 100.0% |" in shape_table([(r.name, r.shape) for r in rows]).markdown()
+    assert "| gold |" in likeness
+    assert "| gold | 2.00 | 1.33 | 1.00 | 66.7% | 100.0% |" in shapes
 
 
 def test_no_sentences():
     with pytest.raises(ValueError, match="no sentences"):
         compare([], {})
-
-
-def test_files(tmp_path):
-    treebank, trees = small_treebank(), [[0, 1, 1, 1]] * 3
-    rows = compare(treebank, {"mine 1": trees, "none": [[0, 0, 0, 0]] * 3})
-    write_measures(tmp_path, treebank, {"mine 1": trees}, rows)
-    back = read_conllu(tmp_path / "mine-1.conllu")
-    assert [parse.tokens for parse in back] == [parse.tokens for parse in treebank]
-    assert [parse.name for parse in back] == [parse.name for parse in treebank]
-    assert [list(parse.heads) for parse in back] == trees
-    measures = json.loads((tmp_path / "agreement.json").read_text())
-    assert measures[0]["undirected"] == {"value": 25.0, "low": 25.0, "high": 25.0}
-    assert measures[1]["shape"]["arc_length"] is None
 
 
 @pytest.fixture(scope="module")
@@ -72,15 +58,16 @@ def ewt():
 def test_baselines_on_english(ewt):
     """More words have their head right after them (determiners, adjectives) than right before them."""
     rows = {row.name: row for row in compare(ewt, {})}
+    scores = {name: row.scores["attachment"] for name, row in rows.items()}
     words = sum(len(parse.tokens) for parse in ewt)
     assert (len(ewt), rows["gold"].shape.words) == (2001, words)
     chains = baseline_trees([len(parse.heads) for parse in ewt], 0)
     for name in ("left-branching", "right-branching"):
         same = sum(h == g for p, chain in zip(ewt, chains[name], strict=True) for h, g in zip(chain, p.heads, strict=True))
-        assert rows[name].all_words.value == pytest.approx(100 * same / words)
-        assert rows[name].all_words.low < rows[name].all_words.value < rows[name].all_words.high
-    assert rows["left-branching"].all_words.value > rows["right-branching"].all_words.value
-    assert rows["random"].all_words.low < 100 * expected_of_random(ewt) / words < rows["random"].all_words.high
+        assert scores[name].value == pytest.approx(100 * same / words)
+        assert scores[name].low < scores[name].value < scores[name].high
+    assert scores["left-branching"].value > scores["right-branching"].value
+    assert scores["random"].low < 100 * expected_of_random(ewt) / words < scores["random"].high
     assert rows["gold"].shape.roots == 1.0
     assert 0.9 < rows["gold"].shape.projective < 1.0
 
