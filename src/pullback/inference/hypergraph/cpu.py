@@ -72,7 +72,7 @@ class _Batch:
         self.count = len(self.goals)
         self.order = np.argsort(-self.goals, kind="stable")
         self.codes = np.zeros(self.count)
-        self.arrays = *self.graph.arrays, self.graph.reach, flat(self.scores), self.goals, self.order
+        self.arrays = (*self.graph.arrays, self.graph.reach), flat(self.scores), self.goals, self.order
 
     def maximum(self, validate: bool) -> Tensor:
         z, best = torch.zeros_like(self.scores), np.zeros(self.count)

@@ -1,6 +1,6 @@
 """The compiled entry points: groups of examples in lanes, groups over threads.
 
-All take the hypergraph's arrays, scores `[B, K]`, the goal node of each example `[B]` (-1: no structure), and the examples in
+All take the hypergraph's arrays (first, left, right, part, reach), scores `[B, K]`, the goal node of each example `[B]` (-1: no structure), and the examples in
 `order` of falling goals, so that a group needs the nodes up to its first example's goal. `codes[b]` is not zero where
 scores of an example, or of its padding, hold NaN or +inf, or no structure is feasible: the caller looks into it.
 """
@@ -57,8 +57,9 @@ def _write(used, bases, filled, count, out):
 
 
 @kernel
-def argmax(worker, workers, first, left, right, part, reach, scores, goals, order, z, log_z, codes):
+def argmax(worker, workers, graph, scores, goals, order, z, log_z, codes):
     """Write the best structures as zeros and ones, and their scores."""
+    first, left, right, part, reach = graph
     lanes = BYTES // scores.itemsize
     flat, bases = scores.reshape(-1), np.empty(lanes, np.int64)
     nodes = max(goals[order[0]], 0) + 1
@@ -91,8 +92,9 @@ def argmax(worker, workers, first, left, right, part, reach, scores, goals, orde
 
 
 @kernel
-def sums(worker, workers, first, left, right, part, reach, scores, goals, order, widest, what, seeds, out, log_z, codes):
+def sums(worker, workers, graph, scores, goals, order, widest, what, seeds, out, log_z, codes):
     """Write log-partitions and, by `what`, marginals or samples."""
+    first, left, right, part, reach = graph
     lanes = BYTES // scores.itemsize
     flat, bases = scores.reshape(-1), np.empty(lanes, np.int64)
     nodes = max(goals[order[0]], 0) + 1
@@ -148,8 +150,9 @@ def _walk(first, left, right, part, goal, weights, lanes, lane, seed, stack, z):
 
 
 @kernel
-def slopes(worker, workers, first, left, right, part, reach, scores, goals, order, widest, what, direction, out, value, codes):
+def slopes(worker, workers, graph, scores, goals, order, widest, what, direction, out, value, codes):
     """Write entropies, or the derivative of the marginals along a direction or along -log p (the entropy's gradient)."""
+    first, left, right, part, reach = graph
     lanes = BYTES // scores.itemsize
     flat, bases, along = scores.reshape(-1), np.empty(lanes, np.int64), direction.reshape(-1)
     nodes = max(goals[order[0]], 0) + 1
@@ -179,10 +182,8 @@ def slopes(worker, workers, first, left, right, part, reach, scores, goals, orde
             _seed(goals, order, group, lanes, top, reached)
             moved[: (top + 1) * lanes] = 0.0
             used[:] = 0.0
-            downward_slope(
-                first, left, right, part, top, lanes, weights, packed, what == ENTROPY_SLOPE, packed, rates,
-                reached, moved, used,
-            )  # fmt: skip
+            along_surprise = what == ENTROPY_SLOPE
+            downward_slope(graph, top, lanes, weights, packed, along_surprise, packed, rates, reached, moved, used)
             for at in range(reach[top]):
                 store(packed, at * lanes, narrow(load_wide(used, at * lanes, packed), packed))
             _write(packed, bases, filled, reach[top], out.reshape(-1))

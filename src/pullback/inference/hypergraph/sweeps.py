@@ -155,16 +155,11 @@ def upward_entropy(first, left, right, part, top, lanes, weights, scores, entrop
 
 
 @inner
-def downward_slope(
-    first, left, right, part, top, lanes, weights, direction, surprise, scores, slopes, reached, moved, used
-):
+def downward_slope(graph, top, lanes, weights, direction, surprise, scores, slopes, reached, moved, used):
     """The derivatives of the parts' probabilities: the dual numbers of `downward`.
 
     Args:
-        first: of the hypergraph.
-        left: of the hypergraph.
-        right: of the hypergraph.
-        part: of the hypergraph.
+        graph: its arrays, and `reach`.
         top: the last node.
         lanes: how many there are.
         weights: p(edge | node).
@@ -176,6 +171,7 @@ def downward_slope(
         moved: the derivatives of those, 0 at the start.
         used: the derivatives of the parts' probabilities, to be added to.
     """
+    first, left, right, part, _ = graph
     zero, one = splat_wide(0.0, scores), splat_wide(1.0, scores)
     for v in range(top, 0, -1):
         out, dout = load_wide(reached, v * lanes, scores), load_wide(moved, v * lanes, scores)

@@ -83,7 +83,7 @@ class _Batch:
     ) -> None:
         """Write what is wanted."""
         self._in_lanes(expectations, 3 if mu.size or entropy.size else 1, self.multiroot, mu, log_z, entropy)
-        self._in_logs(_NO_MATRICES, 1.0, self.multiroot, mu, _NO_MATRICES, log_z, entropy)
+        self._in_logs(_NO_MATRICES, 1.0, mu, _NO_MATRICES, log_z, entropy)
         self._settle(validate, mu, log_z, entropy)
 
     def products(self, validate: bool, direction: Array, product: Array, entropic: bool = False) -> None:
@@ -92,7 +92,7 @@ class _Batch:
         if entropic:
             np.negative(product, out=product)
         along = _NO_MATRICES if entropic else direction
-        self._in_logs(along, float(entropic), self.multiroot, _NO_MATRICES, product, _NONE, _NONE)
+        self._in_logs(along, float(entropic), _NO_MATRICES, product)
         self._settle(validate, product)
 
     def sample(self, validate: bool, seeds: Array, roots: Array, z: Array) -> None:
@@ -122,11 +122,16 @@ class _Batch:
         order = np.argsort(-self.lengths, kind="stable")
         spread(kernel, -(-len(order) // LANES), work, self.scores, self.lengths, order, *args, self.status)
 
-    def _in_logs(self, *args: object) -> None:
+    def _in_logs(self, direction: Array, entropic: float, mu: Array, product: Array, *totals: Array) -> None:
+        """The sentences that are left; `totals` are log-partitions and entropies to write, unless they are empty."""
         rest = np.flatnonzero(self.status == OUT_OF_RANGE)
         if len(rest):
-            work = 10.0 * float((self.lengths[rest].astype(float) ** 3).sum())
-            spread(logs.solve, len(rest), work, rest, self.scores, self.lengths, *args, self.status)
+            work, found = 10.0 * float((self.lengths[rest].astype(float) ** 3).sum()), np.empty((len(self.status), 2))
+            options = direction, entropic, self.multiroot, mu, product, found
+            spread(logs.solve, len(rest), work, rest, self.scores, self.lengths, *options, self.status)
+            for column, total in enumerate(totals):
+                if total.size > 0:
+                    total[rest] = found[rest, column]
 
     def _settle(self, validate: bool, *results: Array) -> None:
         """Raise for the first sentence with trouble, if asked; otherwise its results are NaN."""

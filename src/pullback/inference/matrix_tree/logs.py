@@ -21,9 +21,7 @@ from pullback.inference.wide import gap, narrow, plus
 
 
 @kernel
-def solve(
-    worker, workers, sentences, scores, lengths, direction, entropic, multiroot, mu, product, log_z, entropy, status
-):  # fmt: skip
+def solve(worker, workers, sentences, scores, lengths, direction, entropic, multiroot, mu, product, totals, status):
     """Marginals, their derivative along the direction, log Z and entropy of some sentences of a batch.
 
     Args:
@@ -37,8 +35,7 @@ def solve(
         multiroot: whether the root may have several children.
         mu: `[B, n, n]` to write, unless empty.
         product: `[B, n, n]` to write, unless empty.
-        log_z: `[B]` to write, unless empty.
-        entropy: `[B]` to write, unless empty; needs `entropic`.
+        totals: `[B, 2]` to write: log Z, and, if `entropic`, the entropy.
         status: `[B]` to write.
     """
     n = scores.shape[-1]
@@ -54,10 +51,7 @@ def solve(
             mu[b] if mu.size > 0 else some_mu,
             product[b] if product.size > 0 else some_product,
         )
-        if log_z.size > 0:
-            log_z[b] = total
-        if entropy.size > 0 and status[b] == OK:
-            entropy[b] = max(nats, 0.0)
+        totals[b, 0], totals[b, 1] = total, max(nats, 0.0)
 
 
 @inner
