@@ -1,8 +1,9 @@
 """The compiled entry points: groups of examples in lanes, groups over threads.
 
-All take the hypergraph's arrays (first, left, right, part, reach), scores `[B, K]`, the goal node of each example `[B]` (-1: no structure), and the examples in
-`order` of falling goals, so that a group needs the nodes up to its first example's goal. `codes[b]` is not zero where
-scores of an example, or of its padding, hold NaN or +inf, or no structure is feasible: the caller looks into it.
+All take the hypergraph's arrays (first, left, right, part, reach), scores `[B, K]`, the goal node of each example `[B]` (-1: no
+structure), and the examples in `order` of falling goals, so that a group needs the nodes up to its first example's goal.
+`codes[b]` is not zero where scores of an example, or of its padding, hold NaN or +inf, or no structure is feasible: the caller
+looks into it.
 """
 
 from __future__ import annotations
