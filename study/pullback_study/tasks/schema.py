@@ -106,6 +106,27 @@ def check(config: Any) -> None:
         object.__setattr__(config, name, each.convert(getattr(config, name)))
 
 
+@dataclass(frozen=True)
+class EstimatorConfig:
+    """A method, a seed, and the settings that every table searches over. `Task.configure` fills in what is not given.
+
+    Fields that do not apply to the method are None, so that equal runs have equal identities.
+    """
+
+    estimator: str = option("", help="An estimator or a baseline; `pullback estimators` lists them.", shown="")
+    seed: int = option(0, help="The seed of data, initialisation and noise.", least=0)
+    learning_rate: float | None = option(
+        None, help="The learning rate of Adam.", shown="the best known for the estimator", positive=True
+    )
+    step_size: float | None = option(
+        None, help="The step size eta of the inner steps.", shown="the best known for the estimator", positive=True
+    )
+    inner_steps: int | None = option(None, help="The number k of inner steps.", shown="1", least=1)
+
+    def __post_init__(self) -> None:
+        check(self)
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint for a mistyped name: the nearest known one, or all of them."""
     known = list(known)

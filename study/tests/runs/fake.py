@@ -11,8 +11,7 @@ import torch
 
 from pullback_study.runs.train import Report
 from pullback_study.tasks import Method, Metric, Task, Trainer
-from pullback_study.tasks.config import EstimatorConfig
-from pullback_study.tasks.schema import option
+from pullback_study.tasks.schema import EstimatorConfig, option
 
 HERE = Path(__file__).parent
 

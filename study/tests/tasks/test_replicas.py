@@ -8,7 +8,7 @@ from pullback import Categorical
 from pullback_study.tasks import find_task
 from pullback_study.tasks.synthetic.data import generate
 from pullback_study.tasks.synthetic.methods import METHODS
-from pullback_study.tasks.synthetic.model import Outputs
+from pullback_study.tasks.synthetic.train import Outputs
 from tasks.small import small
 
 

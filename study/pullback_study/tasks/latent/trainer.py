@@ -15,7 +15,7 @@ from pullback_study.tasks.loop import Loop
 from pullback_study.tasks.runtime import RandomNumbers, Timed, can_be_captured
 
 if TYPE_CHECKING:
-    from pullback_study.tasks.latent.task import LatentTask
+    from pullback_study.tasks.latent import LatentTask
 
 _BATCH_SIZE = 64  # of evaluation
 

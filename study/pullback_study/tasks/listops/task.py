@@ -2,12 +2,45 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from pullback_study.tasks.listops.config import Config
-from pullback_study.tasks.methods import Method
+from pullback_study.tasks.methods import Method, registered
+from pullback_study.tasks.schema import EstimatorConfig, option
 from pullback_study.tasks.task import Metric, ReplicaTask
+
+LSTMS = {"lstm": 1, "gold": 0}
+"""How many LSTMs a baseline has; all other rows have two."""
+RATES = (5e-4, 1e-3, 2e-3)
+"""The learning rates that are searched, the same for every row."""
+
+
+@dataclass(frozen=True)
+class Config(EstimatorConfig):
+    """One run. All seeds are trained on the same expressions; they differ in initialisation, order and noise."""
+
+    depth: int = option(5, help="Expressions of depth 1 to this one, in equal parts.", least=1)
+    tokens: int = option(50, help="Of an expression, at most.", least=4)
+    train_examples: int = option(20_000, help="Training expressions.", least=1)
+    validation_examples: int = option(1000, help="Validation expressions.", least=1)
+    test_examples: int = option(2000, help="Test expressions.", least=1)
+    deeper_examples: int = option(300, help="Test expressions of each greater depth, 8 and 10.", least=1)
+    data_seed: int = option(0, help="Of the expressions.", least=0)
+    steps: int = option(4000, help="Training steps, each on one batch.", least=1)
+    evaluate_every: int = option(250, help="Steps between evaluations; the best model on the validation data is kept.", least=1)
+    batch_size: int = option(100, help="Expressions of similar length.", least=1)
+    size: int = option(60, help="Of embeddings and states.", least=1)
+    rounds: int | None = option(None, help="Of message passing.", shown="the depth", least=1)
+    dropout: float = option(0.1, help="Of the embeddings.", least=0)
+    projection: str | None = option(
+        None,
+        help="Of SPIGOT-CE: `exact`, or `local`, onto a set that contains the marginal polytope (docs/results/text.md).",
+        shown="local",
+        choices=("exact", "local"),
+    )
+    dtype: str = option("float32", help="Precision.", choices=("float32", "float64"))
 
 
 class ListOps(ReplicaTask):
@@ -15,9 +48,8 @@ class ListOps(ReplicaTask):
 
     @property
     def methods(self) -> Mapping[str, Method]:
-        from pullback_study.tasks.listops.methods import methods
-
-        return methods()
+        """An LSTM without trees, gold trees, every estimator of the registry, and one of our own."""
+        return _methods()
 
     def defaults(self, method: Method) -> dict[str, Any]:
         return super().defaults(method) | ({"projection": "local"} if method.name == "spigot-ce" else {})
@@ -35,6 +67,19 @@ class ListOps(ReplicaTask):
     def label(self, configs: Sequence[Config]) -> str:
         runs = f", {len(configs)} runs" if len(configs) > 1 else f", seed {configs[0].seed}"
         return f"{self.title}, {self.methods[configs[0].estimator].label}{runs}"
+
+
+@functools.cache
+def _methods() -> dict[str, Method]:
+    from pullback_study.tasks.blended import BLENDED
+
+    rows = (
+        Method("lstm", "LSTM, no trees", "Baselines", in_paper=True),
+        Method("gold", "Gold trees", "Baselines", in_paper=True),
+        *registered({}),
+        BLENDED,
+    )
+    return {method.name: method for method in rows}
 
 
 TASK = ListOps(

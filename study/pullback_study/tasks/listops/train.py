@@ -11,8 +11,8 @@ from torch import Tensor
 from pullback.structures import DependencyTree
 from pullback_study.tasks.listops.data import Split, batches, deeper, generate, in_order
 from pullback_study.tasks.listops.measures import counts, shares, summed
-from pullback_study.tasks.listops.methods import LSTMS
 from pullback_study.tasks.listops.model import Encoded, Model
+from pullback_study.tasks.listops.task import LSTMS
 from pullback_study.tasks.replicas import Replicas
 
 _EVALUATED = 4000  # expressions of the smallest width, over all replicas, in a batch of evaluation; ten times as many on a GPU

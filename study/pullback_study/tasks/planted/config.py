@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pullback_study.tasks.config import EstimatorConfig
-from pullback_study.tasks.schema import option
+from pullback_study.tasks.schema import EstimatorConfig, option
 
 PLANTED = ("tree", "chain", "segmentation", "subset", "alignment", "binary-tree")
 SELECTIONS = ("xor", "orange-skin", "additive", "switch")

@@ -7,9 +7,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pullback_study.tasks.config import EstimatorConfig
 from pullback_study.tasks.methods import Method
-from pullback_study.tasks.schema import GAMMA_SCALE, option
+from pullback_study.tasks.schema import GAMMA_SCALE, EstimatorConfig, option
 from pullback_study.tasks.task import Metric, ReplicaTask
 
 _NUMBERS = 1 << 25

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pullback_study.tasks.latent.config import LatentConfig
-from pullback_study.tasks.latent.task import LatentTask
+from pullback_study.tasks.latent import LatentConfig, LatentTask
 from pullback_study.tasks.methods import Method, registered, settings
 from pullback_study.tasks.schema import GAMMA_SCALE, option
 from pullback_study.tasks.task import Metric
