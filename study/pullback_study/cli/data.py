@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from pullback_study.cli.options import SETTINGS
 from pullback_study.cli.terminal import out as console
 from pullback_study.cli.terminal import stop, user_errors
-
-if TYPE_CHECKING:
-    from pullback_study.corpora.download import Progress
 
 app = typer.Typer(**SETTINGS, help="Check and download the corpora and word vectors.")
 
@@ -30,29 +25,27 @@ def check(folder: FolderArgument = None) -> None:
 
     For example: `pullback data check ~/data`
 
-    A second check is fast as long as no file has changed. The exit status is 1 if a file is broken or has the wrong
+    GloVe 840B takes minutes. The exit status is 1 if a file is broken or has the wrong
     number of rows, or if the folder is empty.
     """
     from pullback.viz import Table
     from pullback_study.corpora import find_data
     from pullback_study.corpora.check import FILE_COLUMNS, VECTOR_COLUMNS
     from pullback_study.corpora.check import check as read
-    from pullback_study.corpora.layout import cache_folder, choose_vectors
+    from pullback_study.corpora.layout import choose_vectors
 
     with user_errors():
         data = find_data(folder)
         with console.status("reading") as status:
-            found = read(data, lambda name: status.update(f"reading {_shown(name)}"), cache_folder() / "checks")
+            found = read(data, lambda name: status.update(f"reading {_shown(name)}"))
         notes = [f"{', '.join(VECTOR_COLUMNS[3:])}: the share of the corpus's tokens that have a vector", *found.notes]
-        if found.vectors:
-            notes.append(f"used by default: {choose_vectors(data)}")
+        notes += [f"used by default: {choose_vectors(data)}"] if found.vectors else []
         vectors = found.vectors or [["none", "missing", *("" for _ in VECTOR_COLUMNS[2:])]]
-        for title, columns, rows, below in (
-            (f"Corpora in {data}", FILE_COLUMNS, found.files, []),
-            (f"Word vectors in {data / 'vectors'}", VECTOR_COLUMNS, vectors, notes),
-        ):
-            shown = [[_shown(cell) for cell in row] for row in rows]
-            console.print(Table(_shown(title), columns, shown, [_shown(note) for note in below]).rich())
+        tables = [Table(f"Corpora in {data}", FILE_COLUMNS, found.files)]
+        tables.append(Table(f"Word vectors in {data / 'vectors'}", VECTOR_COLUMNS, vectors, notes))
+        for table in tables:
+            rows = [[_shown(cell) for cell in row] for row in table.rows]
+            console.print(Table(_shown(table.title), table.columns, rows, [_shown(note) for note in table.notes]).rich())
     if found.problems:
         stop("\n".join(map(_shown, found.problems)), code=1)
     if found.empty:
@@ -86,8 +79,7 @@ def download(
                 raise ValueError(f"--only {name}: there is no such data; {nearest(name, list(DATASETS))}")
         for dataset in (DATASETS[name] for name in only or DATASETS):
             console.print(f"{dataset.title} ({dataset.size})", highlight=False)
-            with _bars() as progress:
-                new = fetch(dataset.sources, data, progress=progress)
+            new = fetch(dataset.sources, data)
             for path in new:
                 console.print(f"  {_shown(str(path))}", highlight=False, markup=False, soft_wrap=True)
             if not new:
@@ -100,23 +92,3 @@ def _shown(text: str) -> str:
     from pullback.viz import visible
 
     return visible(text)
-
-
-@contextmanager
-def _bars() -> Iterator[Progress]:
-    """One bar per file."""
-    from rich.progress import BarColumn, DownloadColumn, TaskID, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-    from rich.progress import Progress as RichProgress
-
-    columns = (
-        TextColumn("  {task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn(),
-    )  # fmt: skip
-    with RichProgress(*columns, console=console, transient=True) as bars:
-        tasks: dict[str, TaskID] = {}
-
-        def progress(name: str, done: int, total: int | None) -> None:
-            if name not in tasks:
-                tasks[name] = bars.add_task(name, total=total)
-            bars.update(tasks[name], completed=done, total=total)
-
-        yield progress

@@ -1,26 +1,18 @@
-"""A data folder against the official files: counts, checksums, and coverage by word vectors.
-
-The outcome is remembered as long as no file changes: reading everything takes seconds, and for GloVe 840B minutes.
-"""
+"""A data folder against the official files: counts, checksums, and coverage by word vectors."""
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
-import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pullback_study.corpora import layout
 from pullback_study.corpora.download import DATASETS
-from pullback_study.corpora.files import CorpusError, content_sha256, is_settled, stamp
+from pullback_study.corpora.files import CorpusError, content_sha256
 from pullback_study.corpora.loading import READERS
 from pullback_study.corpora.vectors import read_vectors
-from pullback_study.runs import content_hash, write_atomically
 
-FORMAT = 2  # increase it when the checks or their outcome change
 FILE_COLUMNS = ["file", "rows", "official", "used", "left out", "checksum"]
 VECTOR_COLUMNS = ["vectors", "words", "width", *(name.upper() for name in READERS)]
 Watch = Callable[[str], None]  # called with the name of the file that is being read
@@ -37,40 +29,17 @@ class DataCheck:
     empty: bool = False
 
 
-def check(data: Path, watch: Watch = lambda name: None, memory: Path | None = None) -> DataCheck:
-    """Read everything in a data folder. Missing and broken files are reported, not raised.
-
-    Args:
-        data: the folder.
-        watch: called with the name of each file before it is read.
-        memory: a folder that remembers the outcome until a file changes; None to read everything.
-    """
-    there = list(_files(data))
-    note = memory and memory / f"check-{content_hash([FORMAT, str(data.resolve()), [stamp(path) for path in there]])}.json"
-    if note is not None:
-        with contextlib.suppress(OSError, ValueError, TypeError):
-            return DataCheck(**json.loads(note.read_text()))
-    found = DataCheck(empty=not there)
+def check(data: Path, watch: Watch = lambda name: None) -> DataCheck:
+    """Read everything in a data folder, `watch`ing each file's name. Missing and broken files are reported, not raised."""
+    found = DataCheck()
     tokens: dict[str, Counter[str]] = {corpus: Counter() for corpus in READERS}
     for corpus in READERS:
         for split in layout.SPLITS:
             _check_file(data, corpus, split, tokens[corpus], watch, found)
     for name in layout.vector_names(data):
         _check_vectors(data, name, tokens, watch, found)
-    with contextlib.suppress(OSError):
-        if note is not None and all(map(is_settled, there)):
-            write_atomically(note, json.dumps(dataclasses.asdict(found)))
+    found.empty = not found.vectors and all(row[1] == "missing" for row in found.files)
     return found
-
-
-def _files(data: Path) -> Iterator[Path]:
-    for corpus in READERS:
-        for split in layout.SPLITS:
-            with contextlib.suppress(ValueError):
-                yield layout.corpus_file(corpus, data, split)
-    for name in layout.vector_names(data):
-        with contextlib.suppress(ValueError):
-            yield layout.vector_file(data, name)
 
 
 def _check_file(data: Path, corpus: str, split: str, tokens: Counter[str], watch: Watch, found: DataCheck) -> None:

@@ -7,16 +7,13 @@ import contextlib
 import gzip
 import hashlib
 import io
-import json
-import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from pullback_study.runs import write_atomically
+from pullback_study.runs import content_hash, write_atomically
 
 LARGE = 1 << 26  # bytes; the checksums of smaller files take less than a tenth of a second
-SETTLED = 2.0  # seconds after which another change is sure to get another time stamp
 
 
 class CorpusError(ValueError):
@@ -74,29 +71,18 @@ def content_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def stamp(path: Path) -> list[str | int]:
-    """What changes whenever a file does. Users can set the time of modification, but not the inode's time of change."""
-    status = path.stat()
-    return [str(path.resolve()), status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns]
-
-
-def is_settled(path: Path) -> bool:
-    """Whether the last change is long enough ago for `stamp` to tell it from the next one."""
-    return time.time() - path.stat().st_ctime > SETTLED
-
-
 def remembered_sha256(path: Path, memory: Path) -> str:
-    """`sha256`; that of a large file is remembered in the folder `memory` as long as the file's `stamp` stays the same."""
-    if path.stat().st_size < LARGE:
+    """`sha256`; that of a large file is remembered in a folder, under what changes whenever the file does.
+
+    Users can set a file's time of modification, but not its inode's time of change.
+    """
+    status = path.stat()
+    if status.st_size < LARGE:
         return sha256(path)
-    now = stamp(path)
-    note = memory / f"{hashlib.sha256(str(now[0]).encode()).hexdigest()[:16]}.json"
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        known = json.loads(note.read_text())
-        if known["stamp"] == now:
-            return str(known["sha256"])
+    note = memory / content_hash([str(path.resolve()), status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns])
+    with contextlib.suppress(OSError):
+        return note.read_text()
     checksum = sha256(path)
-    if is_settled(path):
-        with contextlib.suppress(OSError):
-            write_atomically(note, json.dumps({"stamp": now, "sha256": checksum}))
+    with contextlib.suppress(OSError):
+        write_atomically(note, checksum)
     return checksum

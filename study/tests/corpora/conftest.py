@@ -69,12 +69,7 @@ def site(monkeypatch):
 
 
 @pytest.fixture
-def fetch(site, tmp_path):
-    """Download one source to the data folder; returns the arguments of each call of the progress function."""
-
-    def run(source):
-        steps = []
-        download([source], tmp_path, progress=lambda *step: steps.append(step), pause=0.001)
-        return steps
-
-    return run
+def fetch(site, tmp_path, monkeypatch):
+    """Download one source to the data folder, without waiting before it tries again."""
+    monkeypatch.setattr("pooch.core.time.sleep", lambda seconds: None)
+    return lambda source: download([source], tmp_path)
