@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import html
 import itertools
 from collections.abc import Iterable, Sequence
@@ -108,9 +109,9 @@ def _cells(row: Row, column: Column) -> Cells:
 
 
 def figure(found: Figure) -> str:
-    panels = "".join(f"<div>{panel.svg()}</div>" for panel in found.panels)
-    title = f"<figcaption>{esc(found.title)}</figcaption>"
-    return f'<figure>{title}<div class="panels">{panels}</div>{notes([found.note])}</figure>'
+    drawing = base64.b64encode(found.svg().encode()).decode()
+    shown = f'<img alt="{esc(found.title)}" src="data:image/svg+xml;base64,{drawing}">'
+    return f"<figure>{shown}{notes([found.note])}</figure>"
 
 
 def badge(verdict: Verdict) -> str:

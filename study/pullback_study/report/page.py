@@ -61,7 +61,8 @@ def _page(title: str, body: str, modules: Sequence[str], start: str) -> str:
     script = f'(() => {{\n"use strict";\n{code}{start}}})();\n'
     # Drawings bring styles of their own: a handful of different ones.
     styles = " ".join(f"'{_digest(each)}'" for each in dict.fromkeys([style, *_STYLE.findall(body)]))
-    policy = f"default-src 'none'; style-src {styles}; script-src '{_digest(script)}'; base-uri 'none'; form-action 'none'"
+    scripts = f"script-src '{_digest(script)}'"
+    policy = f"default-src 'none'; style-src {styles}; {scripts}; img-src data:; base-uri 'none'; form-action 'none'"
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'

@@ -1,4 +1,4 @@
-"""Figures as data: panels of curves with bands, or of one dot per seed; written as SVG and CSV."""
+"""Figures as data: panels of curves with bands, or of one dot per seed; drawn by matplotlib, written as SVG and CSV."""
 
 from __future__ import annotations
 
@@ -9,13 +9,21 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pullback_study.results import svg
+from pullback.viz import visible
 from pullback_study.results.cells import Cell
 from pullback_study.results.choice import Chosen, number
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 Middle = Callable[[Sequence[float]], float]
+# Okabe and Ito's colours, which people with colour blindness can tell apart; with the dashes, 28 lines look different.
+_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8a7d00")
+_DASHES = ("-", "--", ":", "-.")
+# Text stays text, a dollar sign too, and the same data give the same file.
+_STYLE: Any = {"svg.fonttype": "none", "svg.hashsalt": "pullback", "text.parse_math": False, "font.size": 9.0}
 
 
 @dataclass(frozen=True)
@@ -38,8 +46,18 @@ class Panel:
     y_label: str
     curves: Sequence[Curve]
 
-    def svg(self) -> str:
-        return svg.lines(self.curves, self.x_label, self.y_label)
+    @property
+    def height(self) -> float:
+        return 3.2 + 0.2 * math.ceil(len(self.curves) / 4)
+
+    def draw(self, axes: Axes, numbers: Mapping[str, int]) -> None:
+        for curve in self.curves:
+            i = numbers[curve.label]
+            colour, dash = _COLOURS[i % len(_COLOURS)], _DASHES[i // len(_COLOURS) % len(_DASHES)]
+            marker = "o" if len(curve.x) <= 12 else None
+            axes.plot(curve.x, curve.y, dash, color=colour, marker=marker, markersize=3, label=visible(curve.label))
+            axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.1, linewidth=0)
+        axes.set(xlabel=visible(self.x_label), ylabel=visible(self.y_label))
 
     def points(self) -> list[list[object]]:
         return [
@@ -51,14 +69,28 @@ class Panel:
 
 @dataclass(frozen=True)
 class Strips:
-    """Distributions over the seeds, a line for each row of a table."""
+    """Distributions over the seeds, a line for each row of a table: quartiles, median, every seed, and the published number."""
 
     name: str
     label: str
     rows: Sequence[tuple[str, Cell]]
 
-    def svg(self) -> str:
-        return svg.strips(self.rows, self.label)
+    @property
+    def height(self) -> float:
+        return 1.0 + 0.25 * len(self.rows)
+
+    def draw(self, axes: Axes, numbers: Mapping[str, int]) -> None:
+        places = range(len(self.rows))
+        boxes = axes.boxplot([cell.finite for _, cell in self.rows], positions=places, vert=False, sym="", whis=0.0)
+        for i, (_, cell) in enumerate(self.rows):
+            axes.plot(cell.finite, [i] * len(cell.finite), ".", color=_COLOURS[0], alpha=0.4, markersize=5)
+            if cell.reference:
+                axes.plot([cell.reference.value], [i], "o", fillstyle="none", color=_COLOURS[3])
+        for line in boxes["medians"]:
+            line.set_color("black")
+        axes.set_yticks(places, [visible(label) for label, _ in self.rows])
+        axes.invert_yaxis()
+        axes.set_xlabel(visible(self.label))
 
     def points(self) -> list[list[object]]:
         return [
@@ -83,8 +115,25 @@ class Figure:
         return any(panel.points() for panel in self.panels)
 
     def svg(self) -> str:
-        """One self-contained drawing, for light and dark pages."""
-        return svg.beside([panel.svg() for panel in self.panels], self.title)
+        """One self-contained drawing."""
+        import matplotlib
+        from matplotlib.figure import Figure as Canvas
+
+        out = io.StringIO()
+        lines = dict.fromkeys(curve.label for panel in self.panels if isinstance(panel, Panel) for curve in panel.curves)
+        numbers = {label: i for i, label in enumerate(lines)}  # the same colour in every panel
+        with matplotlib.rc_context(_STYLE):
+            canvas = Canvas((4.6 * len(self.panels), max(panel.height for panel in self.panels)), layout="constrained")
+            places = canvas.subplots(1, len(self.panels), squeeze=False)[0]
+            for panel, axes in zip(self.panels, places, strict=True):
+                axes.grid(alpha=0.2)
+                panel.draw(axes, numbers)
+            legend = {label: line for axes in places for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+            if legend:
+                canvas.legend(legend.values(), legend.keys(), loc="outside lower center", ncols=4, frameon=False)
+            canvas.suptitle(visible(self.title))
+            canvas.savefig(out, format="svg", metadata={"Date": None})
+        return out.getvalue()
 
     def csv(self) -> str:
         """All points of all panels, one line each."""

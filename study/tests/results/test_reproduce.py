@@ -68,7 +68,7 @@ def test_json_names_the_runs(invoke):
 def test_figures(invoke, command):
     done = invoke(command, "--quick", "--seeds", "3")
     assert done.exit_code == 0, done.output
-    assert Path(f"figures/synthetic-{command}-quick.svg").read_text().startswith("<svg ")
+    assert Path(f"figures/synthetic-{command}-quick.svg").read_text().startswith("<?xml")
     assert "Median and range of 3 seeds." in " ".join(done.stderr.split())
     assert done.stdout == ""
 
