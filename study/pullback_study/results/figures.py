@@ -80,8 +80,8 @@ class Strips:
         return 1.0 + 0.25 * len(self.rows)
 
     def draw(self, axes: Axes, numbers: Mapping[str, int]) -> None:
-        places = range(len(self.rows))
-        boxes = axes.boxplot([cell.finite for _, cell in self.rows], positions=places, vert=False, sym="", whis=0.0)
+        places, values = range(len(self.rows)), [cell.finite for _, cell in self.rows]
+        boxes = axes.boxplot(values, positions=places, orientation="horizontal", sym="", whis=0.0)
         for i, (_, cell) in enumerate(self.rows):
             axes.plot(cell.finite, [i] * len(cell.finite), ".", color=_COLOURS[0], alpha=0.4, markersize=5)
             if cell.reference:
