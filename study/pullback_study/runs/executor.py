@@ -9,48 +9,35 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import functools
 import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
 
-from pullback_study.runs.work import Died, Ending, Event, Job, train_group
+from pullback_study.runs.work import Ending, Job, Reached, train_group
 
+Tell = Callable[[int, Reached], None]
 _STOP = "stop"
 _SIGNALS = {signal.SIGINT, signal.SIGTERM}
+GRACE_SECONDS = 15.0
 
 
 class Executor(abc.ABC):
-    """Trains groups, one or several at a time, and tells what happens: `tell(group, event)`.
-
-    Every group that was started ends with an `Ending` or with `Died`, exactly once.
-    """
-
-    def open(self, tell: Callable[[int, Event], None], stopped: Callable[[], bool], groups: int) -> None:
-        """Called once, before any group: whom to tell, whether to stop, and how many groups there are at most."""
-        self.tell = tell
-        self.stopped = stopped
-
-    @property
-    @abc.abstractmethod
-    def free(self) -> bool:
-        """Whether a group can be started now."""
+    """Trains groups, one or several at a time."""
 
     @abc.abstractmethod
-    def start(self, group: int, job: Job) -> None:
-        """Train a group."""
+    def run(self, jobs: Sequence[Job], tell: Tell, stopped: Callable[[], bool]) -> Iterator[tuple[int, Ending]]:
+        """Train the groups of these jobs, and say by its number how each one ended, once.
 
-    @abc.abstractmethod
-    def wait(self, seconds: float) -> None:
-        """Tell what has happened; return after at most that time."""
-
-    def stop(self) -> None:  # noqa: B027
-        """Ask all workers to save what they do and stop."""
+        When `stopped()` is true, what is running is saved, and nothing more is begun.
+        """
 
     def close(self) -> None:  # noqa: B027
         """Leave nothing behind."""
@@ -59,13 +46,10 @@ class Executor(abc.ABC):
 class ThisProcess(Executor):
     """One group after the other, in this process."""
 
-    free = True
-
-    def start(self, group: int, job: Job) -> None:
-        self.tell(group, train_group(job, lambda event: self.tell(group, event), self.stopped))
-
-    def wait(self, seconds: float) -> None:
-        time.sleep(seconds)
+    def run(self, jobs: Sequence[Job], tell: Tell, stopped: Callable[[], bool]) -> Iterator[tuple[int, Ending]]:
+        for number, job in enumerate(jobs):
+            if not stopped():
+                yield number, train_group(job, functools.partial(tell, number), stopped)
 
 
 class Pool(Executor):
@@ -83,36 +67,27 @@ class Pool(Executor):
         self._context = multiprocessing.get_context("spawn")
         self._workers: list[_Worker] = []
 
-    def open(self, tell: Callable[[int, Event], None], stopped: Callable[[], bool], groups: int) -> None:
-        super().open(tell, stopped, groups)
-        self._size = min(self._wanted, groups)
-
-    @property
-    def free(self) -> bool:
-        return len(self._workers) < self._size or any(worker.group is None for worker in self._workers)
-
-    def start(self, group: int, job: Job) -> None:
-        worker = next((worker for worker in self._workers if worker.group is None), None) or self._hire()
-        worker.group = group
-        worker.send(job)
-
-    def wait(self, seconds: float) -> None:
-        by_pipe: dict[Any, _Worker] = {worker.pipe: worker for worker in self._workers}
-        for pipe in wait(list(by_pipe), timeout=seconds):
-            worker = by_pipe[pipe]
-            group = worker.group
-            try:
-                event = worker.pipe.recv()
-            except (EOFError, OSError):
-                event = self._bury(worker)
-            if isinstance(event, Ending | Died):
-                worker.group = None
-            if group is not None:
-                self.tell(group, event)
-
-    def stop(self) -> None:
-        for worker in self._workers:
-            worker.send(_STOP)
+    def run(self, jobs: Sequence[Job], tell: Tell, stopped: Callable[[], bool]) -> Iterator[tuple[int, Ending]]:
+        queue, deadline = deque(enumerate(jobs)), float("inf")
+        self._size = self._size or min(self._wanted, len(jobs))
+        while (queue and not stopped()) or any(worker.group is not None for worker in self._workers):
+            while queue and not stopped() and (worker := self._free()):
+                worker.group, job = queue.popleft()
+                worker.send(job)
+            if stopped() and deadline == float("inf"):
+                deadline = time.monotonic() + GRACE_SECONDS
+                for worker in self._workers:
+                    worker.send(_STOP)
+            if time.monotonic() > deadline:
+                return
+            for worker, event in self._events(0.2):
+                group = worker.group
+                if isinstance(event, Ending):
+                    worker.group = None
+                if group is not None and isinstance(event, Ending):
+                    yield group, event
+                elif group is not None:
+                    tell(group, event)
 
     def close(self) -> None:
         for worker in self._workers:
@@ -122,6 +97,21 @@ class Pool(Executor):
             if worker.process.is_alive():
                 worker.process.kill()
                 worker.process.join()
+
+    def _events(self, seconds: float) -> Iterator[tuple[_Worker, Any]]:
+        """What workers say, within that time."""
+        by_pipe: dict[Any, _Worker] = {worker.pipe: worker for worker in self._workers}
+        for pipe in wait(list(by_pipe), timeout=seconds):
+            worker = by_pipe[pipe]
+            try:
+                yield worker, worker.pipe.recv()
+            except (EOFError, OSError):
+                yield worker, self._bury(worker)
+
+    def _free(self) -> _Worker | None:
+        """A worker without a group, hired now where there is a place; None if all are at work."""
+        idle = next((worker for worker in self._workers if worker.group is None), None)
+        return idle or (self._hire() if len(self._workers) < self._size else None)
 
     def _hire(self) -> _Worker:
         taken = {worker.number for worker in self._workers}
@@ -139,12 +129,12 @@ class Pool(Executor):
         self._workers.append(_Worker(number, process, mine))
         return self._workers[-1]
 
-    def _bury(self, worker: _Worker) -> Died:
+    def _bury(self, worker: _Worker) -> Ending:
         worker.process.join()
         worker.pipe.close()
         self._workers.remove(worker)
-        code = worker.process.exitcode
-        return Died(f"killed by {signal.Signals(-code).name}" if code is not None and code < 0 else f"exit code {code}")
+        code = worker.process.exitcode or 0
+        return Ending("died", f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}")
 
 
 class _Worker:
@@ -171,7 +161,7 @@ def _work(pipe: Connection[Any, Any], threads: int, gpu: int | None) -> None:
 
     torch.set_num_threads(threads)
 
-    def say(event: Event) -> None:
+    def say(event: Reached | Ending) -> None:
         with contextlib.suppress(OSError):  # the parent is gone
             pipe.send(event)
 

@@ -25,7 +25,7 @@ class PlainReport(Report):
         self.console = console
         self.groups: Sequence[tuple[str, int]] = ()  # labels, and numbers of runs
         self._started: dict[int, float] = {}
-        self._ended, self._said = 0, time.monotonic()
+        self._ended, self._total, self._said = 0, 0, time.monotonic()
 
     def __enter__(self) -> Self:
         return self
@@ -34,10 +34,10 @@ class PlainReport(Report):
         pass
 
     def plan(self, groups: Sequence[tuple[str, int]]) -> None:
-        if groups and not self.groups:
+        if not self.groups:
             runs = sum(size for _, size in groups)
             self._print(f"Training {runs} run{'s' * (runs != 1)}")
-        self.groups = groups
+        self.groups, self._total = groups, self._ended + len(groups)
 
     def at(self, group: int, event: Reached) -> None:
         self._started.setdefault(group, time.monotonic())
@@ -48,7 +48,7 @@ class PlainReport(Report):
     def end(self, group: int, status: str, message: str) -> None:
         self._ended, self._said = self._ended + 1, time.monotonic()
         after = f" after {self._said - self._started[group]:.1f} s" if group in self._started else ""
-        self._print(f"[{self._ended}/{len(self.groups)}] {self.groups[group][0]}: {message}{after}")
+        self._print(f"[{self._ended}/{self._total}] {self.groups[group][0]}: {message}{after}")
 
     def pause(self, group: int, message: str) -> None:
         self._print(f"{self.groups[group][0]}: {message}")
@@ -86,7 +86,8 @@ class LiveReport(PlainReport):
 
     def plan(self, groups: Sequence[tuple[str, int]]) -> None:
         self.groups = groups
-        self.progress.update(self._all, total=sum(size for _, size in groups))
+        done = self.progress.tasks[0].completed
+        self.progress.update(self._all, total=done + sum(size for _, size in groups))
 
     def at(self, group: int, event: Reached) -> None:
         if group not in self._bars:

@@ -12,12 +12,14 @@ import os
 import secrets
 import socket
 import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pullback_study.runs.executor import Executor
+from pullback_study.runs.executor import GRACE_SECONDS, Executor, Tell
 from pullback_study.runs.groups import WORK
-from pullback_study.runs.work import Died, Ending, Job, train_group
+from pullback_study.runs.work import Ending, Job, train_group
 
 _RETRIES = 5
 _LOOK_SECONDS = 1.0
@@ -44,50 +46,46 @@ class RayTasks(Executor):
             raise ValueError(f"--ray {address}: no Ray cluster answers there ({error})") from None
         self._ray: Any = ray
         self._cpus, self._gpus = cpus, gpus
-        self._tasks: dict[Any, int] = {}
         self._train = self._ray.remote(_train).options(num_cpus=cpus, num_gpus=gpus, max_retries=_RETRIES)
-        self._stop_name = f"stop-{secrets.token_hex(8)}"
         self._stop_file: Path | None = None
 
-    @property
-    def free(self) -> bool:
-        """Ray queues what has no place yet, so that a cluster that grows is used; a few are enough."""
-        there = self._ray.cluster_resources()
-        places = there.get("CPU", 0) / self._cpus
-        if self._gpus:
-            places = min(places, there.get("GPU", 0) / self._gpus)
-        return len(self._tasks) < 2 * places + 2
-
-    def start(self, group: int, job: Job) -> None:
-        absolute = dataclasses.replace(job, folder=job.folder.resolve())
-        self._stop_file = absolute.folder / WORK / self._stop_name
-        self._tasks[self._train.remote(absolute, self._cpus, self._stop_file)] = group
-
-    def wait(self, seconds: float) -> None:
-        if not self._tasks:
-            time.sleep(seconds)
-            return
-        ready, _ = self._ray.wait(list(self._tasks), timeout=seconds)
-        for reference in ready:
-            self.tell(self._tasks.pop(reference), self._ending(reference))
-
-    def stop(self) -> None:
-        if self._stop_file is not None:
-            self._stop_file.parent.mkdir(parents=True, exist_ok=True)
-            self._stop_file.touch()
+    def run(self, jobs: Sequence[Job], tell: Tell, stopped: Callable[[], bool]) -> Iterator[tuple[int, Ending]]:
+        queue, tasks = deque(enumerate(jobs)), dict[Any, int]()
+        self._stop_file = jobs[0].folder.resolve() / WORK / f"stop-{secrets.token_hex(8)}"
+        deadline = float("inf")
+        while (queue and not stopped()) or (tasks and time.monotonic() < deadline):
+            while queue and not stopped() and len(tasks) < self._places():
+                number, job = queue.popleft()
+                there = dataclasses.replace(job, folder=job.folder.resolve())
+                tasks[self._train.remote(there, self._cpus, self._stop_file)] = number
+            if stopped() and deadline == float("inf"):
+                deadline = time.monotonic() + GRACE_SECONDS
+                self._stop_file.parent.mkdir(parents=True, exist_ok=True)
+                self._stop_file.touch()
+            ready, _ = self._ray.wait(list(tasks), timeout=0.2)
+            for reference in ready:
+                yield tasks.pop(reference), self._ending(reference)
 
     def close(self) -> None:
         self._ray.shutdown()
         if self._stop_file is not None:
             self._stop_file.unlink(missing_ok=True)
 
-    def _ending(self, reference: Any) -> Ending | Died:
+    def _places(self) -> float:
+        """How many tasks to give to Ray, which queues what has no place yet: a cluster that grows is used."""
+        there = self._ray.cluster_resources()
+        places = there.get("CPU", 0) / self._cpus
+        if self._gpus:
+            places = min(places, there.get("GPU", 0) / self._gpus)
+        return 2 * places + 2
+
+    def _ending(self, reference: Any) -> Ending:
         try:
             return self._ray.get(reference)
         except self._ray.exceptions.RayTaskError as error:  # not of the training: `train_group` catches those
             return Ending("failed", f"{type(error.cause).__name__}: {error.cause}")
         except self._ray.exceptions.RayError as error:
-            return Died(type(error).__name__)
+            return Ending("died", type(error).__name__)
 
 
 def _knock(address: str) -> None:

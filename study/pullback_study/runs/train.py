@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,14 +15,13 @@ from pullback_study.runs.executor import Executor, ThisProcess
 from pullback_study.runs.groups import Group, plan
 from pullback_study.runs.interrupt import interruptible
 from pullback_study.runs.lock import BusyError
-from pullback_study.runs.work import Died, Ending, Event, Job, Reached, changed_since
+from pullback_study.runs.work import Ending, Job, Reached, changed_since
 
 if TYPE_CHECKING:
     from pullback_study.tasks.task import Task
 
 _DEATHS = 5
 _RETRY_SECONDS = 0.5
-_GRACE_SECONDS = 15.0
 
 
 @dataclass
@@ -46,7 +44,7 @@ class Report:
     """Is told while groups train, perhaps several at a time. This one keeps quiet; see `progress.py`."""
 
     def plan(self, groups: Sequence[tuple[str, int]]) -> None:
-        """The label and the number of runs of each group that will be trained; again when there are more of them."""
+        """The label and the number of runs of each group that will be trained now; again for those that are tried again."""
 
     def at(self, group: int, event: Reached) -> None:
         """A group has begun, or reached a step."""
@@ -55,7 +53,7 @@ class Report:
         """A group ends: `done`, `failed`, `stopped`, or `busy`, left to another process."""
 
     def pause(self, group: int, message: str) -> None:
-        """A group does not train for the moment: its worker has died, or another process has it."""
+        """A group is tried again later: its worker has died, or another process has it."""
 
 
 def train(
@@ -99,8 +97,7 @@ def train(
     if todo:
         _check_writable(folder)
     job = Job(task, (), folder, device, checkpoint_seconds, tensorboard)
-    with interruptible() as stopped:
-        _Schedule(job, groups, executor or ThisProcess(), report or Report(), outcome, wait).work(stopped)
+    _Training(job, executor or ThisProcess(), report or Report(), outcome, wait).work(groups)
     return outcome
 
 
@@ -114,99 +111,67 @@ def _check_writable(folder: Path) -> None:
         raise ValueError(f"the folder of runs {folder} cannot be written to; choose another one (--runs)")
 
 
-class _Schedule:
-    """Which group trains when: each once, again when its worker dies, later when another process has it."""
+@dataclass
+class _Training:
+    """Rounds over groups: in each the executor trains those that are left; a worker that died, or a run that another process
+    has, is tried again in the next one.
+    """
 
-    def __init__(
-        self, job: Job, groups: Sequence[Group], executor: Executor, report: Report, outcome: Outcome, wait: bool
-    ) -> None:
-        self._job, self._executor, self._report, self._outcome, self._wait = job, executor, report, outcome, wait
-        self._groups: list[Group] = []
-        self._queue: deque[int] = deque()
-        self._running: set[int] = set()
-        self._later: dict[int, float] = {}
-        self._told: set[int] = set()
-        self._deaths: Counter[int] = Counter()
-        self._add(groups)
+    job: Job
+    executor: Executor
+    report: Report
+    outcome: Outcome
+    wait: bool
+    deaths: Counter[Path] = field(default_factory=Counter)
+    waiting: set[Path] = field(default_factory=set)
 
-    def work(self, stopped: Callable[[], bool]) -> None:
-        try:
-            if self._groups:
-                self._executor.open(self._tell, stopped, len(self._groups))
-            while (self._queue or self._running or self._later) and not stopped():
-                while self._queue and self._executor.free and not stopped():
-                    group = self._queue.popleft()
-                    self._running.add(group)
-                    configs = tuple(run.config for run in self._groups[group].runs)
-                    self._executor.start(group, dataclasses.replace(self._job, configs=configs))
-                if self._running or self._later:
-                    self._executor.wait(0.2)
-                self._again()
-            self._outcome.interrupted |= bool(self._queue or self._running or self._later)
-            if self._running:
-                self._executor.stop()
-                deadline = time.monotonic() + _GRACE_SECONDS
-                while self._running and time.monotonic() < deadline:
-                    self._executor.wait(0.2)
-        finally:
-            self._executor.close()
+    def work(self, groups: Sequence[Group]) -> None:
+        with interruptible() as stopped, contextlib.closing(self.executor):
+            while groups and not stopped():
+                jobs = [self.job.of(tuple(run.config for run in group.runs)) for group in groups]
+                self.report.plan([(self._label(group), len(group.runs)) for group in groups])
+                left = dict(enumerate(groups))
+                again: list[Any] = []
+                for number, ending in self.executor.run(jobs, self.report.at, stopped):
+                    group = left.pop(number)
+                    if (message := self._retry(group, ending)) is None:
+                        self._finish(number, group, ending)
+                    else:
+                        again += [run.config for run in group.runs]
+                        if message:
+                            self.report.pause(number, message)
+                self.outcome.interrupted |= bool(left) or (stopped() and bool(again))
+                if again and not stopped():
+                    time.sleep(_RETRY_SECONDS if self.waiting else 0.0)
+                groups = plan(self.job.task, again, self.job.folder)
 
-    def _add(self, groups: Sequence[Group]) -> None:
-        self._queue.extend(range(len(self._groups), len(self._groups) + len(groups)))
-        self._groups.extend(groups)
-        self._report.plan([(self._label(group), len(self._groups[group].runs)) for group in range(len(self._groups))])
+    def _retry(self, group: Group, ending: Ending) -> str | None:
+        """What to say of a group that is tried again, perhaps nothing; None if it is not."""
+        if ending.status == "busy" and self.wait:
+            said = group.path in self.waiting
+            self.waiting.add(group.path)
+            return "" if said else f"{ending.message}; waiting"
+        if ending.status == "died" and self.deaths[group.path] < _DEATHS - 1:
+            self.deaths[group.path] += 1
+            return f"its worker died ({ending.message}); it resumes from its last checkpoint"
+        return None
 
-    def _tell(self, group: int, event: Event) -> None:
-        if isinstance(event, Reached):
-            self._report.at(group, event)
-            return
-        self._running.discard(group)
-        if isinstance(event, Died):
-            self._bury(group, event)
-        else:
-            self._finish(group, event)
+    def _finish(self, number: int, group: Group, ending: Ending) -> None:
+        status, message = ending.status, ending.message
+        if status == "died":
+            status, message = "failed", f"its worker died {_DEATHS} times ({message}); is there enough memory?"
+            with contextlib.suppress(BusyError, OSError), group.claimed():
+                for run in group.runs:
+                    if not run.done:
+                        run.start()
+                        run.fail(message)
+        self.outcome.trained += ending.trained
+        if status == "busy":
+            self.outcome.busy += sum(not run.done for run in group.runs)
+        elif status == "failed":
+            self.outcome.failed.append(f"{self._label(group)}: {message}")
+        self.outcome.interrupted |= status == "stopped"
+        self.report.end(number, status, message)
 
-    def _finish(self, group: int, ending: Ending) -> None:
-        self._outcome.trained += ending.trained
-        if ending.status == "busy" and self._wait:
-            if group not in self._told:
-                self._told.add(group)
-                self._report.pause(group, f"{ending.message}; waiting")
-            self._later[group] = time.monotonic() + _RETRY_SECONDS
-            return
-        if ending.status == "busy":
-            self._outcome.busy += sum(not run.done for run in self._groups[group].runs)
-        elif ending.status == "failed":
-            self._outcome.failed.append(f"{self._label(group)}: {ending.message}")
-        elif ending.status == "stopped":
-            self._outcome.interrupted = True
-        self._report.end(group, ending.status, ending.message)
-
-    def _bury(self, group: int, event: Died) -> None:
-        self._deaths[group] += 1
-        if self._deaths[group] < _DEATHS:
-            self._report.pause(group, f"its worker died ({event.reason}); it resumes from its last checkpoint")
-            self._queue.append(group)
-            return
-        message = f"its worker died {_DEATHS} times ({event.reason}); is there enough memory?"
-        with contextlib.suppress(BusyError, OSError), self._groups[group].claimed():
-            for run in self._groups[group].runs:
-                if not run.done:
-                    run.start()
-                    run.fail(message)
-        self._finish(group, Ending("failed", message))
-
-    def _again(self) -> None:
-        """Try again what another process had; without the runs that it has finished."""
-        for group in [group for group, when in self._later.items() if when < time.monotonic()]:
-            del self._later[group]
-            members = self._groups[group].runs
-            missing = [run for run in members if not run.done]
-            if len(missing) == len(members):
-                self._queue.append(group)
-            else:
-                self._report.end(group, "done", f"{len(members) - len(missing)} done by another process")
-                self._add(plan(self._job.task, [run.config for run in members], members[0].folder))
-
-    def _label(self, group: int) -> str:
-        return self._job.task.label([run.config for run in self._groups[group].runs])
+    def _label(self, group: Group) -> str:
+        return self.job.task.label([run.config for run in group.runs])

@@ -6,6 +6,7 @@ The hash of a run holds the names of its data alone; the checksums of the files 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import errno
 import functools
 import platform
@@ -41,6 +42,9 @@ class Job:
     checkpoint_seconds: float = 20.0  # how much work a crash may cost; epochs are saved too, at most one per second
     tensorboard: bool = False  # also write event files into the run directories
 
+    def of(self, configs: tuple[Any, ...]) -> Job:
+        return dataclasses.replace(self, configs=configs)
+
     @property
     def group(self) -> Group:
         return Group(tuple(self.task.run(config, self.folder) for config in self.configs))
@@ -57,22 +61,16 @@ class Reached:
 
 @dataclass(frozen=True)
 class Ending:
-    """How the work on a group ended: `done`, `stopped`, `failed`, or `busy`, because another process has it."""
+    """How the work on a group ended: `done`, `stopped`, `failed`, `busy`, because another process has it, or `died`: its worker
+    is gone, and it resumes from its last checkpoint in another one.
+    """
 
     status: str
     message: str
     trained: int = 0
 
 
-@dataclass(frozen=True)
-class Died:
-    """The worker is gone; the group resumes from its last checkpoint in another one."""
-
-    reason: str
-
-
-Event = Reached | Ending | Died
-Tell = Callable[[Event], None]
+Tell = Callable[[Reached], None]
 
 
 def train_group(job: Job, tell: Tell, stopped: Callable[[], bool]) -> Ending:

@@ -97,7 +97,7 @@ class Recorder(Report):
         self.planned, self.begun, self.said, self.ended = [], {}, [], []
 
     def plan(self, groups):
-        self.planned = list(groups)
+        self.planned += groups
 
     def at(self, group, event):
         if event.steps:

@@ -14,7 +14,7 @@ from pullback_study.runs import list_runs
 from pullback_study.runs.executor import Pool, ThisProcess
 from pullback_study.runs.groups import Group
 from pullback_study.runs.train import train
-from pullback_study.runs.work import Died
+from pullback_study.runs.work import Ending, train_group
 from runs.chaos import below
 from runs.fake import FAKE, Config, Recorder, numbers
 
@@ -61,11 +61,10 @@ def test_a_worker_that_is_killed_is_replaced_and_its_run_resumes(tmp_path):
 
 
 class Doomed(ThisProcess):
-    def start(self, group, job):
-        if job.configs[0].name == "doomed":
-            self.tell(group, Died("the ceiling"))
-        else:
-            super().start(group, job)
+    def run(self, jobs, tell, stopped):
+        for number, job in enumerate(jobs):
+            doomed = job.configs[0].name == "doomed"
+            yield number, Ending("died", "the ceiling") if doomed else train_group(job, lambda event: None, stopped)
 
 
 def test_a_group_whose_workers_always_die_is_given_up(tmp_path):
