@@ -58,12 +58,18 @@ def as_json(value: Any, indent: int | None = None) -> str:
 
 def read_json(path: Path) -> dict[str, Any]:
     """The JSON object in a file; raises `ValueError` or `OSError` for whatever else is there."""
-    return _parsed(path.read_text(encoding="utf-8"), path.name)
+    return _parsed(_text(path), path.name)
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
     """The JSON objects in the lines of a file; none where there is no file."""
-    return [_parsed(line, path.name) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    return [_parsed(line, path.name) for line in _text(path).splitlines()] if path.exists() else []
+
+
+def _text(path: Path) -> str:
+    if not path.is_file():  # a pipe would block, and a device might never end
+        raise ValueError(f"{path.name} is not a file")
+    return path.read_text(encoding="utf-8")
 
 
 def _parsed(text: str, name: str) -> dict[str, Any]:

@@ -59,6 +59,7 @@ def test_a_full_disk_stops_one_run_and_leaves_no_half_file(tmp_path, monkeypatch
         (lambda path: (path.mkdir(), (path / "result.json").write_text("[]")), "cannot be read"),
         (lambda path: (path.mkdir(), (path / "result.json").write_text('{"a":' * 100_000)), "cannot be read"),
         (lambda path: (path.mkdir(), (path / "result.json").write_bytes(b"\xff")), "cannot be read"),
+        (lambda path: (path.mkdir(), os.mkfifo(path / "result.json")), "cannot be read"),
     ],
 )
 def test_a_directory_that_cannot_be_used(damage, said, tmp_path):

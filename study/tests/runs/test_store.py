@@ -1,6 +1,7 @@
 """A folder of runs as it is found: what cannot be read is listed as such, and no escape reaches the terminal raw."""
 
 import json
+import os
 import unicodedata
 
 import pytest
@@ -66,6 +67,20 @@ def test_what_cannot_be_read_is_listed_as_such(name, tmp_path):
     assert (bad.state, good.state) == ("unreadable", "done")
     assert bad.error
     assert bad.curve() == []
+
+
+def test_what_is_no_file(tmp_path):
+    for kind in ("fifo", "folder", "loop", "device"):
+        path = stored(tmp_path, kind, config=GOOD) / "result.json"
+        if kind == "fifo":
+            os.mkfifo(path)
+        elif kind == "folder":
+            path.mkdir()
+        else:
+            path.symlink_to(path if kind == "loop" else "/dev/zero")
+    assert {run.id: run.state for run in list_runs(tmp_path)} == {
+        "fifo": "unreadable", "folder": "unreadable", "loop": "stopped", "device": "unreadable",
+    }  # fmt: skip
 
 
 def is_plain(text):
