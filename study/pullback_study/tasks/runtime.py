@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -171,7 +172,8 @@ class CapturedSteps:
     """
 
     def __init__(self, step: Step, stopwatch: Stopwatch) -> None:
-        self._step, self._stopwatch = step, stopwatch
+        self._step = weakref.WeakMethod(step)  # so that a trainer, and the memory of its graphs, is freed when it is done
+        self._stopwatch = stopwatch
         self._graphs: dict[tuple[int, int], tuple[torch.cuda.CUDAGraph, Tensor, Replays] | None] = {}
         self._pool = torch.cuda.graph_pool_handle()
         self._stream = torch.cuda.Stream()
@@ -183,7 +185,7 @@ class CapturedSteps:
             self._graphs[shape] = None
             self._stream.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(self._stream):  # that graphs are captured on: what autograd keeps of a stream is right
-                self._step(examples, width)
+                self._take(examples, width)
             torch.cuda.current_stream().wait_stream(self._stream)
             return
         graph, given, inference = self._graphs[shape] or self._capture(shape, examples.clone(), width)
@@ -191,10 +193,15 @@ class CapturedSteps:
         graph.replay()
         self._stopwatch.replayed(inference)
 
+    def _take(self, examples: Tensor, width: int) -> None:
+        step = self._step()
+        assert step is not None
+        step(examples, width)
+
     def _capture(self, shape: tuple[int, int], examples: Tensor, width: int) -> tuple[torch.cuda.CUDAGraph, Tensor, Replays]:
         graph, self.capturing = torch.cuda.CUDAGraph(), True
         with self._stopwatch.capturing() as inference, torch.cuda.graph(graph, pool=self._pool, stream=self._stream):
-            self._step(examples, width)
+            self._take(examples, width)
         self.capturing = False
         self._graphs[shape] = graph, examples, inference
         return graph, examples, inference
