@@ -67,7 +67,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def _text(path: Path) -> str:
-    if not path.is_file():  # a pipe would block, and a device might never end
+    if path.exists() and not path.is_file():  # a pipe would block, and a device might never end
         raise ValueError(f"{path.name} is not a file")
     return path.read_text(encoding="utf-8")
 
