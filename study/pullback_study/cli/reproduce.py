@@ -84,7 +84,7 @@ def table2(
         bool, typer.Option("--search", help="Choose each row's learning rate: the same few for every row.")
     ] = False,
     seed: Annotated[list[int] | None, typer.Option(metavar="N", help="Repeatable. [default: all seeds of the table]")] = None,
-    epochs: Annotated[int | None, typer.Option(help="[default: 40 for SST, 5 for SNLI]")] = None,
+    epochs: Annotated[int | None, typer.Option(help="[default: 40 for SST, or 20 with 20 seeds or more; 10 for SNLI]")] = None,
     projective: Annotated[
         bool | None,
         typer.Option("--projective/--non-projective", help="[default: projective for SST, non-projective for SNLI]"),
@@ -97,7 +97,7 @@ def table2(
 
     \b
     pullback reproduce table2 --data DATA --quick
-    pullback reproduce table2 --task sst --search --device cuda --workers 4
+    pullback reproduce table2 --task sst --search --seeds 20 --device cuda --workers 4
     pullback reproduce table2 --task snli --only marginals --only spigot --seed 0
     """
     from pullback_study.cli.terminal import user_errors
@@ -168,7 +168,7 @@ def claims(**given: Any) -> None:
     """Print verdicts on the paper's claims, from existing runs, without training.
 
     Verdicts on clusters use 48 seeds if their runs exist, and four otherwise. They need the runs of table1 --grid and steps.
-    Verdicts on text need the runs of table2 --search, steps --task sst and table2 --task snli.
+    Verdicts on text need the runs of table2 --search for both tasks, and of steps --task sst.
     """
     from pullback_study.cli.terminal import user_errors
     from pullback_study.results.choice import Runs
@@ -230,6 +230,8 @@ def _text_scope(
     folder = find_data(given["data"])
     found: Any = find_task(task, folder)
     scope = (text.QUICK if given["quick"] else text.FULL)[task]
+    if not given["quick"] and task in text.MANY and len(text.MANY[task].seeds) <= (given["seeds"] or 0):
+        scope = text.MANY[task]
     scope = dataclasses.replace(scope, data=found.training_data(folder), vectors=choose_vectors(folder, given["vectors"]))
     wanted = range(given["seeds"]) if given["seeds"] else seeds or scope.seeds
     return found, dataclasses.replace(scope, seeds=tuple(wanted), epochs=epochs or scope.epochs)

@@ -42,13 +42,14 @@ def publish(config, root, accuracy, depth=2.0, heads=FLAT, wobble=0.0, task="sst
 
 
 def fill(root, task="sst", accuracy=None, **options):
-    """Every row of a task: all candidates of the search on SST, the best learning rate being the second."""
+    """Every row of a task: all candidates of the search, the best learning rate being the second."""
     scope = FULL[task]
     for name in ROWS:
         given = {key: value.get(name, value[None]) for key, value in options.items()}
-        for i, candidate in enumerate(table_plan(name, scope, search=task == "sst").candidates):
-            for config in candidate:
-                publish(config, root, (accuracy or {}).get(name, 80.0) - 5 * (i != 1) * (task == "sst"), **given, task=task)
+        plan = table_plan(name, scope, search=True)
+        for i, configs in enumerate(zip(plan.candidates, plan.deciding, strict=True)):
+            for config in {config for some in configs for config in some}:
+                publish(config, root, (accuracy or {}).get(name, 80.0) - 5 * (i != 1), **given, task=task)
 
 
 def verdicts(findings):

@@ -24,8 +24,6 @@ ROWS = tuple(name for name, method in METHODS.items() if method.label in rows("s
 STEPPED = ("spigot", "spigot-ce", "spigot-eg")
 INNER_STEPS = (1, 2, 5)
 DECIDING_SEED = 0
-MANY = 20
-"""The number of seeds that verdicts rest on, where they are run."""
 _SPLITS = {"validation": "Validation", "test": "Test"}
 _PANELS = {"accuracy": "Accuracy (%)", "depth": "Depth of the trees"}
 # Minutes of an epoch, from the paper's table of training details: SST and SNLI.
@@ -46,6 +44,7 @@ class Scope:
     data: str  # the name of the training data
     vectors: str = "googlenews_mapped.300d"
     train_examples: int | None = None  # only the first so many; None: all
+    search_epochs: int | None = None  # of the runs that choose a learning rate; None: as many as of all others
 
     @property
     def title(self) -> str:
@@ -54,8 +53,9 @@ class Scope:
 
     @property
     def warning(self) -> str:
-        full = FULL[self.task]
-        if len(self.seeds) >= len(full.seeds) and self.epochs >= full.epochs and self.train_examples is None:
+        full, whole = FULL[self.task], [scopes[self.task] for scopes in (FULL, MANY) if self.task in scopes]
+        enough = any(len(self.seeds) >= len(each.seeds) and self.epochs >= each.epochs for each in whole)
+        if enough and self.train_examples is None:
             return ""
         part = f", the first {self.train_examples} training examples" if self.train_examples else ""
         return (
@@ -66,8 +66,10 @@ class Scope:
 
 FULL = {
     "sst": Scope("sst", (0, 1, 2), 40, (1e-4, 5e-4, 1e-3), "sst"),
-    "snli": Scope("snli", (0, 1), 5, (1e-4, 3e-4, 1e-3), "snli_1.0_train.first100k"),
+    "snli": Scope("snli", (0, 1), 10, (3e-4, 1e-3, 3e-3), "snli_1.0_train.first100k", search_epochs=2),
 }
+MANY = {"sst": replace(FULL["sst"], seeds=tuple(range(20)), epochs=20)}
+"""What verdicts rest on, where it is run: more seeds of fewer epochs."""
 QUICK = {
     "sst": replace(FULL["sst"], seeds=(0,), epochs=2, rates=(1e-3,)),
     "snli": replace(FULL["snli"], seeds=(0,), epochs=1, rates=(1e-3,), train_examples=5000),
@@ -77,16 +79,18 @@ QUICK = {
 def on_data_of(runs: Runs, scope: Scope) -> Scope:
     """The scope with the training data and the vectors that most runs of its task were trained on, if there are any.
 
-    Where these runs have MANY seeds, so has the scope.
+    Where there are MANY such runs, the scope is that one.
     """
     there = Counter((run.config.get("data"), run.config.get("vectors")) for run in runs.of(scope.task))
     if not there:
         return scope
     data, vectors = there.most_common(1)[0][0]
-    seeds = {run.seed for run in runs.of(scope.task) if run.config.get("vectors") == vectors}
-    many = seeds >= set(range(MANY)) and not scope.warning
-    chosen = tuple(range(MANY)) if many else scope.seeds
-    return replace(scope, data=str(data), vectors=str(vectors), seeds=chosen)
+    many = MANY.get(scope.task)
+    if many is not None and not scope.warning:
+        same = [run for run in runs.of(scope.task) if run.config.get("vectors") == vectors]
+        if {run.seed for run in same if run.config.get("epochs") == many.epochs} >= set(many.seeds):
+            scope = many
+    return replace(scope, data=str(data), vectors=str(vectors))
 
 
 @functools.cache
@@ -98,7 +102,11 @@ def table_plan(estimator: str, scope: Scope, *, search: bool, **options: Any) ->
     fields = {name: getattr(scope, name) for name in ("epochs", "data", "vectors", "train_examples")} | options
     rates: Sequence[float | None] = scope.rates if search else [None]
     settings = [{**fields, "learning_rate": rate} for rate in rates]
-    return Plan.of(TASKS[scope.task], estimator, settings, scope.seeds, [DECIDING_SEED] if len(rates) > 1 else [])
+    plan = Plan.of(TASKS[scope.task], estimator, settings, scope.seeds, [DECIDING_SEED] if len(rates) > 1 else [])
+    if scope.search_epochs is None:
+        return plan
+    short = [[replace(config, epochs=scope.search_epochs) for config in some] for some in plan.deciding]
+    return replace(plan, deciding=tuple(map(tuple, short)))
 
 
 def choose(scope: Scope, runs: Runs, *, search: bool, names: Sequence[str] = ROWS) -> list[Chosen]:
@@ -135,9 +143,20 @@ def results(title: str, scope: Scope, found: Sequence[Chosen], runs: Runs, *word
 def settings(found: Sequence[Chosen]) -> Table:
     """Which learning rate and step size each row has, and at which epoch its model was chosen."""
     there = [row for row in found if row]
-    best = [", ".join(f"{value:.0f}" for value in row.values("best_epoch")) for row in there]
+    best = [_epochs(row.values("best_epoch")) for row in there]
     epochs = [{"best epoch": each, "epochs": str(row.config.epochs)} for row, each in zip(there, best, strict=True)]
     return settings_of(there, epochs)
+
+
+def _epochs(values: Sequence[float]) -> str:
+    """A few numbers, or the median and the range of many.
+
+    >>> _epochs([3.0, 9.0]), _epochs([3.0, 9.0, 4.0, 5.0, 7.0])
+    ('3, 9', '5 (3 to 9)')
+    """
+    if len(values) < 5:
+        return ", ".join(f"{value:.0f}" for value in values)
+    return f"{statistics.median(values):.0f} ({min(values):.0f} to {max(values):.0f})"
 
 
 def speed(task: str, found: Sequence[Chosen]) -> Table:
@@ -205,22 +224,23 @@ def made_with(found: Sequence[Chosen]) -> str:
 
 
 def groups(runs: Runs) -> list[Group]:
-    """The table in every way it was run, the paper's in any case; times and figures. On the data of most of the runs."""
+    """The tables in every way they were run; times and figures. On the data of most of the runs."""
     scopes = {task: on_data_of(runs, scope) for task, scope in FULL.items()}
     titles = {task: f"{scope.title}, {len(scope.seeds)} seeds" for task, scope in scopes.items()}
     found = []
-    for task, search in (("sst", True), ("sst", False), ("snli", False), ("snli", True)):
+    for task, search in (("sst", True), ("snli", True), ("sst", False), ("snli", False)):
         rows = with_others(scopes[task], runs, search=search)
         table = results(titles[task], scopes[task], rows, runs, *["--search"] * search)
         how = "the learning rate that the search chose for each row" if search else "the paper's best settings"
-        found.append(Group(f"{TASKS[task].title}, at {how}", [table, settings(rows)] if search else [table]))
+        if table.runs or search:
+            found.append(Group(f"{TASKS[task].title}, at {how}", [table, settings(rows)] if search else [table]))
     sst = choose(scopes["sst"], runs, search=True, names=STEPPED)
     found.append(Group("SST, the number of inner steps", [steps_table(titles["sst"], sst, runs)]))
-    found.append(Group("Time", [speed(task, choose(scopes[task], runs, search=False)) for task in scopes]))
+    found.append(Group("Time", [speed(task, choose(scopes[task], runs, search=True)) for task in scopes]))
     for task, scope in QUICK.items():
         scope = on_data_of(runs, scope)
         table = results(scope.title, scope, with_others(scope, runs, search=False), runs, "--quick")
         found += [Group(f"Quick runs, {TASKS[task].title}", [table], warning=scope.warning)] if table.runs else []
-    drawn = [*(curves(runs, scope, search=task == "sst") for task, scope in scopes.items()), steps(runs, scopes["sst"])]
+    drawn = [*(curves(runs, scope, search=True) for scope in scopes.values()), steps(runs, scopes["sst"])]
     figures = [figure for figure in drawn if figure.drawn]
     return [*found, *([Group("Figures", figures=figures)] if figures else [])]
