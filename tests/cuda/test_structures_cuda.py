@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import pullback as pb
+from pullback.inference.chain import cuda as chain
 from pullback.inference.family import backend
 from pullback.inference.hypergraph import cuda as hypergraph
 from pullback.inference.triton_support import interpreting
@@ -48,7 +49,9 @@ def test_as_on_the_cpu(case, wide, device, monkeypatch, poisoned):
     if wide:
         if case not in SLOW:
             pytest.skip("the same kernels")
+        monkeypatch.setattr(chain, "MOST_TAGS", 0)
         monkeypatch.setattr(hypergraph, "_tile", lambda edges, nodes, name: (hypergraph.kernels, {"NODES": 2, name: 2}))
+        monkeypatch.setattr(hypergraph, "_chunk", lambda edges, name: {"NODES": 2, name: 2})
     make, parts, sizes = CASES[case]
     scores = torch.randn(4, *parts, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     scores[0] = torch.where(scores[0] < -1.0, -torch.inf, scores[0])

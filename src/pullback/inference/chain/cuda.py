@@ -1,11 +1,61 @@
-"""Tag sequences on a GPU: their hypergraph, level by level."""
+"""Tag sequences on a GPU: sums in one launch where a position fits into a tile; otherwise, and for the rest, a hypergraph."""
 
 from __future__ import annotations
 
+import torch
+from torch import Tensor
+
+from pullback.inference.chain import cuda_sums
 from pullback.inference.chain.derivations import graph
 from pullback.inference.chain.family import CHAIN
 from pullback.inference.hypergraph.cuda import operations
+from pullback.inference.triton_support import contiguous, launch, next_power_of_2
 
 (
-    argmax, log_partition, marginals, log_partition_marginals, log_prob, marginals_vjp, entropy, entropy_gradient, sample,
+    argmax, _log_partition, _marginals, _log_partition_marginals, _log_prob, marginals_vjp, entropy, entropy_gradient, sample,
 ) = operations(CHAIN.layout, graph)  # fmt: skip
+
+LOG_PARTITION, MARGINALS, SLOPE = range(3)  # as the kernel numbers them
+MOST_TAGS = 64
+
+
+def log_partition(scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
+    if validate or not _fits(scores):
+        return _log_partition(scores, lengths, validate=validate)
+    return _sums(LOG_PARTITION, scores, lengths, torch.float64)[0]
+
+
+def marginals(scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
+    if validate or not _fits(scores):
+        return _marginals(scores, lengths, validate=validate)
+    return _sums(MARGINALS, scores, lengths, torch.float64)[1]
+
+
+def log_partition_marginals(scores: Tensor, lengths: Tensor, validate: bool) -> tuple[Tensor, Tensor]:
+    if validate or not _fits(scores):
+        return _log_partition_marginals(scores, lengths, validate=validate)
+    return _sums(MARGINALS, scores, lengths, torch.float64)
+
+
+def log_prob(scores: Tensor, lengths: Tensor, z: Tensor, validate: bool) -> tuple[Tensor, Tensor]:
+    if validate or not _fits(scores):
+        return _log_prob(scores, lengths, z, validate=validate)
+    return _sums(SLOPE, scores, lengths, scores.dtype, z)
+
+
+def _fits(scores: Tensor) -> bool:
+    return scores.shape[-1] <= MOST_TAGS and scores.numel() > 0
+
+
+def _sums(
+    what: int, scores: Tensor, lengths: Tensor, dtype: torch.dtype, z: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Values, and what each part gets (for log-partitions alone: anything)."""
+    s, (count, n, tags, _) = contiguous(scores.detach()), scores.shape
+    given = s if z is None else contiguous(z.detach().to(s.dtype))
+    out = s if what == LOG_PARTITION else torch.empty_like(s)
+    value, width = s.new_empty(count, dtype=dtype), max(next_power_of_2(tags), 4)
+    scratch = s.new_empty((count, n, 3, width), dtype=torch.float64)
+    arrays = s, given, contiguous(lengths), scratch, out, value
+    launch(cuda_sums.sums, count, s.device, *arrays, n, tags, WHAT=what, TAGS=width, num_warps=4 if width <= 32 else 8)
+    return value, out

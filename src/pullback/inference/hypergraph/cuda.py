@@ -47,16 +47,16 @@ def operations(layout: Layout, graph: Graph) -> tuple[Callable[..., Any], ...]:
         return batch(scores, sizes, validate, options).total(SUM)
 
     def marginals(scores: Tensor, *sizes: Tensor, validate: bool, **options: Any) -> Tensor:
-        return batch(scores, sizes, validate, options).parts(SUM)
+        return batch(scores, sizes, validate, options).total_and_parts(SUM)[1]
 
     def log_partition_marginals(
         scores: Tensor, *sizes: Tensor, validate: bool, **options: Any
     ) -> tuple[Tensor, Tensor]:
-        return batch(scores, sizes, validate, options).total_and_parts()
+        return batch(scores, sizes, validate, options).total_and_parts(SUM)
 
     def sample(scores: Tensor, *rest: Tensor, validate: bool, **options: Any) -> Tensor:
         *sizes, seeds = rest
-        return batch(scores, tuple(sizes), validate, options).parts(SAMPLE, seeds=seeds)
+        return batch(scores, tuple(sizes), validate, options).total_and_parts(SAMPLE, seeds=seeds)[1]
 
     def log_prob(scores: Tensor, *rest: Tensor, validate: bool, **options: Any) -> tuple[Tensor, Tensor]:
         *sizes, z = rest
@@ -64,13 +64,13 @@ def operations(layout: Layout, graph: Graph) -> tuple[Callable[..., Any], ...]:
 
     def marginals_vjp(scores: Tensor, *rest: Tensor, validate: bool, **options: Any) -> Tensor:
         *sizes, direction = rest
-        return batch(scores, tuple(sizes), validate, options).parts(SLOPE, direction=direction)
+        return batch(scores, tuple(sizes), validate, options).total_and_parts(SLOPE, direction=direction)[1]
 
     def entropy(scores: Tensor, *sizes: Tensor, validate: bool, **options: Any) -> Tensor:
         return batch(scores, sizes, validate, options).total(SURPRISE)
 
     def entropy_gradient(scores: Tensor, *sizes: Tensor, validate: bool, **options: Any) -> Tensor:
-        return batch(scores, sizes, validate, options).parts(SURPRISE)
+        return batch(scores, sizes, validate, options).total_and_parts(SURPRISE)[1]
 
     return (
         argmax, log_partition, marginals, log_partition_marginals, log_prob, marginals_vjp, entropy, entropy_gradient, sample,
@@ -93,36 +93,24 @@ class _Batch:
 
     def total(self, mode: int) -> Tensor:
         """The value of each example's goal, or its rate."""
-        out = self.scores.new_empty(self.count, dtype=torch.float64)
         if self.count == 0:
-            return out
+            return self.scores.new_empty(0, dtype=torch.float64)
         values, rates, _, _ = self._upward(mode, None, None)
-        return self._read(values, rates if mode == SURPRISE else values, out)
-
-    def total_and_parts(self) -> tuple[Tensor, Tensor]:
-        """Log-partitions and marginals from one upward pass."""
-        log_z = self.scores.new_empty(self.count, dtype=torch.float64)
-        if self.count == 0 or self.parts_count == 0:
-            return self.total(SUM), self.parts(SUM)
-        upward = self._upward(SUM, None, None)
-        return self._read(upward[0], upward[0], log_z), self._downward(SUM, *upward)
+        return self._read(values, rates if mode == SURPRISE else values)
 
     def likelihood(self, z: Tensor) -> tuple[Tensor, Tensor]:
         """<s, z> - log Z, and its gradient z - mu."""
-        s, levels = self.scores, self.levels
+        s = self.scores
         given = contiguous(z.detach().to(s.dtype))
         if s.numel() == 0:
             return -self.total(SUM).to(s.dtype), given.clone()
-        upward = self._upward(SUM, None, None)
-        slope, value = self._downward(SUM, *upward), s.new_empty(self.count)
-        launch(
-            likelihood, self.count, s.device, s, given, upward[0], levels.goals, *self._goal_sizes(), slope, value,
-            levels.nodes, self.parts_count, *self._limits(), TWO=len(self.sizes) > 1,
-            PARTS=min(next_power_of_2(self.parts_count), 2048),
-        )  # fmt: skip
+        log_z, slope = self.total_and_parts(SUM)
+        value, block = s.new_empty(self.count), min(next_power_of_2(self.parts_count), 2048)
+        launch(likelihood, self.count, s.device, s, given, log_z, slope, value, self.parts_count, PARTS=block)
         return value, slope
 
-    def _read(self, values: Tensor, shown: Tensor, out: Tensor) -> Tensor:
+    def _read(self, values: Tensor, shown: Tensor) -> Tensor:
+        out = torch.empty(self.count, dtype=torch.float64, device=values.device)
         tensors = values, self.levels.goals, *self._goal_sizes(), shown, out
         launch(
             kernels.read_goal, self.count, out.device, *tensors, self.levels.nodes, *self._limits(), TWO=len(self.sizes) > 1
@@ -134,7 +122,7 @@ class _Batch:
         levels, s = self.levels, self.scores
         module, tile = _tile(levels.widest[0], levels.widest[2], "EDGES")
         if module is not narrow or s.numel() == 0:
-            return self.parts(MAXIMUM)
+            return self.total_and_parts(MAXIMUM)[1]
         out = torch.empty_like(s)
         scratch = torch.empty(self.count, 2 * levels.nodes + 2, dtype=torch.float64, device=s.device)
         launch(
@@ -144,24 +132,47 @@ class _Batch:
         )  # fmt: skip
         return out
 
-    def parts(self, mode: int, *, seeds: Tensor | None = None, direction: Tensor | None = None) -> Tensor:
-        """What each part gets: its choice, its probability, or the derivative of that."""
-        if self.scores.numel() == 0:
-            return torch.empty_like(self.scores)
-        return self._downward(mode, *self._upward(mode, seeds, direction))
+    def total_and_parts(
+        self, mode: int, *, seeds: Tensor | None = None, direction: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """The value of each example's goal, and what each part gets: its choice, its probability, or the derivative of that."""
+        levels, s = self.levels, self.scores
+        if s.numel() == 0:
+            return self.total(SUM), torch.empty_like(s)
+        edges, uses = (_tile(levels.widest[i], levels.widest[2], name) for i, name in enumerate(("EDGES", "USES")))
+        if edges[0] is not narrow or uses[0] is not narrow or mode == MAXIMUM:
+            upward = self._upward(mode, seeds, direction)
+            return self._read(upward[0], upward[0]), self._downward(mode, *upward)
+        words = (2 * levels.nodes + levels.edges + 3) * (2 if mode >= SLOPE else 1)
+        scratch = torch.empty(self.count * words, dtype=torch.float64, device=s.device)
+        out, log_z = torch.empty_like(s), torch.empty(self.count, dtype=torch.float64, device=s.device)
+        tile = edges[1] | uses[1] | {"num_warps": max(edges[1]["num_warps"], uses[1]["num_warps"])}
+        launch(
+            narrow.through, self.count, s.device, *self._given(seeds, direction), scratch, out, log_z, levels.plan,
+            levels.left, levels.right, levels.part, levels.goals, *self._goal_sizes(), levels.use_edge, levels.use_node,
+            levels.part_edge, levels.part_node, len(levels.plan) - 2, levels.nodes, levels.edges, self.parts_count,
+            levels.part_edge.shape[1], *self._limits(), MODE=mode, TWO=len(self.sizes) > 1, BINARY=levels.binary,
+            PARTS=min(next_power_of_2(self.parts_count), 1024), **tile,
+        )  # fmt: skip
+        return log_z, out
+
+    def _given(self, seeds: Tensor | None, direction: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Scores, direction and seeds; where the latter are not needed, anything."""
+        along = self.scores if direction is None else contiguous(direction.detach().to(self.scores.dtype))
+        return self.scores, along, self.sizes[0] if seeds is None else contiguous(seeds)
 
     def _downward(self, mode: int, values: Tensor, _: Tensor, weights: Tensor, shifts: Tensor) -> Tensor:
+        """What each part gets, by the kernels for levels of any width."""
         out = torch.empty_like(self.scores)
         levels, dual = self.levels, mode >= SLOPE
         reached = self._chart(levels.nodes, out.dtype)
         moved = self._chart(levels.nodes, out.dtype) if dual else reached
         goal_of = torch.empty(self.count, dtype=torch.int32, device=out.device)
-        module, tile = _tile(levels.widest[1], levels.widest[2], "USES")
         charts = values, weights, shifts, reached, moved, goal_of
         launch(
-            module.downward, self.count, out.device, *charts, levels.goals, *self._goal_sizes(), levels.plan,
+            kernels.downward, self.count, out.device, *charts, levels.goals, *self._goal_sizes(), levels.plan,
             levels.use_edge, levels.use_node, len(levels.plan) - 2, levels.nodes, levels.edges, *self._limits(),
-            TWO=len(self.sizes) > 1, DUAL=dual, **tile,
+            TWO=len(self.sizes) > 1, DUAL=dual, **_chunk(levels.widest[1], "USES"),
         )  # fmt: skip
         block = min(next_power_of_2(self.parts_count), 256)
         launch(
@@ -176,11 +187,9 @@ class _Batch:
         values, weights = self._chart(levels.nodes, torch.float64), self._chart(levels.edges, s.dtype)
         rates = self._chart(levels.nodes, torch.float64) if dual else values
         shifts = self._chart(levels.edges, s.dtype) if dual else weights
-        along = s if direction is None else contiguous(direction.detach().to(s.dtype))
-        stream = self.sizes[0] if seeds is None else contiguous(seeds)
         module, tile = _tile(levels.widest[0], levels.widest[2], "EDGES")
         launch(
-            module.upward, self.count, s.device, s, along, stream, values, rates, weights, shifts, levels.plan,
+            module.upward, self.count, s.device, *self._given(seeds, direction), values, rates, weights, shifts, levels.plan,
             levels.left, levels.right, levels.part, len(levels.plan) - 2, levels.nodes, levels.edges, self.parts_count,
             MODE=mode, BINARY=levels.binary, **tile,
         )  # fmt: skip
@@ -212,5 +221,10 @@ def _tile(edges: int, nodes: int, name: str) -> tuple[ModuleType, dict[str, int]
     wide, tall = max(next_power_of_2(edges), 4), max(next_power_of_2(nodes), 8)
     if wide * tall <= 4096:
         return narrow, {"NODES": tall, name: wide, "num_warps": min(max(wide * tall // 256, 1), 8)}
-    wide = min(wide, 32)
-    return kernels, {"NODES": 1024 // wide, name: wide}
+    return kernels, _chunk(edges, name)
+
+
+def _chunk(edges: int, name: str) -> dict[str, int]:
+    """How much of a level of any width is taken at once."""
+    wide = min(max(next_power_of_2(edges), 4), 32)
+    return {"NODES": 1024 // wide, name: wide}

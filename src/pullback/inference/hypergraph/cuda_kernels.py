@@ -217,7 +217,7 @@ def downward(
                 place, real = _places(start, offset, degree, inside, USES)
                 e = tl.load(use_edge + place, real, edges)
                 parent = tl.load(use_node + place, real, nodes)
-                q, dq = _passed(weights, shifts, reached, moved, e, parent, DUAL)
+                q, dq = _passed(weights, shifts, reached, moved, e, parent, edges, DUAL)
                 out += tl.sum(q, 1)
                 dout += tl.sum(dq, 1)
             tl.store(reached + v, out.to(reached.dtype.element_ty), inside)
@@ -240,15 +240,18 @@ def _goal(goals, sizes, other_sizes, b, first_limit, second_limit, TWO: tl.const
 
 
 @jit()
-def _passed(weights, shifts, reached, moved, e, parent, DUAL: tl.constexpr):
-    """What edges pass on of their nodes' probabilities, and its derivative; nothing from nodes that are not reached."""
+def _passed(weights, shifts, reached, moved, e, parent, edges, DUAL: tl.constexpr):
+    """What edges pass on of their nodes' probabilities, and its derivative; nothing from nodes that are not reached.
+
+    The edge `edges + 1` stands for all edges of its node.
+    """
     out = tl.load(reached + parent).to(tl.float64)
-    w = tl.load(weights + e).to(tl.float64)
+    w = tl.load(weights + e, e <= edges, 1.0).to(tl.float64)
     used = (out > 0) & (w > 0)
     q = tl.where(used, out * w, 0.0)
     dq = q * 0.0
     if DUAL:
-        dq = tl.where(used, tl.load(moved + parent).to(tl.float64) * w + out * tl.load(shifts + e).to(tl.float64), 0.0)
+        dq = tl.where(used, tl.load(moved + parent).to(tl.float64) * w + out * tl.load(shifts + e, e <= edges, 0.0), 0.0)
     return q, dq
 
 
@@ -261,20 +264,30 @@ def gather(
     blocks = tl.cdiv(parts, PARTS)
     b = (tl.program_id(0) // blocks).to(tl.int64)
     p = (tl.program_id(0) % blocks) * PARTS + tl.arange(0, PARTS)
-    inside = p < parts
     goal = tl.load(goal_of + b)
     value = tl.load(values + b * (nodes + 1) + tl.maximum(goal, 0))
+    fine = (goal >= 0) & (value > _LOWEST) & (value < -_LOWEST)
+    found = collect(
+        weights + b * (edges + 1), shifts + b * (edges + 1), reached + b * (nodes + 1), moved + b * (nodes + 1),
+        part_edge, part_node, p, fine, nodes, edges, parts, most, DUAL, PARTS,
+    )  # fmt: skip
+    tl.store(out + b * parts + p, found.to(out.dtype.element_ty), p < parts)
+
+
+@jit()
+def collect(
+    weights, shifts, reached, moved, part_edge, part_node, p, fine, nodes, edges, parts, most,
+    DUAL: tl.constexpr, PARTS: tl.constexpr,
+):  # fmt: skip
+    """What the parts p of an example get, NaN if it is not fine."""
+    inside = p < parts
     found = tl.zeros([PARTS], tl.float64)
     for i in range(most):
         e = tl.load(part_edge + p * most + i, inside, edges)
         parent = tl.load(part_node + p * most + i, inside, nodes)
-        q, dq = _passed(
-            weights + b * (edges + 1), shifts + b * (edges + 1), reached + b * (nodes + 1), moved + b * (nodes + 1),
-            e, parent, DUAL,
-        )  # fmt: skip
+        q, dq = _passed(weights, shifts, reached, moved, e, parent, edges, DUAL)
         found += dq if DUAL else q
-    fine = (goal >= 0) & (value > _LOWEST) & (value < -_LOWEST)
-    tl.store(out + b * parts + p, tl.where(fine, found, float("nan")).to(out.dtype.element_ty), inside)
+    return tl.where(fine, found, float("nan"))
 
 
 @jit(do_not_specialize=["nodes", "first_limit", "second_limit"])

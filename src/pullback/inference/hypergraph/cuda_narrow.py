@@ -5,7 +5,7 @@ A level is then bound by one dependent read: that of the values below it.
 
 from __future__ import annotations
 
-from pullback.inference.hypergraph.cuda_kernels import MAXIMUM, SAMPLE, SLOPE, SURPRISE, _goal, _uniform
+from pullback.inference.hypergraph.cuda_kernels import MAXIMUM, SAMPLE, SLOPE, SURPRISE, _goal, _uniform, collect
 from pullback.inference.triton_support import constant, jit, tl
 
 _LOWEST = constant(-1e300)
@@ -86,6 +86,50 @@ def upward(
         child, other, s, along = next_child, next_other, next_s, next_along
 
 
+@jit(do_not_specialize=["levels", "nodes", "edges", "parts", "most", "first_limit", "second_limit"])
+def through(
+    scores, direction, seeds, scratch, out, log_z, plan, left, right, part, goals, sizes, other_sizes,
+    use_edge, use_node, part_edge, part_node, levels, nodes, edges, parts, most, first_limit, second_limit,
+    MODE: tl.constexpr, TWO: tl.constexpr, BINARY: tl.constexpr,
+    NODES: tl.constexpr, EDGES: tl.constexpr, USES: tl.constexpr, PARTS: tl.constexpr,
+):  # fmt: skip
+    """`upward`, `_downward` and what each part gets, in one launch; the goals' values, too, NaN where there is no structure.
+
+    `scratch` has room for 2 (nodes + 1) + edges + 1 numbers in float64 for each example, twice that for derivatives.
+    """
+    count = tl.num_programs(0).to(tl.int64)
+    kind = tl.pointer_type(out.dtype.element_ty)
+    values, reached = scratch, (scratch + count * (nodes + 1)).to(kind)
+    weights = (scratch + 2 * count * (nodes + 1)).to(kind)
+    rates, moved, shifts = values, reached, weights
+    if MODE >= SLOPE:
+        scratch += count * (2 * nodes + edges + 3)
+        rates, moved = scratch, (scratch + count * (nodes + 1)).to(kind)
+        shifts = (scratch + 2 * count * (nodes + 1)).to(kind)
+    upward(
+        scores, direction, seeds, values, rates, weights, shifts, plan, left, right, part,
+        levels, nodes, edges, parts, MODE, BINARY, NODES, EDGES,
+    )  # fmt: skip
+    b = tl.program_id(0).to(tl.int64)
+    goal = _goal(goals, sizes, other_sizes, b, first_limit, second_limit, TWO)
+    value = tl.load(values + b * (nodes + 1) + tl.maximum(goal, 0))
+    fine = (goal >= 0) & (value > _LOWEST) & (value < -_LOWEST)
+    tl.store(log_z + b, tl.where(fine, value, float("nan")))
+    weights += b * (edges + 1)
+    shifts += b * (edges + 1)
+    reached += b * (nodes + 1)
+    moved += b * (nodes + 1)
+    _downward(
+        weights, shifts, reached, moved, goal, plan, use_edge, use_node, levels, nodes, edges, MODE >= SLOPE, NODES, USES
+    )
+    for start in range(0, parts, PARTS):
+        p = start + tl.arange(0, PARTS)
+        found = collect(
+            weights, shifts, reached, moved, part_edge, part_node, p, fine, nodes, edges, parts, most, MODE >= SLOPE, PARTS
+        )
+        tl.store(out + b * parts + p, found.to(out.dtype.element_ty), p < parts)
+
+
 @jit()
 def _ahead(
     scores, direction, plan, left, right, part, level, nodes, parts,
@@ -113,20 +157,12 @@ def _ahead(
     return v, e, inside, real, child, other, s, along
 
 
-@jit(do_not_specialize=["levels", "nodes", "edges", "first_limit", "second_limit"])
-def downward(
-    values, weights, shifts, reached, moved, goal_of, goals, sizes, other_sizes, plan, use_edge, use_node,
-    levels, nodes, edges, first_limit, second_limit,
-    TWO: tl.constexpr, DUAL: tl.constexpr, NODES: tl.constexpr, USES: tl.constexpr,
+@jit()
+def _downward(
+    weights, shifts, reached, moved, goal, plan, use_edge, use_node, levels, nodes, edges,
+    DUAL: tl.constexpr, NODES: tl.constexpr, USES: tl.constexpr,
 ):  # fmt: skip
-    """As `cuda_kernels.downward`."""
-    b = tl.program_id(0).to(tl.int64)
-    goal = _goal(goals, sizes, other_sizes, b, first_limit, second_limit, TWO)
-    tl.store(goal_of + b, goal)
-    weights += b * (edges + 1)
-    shifts += b * (edges + 1)
-    reached += b * (nodes + 1)
-    moved += b * (nodes + 1)
+    """As `cuda_kernels.downward`, for one example."""
     tl.store(reached + nodes, 0.0)
     if DUAL:
         tl.store(moved + nodes, 0.0)

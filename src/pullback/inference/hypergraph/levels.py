@@ -37,7 +37,7 @@ class Levels:
         left: `[edges]`, and `right`: children.
         part: `[edges]`.
         use_edge: `[uses]`: for each node, the edges that have it as a child, and `use_node`, the nodes of those edges.
-        part_edge: `[parts, most]`: the edges that have a part, and `part_node`, their nodes.
+        part_edge: `[parts, most]`: the edges that have a part, and `part_node`, their nodes; `edges + 1` for all of a node.
         goals: the goal of each size, flat.
         nodes: how many there are.
         edges: how many there is room for.
@@ -101,7 +101,8 @@ def by_level(graph: Hypergraph, parts: int, device: torch.device) -> Levels:
     edge_of = np.concatenate([place] * len(children))[by_child]
     node_of = np.concatenate([parent] * len(children))[by_child]
 
-    real = np.flatnonzero(graph.part < parts)
+    whole = _whole(graph, parts)  # of such nodes one edge stands for all
+    real = np.flatnonzero((graph.part < parts) & ~(whole & (_rank(np.diff(graph.first)) > 0)))
     by_part = real[np.argsort(graph.part[real], kind="stable")]
     part_counts = np.bincount(graph.part[real], minlength=parts)
     most = int(part_counts.max(initial=1))
@@ -116,7 +117,7 @@ def by_level(graph: Hypergraph, parts: int, device: torch.device) -> Levels:
         spread(graph.part, place, edges, parts),
         spread(edge_of, at, int(use_begin[-1]), edges),
         spread(node_of, at, int(use_begin[-1]), nodes),
-        spread(place[by_part], part_at, parts * most, edges).reshape(-1, most),
+        spread(np.where(whole[by_part], edges + 1, place[by_part]), part_at, parts * most, edges).reshape(-1, most),
         spread(parent[by_part], part_at, parts * most, nodes).reshape(-1, most),
         torch.from_numpy(np.where(graph.goals >= 0, number[graph.goals], -1).astype(np.int32)).flatten().to(device),
         nodes,
@@ -124,6 +125,14 @@ def by_level(graph: Hypergraph, parts: int, device: torch.device) -> Levels:
         (int(degree.max()), int(uses.max()), int(np.diff(ends).max())),
         len(children) > 1,
     )
+
+
+def _whole(graph: Hypergraph, parts: int) -> np.ndarray:
+    """`[edges]`: whether all edges of an edge's node have the same part."""
+    counts = np.diff(graph.first)
+    node = np.repeat(np.arange(len(counts)), counts)
+    same = graph.part == graph.part[graph.first[node]]
+    return np.bincount(node, same, len(counts))[node] == counts[node]
 
 
 def _rank(counts: np.ndarray) -> np.ndarray:
