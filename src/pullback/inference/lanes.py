@@ -252,40 +252,47 @@ def store_index(typingctx, array, index, vector):
     return types.void(array, types.intp, vector), generate
 
 
-def _exp_constants(bits):
-    """Bits of the mantissa, exponent bias, lowest argument; and the Taylor series that suffices up to log(2) / 2."""
-    terms = 8 if bits == 32 else 14
-    return (23, 127, -87.0) if bits == 32 else (52, 1023, -708.0), [1 / math.factorial(k) for k in range(terms)]
+_EXP = (1.0, 1.00000003634, 0.499999920751, 0.166664200724, 0.0416682261885, 0.00837482403066, 0.00138368357448)
+"""The polynomial of degree 6 with the least relative error for exp between -log(2) / 2 and log(2) / 2: 2e-9."""
 
 
-@intrinsic
-def exp(typingctx, x):
-    """The exponential of each lane for x <= 0; exactly 0 where it would be subnormal, and at -inf."""
+def _exponential(compare):
+    @intrinsic
+    def power(typingctx, x):
+        def generate(context, builder, signature, args):
+            vector, bits = vector_of(x), x.dtype.bitwidth
+            integer = ir.VectorType(ir.IntType(bits), vector.count)
+            mantissa, lowest = (23, -87.0) if bits == 32 else (52, -708.0)
+            coefficients = _EXP if bits == 32 else [1 / math.factorial(k) for k in range(14)]
 
-    def generate(context, builder, signature, args):
-        vector, bits = vector_of(x), x.dtype.bitwidth
-        (mantissa, bias, lowest), coefficients = _exp_constants(bits)
-        integer = ir.VectorType(ir.IntType(bits), vector.count)
+            def constant(value, kind=vector):
+                return ir.Constant(kind, [value] * kind.count)
 
-        def constant(value, kind=vector):
-            return ir.Constant(kind, [value] * kind.count)
+            def apply(name, *operands):
+                return call(builder, name, vector, *operands)
 
-        def apply(name, *operands):
-            return call(builder, name, vector, *operands)
+            # so large that the sum is rounded to a whole number k, which stands in its last bits
+            large = constant(1.5 * 2.0**mantissa)
+            shifted = apply("fma", args[0], constant(1 / math.log(2)), large)
+            k = builder.fsub(shifted, large)
+            # log(2) in two pieces: the first has few bits, so that k times it is exact
+            coarse = 0.693359375 if bits == 32 else 0.6931471803691238
+            fine = -2.12194440054690583e-4 if bits == 32 else 1.9082149292705877e-10
+            r = apply("fma", k, constant(-coarse), args[0])
+            r = apply("fma", k, constant(-fine), r)
+            value = constant(coefficients[-1])
+            for coefficient in reversed(coefficients[:-1]):
+                value = apply("fma", value, r, constant(coefficient))
+            power = builder.shl(builder.bitcast(shifted, integer), constant(mantissa, integer))
+            value = builder.bitcast(builder.add(builder.bitcast(value, integer), power), vector)
+            return builder.select(getattr(builder, compare)(">=", args[0], constant(lowest)), value, constant(0.0))
 
-        enough = builder.fcmp_ordered(">=", args[0], constant(lowest))
-        clamped = builder.select(enough, args[0], constant(lowest))
-        k = apply("rint", builder.fmul(clamped, constant(1 / math.log(2))))
-        # log(2) in two pieces: the first has few bits, so that k times it is exact
-        coarse = 0.693359375 if bits == 32 else 0.6931471803691238
-        fine = -2.12194440054690583e-4 if bits == 32 else 1.9082149292705877e-10
-        r = apply("fma", k, constant(-coarse), clamped)
-        r = apply("fma", k, constant(-fine), r)
-        value = constant(coefficients[-1])
-        for coefficient in reversed(coefficients[:-1]):
-            value = apply("fma", value, r, constant(coefficient))
-        power = builder.add(builder.fptosi(k, integer), constant(bias, integer))
-        power = builder.bitcast(builder.shl(power, constant(mantissa, integer)), vector)
-        return builder.select(enough, builder.fmul(value, power), constant(0.0))
+        return x(x), generate
 
-    return x(x), generate
+    return power
+
+
+exp = _exponential("fcmp_ordered")
+"""`exp(x)`: the exponential of each lane for x <= 80; exactly 0 where it would be subnormal, at -inf, and where x is NaN."""
+exp_or_nan = _exponential("fcmp_unordered")
+"""The same, but NaN where x is NaN."""

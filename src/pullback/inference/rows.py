@@ -92,6 +92,40 @@ largest_of = _folding(lambda builder, a, b: builder.select(builder.fcmp_ordered(
 
 
 @intrinsic
+def add_sums(typingctx, array, index, a, b, c, d):
+    """Add the sums of the lanes of four vectors to `array.flat[index]` and the numbers behind it."""
+
+    def generate(context, builder, signature, args):
+        kind = vector_of(a)
+        count, rows = kind.count, list(args[2:])
+
+        def pick(x, y, lanes):
+            return builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), lanes))
+
+        def halves(x, y, size):  # of blocks of 2 size lanes: first those of x, then those of y, each folded once
+            low = [lane + start for lane in (0, count) for start in range(count) if start % (2 * size) < size]
+            return builder.fadd(pick(x, y, low), pick(x, y, [lane + size for lane in low]))
+
+        size = count // 2
+        while len(rows) > 1:
+            rows = [halves(rows[i], rows[i + 1], size) for i in range(0, len(rows), 2)]
+            size //= 2
+        total = rows[0]
+        while size >= 1:
+            total = builder.fadd(total, pick(total, total, [(lane + size) % count for lane in range(count)]))
+            size //= 2
+        four = ir.VectorType(kind.element, 4)
+        pointer = address_of(context, builder, signature.args[0], args[0], args[1], four)
+        found, align = pick(total, total, [i * count // 4 for i in range(4)]), array.dtype.bitwidth // 8
+        before = builder.load(pointer, typ=four)
+        before.align = align
+        builder.store(builder.fadd(before, found), pointer).align = align
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, a, b, c, d), generate
+
+
+@intrinsic
 def count_nan(typingctx, x, so_far):
     """`so_far`, with 1 in the lanes where x is NaN."""
 

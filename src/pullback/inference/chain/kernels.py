@@ -17,75 +17,83 @@ import numpy as np
 
 from pullback.inference.compile import kernel, lean
 from pullback.inference.hypergraph.vectors import load_wide, log, narrow, select_positive, splat_wide, widen
-from pullback.inference.lanes import BYTES, aligned, exp, larger, load, splat, store, where_larger
-from pullback.inference.rows import any_nonzero, count_nan, keep_first, largest_of, load_first, store_first, sum_of
+from pullback.inference.lanes import BYTES, aligned, exp, exp_or_nan, fma, larger, load, splat, store, where_larger
+from pullback.inference.rows import add_sums, any_nonzero, count_nan, keep_first, largest_of, load_first, store_first
 
 LOG_PARTITION, MARGINALS, SLOPE = range(3)
 
 
 @lean
-def _weigh(scores, base, count, held, at):
-    """Write w = exp(s - most) for a matrix of `count` scores, and zeros behind it; returns `most`, +inf in case of a NaN."""
+def _weigh(scores, base, count, shift, held, at):
+    """Write w = exp(s - shift) for a matrix of `count` scores, NaN for NaN, and zeros behind it; returns the largest score."""
     lanes = BYTES // scores.itemsize
-    least, nan = splat(scores, -np.inf), splat(scores, 0.0)
-    most, whole = least, count - count % lanes
+    off, most, whole = splat(scores, shift), splat(scores, -np.inf), count - count % lanes
     for p in range(0, whole, lanes):
         x = load(scores, base + p)
-        most, nan = larger(x, most), count_nan(x, nan)
-    x = load_first(scores, base + whole, count - whole, least)
-    most, nan = larger(x, most), count_nan(x, nan)
-    top = largest_of(most)
-    shift = splat(scores, top if top > -np.inf else 0.0)
-    for p in range(0, whole, lanes):
-        store(held, at + p, exp(load(scores, base + p) - shift))
-    store(held, at + whole, exp(x - shift))
+        most = larger(x, most)
+        store(held, at + p, exp_or_nan(x - off))
+    x = load_first(scores, base + whole, count - whole, splat(scores, -np.inf))
+    store(held, at + whole, exp_or_nan(x - off))
     store(held, at + count, splat(scores, 0.0))
-    return np.inf if any_nonzero(nan) else np.float64(top)
+    return np.float64(largest_of(larger(x, most)))
 
 
 @lean
 def _multiply(tags, alpha, total, row, held, at, least):
-    """Write sum_a alpha(a) w(a, b) to `total`; returns the largest of these sums, 0 if one is not above `least`."""
+    """Write sum_a alpha(a) w(a, b) to `total`; returns the largest of these sums, +inf if one is not above `least`."""
     lanes = BYTES // alpha.itemsize
     zero, limit, top = splat(alpha, 0.0), splat(alpha, least), splat(alpha, 0.0)
     one, small = splat(alpha, 1.0), splat(alpha, 0.0)
     for k in range(0, tags, lanes):
         even, odd, width = zero, zero, min(lanes, tags - k)
         for a in range(0, tags - 1, 2):
-            even = even + splat(alpha, alpha[row + a]) * load(held, at + a * tags + k)
-            odd = odd + splat(alpha, alpha[row + a + 1]) * load(held, at + (a + 1) * tags + k)
+            even = fma(splat(alpha, alpha[row + a]), load(held, at + a * tags + k), even)
+            odd = fma(splat(alpha, alpha[row + a + 1]), load(held, at + (a + 1) * tags + k), odd)
         if tags % 2 == 1:
-            even = even + splat(alpha, alpha[row + tags - 1]) * load(held, at + (tags - 1) * tags + k)
+            even = fma(splat(alpha, alpha[row + tags - 1]), load(held, at + (tags - 1) * tags + k), even)
         even = keep_first(even + odd, width, zero)
         top = larger(even, top)
-        small = where_larger(limit, keep_first(even, width, one), one, small)
+        small = where_larger(keep_first(even, width, one), limit, small, one)
         store(total, row + k, even)
-    return alpha.dtype.type(0.0) if any_nonzero(small) else largest_of(top)
+    return alpha.dtype.type(np.inf) if any_nonzero(small) else largest_of(top)
 
 
 @lean
 def _step(scores, base, tags, state, value, alpha, total, row, after, held, at):
     """One position: p(a given b) is alpha(a) held(a, b) / total(b), and the next alpha is at `after`.
 
-    `state[0]` is the logarithm by which alpha is too small; `state[1]` says whether `value` has the logarithms of all tags.
+    `state[0]` is the logarithm by which alpha is too small; `state[1]` says whether `value` has the logarithms of all tags;
+    `state[2]` is the largest score of the position before, which serves for this one if the two are not far apart.
     Returns +inf where the scores hold NaN or +inf.
     """
-    lanes = BYTES // scores.itemsize
-    most = _weigh(scores, base, tags * tags, held, at)
-    top = _multiply(tags, alpha, total, row, held, at, 1e-25 if scores.itemsize == 4 else 1e-200)
-    if top > 0.0:
-        inverse = splat(scores, 1.0 / top)
-        for k in range(0, tags, lanes):
-            store(alpha, after + k, load(total, row + k) * inverse)
-        state[0] += most + math.log(top)
+    least, far = (1e-25, 60.0) if scores.itemsize == 4 else (1e-200, 600.0)
+    shift = state[2]
+    most = _weigh(scores, base, tags * tags, shift, held, at)
+    state[2] = most if -np.inf < most < np.inf else 0.0
+    top = _multiply(tags, alpha, total, row, held, at, least)
+    if not (top < np.inf and most < shift + far):
+        shift = state[2]
+        _weigh(scores, base, tags * tags, shift, held, at)
+        top = _multiply(tags, alpha, total, row, held, at, least)
+    if top < np.inf:
+        _scale(tags, alpha, total, row, after, 1.0 / top)
+        state[0] += shift + math.log(top)
         state[1] = 0.0
         return most
     if state[1] == 0.0:
         for a in range(tags):
             value[a] = state[0] + math.log(alpha[row + a]) if alpha[row + a] > 0.0 else -np.inf
-    _careful_step(scores, base, tags, value, alpha, total, row, held, at)
+    nan = _careful_step(scores, base, tags, value, alpha, total, row, held, at)
     _enter(scores, tags, state, value, alpha, after)
-    return most
+    return np.inf if nan else most
+
+
+@lean
+def _scale(tags, alpha, total, row, after, factor):
+    """The next alpha: the sums times a factor."""
+    inverse = splat(alpha, factor)
+    for k in range(0, tags, BYTES // alpha.itemsize):
+        store(alpha, after + k, load(total, row + k) * inverse)
 
 
 @lean
@@ -102,15 +110,17 @@ def _enter(scores, tags, state, value, alpha, row):
 
 @lean
 def _careful_step(scores, base, tags, value, alpha, total, row, held, at):
-    """The same with the maximum of each sum taken out; the second half of `value` is for the new values."""
+    """The same with the maximum of each sum taken out, written to the second half of `value`; returns whether NaN was read."""
     lanes, room = BYTES // scores.itemsize, len(value) // 2
     least, nothing, zero = splat(scores, -np.inf), splat_wide(-np.inf, scores), splat_wide(0.0, scores)
+    nan = splat(scores, 0.0)
     for k in range(0, tags, lanes):
         width = min(lanes, tags - k)
         best = nothing
         for a in range(tags):
-            x = splat_wide(value[a], scores) + widen(load_first(scores, base + a * tags + k, width, least))
-            best = larger(x, best)
+            s = load_first(scores, base + a * tags + k, width, least)
+            nan = count_nan(s, nan)
+            best = larger(splat_wide(value[a], scores) + widen(s), best)
         finite = where_larger(best, nothing, best, zero)
         sums = splat(scores, 0.0)
         for a in range(tags):
@@ -123,6 +133,7 @@ def _careful_step(scores, base, tags, value, alpha, total, row, held, at):
         store(value, room + k, where_larger(best, nothing, finite + widen(log(some)), nothing))
     for b in range(room):
         value[b], alpha[row + b] = value[room + b], 1.0
+    return any_nonzero(nan)
 
 
 @lean
@@ -138,7 +149,7 @@ def _forward(scores, begin, length, tags, keep, state, value, alpha, total, held
         x = np.float64(scores[begin + b])  # of position 0 only row 0 exists
         value[b] = x
         worst = max(worst, x) if x == x else np.inf
-    row = room * keep
+    row, state[2] = room * keep, 0.0
     _enter(scores, tags, state, value, alpha, row)
     for i in range(1, length):
         base, at = begin + i * tags * tags, i * pitch * keep
@@ -160,22 +171,46 @@ def _last(tags, alpha, row, reached):
 
 @lean
 def _back(tags, alpha, total, row, reached, rate, held, at, out, place, sign):
-    """Write the probabilities of a position's parts times `sign`; `reached` becomes that of the tags before."""
-    lanes, cells = BYTES // held.itemsize, tags * tags
-    zero = splat(held, 0.0)
+    """Write the probabilities of a position's parts times `sign`; `reached` becomes that of the tags before.
+
+    What vectors write beyond their row is written again later: columns go from the last to the first, rows from the first on.
+    """
+    lanes, zero = BYTES // held.itemsize, splat(held, 0.0)
     for k in range(0, tags, lanes):
         sums = load(total, row + k)
         store(rate, k, select_positive(sums, load(reached, k) / sums, zero))
-    for a in range(tags):
-        before, factor = zero, splat(held, sign * alpha[row + a])
-        for k in range(0, tags, lanes):
-            p = load(held, at + a * tags + k) * (factor * load(rate, k))
-            before = before + p
-            if a * tags + k + lanes <= cells:  # what is written beyond the row is written again with the next one
-                store(out, place + a * tags + k, p)
+        store(reached, k, zero)
+    for k in range((tags - 1) // (2 * lanes) * 2 * lanes, -1, -2 * lanes):
+        for a in range(0, tags, 4):
+            first = _back_row(a, tags, k, alpha, row, rate, held, at, out, place, sign)
+            second = _back_row(a + 1, tags, k, alpha, row, rate, held, at, out, place, sign)
+            third = _back_row(a + 2, tags, k, alpha, row, rate, held, at, out, place, sign)
+            fourth = _back_row(a + 3, tags, k, alpha, row, rate, held, at, out, place, sign)
+            add_sums(reached, a, first, second, third, fourth)
+    for k in range(0, tags, lanes):
+        store(reached, k, load(reached, k) * load(alpha, row + k))
+
+
+@lean
+def _back_row(a, tags, k, alpha, row, rate, held, at, out, place, sign):
+    """Write two vectors of a row; returns one whose lanes add up to their sum over alpha."""
+    lanes = BYTES // held.itemsize
+    p = splat(held, 0.0)
+    if a < tags:
+        factor, here, there = splat(held, sign * alpha[row + a]), at + a * tags + k, place + a * tags + k
+        p = load(held, here) * load(rate, k)
+        if (a + 1) * tags + 2 * lanes <= tags * tags:
+            store(out, there, p * factor)
+        else:
+            store_first(out, there, tags - k, p * factor)
+        if k + lanes < tags:
+            q = load(held, here + lanes) * load(rate, k + lanes)
+            if (a + 1) * tags + 2 * lanes <= tags * tags:
+                store(out, there + lanes, q * factor)
             else:
-                store_first(out, place + a * tags + k, tags - k, p)
-        reached[a] = sign * sum_of(before)
+                store_first(out, there + lanes, tags - k - lanes, q * factor)
+            p = p + q
+    return p
 
 
 @lean
@@ -209,7 +244,7 @@ def sums(worker, workers, tags, scores, lengths, what, z, out, log_z, score, cod
     keep, sign, pitch = what != LOG_PARTITION, -1 if what == SLOPE else 1, -(-cells // lanes) * lanes + lanes
     flat, flat_z, flat_out = scores.reshape(-1), z.reshape(-1), out.reshape(-1)
     value, reached, rate = aligned(2 * room, np.empty(0)), aligned(room, scores), aligned(room, scores)
-    rows, state = (n + 1 if keep else 1), np.empty(2)
+    rows, state = (n + 1 if keep else 1), np.empty(3)
     alpha, total, held = aligned(rows * room, scores), aligned(rows * room, scores), aligned(rows * pitch, scores)
     for b in range(worker, len(scores), workers):
         length, begin = lengths[b], b * n * cells

@@ -5,30 +5,52 @@ from __future__ import annotations
 import numpy as np
 
 from pullback.inference.compile import kernel, lean
-from pullback.inference.hypergraph.vectors import splat_wide, widen
-from pullback.inference.lanes import BYTES, aligned, larger, splat, store
+from pullback.inference.hypergraph.vectors import raised, widen
+from pullback.inference.lanes import BYTES, aligned, larger, load, load_half, splat, splat_half, store
 from pullback.inference.rows import any_nonzero, count_nan, load_first
 
 
 @lean
 def _climb(scores, begin, length, tags, values, room):
-    """Write the value of the best sequence that ends with each tag at each position; returns whether NaN was read."""
+    """Write the value of the best sequence that ends with each tag at each position; returns whether NaN may have been read.
+
+    The last vector of a row overlaps the one before, or is half a vector, or has lanes that are not in use.
+    """
     lanes = BYTES // scores.itemsize
-    least, nan = splat(scores, -np.inf), splat(scores, 0.0)
+    whole, width = tags - tags % lanes, tags % lanes
+    zero, half_zero = splat(scores, 0.0), splat_half(scores, 0.0)
+    nan, half_nan = zero, half_zero  # sums of scores: NaN if one of them is
     for b in range(tags):
         values[b] = np.float64(scores[begin + b])
-        nan = count_nan(splat(scores, scores[begin + b]), nan)
+        nan = nan + splat(scores, scores[begin + b])
     for i in range(1, length):
         now, then, at = (i - 1) * room, i * room, begin + i * tags * tags
-        for k in range(0, tags, lanes):
-            width = min(lanes, tags - k)
-            most = splat_wide(-np.inf, scores)
+        for k in range(0, whole, lanes):
+            nan = _column(scores, at + k, lanes, tags, values, now, then + k, nan)
+        if whole > 0 and width > lanes // 2:
+            nan = _column(scores, at + tags - lanes, lanes, tags, values, now, then + tags - lanes, nan)
+        elif (whole > 0 and width > 0) or width == lanes // 2:
+            k, half_most = tags - lanes // 2, widen(splat_half(scores, -np.inf))
             for a in range(tags):
-                x = load_first(scores, at + a * tags + k, width, least)
-                nan = count_nan(x, nan)
-                most = larger(splat_wide(values[now + a], scores) + widen(x), most)
-            store(values, then + k, most)
-    return any_nonzero(nan)
+                x = load_half(scores, at + a * tags + k)
+                half_nan = half_nan + x
+                half_most = larger(raised(widen(x), values[now + a]), half_most)
+            store(values, then + k, half_most)
+        elif width > 0:
+            nan = _column(scores, at, width, tags, values, now, then, nan)
+    return any_nonzero(count_nan(nan, zero)) or any_nonzero(count_nan(half_nan, half_zero))
+
+
+@lean
+def _column(scores, at, width, tags, values, now, then, nan):
+    """The largest sums of a vector of tags; returns `nan` plus its scores."""
+    most, least, full = widen(splat(scores, -np.inf)), splat(scores, -np.inf), width == BYTES // scores.itemsize
+    for a in range(tags):
+        x = load(scores, at + a * tags) if full else load_first(scores, at + a * tags, width, least)
+        nan = nan + x
+        most = larger(raised(widen(x), values[now + a]), most)
+    store(values, then, most)
+    return nan
 
 
 @lean
@@ -58,6 +80,7 @@ def argmax(worker, workers, tags, scores, lengths, z, best, codes):
             if values[last + c] > values[last + tag]:
                 tag = c
         best[b] = values[last + tag]
-        codes[b] |= not -np.inf < best[b] < np.inf
-        if not codes[b]:
+        feasible = -np.inf < best[b] < np.inf
+        codes[b] |= not feasible
+        if feasible:
             _follow(flat, begin, length, tags, values, room, tag, flat_z)

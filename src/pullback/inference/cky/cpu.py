@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from pullback.inference.checks import in_range
-from pullback.inference.cky import kernels
+from pullback.inference.checks import finish, in_range
+from pullback.inference.cky import kernels, maximum
 from pullback.inference.cky.derivations import graph
 from pullback.inference.cky.family import BINARY_TREE
 from pullback.inference.hypergraph.cpu import flat, operations
@@ -17,8 +18,16 @@ from pullback.inference.second_try import again
 from pullback.inference.threads import spread
 
 (
-    argmax, _log_partition, _, _log_partition_marginals, _product, entropy, entropy_gradient, sample,
+    _, _log_partition, _, _log_partition_marginals, _product, entropy, entropy_gradient, sample,
 ) = operations(BINARY_TREE.layout, graph)  # fmt: skip
+
+
+def argmax(scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
+    s = scores.detach().contiguous()
+    z, best, codes = torch.zeros_like(s), np.zeros(len(s)), np.zeros(len(s), np.bool_)
+    (sizes,), right = in_range(BINARY_TREE.layout, s.shape, (lengths,))
+    _spread(maximum.argmax, 0.5, s, sizes, flat(z), best, codes)
+    return z if right and not codes.any() else finish(BINARY_TREE.layout, s, (lengths,), (z,), best, validate)[0]
 
 
 def log_partition(scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
@@ -42,25 +51,28 @@ def _sums(
 ) -> tuple[Tensor, Tensor]:
     """Log-partitions, and marginals or the product of their Jacobian with a direction."""
     s = scores.detach().contiguous()
-    count, side = len(s), s.shape[1]
+    count = len(s)
     out = s if what == kernels.LOG_PARTITION else torch.empty_like(s)
     along = s if direction is None else direction.detach().to(s.dtype).contiguous()
     log_z, sound = np.zeros(count), np.zeros(count, np.bool_)
     (sizes,), right = in_range(BINARY_TREE.layout, s.shape, (lengths,))
-    if s.numel() > 0:
-        lanes = 64 // s.itemsize
-        order = np.argsort(-sizes, kind="stable")
-        if count % lanes:
-            order = np.concatenate([order, np.full(-count % lanes, order[-1])])
-        work = 2.0 * count * side**3
-        arrays = flat(s), sizes[order], order, what, flat(along), flat(out), log_z, sound
-        spread(kernels.sums, len(order) // lanes, work, side, *arrays)
+    _spread(kernels.sums, 2.0, s, sizes, what, flat(along), flat(out), log_z, sound)
     if not (right and sound.all()):
         sound &= sizes == lengths.numpy()
         tensors = (s, lengths) if direction is None else (s, lengths, along)
         results = (torch.from_numpy(log_z), out)[: 1 if what == kernels.LOG_PARTITION else 2]
         again(_careful(what), torch.from_numpy(~sound), tensors, results, validate)
     return torch.from_numpy(log_z), out
+
+
+def _spread(kernel: Callable[..., Any], cost: float, scores: Tensor, sizes: np.ndarray, *rest: Any) -> None:
+    """Run a kernel on groups of examples of falling length. `cost` is the number of operations per split."""
+    if scores.numel() > 0:
+        count, side, lanes = len(scores), scores.shape[1], 64 // scores.itemsize
+        order = np.argsort(-sizes, kind="stable")
+        if count % lanes:
+            order = np.concatenate([order, np.full(-count % lanes, order[-1])])
+        spread(kernel, len(order) // lanes, cost * count * side**3, side, flat(scores), sizes[order], order, *rest)
 
 
 def _careful(what: int) -> Callable[..., tuple[Tensor, ...]]:

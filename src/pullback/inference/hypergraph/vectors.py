@@ -66,6 +66,17 @@ def widen(typingctx, x):
 
 
 @intrinsic
+def raised(typingctx, x, value):
+    """The vector with `value` added to every lane."""
+
+    def generate(context, builder, signature, args):
+        element = context.cast(builder, args[1], signature.args[1], x.dtype)
+        return builder.fadd(args[0], splat_of(builder, element, vector_of(x)))
+
+    return x(x, value), generate
+
+
+@intrinsic
 def select_positive(typingctx, x, then, otherwise):
     """`then` in the lanes where x > 0, else `otherwise`: also where x is NaN."""
 
