@@ -14,6 +14,7 @@ from pullback.inference.family import backend
 from pullback.inference.trees import TREES
 
 ALGORITHMS = ("eisner", "chu_liu_edmonds", "matrix_tree", "sparsemap")
+FOLDERS = ("hypergraph.cuda", "chain.cuda", "subset.cuda", "sparsemap.cuda_batched")
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ def record(monkeypatch: pytest.MonkeyPatch) -> list[Launch]:
         args = tuple(x.to("meta") if isinstance(x, Tensor) else x for x in args)
         launches.append(Launch(kernel, programs, dict(zip(names, args, strict=True)), options))
 
-    for module in (*(f"{algorithm}.cuda" for algorithm in ALGORITHMS), "hypergraph.cuda", "sparsemap.cuda_batched"):
+    for module in (*(f"{algorithm}.cuda" for algorithm in ALGORITHMS), *FOLDERS):
         monkeypatch.setattr(importlib.import_module(f"pullback.inference.{module}"), "launch", launch)
     return launches
 

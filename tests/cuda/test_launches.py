@@ -36,7 +36,7 @@ def compile_for_a_gpu(launch):
     source = ASTSource(launch.kernel, signature, constants)
     target = GPUTarget("cuda", 80, 32)
     backend = make_backend(target)
-    options = backend.parse_options({"num_warps": launch.options["num_warps"]})
+    options = backend.parse_options({"num_warps": launch.options.get("num_warps", 4)})
     context = ir.context()
     ir.load_dialects(context)
     backend.load_dialects(context)
@@ -59,10 +59,23 @@ def test_every_kernel_is_what_the_compiler_accepts(monkeypatch, dtype):
 
 def test_the_kernels_of_other_structures_are_what_the_compiler_accepts(monkeypatch):
     launches = record(monkeypatch)
-    with backend("cuda"), pytest.warns(NotConverged):
-        pb.LinearChain().sparsemap(torch.zeros(2, 3, 2, 2), max_iterations=1)
-    different = {x.name: x for x in launches}
-    assert {"sparsemap.cuda_step.step", "sparsemap.cuda_step.finish", "hypergraph.cuda_maximum.argmax"} == set(different)
+    cases = (pb.LinearChain(), (3, 2, 2)), (pb.LinearChain(), (3, 70, 70)), (pb.BinaryTree(), (3, 3)), (pb.Subset(2), (3,))
+    with backend("cuda"):
+        with pytest.warns(NotConverged):
+            pb.LinearChain().sparsemap(torch.zeros(2, 3, 2, 2), max_iterations=1)
+        for structure, parts in cases:
+            structure.validate = False
+            leaf = torch.zeros(2, *parts, requires_grad=True)
+            mu, nats = structure.marginals(leaf), structure.entropy(leaf)
+            torch.autograd.grad(mu.sum() + nats.sum() + structure.log_prob(leaf, structure.sample(leaf)).sum(), leaf)
+            structure.log_partition(leaf.detach())
+            structure.argmax(leaf)
+    different = {(x.name, *x.options.items()): x for x in launches}
+    names = {"hypergraph.cuda_maximum.argmax", "hypergraph.cuda_likelihood.likelihood"}
+    names |= {f"hypergraph.cuda_narrow.{name}" for name in ("through", "upward")}
+    names |= {f"hypergraph.cuda_kernels.{name}" for name in ("upward", "downward", "gather", "read_goal")}
+    names |= {"chain.cuda_sums.sums", "subset.cuda_kernels.run", "sparsemap.cuda_step.step", "sparsemap.cuda_step.finish"}
+    assert {x.name for x in launches} == names
     for launch in different.values():
         assert "tt.func" in str(compile_for_a_gpu(launch)), launch.name
         numbers = {name for name, x in launch.arguments.items() if not isinstance(x, torch.Tensor)}

@@ -56,6 +56,31 @@ def store_first(typingctx, array, index, count, vector):
     return types.void(array, types.intp, types.intp, vector), generate
 
 
+def _prefetching(write):
+    @intrinsic
+    def ask(typingctx, array, index):
+        def generate(context, builder, signature, args):
+            pointer = address_of(context, builder, signature.args[0], args[0], args[1], ir.IntType(8))
+            word = ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [pointer.type, word, word, word])
+            function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+            builder.call(function, [pointer, *(ir.Constant(word, value) for value in (write, 3, 1))])
+            return context.get_dummy_value()
+
+        return types.void(array, types.intp), generate
+
+    return ask
+
+
+prefetch = _prefetching(0)
+"""`prefetch(array, index)`: ask for the cache line of `array.flat[index]`, which may be out of bounds, to be read later.
+
+Processors do so themselves where memory is read in order, but not beyond a page of 4 kB.
+"""
+prefetch_to_write = _prefetching(1)
+"""The same for a line that is going to be written."""
+
+
 @intrinsic
 def keep_first(typingctx, vector, count, otherwise):
     """The first `count` lanes of a vector, and the other lanes of `otherwise`."""

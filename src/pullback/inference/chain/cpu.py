@@ -14,6 +14,7 @@ from pullback.inference.chain.derivations import graph
 from pullback.inference.chain.family import CHAIN
 from pullback.inference.checks import finish, in_range
 from pullback.inference.hypergraph.cpu import flat, operations
+from pullback.inference.hypergraph.memory import empty_like
 from pullback.inference.threads import spread
 
 *_, marginals_vjp, entropy, entropy_gradient, sample = operations(CHAIN.layout, graph)
@@ -21,7 +22,7 @@ from pullback.inference.threads import spread
 
 def argmax(scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
     s = scores.detach().contiguous()
-    z = torch.zeros_like(s)
+    z = empty_like(s).zero_()
     best = np.zeros(len(s))
     fine = _spread(maximum.argmax, 0.5, s, lengths, flat(z), best)
     return z if fine else finish(CHAIN.layout, s, (lengths,), (z,), best, validate)[0]
@@ -50,7 +51,7 @@ def _sums(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Log-partitions; marginals, or z less them; and the scores of z."""
     s = scores.detach().contiguous()
-    out = s if what == kernels.LOG_PARTITION else torch.empty_like(s)
+    out = s if what == kernels.LOG_PARTITION else empty_like(s)
     given = s if z is None else z.detach().to(s.dtype).contiguous()
     log_z, score = np.zeros(len(s)), np.zeros(len(s))
     fine = _spread(kernels.sums, 2.0, s, lengths, what, flat(given), flat(out), log_z, score)

@@ -18,9 +18,20 @@ import numpy as np
 from pullback.inference.compile import kernel, lean
 from pullback.inference.hypergraph.vectors import load_wide, log, narrow, select_positive, splat_wide, widen
 from pullback.inference.lanes import BYTES, aligned, exp, exp_or_nan, fma, larger, load, splat, store, where_larger
-from pullback.inference.rows import add_sums, any_nonzero, count_nan, keep_first, largest_of, load_first, store_first
+from pullback.inference.rows import (
+    add_sums,
+    any_nonzero,
+    count_nan,
+    keep_first,
+    largest_of,
+    load_first,
+    prefetch,
+    prefetch_to_write,
+    store_first,
+)
 
 LOG_PARTITION, MARGINALS, SLOPE = range(3)
+AHEAD = 1200  # how many numbers ahead memory is asked for
 
 
 @lean
@@ -30,6 +41,7 @@ def _weigh(scores, base, count, shift, held, at):
     off, most, whole = splat(scores, shift), splat(scores, -np.inf), count - count % lanes
     for p in range(0, whole, lanes):
         x = load(scores, base + p)
+        prefetch(scores, base + p + AHEAD)
         most = larger(x, most)
         store(held, at + p, exp_or_nan(x - off))
     x = load_first(scores, base + whole, count - whole, splat(scores, -np.inf))
@@ -176,6 +188,8 @@ def _back(tags, alpha, total, row, reached, rate, held, at, out, place, sign):
     What vectors write beyond their row is written again later: columns go from the last to the first, rows from the first on.
     """
     lanes, zero = BYTES // held.itemsize, splat(held, 0.0)
+    for p in range(0, tags * tags, lanes):
+        prefetch_to_write(out, place - 2 * tags * tags + p)
     for k in range(0, tags, lanes):
         sums = load(total, row + k)
         store(rate, k, select_positive(sums, load(reached, k) / sums, zero))
@@ -218,6 +232,7 @@ def _add_structure(scores, z, out, start, stop):
     """Add z to `out`; returns the sum of s z over the parts that z has, in float64. Most vectors of z are zero."""
     lanes, total = BYTES // scores.itemsize, 0.0
     for p in range(start, stop, lanes):
+        prefetch(z, p + AHEAD)
         if p + lanes > stop or any_nonzero(load(z, p)):
             for q in range(p, min(p + lanes, stop)):
                 if z[q] != 0:

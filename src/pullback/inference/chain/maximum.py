@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from pullback.inference.chain.kernels import AHEAD
 from pullback.inference.compile import kernel, lean
 from pullback.inference.hypergraph.vectors import raised, widen
 from pullback.inference.lanes import BYTES, aligned, larger, load, load_half, splat, splat_half, store
-from pullback.inference.rows import any_nonzero, count_nan, load_first
+from pullback.inference.rows import any_nonzero, count_nan, load_first, prefetch
 
 
 @lean
@@ -47,6 +48,7 @@ def _column(scores, at, width, tags, values, now, then, nan):
     most, least, full = widen(splat(scores, -np.inf)), splat(scores, -np.inf), width == BYTES // scores.itemsize
     for a in range(tags):
         x = load(scores, at + a * tags) if full else load_first(scores, at + a * tags, width, least)
+        prefetch(scores, at + a * tags + AHEAD)
         nan = nan + x
         most = larger(raised(widen(x), values[now + a]), most)
     store(values, then, most)

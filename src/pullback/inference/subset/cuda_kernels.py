@@ -77,12 +77,12 @@ def _chances(
     if MODE == MARGINALS:
         tl.debug_barrier()
         for start in range(0, length, 16):
-            i = start + tl.arange(0, 16)
-            real = (i < length)[:, None] & (j < k)[None, :]
-            ways = tl.load(first + i[:, None] * (most + 1) + j[None, :], real, 0.0)
-            ways *= tl.load(last + i[:, None] * (most + 1) + (k - 1 - j)[None, :], real, 0.0)
-            found = tl.sum(ways, 1) * tl.load(scratch + i, i < length, 0.0) / chance
-            tl.store(out + i, found.to(out.dtype.element_ty), i < length)
+            item = start + tl.arange(0, 16)
+            real = (item < length)[:, None] & (j < k)[None, :]
+            ways = tl.load(first + item[:, None] * (most + 1) + j[None, :], real, 0.0)
+            ways *= tl.load(last + item[:, None] * (most + 1) + (k - 1 - j)[None, :], real, 0.0)
+            found = tl.sum(ways, 1) * tl.load(scratch + item, item < length, 0.0) / chance
+            tl.store(out + item, found.to(out.dtype.element_ty), item < length)
     return chance
 
 
