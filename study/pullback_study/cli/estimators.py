@@ -28,7 +28,7 @@ def list_estimators(
             taken = [field for argument, field in _FIELDS.items() if argument in method.accepted]
             table.rows.append([method.name, method.label, method.kind, ", ".join(method.aliases), " ".join(taken)])
         table.notes.append("Any of the names works: with --estimator, in sweep files, and in `pullback runs --where`.")
-    show(table, markdown=False)
+    show(table)
 
 
 _FIELDS = {"step_size": "--step-size", "steps": "--inner-steps"}

@@ -19,39 +19,30 @@ SETTINGS: dict[str, Any] = {
     "context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100},
 }
 Device = StrEnum("Device", ["auto", "cpu", "cuda"])
-
-RunsOption = Annotated[Path, typer.Option("--runs", help="The folder of run directories.")]
-DataOption = Annotated[
-    Path | None, typer.Option("--data", help="The folder of the data.  [default: the environment variable PULLBACK_DATA]")
-]
-FiguresOption = Annotated[Path, typer.Option("--figures", help="The folder for figures.")]
-QuickOption = Annotated[bool, typer.Option("--quick", help="A small version: fewer seeds, fewer steps.")]
-DeviceOption = Annotated[Device, typer.Option(help="Where to train; auto uses a GPU if there is one.")]
-TensorBoardOption = Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard event files.")]
-MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print tables as Markdown.")]
-_SHARED: dict[str, tuple[Any, Any]] = {  # name: annotation, default
-    "quick": (QuickOption, False),
-    "only": (Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this row; repeatable.")], None),
-    "seeds": (
-        Annotated[int | None, typer.Option(min=1, metavar="N", help="Seeds 0 to N - 1. [default: the paper's number]")], None
-    ),
-    "dtype": (StrEnum("Precision", ["float32", "float64"]), "float32"),
-    "vectors": (Annotated[str | None, typer.Option(help="Word vectors of SST and SNLI: a name in vectors/, or a file.")], None),
-    "workers": (Annotated[int | None, typer.Option(help="Worker processes. [default: train in this process]")], None),
-    "data": (DataOption, None),
-    "runs": (RunsOption, Path("runs")),
-    "figures": (FiguresOption, Path("figures")),
-    "device": (DeviceOption, "auto"),
-    "tensorboard": (TensorBoardOption, False),
-    "markdown": (MarkdownOption, False),
-    "as_json": (Annotated[bool, typer.Option("--json", help="Print tables as JSON, with the runs behind each number.")], False),
-}  # fmt: skip
+_SHARED: dict[str, tuple[Any, Any, dict[str, Any]]] = {  # name: type, default, what typer is told
+    "quick": (bool, False, {"help": "A small version: fewer seeds, fewer steps."}),
+    "only": (list[str] | None, None, {"metavar": "NAME", "help": "Only this row; repeatable."}),
+    "seeds": (int | None, None, {"min": 1, "metavar": "N", "help": "The number of seeds. [default: that of the table]"}),
+    "dtype": (StrEnum("Precision", ["float32", "float64"]), "float32", {"help": "The precision."}),
+    "vectors": (str | None, None, {"help": "Word vectors of SST and SNLI: a name in vectors/, or a file."}),
+    "workers": (int | None, None, {"help": "Worker processes. [default: train in this process]"}),
+    "data": (Path | None, None, {"help": "The folder of the data.  [default: the environment variable PULLBACK_DATA]"}),
+    "runs": (Path, Path("runs"), {"help": "The folder of run directories."}),
+    "figures": (Path, Path("figures"), {"help": "The folder for figures."}),
+    "device": (Device, "auto", {"help": "Where to train; auto uses a GPU if there is one."}),
+    "tensorboard": (bool, False, {"help": "Also write TensorBoard event files."}),
+    "markdown": (bool, False, {"help": "Print tables as Markdown."}),
+    "json": (bool, False, {"help": "Print tables as JSON, with the runs behind each number."}),
+}
 
 
 def uses(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """A command with these shared options after its own; it receives them by name."""
-    made = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=_SHARED[name][1], annotation=_SHARED[name][0])
-            for name in names]  # fmt: skip
+    made = []
+    for name in names:
+        kind, default, about = _SHARED[name]
+        annotation = Annotated[kind, typer.Option(f"--{name}", **about)]  # type: ignore[valid-type]
+        made.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
     return lambda command: with_parameters(command, after=made)
 
 
@@ -63,7 +54,7 @@ def with_options(command: Callable[..., None], config_type: type) -> Callable[..
 def with_parameters(
     command: Callable[..., None], before: Sequence[inspect.Parameter] = (), after: Sequence[inspect.Parameter] = ()
 ) -> Callable[..., None]:
-    """The command with more options, which it receives in its last argument, `**given`; choices arrive as plain strings."""
+    """The command with more options, which it receives by name; choices among these arrive as plain strings."""
     signature = inspect.signature(command, eval_str=True).parameters.values()
     added = {each.name for each in (*before, *after)}
     own = [each.replace(kind=each.KEYWORD_ONLY) for each in signature
@@ -71,7 +62,7 @@ def with_parameters(
     parameters = [*before, *own, *after]
 
     def run(**given: Any) -> None:
-        command(**{name: value.value if isinstance(value, Enum) else value for name, value in given.items()})
+        command(**{name: str(value) if name in added and isinstance(value, Enum) else value for name, value in given.items()})
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {each.name: each.annotation for each in parameters}

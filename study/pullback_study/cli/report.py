@@ -7,17 +7,19 @@ from typing import Annotated
 
 import typer
 
-from pullback_study.cli.options import DataOption, RunsOption
+from pullback_study.cli.options import uses
 
 
+@uses("runs", "data")
 def write_report(
-    runs: RunsOption = Path("runs"),
     out: Annotated[Path, typer.Option("--out", help="The file to write.")] = Path("report.html"),
     trees: Annotated[bool, typer.Option("--trees", help="First parse some test sentences with the best run of each "
                                         "estimator on text that has no stored trees; needs the data.")] = False,
-    data: DataOption = None,
+    *,
+    runs: Path,
+    data: Path | None,
 ) -> None:  # fmt: skip
-    """Write all results into one HTML file.
+    r"""Write all results into one HTML file.
 
     The file has every run, table, figure, claim and tree. `explorer.html` beside it is the explorer of the estimators. Both
     files need only the run directories, open from disk and need no network.
@@ -25,7 +27,7 @@ def write_report(
     \b
     pullback report --runs runs --out report.html
     pullback report --trees --data DATA
-    """  # noqa: D301
+    """
     from pullback_study.cli.terminal import err, user_errors
     from pullback_study.report.page import write
     from pullback_study.results.choice import Runs

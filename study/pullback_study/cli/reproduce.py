@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pullback_study.cli import terminal
 from pullback_study.cli.listops import listops
-from pullback_study.cli.options import SETTINGS, RunsOption, uses
+from pullback_study.cli.options import SETTINGS, uses
 from pullback_study.cli.recovery import recovery
 
 if TYPE_CHECKING:
     from pullback_study.results.choice import Chosen, Plan
-    from pullback_study.results.figures import Figure
     from pullback_study.results.paper import clusters, text
-    from pullback_study.results.tables import Table
 
 app = typer.Typer(help="Make the paper's tables, figures and pages.", **SETTINGS)
 app.command("recovery")(recovery)
@@ -29,7 +28,7 @@ Text = StrEnum("Text", ["sst", "snli"])
 Steps = StrEnum("Steps", ["synthetic", "sst", "snli"])
 Page = StrEnum("Page", ["synthetic", "text", "listops"])
 _HOW = ("workers", "runs", "device", "tensorboard")
-_SHOW = ("markdown", "as_json")
+_SHOW = ("markdown", "json")
 
 
 @app.command("table1")
@@ -49,11 +48,10 @@ def table1(
     pullback reproduce table1 --quick
     pullback reproduce table1 --grid --seeds 48 --device cuda
     """
-    from pullback_study.cli.terminal import user_errors
     from pullback_study.results.choice import Runs
     from pullback_study.results.paper import clusters
 
-    with user_errors():
+    with terminal.user_errors():
         names = _rows(clusters.TASK, given["only"] or clusters.ROWS)
     scope = _scope(given["quick"], given["seeds"], given["dtype"])
     scales = ("paper", "example") if gamma_scale == "both" else (str(gamma_scale),)
@@ -71,9 +69,10 @@ def table1(
     extra = [clusters.spreads(table) for table in tables] if many else []
     if grid or not given["quick"]:
         extra.append(clusters.settings(plans, found))
-    _show([*tables, *extra], given)
+    terminal.show(*tables, *extra, **_how(given))
     if many:
-        _write([table.distribution(measure) for table in tables for measure in clusters.MEASURES], given["figures"])
+        drawn = [table.distribution(measure) for table in tables for measure in clusters.MEASURES]
+        terminal.write_figures(drawn, given["figures"])
 
 
 @app.command("table2")
@@ -100,11 +99,10 @@ def table2(
     pullback reproduce table2 --task sst --search --seeds 20 --device cuda --workers 4
     pullback reproduce table2 --task snli --only marginals --only spigot --seed 0
     """
-    from pullback_study.cli.terminal import user_errors
     from pullback_study.results.choice import Runs
     from pullback_study.results.paper import text
 
-    with user_errors():
+    with terminal.user_errors():
         trained, scope = _text_scope(task, given, seeds=seed, epochs=epochs)
         names = _rows(trained, given["only"] or text.ROWS)
         options = {name: projective if trained.methods[name].latent else None for name in names}
@@ -112,7 +110,7 @@ def table2(
     rows = _train_plans(trained, plans, given)
     title = f"{scope.title}, {'searched' if search else 'the paper’s best'} settings"
     found = Runs(given["runs"])
-    _show([text.results(title, scope, rows, found), text.settings(rows), text.speed(task, rows)], given)
+    terminal.show(text.results(title, scope, rows, found), text.settings(rows), text.speed(task, rows), **_how(given))
 
 
 @app.command("curves")
@@ -124,7 +122,7 @@ def curves(**given: Any) -> None:
 
     scope = _scope(given["quick"], given["seeds"])
     _train_plans(clusters.TASK, [clusters.table_plan(name, 10, grid=False, scope=scope) for name in clusters.CURVES], given)
-    _write([clusters.curves(Runs(given["runs"]), scope)], given["figures"])
+    terminal.write_figures([clusters.curves(Runs(given["runs"]), scope)], given["figures"])
 
 
 @app.command("steps")
@@ -141,7 +139,6 @@ def steps(
     pullback reproduce steps --quick
     pullback reproduce steps --task sst --data DATA --vectors glove.840B.300d
     """
-    from pullback_study.cli.terminal import user_errors
     from pullback_study.results.choice import Runs, seed_by_seed
     from pullback_study.results.paper import clusters, text
 
@@ -149,17 +146,17 @@ def steps(
         whole = _scope(given["quick"], given["seeds"])
         points = [clusters.steps_plan(name, k, whole) for name in clusters.STEPPED for k in whole.inner_steps]
         _train_plans(clusters.TASK, points, given)
-        _write([clusters.steps(Runs(given["runs"]), whole)], given["figures"])
+        terminal.write_figures([clusters.steps(Runs(given["runs"]), whole)], given["figures"])
         return
-    with user_errors():
+    with terminal.user_errors():
         trained, scope = _text_scope(task, given)
         plans = [text.table_plan(name, scope, search=True) for name in text.STEPPED]
     rows = _train_plans(trained, plans, given)
     for k in text.INNER_STEPS:
         found = Runs(given["runs"])
-        _train(trained, seed_by_seed([row.replace(found, inner_steps=k) for row in rows]), given)
+        terminal.train_given(trained, seed_by_seed([row.replace(found, inner_steps=k) for row in rows]), given)
     table = text.steps_table(scope.title, rows, Runs(given["runs"]))
-    _show([dataclasses.replace(table, warning=scope.warning)], given)
+    terminal.show(dataclasses.replace(table, warning=scope.warning), **_how(given))
 
 
 @app.command("claims")
@@ -170,40 +167,44 @@ def claims(**given: Any) -> None:
     Verdicts on clusters use 48 seeds if their runs exist, and four otherwise. They need the runs of table1 --grid and steps.
     Verdicts on text need the runs of table2 --search for both tasks, and of steps --task sst.
     """
-    from pullback_study.cli.terminal import user_errors
     from pullback_study.results.choice import Runs
     from pullback_study.results.paper import claims_clusters, claims_text
     from pullback_study.results.paper.verdicts import decide
 
-    with user_errors():
+    with terminal.user_errors():
         found = Runs(given["runs"])
         scoped = given["seeds"] is not None or given["dtype"] != "float32"
         scope = _scope(False, given["seeds"], given["dtype"])
         on_clusters = claims_clusters.Evidence(found, scope) if scoped else claims_clusters.Evidence.best(found)
         decided = [*decide(claims_clusters.CLAIMS, on_clusters), *claims_text.claims(found)]
-    _show([claim.table() for claim in decided], given)
+    terminal.show(*(claim.table() for claim in decided), **_how(given))
 
 
 @app.command("page")
+@uses("runs")
 def page(
     path: Annotated[Path | None, typer.Argument(help="The Markdown file to update, between its two marks.")] = None,
     study: Annotated[Page, typer.Option(help="The study whose page is written.")] = Page.synthetic,
-    runs: RunsOption = Path("runs"),
+    *,
+    runs: Path,
 ) -> None:
     """Write a results page and its figures, from existing runs, without training.
 
     The page is docs/results/STUDY.md by default.
     """
-    from pullback_study.cli.terminal import err, user_errors
     from pullback_study.results import pages
     from pullback_study.results.choice import Runs
     from pullback_study.results.registry import find_section
 
     path = path or Path("docs/results") / f"{study}.md"
     section, found = find_section(study), Runs(runs)
-    with user_errors():
+    with terminal.user_errors():
         pages.update(path, section.groups(found), section.claims(found))
-    err.print(f"wrote {path}")
+    terminal.err.print(f"wrote {path}")
+
+
+def _how(given: dict[str, Any]) -> dict[str, bool]:
+    return {name: given[name] for name in _SHOW}
 
 
 def _scope(quick: bool, seeds: int | None, dtype: str = "float32") -> clusters.Scope:
@@ -237,43 +238,12 @@ def _text_scope(
     return found, dataclasses.replace(scope, seeds=tuple(wanted), epochs=epochs or scope.epochs)
 
 
-def _train(task: Any, configs: list[Any], given: dict[str, Any]) -> None:
-    from pullback_study.cli.terminal import train_or_exit
-
-    if configs:
-        how = {name: given[name] for name in ("device", "workers", "tensorboard")}
-        train_or_exit(task, configs, given["runs"], **how)
-
-
 def _train_plans(task: Any, plans: Sequence[Plan], given: dict[str, Any]) -> list[Chosen]:
     """The runs that choose a setting, and then those of the chosen one; returns the choices."""
     from pullback_study.results.choice import Runs, seed_by_seed
 
-    _train(task, [config for plan in plans for config in plan.first], given)
+    terminal.train_given(task, [config for plan in plans for config in plan.first], given)
     found = Runs(given["runs"])
-    _train(task, seed_by_seed([plan.choose(found) for plan in plans]), given)
+    terminal.train_given(task, seed_by_seed([plan.choose(found) for plan in plans]), given)
     found = Runs(given["runs"])
     return [plan.choose(found) for plan in plans]
-
-
-def _show(tables: Sequence[Table], given: dict[str, Any]) -> None:
-    """The tables on stdout, where nothing else goes."""
-    from pullback_study.cli.terminal import out
-
-    if given["as_json"]:
-        typer.echo("[" + ",\n".join(table.json() for table in tables) + "]")
-    elif given["markdown"]:
-        typer.echo("\n\n".join(table.markdown() for table in tables))
-    else:
-        for table in tables:
-            out.print(table.rich(), soft_wrap=False)
-
-
-def _write(figures: Sequence[Figure], folder: Path) -> None:
-    from pullback_study.cli.terminal import err
-
-    for figure in figures:
-        for path in figure.write(folder):
-            err.print(f"wrote {path}")
-        if figure.note:
-            err.print(figure.note)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pullback_study.cli.options import RunsOption
+from pullback_study.cli.options import uses
 from pullback_study.cli.terminal import count, err, show, user_errors
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pullback_study.runs.store import Stored
 
 
+@uses("runs")
 def show_runs(
-    runs: RunsOption = Path("runs"),
     status: Annotated[str | None, typer.Option(help="Only runs that are done, running, stopped, failed or unreadable.")] = None,
     estimator: Annotated[str | None, typer.Option(help="Only runs of this estimator.")] = None,
     where: Annotated[
@@ -31,8 +31,10 @@ def show_runs(
     sort: Annotated[str | None, typer.Option(help="Sort by this field; -field puts the highest first.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="The number of runs to show.")] = 50,
     csv: Annotated[str | None, typer.Option(metavar="FILE", help="Write all matching runs as CSV; - prints them.")] = None,
+    *,
+    runs: Path,
 ) -> None:
-    """List the runs, with their state and metrics.
+    r"""List the runs, with their state and metrics.
 
     The validation metrics of an unfinished run are those of its last evaluation.
 
@@ -40,7 +42,7 @@ def show_runs(
     pullback runs --status failed
     pullback runs --where estimator=spigot-ce --where clusters=10 --sort -test_accuracy
     pullback runs --where "learning_rate>=0.001" --csv runs.csv
-    """  # noqa: D301
+    """
     from pullback_study.runs.files import write_atomically
     from pullback_study.runs.query import as_csv, select
     from pullback_study.runs.store import STATES, list_runs
@@ -54,7 +56,7 @@ def show_runs(
         conditions += [f"estimator={estimator}"] if estimator else []
         found = select(everything, conditions, sort)
         if csv is None:
-            show(_table(f"{len(found)} of {len(everything)} runs in {runs}/", found, limit), markdown=False)
+            show(_table(f"{len(found)} of {len(everything)} runs in {runs}/", found, limit))
         elif csv == "-":
             sys.stdout.write(as_csv(found))
         else:

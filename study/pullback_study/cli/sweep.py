@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pullback_study.cli import terminal
-from pullback_study.cli.options import DataOption, Device, DeviceOption, MarkdownOption, RunsOption, TensorBoardOption
+from pullback_study.cli.options import uses
 from pullback_study.cli.terminal import count, out, show, user_errors
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _SHOWN = 10
 
 
+@uses("data", "runs", "device", "tensorboard", "markdown")
 def sweep(
     file: Annotated[Path, typer.Argument(help="A TOML file with a task and lists of values for the fields of its config.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the runs without training.")] = False,
@@ -36,13 +37,14 @@ def sweep(
         list[str] | None, typer.Option(metavar="FIELD", help="Show the best run for each value of this field; repeatable.")
     ] = None,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for runs that other sweeps train.")] = True,
-    data: DataOption = None,
-    runs: RunsOption = Path("runs"),
-    device: DeviceOption = Device.auto,
-    tensorboard: TensorBoardOption = False,
-    markdown: MarkdownOption = False,
+    *,
+    data: Path | None,
+    runs: Path,
+    device: str,
+    tensorboard: bool,
+    markdown: bool,
 ) -> None:
-    """Train all runs of a sweep file and show the best.
+    r"""Train all runs of a sweep file and show the best.
 
     Finished runs are skipped, killed runs resume from their last checkpoint, and failed runs are tried again. Several
     sweeps may share a folder of runs, also from several machines.
@@ -52,7 +54,7 @@ def sweep(
     pullback sweep FILE --workers 2 --by estimator
     pullback sweep FILE --device cuda --per-gpu 4
     pullback sweep FILE --ray auto --gpus-per-run 0.25 --runs /shared/runs
-    """  # noqa: D301
+    """
     from pullback_study.runs.sweep import read
     from pullback_study.tasks.schema import nearest, options
 
@@ -87,7 +89,7 @@ def _show_best(found: Sweep, runs: Path, by: list[str], markdown: bool) -> None:
     stored = [read_run(run.path) for run in (found.task.run(config, runs) for config in found.configs) if run.done]
     done = [run for run in stored if run.state == "done"]
     if done:
-        show(configurations(found.task.name, done, by=by, limit=None if by else _SHOWN, short=not markdown), markdown)
+        show(configurations(found.task.name, done, by=by, limit=None if by else _SHOWN, short=not markdown), markdown=markdown)
 
 
 def _ray(address: str, cpus: int, gpus: float) -> Executor:
@@ -112,4 +114,4 @@ def _show_plan(found: Sweep, runs: Path) -> None:
     if groups:
         table = Table("To train", ["group", "runs"])
         table.rows = [[task.label([run.config for run in group.runs]), str(len(group.runs))] for group in groups]
-        show(table, markdown=False)
+        show(table)

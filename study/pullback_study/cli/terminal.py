@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 if TYPE_CHECKING:
+    from pullback_study.results.figures import Figure
     from pullback_study.runs.executor import Executor
     from pullback_study.tasks import Task
 
@@ -81,9 +82,27 @@ def pool(workers: int | None, device: str, per_gpu: int = 1) -> Executor | None:
     return None if workers == 1 and gpus <= 1 else Pool(workers, gpus=gpus, per_gpu=per_gpu)
 
 
-def show(table: Any, markdown: bool = False) -> None:
-    """Print a table: `markdown()` or `rich()` of it."""
-    out.print(table.markdown() + "\n" if markdown else table.rich(), soft_wrap=markdown)
+def train_given(task: Task, configs: Sequence[Any], given: Mapping[str, Any]) -> None:
+    """`train_or_exit` as the options of a command say."""
+    if configs:
+        how = {name: given[name] for name in ("device", "workers", "tensorboard") if name in given}
+        train_or_exit(task, configs, given["runs"], **how)
+
+
+def show(*tables: Any, markdown: bool = False, json: bool = False) -> None:
+    """Tables on stdout, where nothing else goes."""
+    if json:
+        typer.echo("[" + ",\n".join(table.json() for table in tables) + "]")
+    elif markdown:
+        typer.echo("\n\n".join(table.markdown() for table in tables))
+    else:
+        for table in tables:
+            out.print(table.rich(), soft_wrap=False)
+
+
+def write_figures(figures: Sequence[Figure], folder: Path) -> None:
+    for figure in figures:
+        err.print("\n".join([*(f"wrote {path}" for path in figure.write(folder)), *([figure.note] if figure.note else [])]))
 
 
 @contextlib.contextmanager

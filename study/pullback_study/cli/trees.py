@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pullback_study.cli.options import DataOption, MarkdownOption
+from pullback_study.cli.options import uses
 from pullback_study.cli.terminal import count, err, show, user_errors
 from pullback_study.trees.drawing import Format, drawn, format_for
 
@@ -22,15 +22,17 @@ FormatOption = Annotated[Format | None, typer.Option("--format", help="The forma
 Tokens = tuple[str, ...]
 
 
+@uses("data")
 def parse(
     run: Annotated[Path, typer.Option("--run", help="The directory of a trained run, or the beginning of its name.")],
     sentences: Annotated[list[str] | None, typer.Argument(metavar="SENTENCE", help="Words with spaces between.")] = None,
     file: Annotated[Path | None, typer.Option("--file", help="A file with one sentence per line; - is stdin.")] = None,
     form: FormatOption = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write to this file; its ending decides the format.")] = None,
-    data: DataOption = None,
+    *,
+    data: Path | None,
 ) -> None:
-    """Print the latent tree that a trained model gives a sentence.
+    r"""Print the latent tree that a trained model gives a sentence.
 
     A heat map shows the input of the decoder: marginals or SparseMAP's mean for relaxed estimators, the tree for the others.
     It is a drawing if --out ends in .svg.
@@ -39,7 +41,7 @@ def parse(
     pullback parse --run 5c08 "A taut , intelligent psychological drama ."
     pullback parse --run 5c08 --file reviews.txt --out trees.conllu
     pullback parse --run 5c08 --format heatmap --out drama.svg "A taut , intelligent psychological drama ."
-    """  # noqa: D301
+    """
     with user_errors():
         chosen = format_for(form, out)
         words = read_sentences(sentences or [], file)
@@ -51,6 +53,7 @@ def parse(
             _say(f"words without a vector, all alike to the model: {' '.join(unknown[:10])}{' ...' if unknown[10:] else ''}")
 
 
+@uses("data", "markdown")
 def trees(
     run: Annotated[list[Path], typer.Option("--run", metavar="RUN", help="A trained run; repeatable.")],
     size: Annotated[int, typer.Option("--sample", help="The number of test sentences.")] = 20,
@@ -60,10 +63,11 @@ def trees(
     form: FormatOption = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write to this file; its ending decides the format.")] = None,
     seed: Annotated[int, typer.Option(help="The seed of the sample, random trees and intervals.")] = 0,
-    data: DataOption = None,
-    markdown: MarkdownOption = False,
+    *,
+    data: Path | None,
+    markdown: bool,
 ) -> None:
-    """Show or evaluate the latent trees of trained models.
+    r"""Show or evaluate the latent trees of trained models.
 
     By default it shows the trees of some test sentences. The paper's sentences are shown with the paper's own trees. With
     --gold it prints attachment scores, the agreement with left-branching, right-branching and random trees, and the shape.
@@ -72,7 +76,7 @@ def trees(
     pullback trees --run 5c08 --sample 5
     pullback trees --run 5c08 --out trees.svg
     pullback trees --run 5c08 --run a41f --gold en_ewt-ud-dev.conllu.gz --max-length 40
-    """  # noqa: D301
+    """
     with user_errors():
         paths = [find_run(each) for each in run]
         if gold is not None:
@@ -134,8 +138,7 @@ def _measure(
     left_out = len(everything) - len(parses)
     note = f"; {count(left_out, 'sentence')} of more than {max_length} words left out" if left_out else ""
     title = visible(f"{gold.name}: {count(len(parses), 'sentence')}, {count(words.total(), 'word')}{note}")
-    for table in tables(rows, title, list(notes.values())):
-        show(table, markdown)
+    show(*tables(rows, title, list(notes.values())), markdown=markdown)
 
 
 def find_run(given: Path) -> Path:
@@ -183,7 +186,7 @@ def _name(parser: LatentParser, path: Path) -> str:
 
 
 def _show(analyses: Sequence[Any], form: Format, out: Path | None, source: str) -> None:
-    """Print the trees, or write them to a file."""
+    r"""Print the trees, or write them to a file."""
     from pullback_study.runs import write_atomically
 
     text = drawn(analyses, form, out, width=shutil.get_terminal_size((100, 24)).columns, source=source)
