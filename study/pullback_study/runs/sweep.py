@@ -19,9 +19,11 @@ is not named has the task's own value. Nothing starts until the whole file is kn
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +32,6 @@ from pullback_study.tasks.schema import nearest, options
 
 _KEYS = ("task", "fields", "grid")
 _MANY = 100_000
-_TOLD = 10
 
 
 class Sweep(NamedTuple):
@@ -41,29 +42,31 @@ class Sweep(NamedTuple):
 
 
 def read(path: Path, data: Path | None = None) -> Sweep:
-    """Read a sweep file; raises `ValueError` with every mistake in it, each with its table and field."""
+    """Read a sweep file; raises `ValueError` with the first mistake in it, its table and its field."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{path} is not TOML: {error}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"the sweep file {path} cannot be read: {error}") from None
-    mistakes: list[str] = []
-    configs: dict[Any, None] = {}
-    try:
-        task, shared, grids = _parts(content, data)
-        values = _values(task, "[fields]", shared, mistakes)
-        own = {where: _values(task, where, grid, mistakes) for where, grid in grids.items()}
-        if not mistakes:
-            for where, table in own.items():
-                configs |= dict.fromkeys(_product(task, where, values | table, mistakes))
-    except ValueError as error:
-        mistakes.append(str(error))
-    if mistakes:
-        told = list(dict.fromkeys(mistakes))
-        more = [f"and {len(told) - _TOLD} more"] if len(told) > _TOLD else []
-        raise ValueError("\n".join([*(f"{path}: {what}" for what in told[:_TOLD]), *more]))
+    with _in(path):
+        task, fields, grids = _parts(content, data)
+        with _in("[fields]"):
+            shared = _values(task, fields)
+        configs: dict[Any, None] = {}
+        for where, grid in grids.items():
+            with _in(where):
+                configs |= dict.fromkeys(_product(task, shared | _values(task, grid)))
     return Sweep(task, tuple(configs))
+
+
+@contextlib.contextmanager
+def _in(place: object) -> Iterator[None]:
+    """A mistake names its place."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from None
 
 
 def _parts(content: dict[str, Any], data: Path | None) -> tuple[Task, Any, dict[str, Any]]:
@@ -78,32 +81,19 @@ def _parts(content: dict[str, Any], data: Path | None) -> tuple[Task, Any, dict[
     return find_task(name, data), fields, {f"[[grid]] {i}": grid for i, grid in enumerate(grids, 1)} or {"[fields]": {}}
 
 
-def _values(task: Task, where: str, table: dict[str, Any], mistakes: list[str]) -> dict[str, list[Any]]:
+def _values(task: Task, table: dict[str, Any]) -> dict[str, list[Any]]:
     """The values of each field of a table."""
     known = {name: each for name, each in options(task.config_type).items() if not each.hidden}
-    found: dict[str, list[Any]] = {}
-    for name, value in table.items():
-        try:
-            if name not in known:
-                raise ValueError(f"a config of this task has no field {name!r}; {nearest(name, known)}")
-            found[name] = known[name].alternatives(value)
-        except ValueError as error:
-            mistakes.append(f"{where}: {error}")
-    return found
+    for name in table:
+        if name not in known:
+            raise ValueError(f"a config of this task has no field {name!r}; {nearest(name, known)}")
+    return {name: known[name].alternatives(value) for name, value in table.items()}
 
 
-def _product(task: Task, where: str, table: dict[str, list[Any]], mistakes: list[str]) -> list[Any]:
+def _product(task: Task, table: dict[str, list[Any]]) -> list[Any]:
     """The configs of a grid."""
     if "estimator" not in table:
-        mistakes.append(f"{where}: the field 'estimator' is missing")
-        return []
+        raise ValueError("the field 'estimator' is missing")
     if (count := math.prod(map(len, table.values()))) > _MANY:
-        mistakes.append(f"{where}: these lists make {count} runs; more than {_MANY} are not for one file")
-        return []
-    configs = []
-    for chosen in itertools.product(*table.values()):
-        try:
-            configs.append(task.configure(**dict(zip(table, chosen, strict=True))))
-        except ValueError as error:
-            mistakes.append(f"{where}: {error}")
-    return configs
+        raise ValueError(f"these lists make {count} runs; more than {_MANY} are not for one file")
+    return [task.configure(**dict(zip(table, chosen, strict=True))) for chosen in itertools.product(*table.values())]

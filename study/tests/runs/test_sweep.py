@@ -89,12 +89,6 @@ def test_mistakes_at_the_top(read, text, said):
     assert said in str(error.value)
 
 
-def test_all_mistakes_are_told_at_once(read):
-    with pytest.raises(ValueError, match="no field 'stepz'") as error:
-        read('task = "synthetic"\n[fields]\nstepz = 1\nseed = []\nclusters = "x"\n')
-    assert len(str(error.value).splitlines()) == 3
-
-
 def test_a_file_that_is_not_there(tmp_path):
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
     for name in ("nothing.toml", "bytes.toml"):

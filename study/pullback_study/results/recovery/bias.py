@@ -16,7 +16,7 @@ from pullback import diagnose
 from pullback_study.results.recovery.plans import ESTIMATORS, METHODS, TASK
 from pullback_study.results.tables import Table
 from pullback_study.tasks.planted.beds import Named, find_bed
-from pullback_study.tasks.planted.model import Model
+from pullback_study.tasks.planted.train import Model
 
 _MEASURES = {
     "cosine": "cosine of the mean",

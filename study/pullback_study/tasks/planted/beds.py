@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import functools
 import math
 from typing import Any
 
@@ -22,31 +21,21 @@ Shapes = dict[str, tuple[tuple[int, ...], float]]
 class Bed(abc.ABC):
     """Inputs with gold structures and labels, and a model that can represent both the scorer and the label.
 
+    Its structures are made without checks of values: they wait for the device, and a replica that diverges must not stop the
+    others.
+
     Args:
         config: of which the structure and its knobs matter.
         device: where scores are; examples are drawn on the CPU.
     """
 
+    structure: Structure
+    encoder: Shapes  # the parameters of the scorer
+    decoder: Shapes  # those of the decoder
+    free: Tensor  # which parts are in some structures but not in all, `[*parts]`: recovery counts these alone
+
     def __init__(self, config: Config, device: str = "cpu") -> None:
         self.config, self.device = config, device
-
-    @property
-    @abc.abstractmethod
-    def structure(self) -> Structure:
-        """Without checks of values: they wait for the device, and a replica that diverges must not stop the others."""
-
-    @property
-    @abc.abstractmethod
-    def free(self) -> Tensor:
-        """Which parts are in some structures but not in all, `[*parts]`: recovery counts these alone."""
-
-    @abc.abstractmethod
-    def encoder(self) -> Shapes:
-        """The parameters of the scorer."""
-
-    @abc.abstractmethod
-    def decoder(self) -> Shapes:
-        """The parameters of the decoder."""
 
     @abc.abstractmethod
     def scores(self, named: Named, inputs: Named) -> Tensor:
@@ -62,7 +51,7 @@ class Bed(abc.ABC):
 
     def plant(self, generator: torch.Generator) -> Named:
         """The hidden parameters, `[1, *shape]`."""
-        return {name: torch.randn(1, *shape, generator=generator) for name, (shape, _) in self.encoder().items()}
+        return {name: torch.randn(1, *shape, generator=generator) for name, (shape, _) in self.encoder.items()}
 
 
 class Planted(Bed):
@@ -76,22 +65,21 @@ class Planted(Bed):
     sees x + noise, v and r. Its decoder is a quadratic form: q' B q + l' q + e r + bias.
     """
 
-    def decoder(self) -> Shapes:
-        return {"square": ((2, 2), 0.5), "linear": ((2,), 0.1), "shared": ((1,), 0.1), "bias": ((1,), 0.0)}
+    parts: tuple[int, ...]  # their shape
 
-    @property
-    def free(self) -> Tensor:
-        every = self.structure.allowed(torch.zeros(*self.parts))
-        return every & ~self.always()
+    def __init__(self, config: Config, device: str = "cpu") -> None:
+        super().__init__(config, device)
+        self.decoder = {"square": ((2, 2), 0.5), "linear": ((2,), 0.1), "shared": ((1,), 0.1), "bias": ((1,), 0.0)}
+        self.prepare(config.n, config.features)
+        self.free = self.structure.allowed(torch.zeros(*self.parts)) & ~self.always()
+
+    @abc.abstractmethod
+    def prepare(self, n: int, d: int) -> None:
+        """Set the parts, the structure and the encoder, for n words or items of d features."""
 
     def always(self) -> Tensor:
         """The parts of every structure."""
         return torch.zeros(self.parts, dtype=torch.bool)
-
-    @property
-    @abc.abstractmethod
-    def parts(self) -> tuple[int, ...]:
-        """The shape of the parts."""
 
     def features(self, count: int, generator: torch.Generator) -> Named:
         """Without noise, `[count, ...]`."""
@@ -127,17 +115,9 @@ class Planted(Bed):
 class Tree(Planted):
     """Projective dependency trees with one root: s[h, m] = x_h' W x_m, and u' x_m for the root."""
 
-    @property
-    def parts(self) -> tuple[int, ...]:
-        return (self.config.n, self.config.n)
-
-    @property
-    def structure(self) -> Structure:
-        return DependencyTree(projective=True, multiroot=False, validate=False)
-
-    def encoder(self) -> Shapes:
-        d = self.config.features
-        return {"arcs": ((d, d), 1 / d), "root": ((d,), d**-0.5)}
+    def prepare(self, n: int, d: int) -> None:
+        self.parts, self.structure = (n, n), DependencyTree(projective=True, multiroot=False, validate=False)
+        self.encoder = {"arcs": ((d, d), 1 / d), "root": ((d,), d**-0.5)}
 
     def scores(self, named: Named, inputs: Named) -> Tensor:
         arcs = _bilinear(inputs["x"], named["arcs"], inputs["x"])
@@ -148,19 +128,9 @@ class Tree(Planted):
 class Chain(Planted):
     """Three tags: s[i, a, b] = u_b' x_i + t[a, b]."""
 
-    _TAGS = 3
-
-    @property
-    def parts(self) -> tuple[int, ...]:
-        return (self.config.n, self._TAGS, self._TAGS)
-
-    @property
-    def structure(self) -> LinearChain:
-        return LinearChain(validate=False)
-
-    def encoder(self) -> Shapes:
-        d, c = self.config.features, self._TAGS
-        return {"tags": ((c, d), d**-0.5), "transitions": ((c, c), 0.5)}
+    def prepare(self, n: int, d: int) -> None:
+        self.parts, self.structure = (n, 3, 3), LinearChain(validate=False)
+        self.encoder = {"tags": ((3, d), d**-0.5), "transitions": ((3, 3), 0.5)}
 
     def scores(self, named: Named, inputs: Named) -> Tensor:
         emissions = torch.einsum("rbnd,rcd->rbnc", inputs["x"], named["tags"])
@@ -171,19 +141,9 @@ class Chain(Planted):
 class Segments(Planted):
     """Segments of up to three words with one of two labels: s[i, w, c] = u_c' x_i + v_c' x_{i+w} + l[w, c]."""
 
-    _WIDTHS, _LABELS = 3, 2
-
-    @property
-    def parts(self) -> tuple[int, ...]:
-        return (self.config.n, min(self._WIDTHS, self.config.n), self._LABELS)
-
-    @property
-    def structure(self) -> Structure:
-        return Segmentation(validate=False)
-
-    def encoder(self) -> Shapes:
-        d, (_, w, c) = self.config.features, self.parts
-        return {"starts": ((c, d), d**-0.5), "ends": ((c, d), d**-0.5), "lengths": ((w, c), 0.5)}
+    def prepare(self, n: int, d: int) -> None:
+        self.parts, self.structure = (n, min(3, n), 2), Segmentation(validate=False)
+        self.encoder = {"starts": ((2, d), d**-0.5), "ends": ((2, d), d**-0.5), "lengths": (self.parts[1:], 0.5)}
 
     def scores(self, named: Named, inputs: Named) -> Tensor:
         n, widths, _ = self.parts
@@ -196,21 +156,9 @@ class Segments(Planted):
 class Items(Planted):
     """A third of the items, rounded up: s[i] = u' x_i."""
 
-    @functools.cached_property
-    def _subset(self) -> Subset:
-        return Subset(torch.tensor(-(-self.config.n // 3), device=self.device), validate=False)
-
-    @property
-    def parts(self) -> tuple[int, ...]:
-        return (self.config.n,)
-
-    @property
-    def structure(self) -> Structure:
-        return self._subset
-
-    def encoder(self) -> Shapes:
-        d = self.config.features
-        return {"items": ((d,), d**-0.5)}
+    def prepare(self, n: int, d: int) -> None:
+        self.parts, self.structure = (n,), Subset(torch.tensor(-(-n // 3), device=self.device), validate=False)
+        self.encoder = {"items": ((d,), d**-0.5)}
 
     def scores(self, named: Named, inputs: Named) -> Tensor:
         return torch.einsum("rbnd,rd->rbn", inputs["x"], named["items"])
@@ -219,13 +167,9 @@ class Items(Planted):
 class Paths(Planted):
     """Monotone alignments of two sequences of equal length: s[i, j] = x_i' W y_j."""
 
-    @property
-    def parts(self) -> tuple[int, ...]:
-        return (self.config.n, self.config.n)
-
-    @property
-    def structure(self) -> Structure:
-        return Alignment(validate=False)
+    def prepare(self, n: int, d: int) -> None:
+        self.parts, self.structure = (n, n), Alignment(validate=False)
+        self.encoder = {"cells": ((d, d), 1 / d)}
 
     def always(self) -> Tensor:
         corners = super().always()
@@ -235,10 +179,6 @@ class Paths(Planted):
     def features(self, count: int, generator: torch.Generator) -> Named:
         return super().features(count, generator) | {"y": super().features(count, generator)["x"]}
 
-    def encoder(self) -> Shapes:
-        d = self.config.features
-        return {"cells": ((d, d), 1 / d)}
-
     def scores(self, named: Named, inputs: Named) -> Tensor:
         return _bilinear(inputs["x"], named["cells"], inputs["y"])
 
@@ -246,22 +186,14 @@ class Paths(Planted):
 class Brackets(Planted):
     """Binary trees: s[i, j] = x_i' W x_j for the span of words i to j."""
 
-    @property
-    def parts(self) -> tuple[int, ...]:
-        return (self.config.n, self.config.n)
-
-    @property
-    def structure(self) -> Structure:
-        return BinaryTree(validate=False)
+    def prepare(self, n: int, d: int) -> None:
+        self.parts, self.structure = (n, n), BinaryTree(validate=False)
+        self.encoder = {"spans": ((d, d), 1 / d)}
 
     def always(self) -> Tensor:
         spans = torch.eye(self.config.n, dtype=torch.bool)
         spans[0, -1] = True
         return spans
-
-    def encoder(self) -> Shapes:
-        d = self.config.features
-        return {"spans": ((d, d), 1 / d)}
 
     def scores(self, named: Named, inputs: Named) -> Tensor:
         return _bilinear(inputs["x"], named["spans"], inputs["x"])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 
 import torch
 from torch import Tensor
 
-from pullback import Structure, Subset
+from pullback import Subset
 from pullback_study.tasks.planted.beds import Bed, Named, Shapes
+from pullback_study.tasks.planted.config import Config
 
 _FEATURES = 10
 _CHOSEN = {"xor": 2, "orange-skin": 4, "additive": 4, "switch": 5}
@@ -28,19 +28,12 @@ class Selection(Bed):
     about recovery alone.
     """
 
-    @functools.cached_property
-    def structure(self) -> Structure:  # type: ignore[override]
-        return Subset(torch.tensor(_CHOSEN[self.config.structure], device=self.device), validate=False)
-
-    @property
-    def free(self) -> Tensor:
-        return torch.ones(_FEATURES, dtype=torch.bool)
-
-    def encoder(self) -> Shapes:
-        return _layers("selector", (_FEATURES, 100, 100, _FEATURES))
-
-    def decoder(self) -> Shapes:
-        return _layers("predictor", (_FEATURES, 200, 200, 1))
+    def __init__(self, config: Config, device: str = "cpu") -> None:
+        super().__init__(config, device)
+        self.structure = Subset(torch.tensor(_CHOSEN[config.structure], device=device), validate=False)
+        self.free = torch.ones(_FEATURES, dtype=torch.bool)
+        self.encoder = _layers("selector", (_FEATURES, 100, 100, _FEATURES))
+        self.decoder = _layers("predictor", (_FEATURES, 200, 200, 1))
 
     def scores(self, named: Named, inputs: Named) -> Tensor:
         return _network("selector", named, inputs["x"])
