@@ -21,34 +21,28 @@ FolderArgument = Annotated[
 
 @app.command()
 def check(folder: FolderArgument = None) -> None:
-    """List the data files, with counts, checksums and coverage by word vectors.
+    """List the data files, and say whether they are the published ones.
 
     For example: `pullback data check ~/data`
 
-    GloVe 840B takes minutes. The exit status is 1 if a file is broken or has the wrong
-    number of rows, or if the folder is empty.
+    The exit status is 1 if a file is not the published one, or if the folder is empty.
     """
     from pullback.viz import Table
     from pullback_study.corpora import find_data
-    from pullback_study.corpora.check import FILE_COLUMNS, VECTOR_COLUMNS
+    from pullback_study.corpora.check import COLUMNS, WRONG
     from pullback_study.corpora.check import check as read
-    from pullback_study.corpora.layout import choose_vectors
+    from pullback_study.corpora.layout import choose_vectors, vector_names
 
     with user_errors():
         data = find_data(folder)
-        with console.status("reading") as status:
-            found = read(data, lambda name: status.update(f"reading {_shown(name)}"))
-        notes = [f"{', '.join(VECTOR_COLUMNS[3:])}: the share of the corpus's tokens that have a vector", *found.notes]
-        notes += [f"used by default: {choose_vectors(data)}"] if found.vectors else []
-        vectors = found.vectors or [["none", "missing", *("" for _ in VECTOR_COLUMNS[2:])]]
-        tables = [Table(f"Corpora in {data}", FILE_COLUMNS, found.files)]
-        tables.append(Table(f"Word vectors in {data / 'vectors'}", VECTOR_COLUMNS, vectors, notes))
-        for table in tables:
-            rows = [[_shown(cell) for cell in row] for row in table.rows]
-            console.print(Table(_shown(table.title), table.columns, rows, [_shown(note) for note in table.notes]).rich())
-    if found.problems:
-        stop("\n".join(map(_shown, found.problems)), code=1)
-    if found.empty:
+        rows, vectors = read(data), vector_names(data)
+        notes = [f"word vectors: {', '.join(vectors) or 'none'}"]
+        notes += [f"used by default: {choose_vectors(data)}"] if vectors else []
+        shown = [[_shown(cell) for cell in row] for row in rows]
+        console.print(Table(_shown(f"Corpora in {data}"), COLUMNS, shown, [_shown(note) for note in notes]).rich())
+    if wrong := [name for name, _, state in rows if state == WRONG]:
+        stop(f"{', '.join(map(_shown, wrong))}: {WRONG}; move it away, and `pullback data download {data}` fetches it", code=1)
+    if not vectors and all(size == "missing" for _, size, _ in rows):
         stop(f"There is no data in {data}; `pullback data download {data}` fetches it.", code=1)
 
 

@@ -17,7 +17,6 @@ ROWS = {
     "snli": {"train": 550_152, "dev": 10_000, "test": 10_000},
     "ewt": {"train": 12_544, "dev": 2001, "test": 2077},  # release 2.16
 }
-SNLI_PART = 100_000  # pairs in a training file named `first100k`
 VECTOR_ENDINGS = (".npz", ".txt", ".txt.gz")
 PREFERRED_VECTORS = ("glove.840B.300d", "googlenews_mapped.300d")
 

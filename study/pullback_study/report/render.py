@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pullback_study.report.html import badge, claim, command, esc, figure, notes, sortable, table, tabs
-from pullback_study.report.trees import forest
 from pullback_study.results.choice import Runs
 from pullback_study.results.commands import command as making
 from pullback_study.results.configurations import best_curves, configurations, describe, label_of, parts, varying
@@ -29,7 +28,7 @@ def render(runs: Runs) -> list[tuple[str, str, str]]:
     sections = [find_section(name) for name in SECTIONS]
     parts = [("runs", "All runs", _runs(runs))]
     parts += [(name, section.title, _results(section, runs)) for name, section in zip(SECTIONS, sections, strict=True)]
-    parts += [("claims", "Claims", _claims(sections, runs)), ("trees", "Trees", forest(runs))]
+    parts += [("claims", "Claims", _claims(sections, runs))]
     return [(name, title, f'<section id="{name}"><h2>{esc(title)}</h2>{body}</section>') for name, title, body in parts]
 
 

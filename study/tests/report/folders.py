@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-from pullback_study.report.trees import write_trees
 from pullback_study.results.paper.clusters import TASK, steps_plan, table_plan
 from pullback_study.tasks import find_task
-from pullback_study.trees.paper import SENTENCES
 
 NASTY = "<script>alert('x')</script> </script> <!-- \" & \u2028 ]]> [/nope] \x1b[31m\u202e"
 """What would break a page or a terminal that does not escape its data."""
@@ -48,16 +44,13 @@ def small_study(root: Path) -> None:
     going.write_curve([{"step": 100, "accuracy": 55.5, "v_measure": 44.4}])
 
 
-def text_run(root: Path, estimator: str, sentences: Sequence[str] = (), **fields: Any) -> Path:
-    """A finished run on SST with a right-branching tree for each sentence."""
+def text_run(root: Path, estimator: str, **fields: Any) -> Path:
+    """A finished run on SST."""
     task = find_task("sst")
     run = task.run(task.configure(estimator=estimator, **{"data": "sst", "vectors": "mine", **fields}), root)
     run.start()
     run.write_curve({"step": i, "epoch": i, "accuracy": 70.0 + i, "depth": 2.0} for i in range(1, 5))
     run.publish({"validation_accuracy": 80.0, "test_accuracy": 81.0, "test_depth": 3.0})
-    words = [sentence.split(" ") for sentence in sentences]
-    if words:
-        write_trees(run.path, [SimpleNamespace(tokens=each, heads=range(len(each)), label="positive") for each in words])
     return run.path
 
 
@@ -80,9 +73,7 @@ def foreign_run(root: Path, name: str, seed: int) -> None:
 def whole_folder(root: Path) -> Path:
     """A bit of everything, the hostile included."""
     small_study(root)
-    sentences = [*map(" ".join, SENTENCES), NASTY, "Fun ."]
-    text_run(root, "spigot-ce", sentences)
-    text_run(root, "marginals", sentences)
+    text_run(root, "spigot-ce")
     failed = json.dumps({"task": "synthetic", "version": TASK.version, "config": {"estimator": NASTY, "seed": 0}})
     raw_run(root, "f" * 16, failed, error=json.dumps({"error": NASTY}))
     raw_run(root, "e" * 16, "[" * 100_000)

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from report.browser import CHROMIUM, Browser
-from report.folders import NASTY
 from report.settings import in_library, random_settings
 from report.test_mechanics import PRESETS, assert_agree
 
@@ -122,12 +121,6 @@ def test_a_claim_shows_that_it_opens(page):
     assert page.run(marker) == '"▸"'
     click(page, "#claim-1 > summary")
     assert page.run(marker) == '"▾"'
-
-
-def test_a_sentence_opens_to_its_trees_and_a_hostile_one_is_text(page):
-    assert "intelligent" in texts(page, "#trees details .card svg text")
-    assert NASTY.split(" ")[0] in texts(page, "#trees details:nth-of-type(4) .card svg text")
-    assert page.run("document.querySelectorAll('script').length") == 1
 
 
 def test_the_navigation_bar_is_opaque(page):

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from pullback_study.results.cells import Cell
 from pullback_study.results.choice import Runs
-from pullback_study.results.leaderboard import leaderboard
 from pullback_study.results.recovery.beds import MEAN, planted
+from pullback_study.results.recovery.leaderboard import leaderboard
 from pullback_study.results.recovery.plans import BASES, ESTIMATORS, FULL, GRID, Scope, chosen
 from pullback_study.results.tables import Table
 

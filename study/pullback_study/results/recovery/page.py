@@ -9,10 +9,10 @@ from pullback_study.results.cells import Cell
 from pullback_study.results.choice import Chosen, Runs
 from pullback_study.results.commands import command
 from pullback_study.results.figures import Figure, curves_against, learning_curves
-from pullback_study.results.leaderboard import leaderboard, mean_ranks
 from pullback_study.results.recovery import bias
 from pullback_study.results.recovery.beds import RECOVERY, Bed, all_beds, best_and_tied, missing, planted
 from pullback_study.results.recovery.grid import grid_tables
+from pullback_study.results.recovery.leaderboard import leaderboard, mean_ranks
 
 from pullback_study.results.recovery.plans import (  # isort: skip
     BASELINES, BASES, FULL, GRID, METHODS, NOISES, SHARES, Scope, Setting, chosen, settings,
