@@ -16,18 +16,24 @@ BEGIN, END = "<!-- from the runs -->", "<!-- end -->"
 
 
 def update(page: Path, groups: Sequence[Group], claims: Sequence[Claim] = ()) -> None:
-    """Write groups and verdicts between the two marks of a page, and figures beside it; the rest of the page stays."""
+    """Write groups and verdicts between the marks of a page, and figures beside it; the rest of the page stays.
+
+    On a page with several pairs of marks, each pair but the last holds one group.
+    """
     try:
-        before, _, rest = page.read_text().partition(BEGIN)
+        text, *rest = page.read_text().split(BEGIN)
     except OSError as error:
         raise ValueError(f"{page} cannot be read: {error.strerror}") from None
-    _, mark, after = rest.partition(END)
-    if not mark:
+    if not rest or any(END not in part for part in rest):
         raise ValueError(f"{page} has no lines {BEGIN!r} and {END!r} to write between")
-    content = markdown(groups, claims)
-    for figure in (figure for group in groups if not group.warning for figure in group.figures):
+    shown = [group for group in groups if not group.warning]
+    for figure in (figure for group in shown for figure in group.figures):
         figure.write(page.parent)
-    write_atomically(page, f"{before}{BEGIN}\n\n{content}\n\n{END}{after}")
+    for left, part in zip(reversed(range(len(rest))), rest, strict=True):
+        content = markdown(shown[:1]) if left else markdown(shown, claims)
+        shown, after = shown[1:], part.partition(END)[2]
+        text += f"{BEGIN}\n\n{content}\n\n{END}{after}"
+    write_atomically(page, text)
 
 
 def markdown(groups: Sequence[Group], claims: Sequence[Claim] = ()) -> str:

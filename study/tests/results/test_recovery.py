@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pullback_study.cli import app
+from pullback_study.results import pages
 from pullback_study.results.cells import Cell
 from pullback_study.results.choice import Runs
 from pullback_study.results.pages import markdown
@@ -13,6 +14,7 @@ from pullback_study.results.recovery import bias, page, plans
 from pullback_study.results.recovery.beds import all_beds, best_and_tied, missing
 from pullback_study.results.recovery.grid import grid_tables
 from pullback_study.results.recovery.summary import summary, times
+from pullback_study.results.registry import Group
 from pullback_study.tasks import find_task
 
 
@@ -99,6 +101,23 @@ def test_expensive_estimators_skip_only_the_largest_trees():
     assert grid == [setting for setting in plans.GRID if setting.n == 6]
     assert all(plans.runs_on("spigot-ce", setting) for setting in plans.BASES.values())
     assert all(plans.runs_on("spigot", setting) for setting in plans.GRID)
+
+
+def test_a_page_with_two_pairs_of_marks_has_its_first_group_in_the_first(tmp_path):
+    marks = f"{pages.BEGIN}\nold\n{pages.END}"
+    (tmp_path / "page.md").write_text(f"Before.\n{marks}\nBetween.\n{marks}\nAfter.\n")
+    groups = [Group("One", prose="1"), Group("Lost", warning="no runs"), Group("Two"), Group("Three")]
+    for _ in range(2):
+        pages.update(tmp_path / "page.md", groups)
+    text = (tmp_path / "page.md").read_text()
+    places = [text.index(word) for word in ("Before.", "## One", "Between.", "## Two", "## Three", "After.")]
+    assert places == sorted(places)
+    assert "old" not in text
+    assert "Lost" not in text
+    assert text.count(pages.END) == 2
+    (tmp_path / "page.md").write_text(pages.BEGIN)
+    with pytest.raises(ValueError, match="has no lines"):
+        pages.update(tmp_path / "page.md", [])
 
 
 def test_gradients_are_related_to_recovery():
