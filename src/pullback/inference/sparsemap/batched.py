@@ -18,7 +18,7 @@ from pullback.inference.sparsemap.status import FULL
 from pullback.inference.threads import spread
 
 _ROOM = 40  # structures that an active set has room for at first, or more, if all take no more memory than:
-_BYTES = 1 << 24  # of which only what is used is touched
+_BYTES = 1 << 26  # of which only what is used is touched
 _WORK = 10  # operations of half a nanosecond for each part and iteration, about
 
 zeros = functools.partial(torch.zeros, device="cpu")  # whatever the default device is
