@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from pullback.inference.assignment.search import assign, room_for
-from pullback.inference.sparsemap.oracle import Oracle, carve
+from pullback.inference.scratch import carve
+from pullback.inference.sparsemap.oracle import Oracle
 
 
 def best(scores, shape, sizes, options, work, parts):

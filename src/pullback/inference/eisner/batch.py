@@ -11,6 +11,7 @@ from torch import Tensor
 from pullback.inference import checks
 from pullback.inference.compile import kernel
 from pullback.inference.lanes import BYTES
+from pullback.inference.scratch import scratch
 
 OUT_OF_RANGE = -1  # a status of this folder's own: to be computed again in a wider range
 
@@ -78,6 +79,11 @@ class Batch:
         """
         bytes_each = self.scores.itemsize
         return -(-len(self.order) * bytes_each // BYTES), sweeps / 6 * self.cubes * bytes_each / 24
+
+    def scratch(self, charts: int) -> np.ndarray:
+        """Room for so many charts, 16 lines and less, for each thread."""
+        lanes, n = BYTES // self.scores.itemsize, self.longest
+        return scratch(-(-len(self.order) // lanes), BYTES * (charts * n * (n + 1) + 16 * (n + 1) + 32))
 
     def settle(self, result: Tensor, validate: bool) -> Tensor:
         """Raise for the first sentence with trouble, if asked; otherwise its result is NaN."""

@@ -21,14 +21,14 @@ _FLOAT32_WORDS = 56  # sums over the trees of more words leave the range of floa
 def argmax(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
     batch = Batch(scores, lengths)
     z = torch.empty_like(batch.scores)
-    spread(maximum.argmax, *batch.cost(3), *batch.arrays, multiroot, z.numpy(), batch.status)
+    spread(maximum.argmax, *batch.cost(3), *batch.arrays, multiroot, batch.scratch(6), z.numpy(), batch.status)
     return batch.settle(z, validate)
 
 
 def log_partition(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
     def in_lanes(batch: Batch) -> Tensor:
         log_z = np.empty(len(batch.scores))
-        spread(marginal_kernels.log_partition, *batch.cost(3), *batch.arrays, multiroot, log_z, batch.status)
+        spread(marginal_kernels.log_partition, *batch.cost(3), *batch.arrays, multiroot, batch.scratch(5), log_z, batch.status)
         return torch.from_numpy(log_z)
 
     return _wide(Batch(scores, lengths), in_lanes, lambda batch: _in_logs(batch, multiroot)[2], validate)
@@ -38,7 +38,7 @@ def marginals(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) 
     def in_lanes(batch: Batch) -> Tensor:
         mu, log_z = torch.empty_like(batch.scores), np.empty(len(batch.scores))
         kernel = marginal_kernels.marginals
-        spread(kernel, *batch.cost(9), *batch.arrays, multiroot, mu.numpy(), log_z, batch.status)
+        spread(kernel, *batch.cost(9), *batch.arrays, multiroot, batch.scratch(5), mu.numpy(), log_z, batch.status)
         return mu
 
     return _wide(Batch(scores, lengths), in_lanes, lambda batch: _in_logs(batch, multiroot)[0], validate)
@@ -47,7 +47,7 @@ def marginals(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) 
 def marginals_vjp(scores: Tensor, lengths: Tensor, direction: Tensor, multiroot: bool, validate: bool) -> Tensor:
     def in_lanes(batch: Batch) -> Tensor:
         out, log_z = torch.empty_like(batch.scores), np.empty(len(batch.scores))
-        outputs = _extra(batch), multiroot, out.numpy(), log_z, batch.status
+        outputs = _extra(batch), multiroot, batch.scratch(10), out.numpy(), log_z, batch.status
         spread(marginal_kernels.marginals_vjp, *batch.cost(27), *batch.arrays, *outputs)
         return out
 
@@ -61,7 +61,7 @@ def entropy(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) ->
     def in_lanes(batch: Batch) -> Tensor:
         shifted, (_, *rest) = _shifted(batch.scores, batch.lengths), batch.arrays
         mu, log_z = torch.empty_like(shifted), np.empty(len(shifted))
-        outputs = multiroot, mu.numpy(), log_z, batch.status
+        outputs = multiroot, batch.scratch(5), mu.numpy(), log_z, batch.status
         spread(marginal_kernels.marginals, *batch.cost(9), shifted.numpy(), *rest, *outputs)
         return (torch.from_numpy(log_z) - torch.where(mu > 0, mu * shifted, 0.0).sum((1, 2))).clamp_min(0.0)
 
@@ -74,7 +74,7 @@ def entropy_gradient(scores: Tensor, lengths: Tensor, multiroot: bool, validate:
 
     def in_lanes(batch: Batch) -> Tensor:
         out, log_z = torch.empty_like(batch.scores), np.empty(len(batch.scores))
-        outputs = _extra(batch), multiroot, out.numpy(), log_z, batch.status
+        outputs = _extra(batch), multiroot, batch.scratch(10), out.numpy(), log_z, batch.status
         spread(marginal_kernels.marginals_vjp, *batch.cost(27), *batch.arrays, *outputs)
         return out.neg_()
 
@@ -96,7 +96,7 @@ def _shifted(scores: Tensor, lengths: Tensor) -> Tensor:
 def sample(scores: Tensor, lengths: Tensor, seeds: Tensor, multiroot: bool, validate: bool) -> Tensor:
     def in_lanes(batch: Batch) -> Tensor:
         heads = torch.full(batch.scores.shape[:2], -1)
-        outputs = _extra(batch), multiroot, heads.numpy(), batch.status
+        outputs = _extra(batch), multiroot, batch.scratch(5), heads.numpy(), batch.status
         spread(sampling.sample, *batch.cost(3), *batch.arrays, *outputs)
         return from_heads(heads, torch.float64)
 

@@ -7,32 +7,43 @@ import math
 import numpy as np
 
 from pullback.inference.checks import INFINITE, NAN, OK
-from pullback.inference.compile import called, inner, kernel
+from pullback.inference.compile import called, lean_kernel
 from pullback.inference.eisner.batch import OUT_OF_RANGE
 from pullback.inference.eisner.packing import clear, lanes_of, pack, pitch_of
 from pullback.inference.eisner.scaling import limit_of, to_weights
 from pullback.inference.eisner.sweeps import inside, outside
-from pullback.inference.lanes import aligned, gather, larger, load, splat, store, where_larger
+from pullback.inference.lanes import gather, larger, load, splat, store, where_larger
+from pullback.inference.scratch import carve
 
 
-@inner
-def charts_for(n, like):
-    """Charts of n words (weights, complete, arc, out_complete, out_between) and lines of n + 1 vectors (prefix, root_arc,
-    out_prefix, out_starts), each behind the other.
+@called
+def charts_for(work, at, n, lanes, dtype):
+    """Charts of n words (weights, complete, arc, out_complete, out_between), lines of n + 1 vectors (prefix, root_arc,
+    out_prefix, out_starts), and where the next array may begin.
     """
-    lanes = lanes_of(like)
-    chart, line = n * pitch_of(n) * lanes, (n + 1) * lanes
-    a, b = aligned(5 * chart, like), aligned(4 * line, like)
-    charts = a[:chart], a[chart : 2 * chart], a[2 * chart : 3 * chart], a[3 * chart : 4 * chart], a[4 * chart :]
-    return charts, (b[:line], b[line : 2 * line], b[2 * line : 3 * line], b[3 * line :])
+    square, line = n * pitch_of(n) * lanes, (n + 1) * lanes
+    a, at = carve(work, at, square, dtype)
+    b, at = carve(work, at, square, dtype)
+    c, at = carve(work, at, square, dtype)
+    d, at = carve(work, at, square, dtype)
+    e, at = carve(work, at, square, dtype)
+    p, at = carve(work, at, line, dtype)
+    q, at = carve(work, at, line, dtype)
+    r, at = carve(work, at, line, dtype)
+    s, at = carve(work, at, line, dtype)
+    return (a, b, c, d, e), (p, q, r, s), at
 
 
-@inner
-def lane_scratch(like):
+@called
+def lane_scratch(work, at, lanes, dtype):
     """What a group needs for each lane: lengths, codes and a line of the dtype; scale and factor; bases."""
-    lanes = lanes_of(like)
-    lengths, codes, line = aligned(lanes, like), aligned(lanes, like), aligned(lanes, like)
-    return lengths, codes, line, np.empty(lanes), np.empty(lanes), np.empty(lanes, np.int64)
+    lengths, at = carve(work, at, lanes, dtype)
+    codes, at = carve(work, at, lanes, dtype)
+    line, at = carve(work, at, lanes, dtype)
+    scale, at = carve(work, at, lanes, np.float64)
+    factor, at = carve(work, at, lanes, np.float64)
+    bases, at = carve(work, at, lanes, np.int64)
+    return lengths, codes, line, scale, factor, bases
 
 
 @called
@@ -73,24 +84,25 @@ def _unpack(chart, group, order, lengths, size, scale, out):
     for h in range(size):  # the outermost loop: a row of the chart stays in the first cache for all lanes
         for lane in range(filled):
             sentence = order[group + lane]
-            length = lengths[sentence] if h < lengths[sentence] else 0
+            length, factor = lengths[sentence] if h < lengths[sentence] else 0, scale[lane]
             for m in range(length):
-                out[sentence, h, m] = chart[(h * pitch + m) * lanes + lane] * scale[lane]
+                out[sentence, h, m] = chart[(h * pitch + m) * lanes + lane] * factor
             clear(out, sentence, h, length)
     for lane in range(filled):
         for h in range(size, n):
             clear(out, order[group + lane], h, 0)
 
 
-@kernel
-def log_partition(worker, workers, scores, lengths, order, multiroot, log_z, status):
+@lean_kernel
+def log_partition(worker, workers, scores, lengths, order, multiroot, scratch, log_z, status):
     lanes = lanes_of(scores)
     first = worker * lanes
     if first >= len(order):
         return
-    charts, lines = charts_for(lengths[order[first]], scores)
+    work, dtype = scratch[worker], scores.dtype
+    charts, lines, at = charts_for(work, 0, lengths[order[first]], lanes, dtype)
     weights, prefix = charts[0], lines[0]
-    lane_lengths, codes, line, log_scale, factor, bases = lane_scratch(scores)
+    lane_lengths, codes, line, log_scale, factor, bases = lane_scratch(work, at, lanes, dtype)
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, scores.shape[-1], order, group, lengths, weights, lane_lengths, bases, codes)
         to_weights(weights, n, log_scale, line, factor)
@@ -98,15 +110,16 @@ def log_partition(worker, workers, scores, lengths, order, multiroot, log_z, sta
         _finish(group, order, codes, line, lane_lengths, log_scale, prefix, limit_of(scores), log_z, status)
 
 
-@kernel
-def marginals(worker, workers, scores, lengths, order, multiroot, mu, log_z, status):
+@lean_kernel
+def marginals(worker, workers, scores, lengths, order, multiroot, scratch, mu, log_z, status):
     lanes = lanes_of(scores)
     first = worker * lanes
     if first >= len(order):
         return
-    charts, lines = charts_for(lengths[order[first]], scores)
+    work, dtype = scratch[worker], scores.dtype
+    charts, lines, at = charts_for(work, 0, lengths[order[first]], lanes, dtype)
     weights, prefix = charts[0], lines[0]
-    lane_lengths, codes, line, log_scale, factor, bases = lane_scratch(scores)
+    lane_lengths, codes, line, log_scale, factor, bases = lane_scratch(work, at, lanes, dtype)
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, scores.shape[-1], order, group, lengths, weights, lane_lengths, bases, codes)
         to_weights(weights, n, log_scale, line, factor)
@@ -119,16 +132,17 @@ def marginals(worker, workers, scores, lengths, order, multiroot, mu, log_z, sta
         _unpack(weights, group, order, lengths, n, factor, mu)
 
 
-@kernel
-def marginals_vjp(worker, workers, scores, lengths, order, direction, multiroot, out, log_z, status):
+@lean_kernel
+def marginals_vjp(worker, workers, scores, lengths, order, direction, multiroot, scratch, out, log_z, status):
     lanes = lanes_of(scores)
     first = worker * lanes
     if first >= len(order):
         return
-    (w, c, a, oc, ob), (p, r, op, os) = charts_for(lengths[order[first]], scores)
-    (dw, dc, da, doc, dob), (dp, dr, dop, dos) = charts_for(lengths[order[first]], scores)
+    work, dtype = scratch[worker], scores.dtype
+    (w, c, a, oc, ob), (p, r, op, os), at = charts_for(work, 0, lengths[order[first]], lanes, dtype)
+    (dw, dc, da, doc, dob), (dp, dr, dop, dos), at = charts_for(work, at, lengths[order[first]], lanes, dtype)
     charts, lines = ((w, dw), (c, dc), (a, da), (oc, doc), (ob, dob)), ((p, dp), (r, dr), (op, dop), (os, dos))
-    lane_lengths, codes, line, log_scale, factor, bases = lane_scratch(scores)
+    lane_lengths, codes, line, log_scale, factor, bases = lane_scratch(work, at, lanes, dtype)
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, scores.shape[-1], order, group, lengths, w, lane_lengths, bases, codes)
         to_weights(w, n, log_scale, line, factor)

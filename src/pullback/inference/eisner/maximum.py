@@ -9,77 +9,49 @@ from __future__ import annotations
 import numpy as np
 
 from pullback.inference.checks import INFEASIBLE, INFINITE, NAN
-from pullback.inference.compile import called, inner, kernel
+from pullback.inference.compile import called, lean_kernel
 from pullback.inference.eisner.packing import clear, lanes_of, pack, pitch_of
-from pullback.inference.lanes import aligned, larger, load, splat, splat_index, store, store_index, where_larger
+from pullback.inference.lanes import larger, load, splat, splat_index, store, store_index, where_larger
+from pullback.inference.scratch import carve
 
 
-@kernel
-def argmax(worker, workers, scores, lengths, order, multiroot, z, status):
+@lean_kernel
+def argmax(worker, workers, scores, lengths, order, multiroot, scratch, z, status):
     """Write the best trees of `[B, n, n]` scores as 0/1 matrices; a status other than OK leaves zeros."""
-    n = scores.shape[-1]
-    lanes = lanes_of(scores)
+    n, lanes, dtype = scores.shape[-1], lanes_of(scores), scores.dtype
     first = worker * lanes
     if first >= len(order):
         return
-    largest = lengths[order[first]]
-    packed = aligned(largest * pitch_of(largest) * lanes, scores)
-    work = workspace(largest, scores)
-    heads = np.empty((lanes, max(largest, 1)), np.int16)
-    lane_lengths, codes, best = aligned(lanes, scores), aligned(lanes, scores), aligned(lanes, scores)
-    bases = np.empty(lanes, np.int64)
+    largest, work = lengths[order[first]], scratch[worker]
+    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
+    packed, at = carve(work, 0, square, dtype)
+    complete, at = carve(work, at, square, dtype)
+    arc, at = carve(work, at, square, dtype)
+    root, at = carve(work, at, 2 * line, dtype)
+    gaps, at = carve(work, at, square, np.int16)
+    rights, at = carve(work, at, square, np.int16)
+    lefts, at = carve(work, at, square, np.int16)
+    starts, at = carve(work, at, line, np.int16)
+    ends, at = carve(work, at, line, np.int16)
+    lane_lengths, at = carve(work, at, lanes, dtype)
+    codes, at = carve(work, at, lanes, dtype)
+    bases, at = carve(work, at, lanes, np.int64)
+    stack, at = carve(work, at, 4 * largest + 8, np.int64)  # a word heads at most one item a side
+    splits = gaps, rights, lefts
     for group in range(first, len(order), workers * lanes):
         size = pack(scores, n, order, group, lengths, packed, lane_lengths, bases, codes)
-        best_heads(packed, size, lane_lengths, multiroot, work, heads, best)
+        _spans(packed, size, lanes, complete, arc, splits)
+        _root(packed, size, lanes, multiroot, complete, root, (starts, ends))
         for lane in range(min(lanes, len(order) - group)):
             sentence = order[group + lane]
             for h in range(n):
                 clear(z, sentence, h, 0)
             if codes[lane] > 0:
                 status[sentence] = INFINITE if codes[lane] == 1 else NAN
-            elif best[lane] == -np.inf:
+            elif root[lengths[sentence] * lanes + lane] == -np.inf:
                 status[sentence] = INFEASIBLE
             else:
-                for m in range(lengths[sentence]):
-                    z[sentence, heads[lane, m], m] = 1.0
-
-
-@inner
-def workspace(n, like):
-    """Everything `best_heads` needs for sentences of up to n words, in the dtype of `like`."""
-    lanes = lanes_of(like)
-    square = n * pitch_of(n) * lanes
-    splits = np.empty((3, max(square, 1)), np.int16)
-    root_splits = np.empty((2, (n + 1) * lanes), np.int16)
-    stack = np.empty((2 * n + 4, 2), np.int64)  # a word heads at most one item a side
-    complete, arc = aligned(square, like), aligned(square, like)
-    return complete, arc, aligned((2 * n + 2) * lanes, like), splits, root_splits, stack
-
-
-@called
-def best_heads(scores, n, lane_lengths, multiroot, work, heads, best):
-    """Find a best tree for each lane.
-
-    Args:
-        scores: a chart of n words, flat: `scores[(h * pitch + m) * lanes + lane]`, the root on the diagonal,
-            -inf where h or m is padding.
-        n: the largest length.
-        lane_lengths: the length of each lane.
-        multiroot: whether several words may attach to the root.
-        work: from `workspace`.
-        heads: `[lanes, >= n]`, int16, to write: a word's own index stands for the root. Lanes whose best
-            score is -inf are left as they are.
-        best: the score of each lane's tree, to write; -inf where there is none.
-    """
-    complete, arc, root, splits, root_splits, stack = work
-    lanes = lanes_of(scores)
-    _spans(scores, n, lanes, complete, arc, splits)
-    _root(scores, n, lanes, multiroot, complete, root, root_splits)
-    for lane in range(lanes):
-        length = int(lane_lengths[lane])
-        best[lane] = root[length * lanes + lane]
-        if best[lane] > -np.inf:
-            _trace(length, pitch_of(n), lanes, lane, splits, root_splits, stack, heads)
+                _trace(lengths[sentence], pitch_of(size), lanes, lane, splits, (starts, ends), stack, z, sentence)
 
 
 @called
@@ -155,35 +127,28 @@ def _root(scores, n, lanes, multiroot, complete, root, splits):
 
 
 @called
-def _trace(length, pitch, lanes, lane, splits, root_splits, stack, heads):
+def _trace(length, pitch, lanes, lane, splits, root_splits, stack, z, sentence):
     """Follow the splits of one lane; the stack holds (row, column) of complete items, right ones if row < column."""
-    top = 0
-    j = length
+    gaps, rights, lefts = splits
+    starts, ends = root_splits
+    top, j = 0, length
     while j > 0:
-        r = root_splits[1, j * lanes + lane]
-        heads[lane, r] = r
-        start = root_splits[0, r * lanes + lane]
-        stack[top, 0], stack[top, 1] = r, j - 1
-        stack[top + 1, 0], stack[top + 1, 1] = r, start
-        top += 2
-        j = start
+        r = ends[j * lanes + lane]
+        z[sentence, r, r] = 1.0
+        start = starts[r * lanes + lane]
+        stack[top], stack[top + 1], stack[top + 2], stack[top + 3] = r, j - 1, r, start
+        top, j = top + 4, start
         while top > 0:
-            top -= 1
-            row, column = stack[top, 0], stack[top, 1]
+            top -= 2
+            row, column = stack[top], stack[top + 1]
             if row == column:
                 continue
             low, high = min(row, column), max(row, column)
-            if row < column:
-                k = splits[1, (low * pitch + high) * lanes + lane]
-                heads[lane, k] = row
-                stack[top, 0], stack[top, 1] = k, high
-                low, high = row, k
-            else:
-                k = splits[2, (low * pitch + high) * lanes + lane]
-                heads[lane, k] = row
-                stack[top, 0], stack[top, 1] = k, low
-                low, high = k, row
-            split = splits[0, (low * pitch + high) * lanes + lane]
-            stack[top + 1, 0], stack[top + 1, 1] = low, split
-            stack[top + 2, 0], stack[top + 2, 1] = high, split + 1
-            top += 3
+            at = (low * pitch + high) * lanes + lane
+            k = rights[at] if row < column else lefts[at]
+            z[sentence, row, k] = 1.0
+            stack[top], stack[top + 1] = k, column
+            low, high = min(row, k), max(row, k)
+            split = gaps[(low * pitch + high) * lanes + lane]
+            stack[top + 2], stack[top + 3], stack[top + 4], stack[top + 5] = low, split, high, split + 1
+            top += 6

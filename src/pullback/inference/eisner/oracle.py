@@ -6,7 +6,8 @@ import numpy as np
 
 from pullback.inference.compile import lean
 from pullback.inference.eisner import spans
-from pullback.inference.sparsemap.oracle import Oracle, carve
+from pullback.inference.scratch import carve
+from pullback.inference.sparsemap.oracle import Oracle
 from pullback.inference.trees_oracle import columns, is_tree
 
 

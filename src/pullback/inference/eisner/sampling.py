@@ -20,17 +20,18 @@ from pullback.inference.wide import gap, nothing, plus
 
 
 @kernel
-def sample(worker, workers, scores, lengths, order, seeds, multiroot, heads, status):
+def sample(worker, workers, scores, lengths, order, seeds, multiroot, scratch, heads, status):
     """Draw heads `[B, n]` of float64 scores; a sentence whose path meets a value too small gets OUT_OF_RANGE."""
     lanes = lanes_of(scores)
     first = worker * lanes
     if first >= len(order):
         return
     largest = lengths[order[first]]
-    charts, lines = charts_for(largest, scores)
+    work, dtype = scratch[worker], scores.dtype
+    charts, lines, at = charts_for(work, 0, largest, lanes, dtype)
     weights, complete, arc, prefix, root_arc = charts[0], charts[1], charts[2], lines[0], lines[1]
     items = complete.reshape(1, -1), arc.reshape(1, -1), prefix.reshape(1, -1), root_arc.reshape(1, -1)
-    lane_lengths, codes, line, log_scale, factor, bases = lane_scratch(scores)
+    lane_lengths, codes, line, log_scale, factor, bases = lane_scratch(work, at, lanes, dtype)
     stack = np.empty((2 * largest + 4, 2), np.int64)
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, scores.shape[-1], order, group, lengths, weights, lane_lengths, bases, codes)

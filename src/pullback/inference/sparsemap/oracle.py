@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 from numba import types
-from numba.extending import intrinsic
-from numba.np.arrayobj import populate_array
 
-from pullback.inference.compile import callback, calling, inner
+from pullback.inference.compile import callback, calling
 
 Shape = tuple[int, ...]
 
@@ -79,31 +77,3 @@ class Oracle:
         arrange = self.places[1] if self.places else None
         wanted = (_BEST, self.best), (_ROUGH, self.best if self.rough else None), (_ARRANGE, arrange), (_VALID, self.valid)
         return [callback(*each) if each[1] else None for each in wanted]
-
-
-@intrinsic
-def _view(typingctx, work, at, count, dtype):
-    """The numbers at a byte of the scratch, as an array that is not counted or checked."""
-    kind = types.Array(dtype.dtype if isinstance(dtype, types.DType) else dtype.instance_type, 1, "C")
-
-    def generate(context, builder, signature, args):
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        element = context.get_data_type(kind.dtype)
-        array = context.make_array(kind)(context, builder)
-        size = context.get_constant(types.intp, context.get_abi_sizeof(element))
-        populate_array(
-            array, data=builder.bitcast(builder.gep(data, [args[1]]), element.as_pointer()), shape=[args[2]],
-            strides=[size], itemsize=size, meminfo=None,
-        )  # fmt: skip
-        return array._getvalue()
-
-    return kind(work, types.intp, types.intp, dtype), generate
-
-
-@inner
-def carve(work, at, count, dtype):
-    """An array of `count` numbers in the scratch, from byte `at` on, and where the next one may begin.
-
-    Each number takes 8 bytes of room and each array up to 64 more, so that all begin at a cache line.
-    """
-    return _view(work, at, count, dtype), (at + 8 * count + 63) // 64 * 64
