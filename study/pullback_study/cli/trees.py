@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +25,7 @@ Tokens = tuple[str, ...]
 def parse(
     run: Annotated[Path, typer.Option("--run", help="The directory of a trained run, or the beginning of its name.")],
     sentences: Annotated[list[str] | None, typer.Argument(metavar="SENTENCE", help="Words with spaces between.")] = None,
-    file: Annotated[Path | None, typer.Option("--file", help="A file with one sentence per line; - is stdin.")] = None,
+    file: Annotated[Path | None, typer.Option("--file", help="A file with one sentence per line.")] = None,
     form: FormatOption = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write to this file; its ending decides the format.")] = None,
     *,
@@ -159,11 +158,7 @@ def read_sentences(given: Sequence[str], file: Path | None) -> list[Tokens]:
     """Sentences from the command line and the lines of a file, split at white space; empty lines are left out."""
     from pullback_study.corpora.files import read_lines
 
-    lines = list(given)
-    if file == Path("-"):
-        lines += sys.stdin.read().removeprefix("\ufeff").split("\n")
-    elif file is not None:
-        lines += [line for _, line in read_lines(file)]
+    lines = [*given, *(line for _, line in (read_lines(file) if file else ()))]
     sentences = [tokens for tokens in (tuple(line.split()) for line in lines) if tokens]
     if not sentences:
         raise ValueError('there is no sentence to parse; pass one in quotes ("A fun film .") or a --file')

@@ -6,9 +6,8 @@ A token is looked up as it is, then PTB-unescaped, then lower-cased, then both.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -30,8 +29,6 @@ class Vectors:
     name: str  # for tables, for example `glove.840B.300d`
     words: list[str]
     matrix: np.ndarray
-    total: int  # words in the file; more than V if only some were wanted
-    skipped: dict[str, int] = field(default_factory=dict)  # lines of the file that are left out, by reason
 
     @cached_property
     def index(self) -> dict[str, int]:
@@ -57,59 +54,47 @@ def spellings(token: str) -> tuple[str, str, str, str]:
 def read_vectors(path: Path, tokens: Iterable[str] | None = None) -> Vectors:
     """The vectors of a file, or only those that `tokens` may need: a small part of a large file.
 
-    Words with spaces in them, of which GloVe 840B has some, cannot be tokens: they are skipped and counted.
+    Words with spaces in them, of which GloVe 840B has some, cannot be tokens: they are skipped.
     """
     wanted = None if tokens is None else {word for token in tokens for word in spellings(token)}
-    name = path.name.removesuffix(".gz").removesuffix(".txt").removesuffix(".npz")
     with np.errstate(over="ignore"):
-        vectors = (_read_npz if path.suffix == ".npz" else _read_text)(path, name, wanted)
-    finite = np.isfinite(vectors.matrix).all(axis=1)
+        words, matrix = (_read_npz if path.suffix == ".npz" else _read_text)(path, wanted)
+    finite = np.isfinite(matrix).all(axis=1)
     if not finite.all():
-        raise CorpusError(path, None, f"the vector of {vectors.words[int(finite.argmin())]!r} is not finite")
-    return vectors
+        raise CorpusError(path, None, f"the vector of {words[int(finite.argmin())]!r} is not finite")
+    return Vectors(path.name.removesuffix(".gz").removesuffix(".txt").removesuffix(".npz"), words, matrix)
 
 
-def _read_npz(path: Path, name: str, wanted: set[str] | None) -> Vectors:
+def _read_npz(path: Path, wanted: set[str] | None) -> tuple[list[str], np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as arrays:
-            words, matrix = arrays["words"], arrays["vectors"].astype(np.float32)
-        listed: list[str] = words.tolist()
-        if words.dtype.kind != "U" or matrix.shape != (len(listed), matrix.shape[1]):
-            raise ValueError(f"they are {words.dtype} {list(words.shape)} and {list(matrix.shape)}")
+            words, matrix = arrays["words"].tolist(), arrays["vectors"].astype(np.float32)
+        keep = [row for row, word in enumerate(words) if wanted is None or word in wanted]
+        return [words[row] for row in keep], matrix.reshape(len(words), matrix.shape[1])[keep]
     except Exception as error:  # NumPy raises a dozen types for damaged files
         reason = f"cannot be read as an .npz file with strings `words` [V] and numbers `vectors` [V, d]: {error}"
         raise CorpusError(path, None, reason) from None
-    if wanted is not None:
-        keep = [row for row, word in enumerate(listed) if word in wanted]
-        return Vectors(name, [listed[row] for row in keep], matrix[keep], len(words))
-    return Vectors(name, listed, matrix, len(words))
 
 
-def _read_text(path: Path, name: str, wanted: set[str] | None) -> Vectors:
+def _read_text(path: Path, wanted: set[str] | None) -> tuple[list[str], np.ndarray]:
     """Only the width of lines that are not wanted is looked at: GloVe 840B has 2.2 million of them."""
     keep = None if wanted is None else {word.encode() for word in wanted}
     rows: dict[str, np.ndarray] = {}
-    skipped: Counter[str] = Counter()
-    width = total = 0
+    width = 0
     for number, line in read_raw_lines(path):
         line = line.rstrip(b" ")
         if number == 1 and (header := _HEADER.fullmatch(line)):
             width = int(header[1])
             continue
         width = width or line.count(b" ")
-        total += 1
         if line.count(b" ") < max(width, 1):
             raise CorpusError(path, number, f"{line.count(b' ')} numbers after the word; the file's vectors have {width}")
-        if line.count(b" ") > width:
-            skipped["words with spaces"] += 1
-            continue
         word, _, numbers = line.partition(b" ")
-        if keep is None or word in keep:
+        if line.count(b" ") == width and (keep is None or word in keep):
             try:
                 rows.setdefault(word.decode(), np.array(numbers.split(b" ")).astype(np.float32))
             except ValueError as error:  # also of decoding
                 raise CorpusError(path, number, f"the vector of {word!r}: {error}") from None
-    if not total:
+    if not width:
         raise CorpusError(path, None, "no vectors in it")
-    matrix = np.stack(list(rows.values())) if rows else np.zeros((0, width), np.float32)
-    return Vectors(name, list(rows), matrix, total, dict(skipped))
+    return list(rows), np.stack(list(rows.values())) if rows else np.zeros((0, width), np.float32)

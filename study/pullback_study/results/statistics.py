@@ -75,7 +75,7 @@ def quartiles(values: Sequence[float]) -> tuple[float, float]:
 
 def deviation(values: Sequence[float]) -> float:
     """The standard deviation (n - 1); NaN for one value."""
-    return statistics.stdev(values) if len(values) > 1 else math.nan
+    return float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
 
 
 def standard_error(values: Sequence[float]) -> float:
@@ -84,7 +84,4 @@ def standard_error(values: Sequence[float]) -> float:
     >>> standard_error([1.0, 2.0, 3.0, 4.0])
     0.645...
     """
-    if len(values) < 2:
-        return math.nan
-    mean = statistics.fmean(values)
-    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values))
+    return deviation(values) / math.sqrt(len(values))

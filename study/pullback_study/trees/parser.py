@@ -46,7 +46,7 @@ class LatentParser:
         self._all: Vectors | None = None
         if config.embeddings == "trained":
             words = task.load(data, config.vectors).vocabulary
-            self._all = Vectors("trained", words, model.get_parameter("embedding").detach().float().numpy(), len(words))
+            self._all = Vectors("trained", words, model.get_parameter("embedding").detach().float().numpy())
 
     @torch.no_grad()
     def parse(self, sentences: Sequence[Tokens]) -> list[Analysis]:

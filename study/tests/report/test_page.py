@@ -92,7 +92,7 @@ def test_claims_open_and_say_what_they_rest_on(page):
     assert page.count('<details class="claim"') == 11
     first = page.split('id="claim-1"')[1].split("</details>")[0]
     assert "<summary>" in first
-    assert "FAR is 10 points" in first
+    assert "by more than 10 points" in first
     assert "runs missing" in first
 
 

@@ -79,9 +79,9 @@ def test_without_runs_nothing_is_decided(tmp_path):
 
 def test_a_world_in_which_all_claims_hold():
     assert verdicts(World(WORLD)) == dict.fromkeys(CLAIMS, Verdict.HOLDS)
-    (first, *_) = decide(CLAIMS, World(WORLD), {"FAR": "FAR is 10 points"})
+    (first, *_) = decide(CLAIMS, World(WORLD))
     assert first.table().title.startswith("Claim 1: holds. Cluster separation is needed")
-    assert first.rule.endswith("by more than FAR. (FAR is 10 points.)")
+    assert first.rule.endswith("the linear model's by more than 10 points.")
 
 
 def test_a_rule_that_cannot_be_applied_decides_nothing():

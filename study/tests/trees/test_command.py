@@ -107,15 +107,10 @@ def test_the_name_of_the_file_decides_the_format(invoke):
     assert read_conllu(Path("a.conllu"))[0].heads == (2, 3, 4, 0)
 
 
-def test_stdin(invoke):
-    assert invoke("parse", "--run", "5c08", "--file", "-", input=f"{FILM}\n").stdout.count("▼") == 4
-
-
 def test_a_byte_order_mark_is_no_part_of_the_first_word(invoke, tmp_path):
     (tmp_path / "marked.txt").write_text(f"\ufeff{FILM}\n", encoding="utf-8")
-    for options in ({"file": "marked.txt"}, {"file": "-", "input": f"\ufeff{FILM}\n"}):
-        result = invoke("parse", "--run", "5c08", "--format", "conllu", "--file", options.pop("file"), **options)
-        assert "1\tA\t" in result.stdout
+    result = invoke("parse", "--run", "5c08", "--format", "conllu", "--file", "marked.txt")
+    assert "1\tA\t" in result.stdout
 
 
 @pytest.mark.parametrize(

@@ -57,26 +57,21 @@ class Claim:
         return Table.of_words(title, ["Part", "Found", "Verdict"], rows)
 
 
-def decide(
-    rules: Mapping[int, Callable[[Any], Sequence[Finding]]], evidence: Any, margins: Mapping[str, str] | None = None
-) -> list[Claim]:
+def decide(rules: Mapping[int, Callable[[Any], Sequence[Finding]]], evidence: Any) -> list[Claim]:
     """The claims with their verdicts; not decided where the runs do not hold what a rule looks at.
 
     Args:
         rules: by number, the rule that decides it; the first line of its docstring is the claim, the rest the rule.
         evidence: what the rules look at.
-        margins: by the names that the rules' words use, their values in words.
     """
     found = []
     for number, rule in rules.items():
         claim, _, words = (inspect.getdoc(rule) or "").partition("\n")
-        used = [value for name, value in (margins or {}).items() if name in words]
-        words = " ".join([*words.split(), *([f"({'; '.join(used)}.)"] if used else [])])
         try:
             findings = rule(evidence)
         except (ValueError, KeyError, TypeError, IndexError) as error:
             findings = [Finding("the runs", f"do not hold what the rule looks at: {error!r}", Verdict.OPEN)]
-        found.append(Claim(number, claim, words, findings))
+        found.append(Claim(number, claim, " ".join(words.split()), findings))
     return found
 
 
