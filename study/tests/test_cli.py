@@ -193,7 +193,7 @@ def test_a_run_that_fails_is_reported_and_tried_again(invoke, monkeypatch):
         patch.setattr(kind, "trainer", unlucky)
         failed = invoke(*sweep())
     assert failed.exit_code == 1
-    assert "SPIGOT, 3 clusters: RuntimeError: out of luck" in failed.output
+    assert "SPIGOT, clusters 3, learning rate 0.002: RuntimeError: out of luck" in failed.output
     assert "Run the same command again to retry" in failed.output
     assert invoke("runs", "--status", "failed").output.count("RuntimeError: out of luck") == 4
     assert "4 trained, 6 already done" in invoke(*sweep()).output

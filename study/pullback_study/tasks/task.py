@@ -94,6 +94,7 @@ class Task(abc.ABC):
     metrics: tuple[Metric, ...]  # in the order of the columns of tables
     selected_by: str = "validation_accuracy"  # settings are chosen by its mean over the seeds, the higher the better
     tables_by: tuple[str, ...] = ()  # fields of the config whose values make separate tables
+    projections: Mapping[str, str] = field(default_factory=dict)  # what inner steps are projected onto, where there is a choice
     data: Path | None = field(default=None, compare=False)  # its folder; None for `$PULLBACK_DATA`, or for none
 
     @property
@@ -115,6 +116,8 @@ class Task(abc.ABC):
             found["inner_steps"] = 1
         if method.pulled_back and "gamma_scale" in options(self.config_type):
             found["gamma_scale"] = "paper"
+        if method.name in self.projections:
+            found["projection"] = self.projections[method.name]
         return found | dict(method.defaults)
 
     def partition(self, configs: Sequence[Any]) -> list[list[Any]]:
@@ -122,10 +125,12 @@ class Task(abc.ABC):
         return [[config] for config in configs]
 
     def label(self, configs: Sequence[Any]) -> str:
-        """A few words for a group, for people."""
-        first = configs[0]
-        seeds = ", ".join(str(config.seed) for config in configs)
-        return f"{self.title}, {self.methods[first.estimator].label}, seed {seeds}"
+        """A few words for a group, for people: its method, and what its runs have in common."""
+        first, names = configs[0], (*self.tables_by, "learning_rate", "inner_steps", "seed")
+        shared = [name for name in names if len({getattr(each, name) for each in configs}) == 1]
+        told = {name: getattr(first, name) for name in shared if (name, getattr(first, name)) != ("inner_steps", 1)}
+        words = [f"{name.replace('_', ' ')} {value}" for name, value in told.items() if value is not None]
+        return ", ".join([self.title, self.methods[first.estimator].label, *words])
 
     def sources(self, config: Any) -> dict[str, Path]:
         """The files that a run of this config is trained on; raises `ValueError` if one is missing."""
@@ -145,10 +150,18 @@ class Task(abc.ABC):
 
     def validate(self, config: Any, method: Method) -> None:
         """Raises `ValueError` for fields that do not go together; each by itself is checked by the config."""
-        takes = {"step_size": "step_size" in method.accepted, "inner_steps": "steps" in method.accepted}
-        for name, does in {**takes, "gamma_scale": method.pulled_back}.items():
+        for name, does in self.applies(method).items():
             if not does and (value := getattr(config, name, None)) is not None:
                 raise ValueError(f"{name} is {value!r}; {method.name} has none: leave it out")
+
+    def applies(self, method: Method) -> dict[str, bool]:
+        """Whether fields apply to a method; one that does not has to be left out."""
+        return {
+            "step_size": "step_size" in method.accepted,
+            "inner_steps": "steps" in method.accepted,
+            "gamma_scale": method.pulled_back,
+            "projection": method.name in self.projections,
+        }
 
     def find_method(self, name: str) -> Method:
         """The method of that name, or of one of its aliases."""

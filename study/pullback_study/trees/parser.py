@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pullback_study.corpora import Vectors, find_data, read_vectors, vector_file
+from pullback_study.corpora import Vectors, corpus_file, find_data, load, read_vectors, vector_file
 from pullback_study.corpora.corpus import UNKNOWN
 from pullback_study.corpora.loading import READERS
 from pullback_study.runs.store import read_run
@@ -45,7 +45,7 @@ class LatentParser:
         self._task, self._model, self._data, self._dimension = task, model.eval(), data, dimension
         self._all: Vectors | None = None
         if config.embeddings == "trained":
-            words = task.load(data, config.vectors).vocabulary
+            words = load(task.name, data, config.vectors).vocabulary
             self._all = Vectors("trained", words, model.get_parameter("embedding").detach().float().numpy())
 
     @torch.no_grad()
@@ -156,8 +156,8 @@ def task_sentences(task: str, data: Path) -> list[Tokens]:
 
     Examples that the task leaves out (neutral ones of SST, SNLI's without a label) are left out.
     """
-    path = _text_task(task, f"there are no test sentences for the task {task!r}").file(data, "test")
-    examples = READERS[task](path, Counter(), 10**6)
+    _text_task(task, f"there are no test sentences for the task {task!r}")
+    examples = READERS[task](corpus_file(task, data, "test"), Counter(), 10**6)
     return list(dict.fromkeys(tokens for example in examples for tokens in example.sentences if tokens))
 
 

@@ -98,7 +98,7 @@ def test_impossible_wishes_are_errors():
         ({"depth": 5, "tokens": 10}, "tokens is 10; an expression of depth 5 has at least 16"),
         ({"learning_rate": -1.0}, "learning_rate is -1.0; it must be positive"),
         ({"rounds": 0}, "rounds is 0"),
-        ({"projection": "local"}, "only spigot-ce has a choice"),
+        ({"projection": "local"}, "gold has none: leave it out"),
     ],
 )
 def test_bad_options_are_errors(fields, message):

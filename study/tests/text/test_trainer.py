@@ -153,7 +153,7 @@ def test_what_inner_steps_are_projected_onto(estimator, projection, update):
 def test_projections_that_there_are_not():
     with pytest.raises(ValueError, match="known are exact, local"):
         config(estimator="spigot", projection="nearly")
-    with pytest.raises(ValueError, match="projects nothing"):
+    with pytest.raises(ValueError, match="marginals has none"):
         config(estimator="marginals", projection="exact")
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from pullback_study.tasks.methods import Method, registered
 from pullback_study.tasks.schema import EstimatorConfig, option
@@ -51,22 +50,13 @@ class ListOps(ReplicaTask):
         """An LSTM without trees, gold trees, every estimator of the registry, and one of our own."""
         return _methods()
 
-    def defaults(self, method: Method) -> dict[str, Any]:
-        return super().defaults(method) | ({"projection": "local"} if method.name == "spigot-ce" else {})
-
     def validate(self, config: Config, method: Method) -> None:
         super().validate(config, method)
-        if config.projection is not None and method.name != "spigot-ce":
-            raise ValueError(f"projection is {config.projection!r}; only spigot-ce has a choice: leave it out")
         shortest = 4 + 3 * (config.depth - 1)
         if config.tokens < shortest:
             raise ValueError(f"tokens is {config.tokens}; an expression of depth {config.depth} has at least {shortest}")
         if config.dropout >= 1:
             raise ValueError(f"dropout is {config.dropout}; it must be below 1")
-
-    def label(self, configs: Sequence[Config]) -> str:
-        runs = f", {len(configs)} runs" if len(configs) > 1 else f", seed {configs[0].seed}"
-        return f"{self.title}, {self.methods[configs[0].estimator].label}{runs}"
 
 
 @functools.cache
@@ -87,6 +77,7 @@ TASK = ListOps(
     title="ListOps",
     about="Nested operations on digits; the latent dependency tree is known.",
     config_type=Config,
+    projections={"spigot-ce": "local"},
     replicas="pullback_study.tasks.listops.train:ListOpsReplicas",
     metrics=(
         Metric("validation_accuracy", "Validation accuracy", curve="accuracy"),

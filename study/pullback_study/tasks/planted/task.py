@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from pullback_study.tasks.methods import Method, registered
-from pullback_study.tasks.planted.config import PLANTED, SELECTIONS, Config
+from pullback_study.tasks.planted.config import PLANTED, Config
 from pullback_study.tasks.task import Metric, ReplicaTask
 
 BASELINES = (
@@ -31,12 +31,6 @@ class PlantedTask(ReplicaTask):
     def order(self, config: Config) -> tuple[float, ...]:
         noise, share, *others = super().order(config)
         return noise, -share, *others
-
-    def label(self, configs: Sequence[Config]) -> str:
-        first, settings = configs[0], {(config.noise, config.share) for config in configs}
-        knobs = f"{len(settings)} settings" if len(settings) > 1 else f"noise {first.noise:g}, share {first.share:g}"
-        setting = "" if first.structure in SELECTIONS else f", n = {first.n}, {knobs}"
-        return f"{self.methods[first.estimator].label}, {first.structure}{setting}"
 
 
 TASK = PlantedTask(

@@ -66,12 +66,6 @@ class Synthetic(ReplicaTask):
                 )
         return found
 
-    def label(self, configs: Sequence[Config]) -> str:
-        first = configs[0]
-        inner = f", {first.inner_steps} inner steps" if (first.inner_steps or 1) > 1 else ""
-        scale = f", gamma of one {first.gamma_scale}" if first.gamma_scale == "example" else ""
-        return f"{self.methods[first.estimator].label}, {first.clusters} clusters{inner}{scale}"
-
 
 TASK = Synthetic(
     name="synthetic",

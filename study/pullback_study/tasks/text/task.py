@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from pullback_study.tasks.text.models import TextModel
     from pullback_study.tasks.text.problem import TextProblem
 
-PROJECTIONS = {"spigot": "exact", "spigot-ce": "local"}
-"""What inner steps are projected onto by default. SPIGOT-CE's exact projections are means of hundreds of trees, which take too
-long in training (docs/results/text.md)."""
 METRICS = (
     Metric("validation_accuracy", "Validation accuracy", curve="accuracy"),
     Metric("test_accuracy", "Test accuracy"),
@@ -70,6 +67,8 @@ class TextTask(LatentTask):
     version: int = 3
     config_type: type = TextConfig
     metrics: tuple[Metric, ...] = METRICS
+    # SPIGOT-CE's exact projections are means of hundreds of trees, which take too long in training (docs/results/text.md).
+    projections: Mapping[str, str] = field(default_factory=lambda: {"spigot": "exact", "spigot-ce": "local"})
     models: str  # where they are: `module:function`, from the size of the word vectors and whether there are trees
     sides: int  # sentences in an example, each with a tree
     labels: tuple[str, ...]  # the classes, in the order of the logits
@@ -97,19 +96,11 @@ class TextTask(LatentTask):
 
         return load_attribute(self.models)(inputs, trees)
 
-    def load(self, data: Path, vectors: str) -> Corpus:
-        from pullback_study.corpora import load
-
-        return load(self.name, data, vectors)
-
-    def file(self, data: Path, split: str) -> Path:
-        from pullback_study.corpora import corpus_file
-
-        return corpus_file(self.name, data, split)
-
     def training_data(self, folder: Path) -> str:
         """The name of the training data at hand: the name of its file, without what all of them have in common."""
-        name = self.file(folder, "train").name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".txt")
+        from pullback_study.corpora import corpus_file
+
+        name = corpus_file(self.name, folder, "train").name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".txt")
         return self.name if name == "train" else name
 
     def defaults(self, method: Method) -> dict[str, Any]:
@@ -117,7 +108,6 @@ class TextTask(LatentTask):
             "learning_rate": 1e-4,
             "batch_size": self.batch_size,
             "weight_decay": self.weight_decay,
-            "projection": PROJECTIONS.get(method.name),
             "projective": self.projective if method.latent else None,
         }
         return {**super().defaults(method), **found, **method.defaults}
@@ -132,23 +122,16 @@ class TextTask(LatentTask):
             fields["vectors"] = choose_vectors(self.folder)
         return super().configure(estimator=estimator, **fields)
 
-    def validate(self, config: TextConfig, method: Method) -> None:
-        super().validate(config, method)
-        applies = {
-            "projection": (method.name in PROJECTIONS, "projects nothing"),
-            "projective": (method.latent, "has no trees"),
-        }
-        for name, (does, why) in applies.items():
-            if (value := getattr(config, name)) is not None and not does:
-                raise ValueError(f"{name} is {value!r}; {method.name} {why}: leave it out")
+    def applies(self, method: Method) -> dict[str, bool]:
+        return super().applies(method) | {"projective": method.latent}
 
     def sources(self, config: TextConfig) -> dict[str, Path]:
-        from pullback_study.corpora import vector_file
+        from pullback_study.corpora import corpus_file, vector_file
 
         there = self.training_data(self.folder)
         if there != config.data:
             raise ValueError(f"this run is on {config.data!r}, and the training data in {self.folder} is {there!r}")
-        files = {split: self.file(self.folder, split) for split in ("train", "dev", "test")}
+        files = {split: corpus_file(self.name, self.folder, split) for split in ("train", "dev", "test")}
         return {**files, "vectors": vector_file(self.folder, str(config.vectors))}
 
     def structure(self, lengths: Tensor, config: TextConfig) -> DependencyTree:
@@ -171,12 +154,6 @@ class TextTask(LatentTask):
 
         return TextProblem(self, config, _corpus(self, self.folder, str(config.vectors)))
 
-    def label(self, configs: Sequence[TextConfig]) -> str:
-        (config,) = configs
-        inner = f", {config.inner_steps} inner steps" if (config.inner_steps or 1) > 1 else ""
-        row = self.methods[config.estimator].label
-        return f"{self.title}, {row}, rate {config.learning_rate:g}{inner}, seed {config.seed}"
-
 
 @functools.cache
 def _methods(best: tuple[tuple[str, tuple[float, float | None]], ...]) -> Mapping[str, Method]:
@@ -191,8 +168,10 @@ _loaded: dict[tuple[str, Path, str], Corpus] = {}
 
 def _corpus(task: TextTask, folder: Path, vectors: str) -> Corpus:
     """The last corpus that was read stays in memory: the runs of a sweep share it."""
+    from pullback_study.corpora import load
+
     key = (task.name, folder, vectors)
     if key not in _loaded:
         _loaded.clear()
-        _loaded[key] = task.load(folder, vectors)
+        _loaded[key] = load(*key)
     return _loaded[key]
