@@ -20,8 +20,8 @@ import numpy as np
 
 from pullback.inference.compile import kernel, lean
 from pullback.inference.hypergraph.sweeps import pack
-from pullback.inference.hypergraph.vectors import load_wide, narrow, select_positive, unpack_block, widen
-from pullback.inference.lanes import BYTES, aligned, exp, larger, load, splat, store, where_larger
+from pullback.inference.hypergraph.vectors import select_positive, unpack_block
+from pullback.inference.lanes import BYTES, aligned, exp, fma, larger, load, splat, store, where_larger
 from pullback.inference.rows import count_nan
 
 LOG_PARTITION, MARGINALS, PRODUCT = range(3)
@@ -107,43 +107,72 @@ def _outside(n, lanes, weight, inside, outside):
 
 
 @lean
-def _rates(side, n, lanes, weight, inside, direction, rates):
-    """Write the derivative of log m along a direction, float64: the direction's mean over the trees of a span."""
-    none = splat(weight, 0.0)
+def _centre(side, n, lengths, first, line, weight, inside, outside, direction, along):
+    """Write the direction of each span less the mean over a tree's spans, which changes no result but keeps digits."""
+    lanes, zero = len(line), splat(weight, 0.0)
+    mean = zero
     for j in range(n):
-        column = j * (j + 1) // 2 + j
-        for i in range(j, -1, -1):
-            m, w = load(inside, (column - i) * lanes), load(weight, (column - i) * lanes)
-            inverse, along = select_positive(m, w / m, none), load(direction, (i * side + j) * lanes)
-            mean, left = widen(select_positive(w, along, none)), i * (i + 1) // 2  # what is no part may be NaN
-            for k in range(i, j):
-                a, b = left * lanes, (column - k - 1) * lanes
-                p = load(inside, a) * load(inside, b) * inverse
-                mean = mean + widen(p) * (load_wide(rates, a, weight) + load_wide(rates, b, weight))
-                left += k + 2
-            store(rates, (column - i) * lanes, mean)
+        for i in range(j + 1):
+            v = (j * (j + 1) // 2 + j - i) * lanes
+            x = select_positive(load(weight, v), load(direction, (i * side + j) * lanes), zero)  # what is no part may be NaN
+            mean = fma(load(inside, v) * load(outside, v), x, mean)
+            store(along, v, x)
+    store(line, 0, mean)
+    for lane in range(lanes):
+        line[lane] /= max(2 * lengths[first + lane] - 1, 1)
+    mean = load(line, 0)
+    for v in range(n * (n + 1) // 2):
+        store(along, v * lanes, load(along, v * lanes) - mean)
 
 
 @lean
-def _derivative(side, n, lanes, weight, inside, outside, direction, rates, moved):
-    """Write the derivatives of the marginals along the direction: dual numbers from whole sentences down."""
-    none = splat(weight, 0.0)
+def _inside_slope(n, lanes, weight, inside, along, rise):
+    """Write the derivatives of m along the direction."""
+    zero = splat(weight, 0.0)
+    for j in range(n):
+        column = j * (j + 1) // 2 + j
+        for i in range(j, -1, -1):
+            v, left = (column - i) * lanes, i * (i + 1) // 2 * lanes
+            one, other = zero, zero
+            for k in range(i, j):
+                b = (column - k - 1) * lanes
+                one = fma(load(rise, left), load(inside, b), one)
+                other = fma(load(inside, left), load(rise, b), other)
+                left += (k + 2) * lanes
+            store(rise, v, fma(load(inside, v), load(along, v), load(weight, v) * (one + other)))
+
+
+@lean
+def _outside_slope(n, lanes, weight, inside, outside, along, rise, moved):
+    """Write the derivatives of the outside values, from those of whole sentences: dual numbers of `_outside`."""
     for j in range(n - 1, -1, -1):
         column = j * (j + 1) // 2 + j
         for i in range(j + 1):
-            v = (column - i) * lanes
-            m, w = load(inside, v), load(weight, v)
-            out, slope, inverse = m * load(outside, v), load(moved, v), select_positive(m, w / m, none)
-            along = select_positive(w, load(direction, (i * side + j) * lanes), none)
-            own = load_wide(rates, v, weight) - widen(along)
-            left = i * (i + 1) // 2
+            v, left = (column - i) * lanes, i * (i + 1) // 2 * lanes
+            w = load(weight, v)
+            o = load(outside, v) * w
+            x = fma(load(moved, v), w, o * load(along, v))
             for k in range(i, j):
-                a, b = left * lanes, (column - k - 1) * lanes
-                apart = narrow(load_wide(rates, a, weight) + load_wide(rates, b, weight) - own, weight)
-                x = load(inside, a) * load(inside, b) * inverse * (slope + out * apart)
-                store(moved, a, load(moved, a) + x)
-                store(moved, b, load(moved, b) + x)
-                left += k + 2
+                b = (column - k - 1) * lanes
+                store(moved, left, fma(x, load(inside, b), fma(o, load(rise, b), load(moved, left))))
+                store(moved, b, fma(x, load(inside, left), fma(o, load(rise, left), load(moved, b))))
+                left += (k + 2) * lanes
+
+
+@lean
+def _product(side, n, lengths, first, line, weight, inside, outside, direction, along, rise, moved):
+    """Write the derivatives of the marginals along the direction to `moved`."""
+    lanes, spans = len(line), n * (n + 1) // 2
+    _centre(side, n, lengths, first, line, weight, inside, outside, direction, along)
+    _inside_slope(n, lanes, weight, inside, along, rise)
+    _clear(moved, spans * lanes)
+    for lane in range(lanes):
+        last = (lengths[first + lane] * (lengths[first + lane] + 1) // 2 - 1) * lanes + lane
+        if last >= 0:
+            moved[last] = -rise[last] * outside[last] * outside[last]
+    _outside_slope(n, lanes, weight, inside, outside, along, rise, moved)
+    for v in range(0, spans * lanes, lanes):
+        store(moved, v, fma(load(rise, v), load(outside, v), load(inside, v) * load(moved, v)))
 
 
 @lean
@@ -200,11 +229,12 @@ def sums(worker, workers, side, scores, lengths, order, what, direction, out, lo
     """
     lanes, cells, spans = BYTES // scores.itemsize, side * side, side * (side + 1) // 2
     keep, product = what != LOG_PARTITION, what == PRODUCT
-    flat, flat_out, along = scores.reshape(-1), out.reshape(-1), direction.reshape(-1)
+    flat, flat_out, flat_direction = scores.reshape(-1), out.reshape(-1), direction.reshape(-1)
     packed, other = aligned((cells + 1) * lanes, scores), aligned((cells + 1) * lanes * product, scores)
     weight, inside = aligned(spans * lanes, scores), aligned(spans * lanes, scores)
     outside, line = aligned(spans * lanes * keep, scores), aligned(lanes, scores)
-    rates, moved = aligned(spans * lanes * product, np.empty(0)), aligned(spans * lanes * product, scores)
+    rise, moved = aligned(spans * lanes * product, scores), aligned(spans * lanes * product, scores)
+    along = aligned(spans * lanes * product, scores)
     bases, shifts = np.empty(lanes, np.int64), np.empty(lanes)
     limit = 1e28 if scores.itemsize == 4 else 1e280
     for first in range(worker * lanes, len(order), workers * lanes):
@@ -221,9 +251,7 @@ def sums(worker, workers, side, scores, lengths, order, what, direction, out, lo
             for lane in range(filled):
                 sound[order[first + lane]] &= line[lane] <= limit
             if product:
-                pack(along, bases, n * side, other, line)
-                _clear(moved, n * (n + 1) // 2 * lanes)
-                _rates(side, n, lanes, weight, inside, other, rates)
-                _derivative(side, n, lanes, weight, inside, outside, other, rates, moved)
+                pack(flat_direction, bases, n * side, other, line)
+                _product(side, n, lengths, first, line, weight, inside, outside, other, along, rise, moved)
             _place(side, n, lanes, inside, outside, moved, product, packed)
             _write(packed, bases, filled, cells, flat_out)
