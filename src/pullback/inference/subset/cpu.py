@@ -52,7 +52,8 @@ def _sums(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool, *, wanted:
     s = scores.detach().contiguous()
     out, value = torch.empty_like(s) if wanted else s, torch.zeros(len(s), dtype=torch.float64)
     results = (value, out) if wanted else (value,)
-    found = _run(lanes.sums, s, lengths, k, validate, results, wanted, out.numpy(), value.numpy(), group=lanes.LANES)
+    order = np.argsort(-lengths.numpy(), kind="stable")
+    found = _run(lanes.sums, s, lengths, k, validate, results, order, wanted, out.numpy(), value.numpy(), group=lanes.LANES)
     return found[0], found[-1]
 
 

@@ -121,8 +121,11 @@ def _backward(n, most, heads, table, rest_of, out):
 
 
 @kernel
-def sums(worker, workers, scores, lengths, ks, wanted, out, value, status):
-    """Write log-partitions to `value` and, if `wanted`, marginals to `out`, for examples whose status is or becomes OK."""
+def sums(worker, workers, scores, lengths, ks, order, wanted, out, value, status):
+    """Write log-partitions to `value` and, if `wanted`, marginals to `out`, for examples whose status is or becomes OK.
+
+    `order` lists the examples by falling length: those in one vector should have equal work.
+    """
     n, count = scores.shape[1], len(lengths)
     s, weight = aligned(n * LANES, np.empty(0)), aligned(n * LANES, np.empty(0))
     heads, found = aligned(n * LANES, np.empty(0)), aligned(n * LANES, np.empty(0))
@@ -133,7 +136,7 @@ def sums(worker, workers, scores, lengths, ks, wanted, out, value, status):
     for first in range(worker * LANES, count, workers * LANES):
         most, longest = 0, 0
         for lane in range(LANES):
-            b = min(first + lane, count - 1)
+            b = order[min(first + lane, count - 1)]
             status[b] = status_of(scores, b, lengths[b], ks[b])
             length, own[lane] = (lengths[b], ks[b]) if status[b] == OK else (0, 0)
             most, longest = max(most, own[lane]), max(longest, length)
@@ -149,13 +152,14 @@ def sums(worker, workers, scores, lengths, ks, wanted, out, value, status):
         for j in range((most + 2) * LANES):
             rest_of[j] = 0.0
         for lane in range(LANES):
-            b, k = first + lane, own[lane]
+            b, k = order[min(first + lane, count - 1)], own[lane]
             chance = table[(longest * (most + 1) + k) * LANES + lane]
             rest_of[k * LANES + lane] = 1.0 / chance
-            if b < count:
+            if first + lane < count:
                 value[b] = log_z[lane] + math.log(chance) + k * (control[2 * LANES + lane] + taken_off[lane])
         if wanted:
             _backward(longest, most, heads, table, rest_of, found)
             for lane in range(min(LANES, count - first)):
+                b = order[first + lane]
                 for i in range(n):
-                    out[first + lane, i] = found[i * LANES + lane] if i < lengths[first + lane] else 0.0
+                    out[b, i] = found[i * LANES + lane] if i < lengths[b] else 0.0
