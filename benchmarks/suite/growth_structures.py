@@ -39,7 +39,6 @@ LINES = (
     Line("subset: n, k = 10, batch 16", (100, 1000, 10_000), lambda n: (Subset(10), (n,)), 16),
     Line("subset: k, n = 10000, batch 16", (10, 30, 100), lambda k: (Subset(k), (10_000,)), 16),
 )
-_QUICK = 2  # sizes of each line
 
 
 def growth_structures(run: Run) -> Iterator[Row]:
@@ -47,12 +46,11 @@ def growth_structures(run: Run) -> Iterator[Row]:
     exponents of its growth between the last two.
     """
     for line in LINES:
-        sizes = line.sizes if run.effort.rounds > 5 else line.sizes[:: len(line.sizes) - 1][:_QUICK]
         known: list[dict[str, Timing]] = []
-        for size in sizes:
+        for size in line.sizes:
             known.append(run.time(_calls(line, size, run.device), threads=1))
             yield Row("growth_structures", f"{line.name}: {size}", 1, figures=dict(known[-1]))
-        yield Row("growth_structures", f"{line.name}: exponent", 1, figures=_exponents(sizes[-2:], known[-2:]))
+        yield Row("growth_structures", f"{line.name}: exponent", 1, figures=_exponents(line.sizes[-2:], known[-2:]))
 
 
 def _calls(line: Line, size: int, device: str) -> dict[str, Callable[[], Any]]:
