@@ -81,6 +81,7 @@ class Family:
         self.operations = {operation.name: operation for operation in operations}
         self.most_parts = most_parts or math.prod
         self._folder = folder
+        self._kernels: dict[tuple[str, str], Callable[..., Any]] = {}
         for operation in operations:
             setattr(self, operation.name, self._register(operation))
 
@@ -89,6 +90,12 @@ class Family:
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"the family {self.__dict__.get('name')!r} has no operation {name!r}")
+
+    def call(self, operation: str, *args: Any) -> Any:
+        """An operator; its kernel by itself where PyTorch would add nothing but the time of passing the call on."""
+        if derivatives.is_unseen(args[0]):
+            return self._kernels[operation, args[0].device.type](*args)
+        return getattr(self, operation)(*args)
 
     def implementation(self, operation: str, backend: str, options: tuple[Any, ...]) -> Callable[..., Any]:
         """What does an operation: the backend's own function, or the reference's."""
@@ -124,7 +131,8 @@ class Family:
         name = f"{self.name}_{operation.name}"
         _library.define(name + operation.schema(self._sizes(operation), self.options if operation.sized else {}))
         for key in ("CPU", "CUDA"):
-            _library.impl(name, self._kernel(operation, key.lower()), key)
+            kernel = self._kernels[operation.name, key.lower()] = self._kernel(operation, key.lower())
+            _library.impl(name, kernel, key)
         torch.library.register_fake(f"pullback::{name}", operation.shapes, lib=_library)
         if operation.gradient or operation.product or operation.refuses:
             self._differentiate(operation, name)

@@ -90,7 +90,7 @@ def _log_partition_gradient(kept: Kept) -> Tensor:
 
 
 def _marginals_product(kept: Kept, direction: Tensor) -> Tensor:
-    return kept.family.marginals_vjp(*kept.tensors, direction, *kept.options)
+    return kept.family.call("marginals_vjp", *kept.tensors, direction, *kept.options)
 
 
 def _entropy_gradient(kept: Kept) -> Tensor:

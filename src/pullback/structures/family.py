@@ -174,7 +174,7 @@ class FamilyStructure(Structure):
         if not _INTERNALS:
             derivatives.refuse_tangents(scores)
         validate = self._validates(flat)
-        found = getattr(self.family, operation)(scores, *flat.sizes, *tensors, *self._static(), validate)
+        found = self.family.call(operation, scores, *flat.sizes, *tensors, *self._static(), validate)
         if validate and flat.seen is not None:
             flat.seen.checked = True
         return found

@@ -122,6 +122,15 @@ def is_ordinary() -> bool:
     return not (in_forward_mode() or transforming() or torch.compiler.is_compiling())
 
 
+_modes: Callable[[], int] = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 1)
+
+
+def is_unseen(x: Tensor) -> bool:
+    """Whether PyTorch would only pass a call with x on to its kernel: nothing differentiates, transforms or records it."""
+    plain = type(x) is Tensor and not (torch.is_grad_enabled() and x.requires_grad)
+    return plain and is_ordinary() and _modes() == 0 and not torch.jit.is_tracing()
+
+
 def records_gradient(x: Tensor) -> bool:
     """Whether x is differentiated by the ordinary backward pass, and by nothing else."""
     return torch.is_grad_enabled() and x.requires_grad and is_ordinary()
