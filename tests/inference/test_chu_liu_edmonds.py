@@ -9,7 +9,7 @@ from oracles import is_tree
 from pullback.inference import checks
 from pullback.inference.checks import INFEASIBLE, OK
 from pullback.inference.chu_liu_edmonds import cpu, reference
-from pullback.inference.chu_liu_edmonds.kernels import best_heads, workspace
+from pullback.inference.chu_liu_edmonds.kernels import best_heads, bytes_for, workspace
 
 MULTIROOT = pytest.mark.parametrize("multiroot", [True, False], ids=["multiroot", "singleroot"])
 
@@ -81,8 +81,8 @@ def test_compiled_callers_share_a_workspace():
     """Other kernels call `best_heads` sentence after sentence: nothing of one may show in the next."""
 
     @numba.njit
-    def all_heads(scores, lengths, multiroot, heads, status):
-        work = workspace(scores.shape[-1])
+    def all_heads(scores, lengths, multiroot, room, heads, status):
+        work, _ = workspace(room, scores.shape[-1])
         for b in range(len(lengths)):
             status[b] = best_heads(scores[b], lengths[b], multiroot, work, heads[b])
 
@@ -90,7 +90,7 @@ def test_compiled_callers_share_a_workspace():
     lengths = torch.tensor([9, 3, 0] * 4)
     for multiroot in (True, False):
         heads, status = np.full((12, 9), -1, np.int16), np.full(12, -1)
-        all_heads(scores.numpy(), lengths.numpy(), multiroot, heads, status)
+        all_heads(scores.numpy(), lengths.numpy(), multiroot, np.empty(bytes_for(9), np.uint8), heads, status)
         assert set(status) <= {OK, INFEASIBLE}
         for b in np.flatnonzero(status == OK):
             n = lengths[b]

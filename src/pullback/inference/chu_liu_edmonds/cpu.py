@@ -8,8 +8,9 @@ from torch import Tensor
 
 from pullback.inference import checks
 from pullback.inference.checks import BAD_SIZE, INFINITE, NAN, OK
-from pullback.inference.chu_liu_edmonds.kernels import best_heads, workspace
-from pullback.inference.compile import inner, kernel
+from pullback.inference.chu_liu_edmonds.kernels import best_heads, bytes_for, workspace
+from pullback.inference.compile import called, lean_kernel
+from pullback.inference.scratch import carve, scratch
 from pullback.inference.threads import spread
 
 
@@ -17,16 +18,18 @@ def argmax(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> 
     z = torch.zeros(scores.shape, dtype=scores.dtype)
     status, length = np.zeros(len(z), np.int64), lengths.contiguous().numpy()
     work = 1.5 * float(np.dot(length, length))
-    spread(_argmax, len(z), work, scores.detach().contiguous().numpy(), length, z.numpy(), status, multiroot)
+    arrays = scores.detach().contiguous().numpy(), length, scratch(len(z), bytes_for(z.shape[-1])), z.numpy(), status
+    spread(_argmax, len(z), work, *arrays, multiroot)
     return checks.settled(z, status, validate)
 
 
-@kernel
-def _argmax(worker, workers, scores, lengths, z, status, multiroot):
+@lean_kernel
+def _argmax(worker, workers, scores, lengths, room, z, status, multiroot):
     batch, n, _ = scores.shape
-    work = workspace(n)
-    words = np.empty((n, n), np.float64)
-    heads = np.empty(n, np.int16)
+    work, at = workspace(room[worker], n)
+    flat, at = carve(room[worker], at, n * n, np.float64)
+    heads, at = carve(room[worker], at, n, np.int16)
+    words = flat.reshape(n, n)
     for b in range(worker, batch, workers):
         length = lengths[b]
         status[b] = _read(scores[b], length, words)
@@ -37,7 +40,7 @@ def _argmax(worker, workers, scores, lengths, z, status, multiroot):
                 z[b, heads[m], m] = 1.0
 
 
-@inner
+@called
 def _read(scores, length, words):
     """Copy a sentence's real scores, in float64, checking them."""
     if length < 0 or length > words.shape[0]:

@@ -5,30 +5,36 @@ from __future__ import annotations
 import numpy as np
 
 from pullback.inference.checks import INFEASIBLE, OK
-from pullback.inference.compile import inner
+from pullback.inference.compile import called
+from pullback.inference.scratch import carve
 
 _NEW, _ON_PATH, _DONE = range(3)
 
 
-@inner
-def workspace(n):
-    """What `best_heads` needs for sentences of up to n words: make it once a thread, pass it to every call.
+@called
+def workspace(work, n):
+    """What `best_heads` needs for sentences of up to n words, from `bytes_for(n)` bytes, and where they end.
 
     Nodes are the words 0..n-1 and the cycles contracted so far, n, n+1, ...: at most n - 1 of them.
     """
-    columns = np.empty((n, n + 1), np.float64)  # of each cycle: the gain of an arc from each word and from the root
-    best = np.empty(2 * n, np.float64)  # of each node: the gain of its best incoming arc
-    source = np.empty(2 * n, np.int64)  # of each node: where that arc comes from, a word or n for the root
-    state = np.empty(2 * n, np.int64)
-    cycle_of = np.empty(2 * n, np.int64)  # of each node: the cycle it was contracted into, or -1
-    sibling = np.empty(2 * n, np.int64)  # of each node: the next member of the same cycle, or -1
-    member = np.empty(2 * n, np.int64)  # of each cycle: its first member
-    outermost = np.empty(n, np.int64)  # of each word: the node it is in that is not contracted
-    path = np.empty(2 * n, np.int64)
-    return columns, best, source, state, cycle_of, sibling, member, outermost, path
+    columns, at = carve(work, 0, n * (n + 1), np.float64)  # of each cycle: the gain of an arc from each word and from the root
+    best, at = carve(work, at, 2 * n, np.float64)  # of each node: the gain of its best incoming arc
+    source, at = carve(work, at, 2 * n, np.int64)  # of each node: where that arc comes from, a word or n for the root
+    state, at = carve(work, at, 2 * n, np.int64)
+    cycle_of, at = carve(work, at, 2 * n, np.int64)  # of each node: the cycle it was contracted into, or -1
+    sibling, at = carve(work, at, 2 * n, np.int64)  # of each node: the next member of the same cycle, or -1
+    member, at = carve(work, at, 2 * n, np.int64)  # of each cycle: its first member
+    outermost, at = carve(work, at, n, np.int64)  # of each word: the node it is in that is not contracted
+    path, at = carve(work, at, 2 * n, np.int64)
+    return (columns.reshape(n, n + 1), best, source, state, cycle_of, sibling, member, outermost, path), at
 
 
-@inner
+def bytes_for(n: int) -> int:
+    """Room for all of it, for scores and for the heads of n words."""
+    return 8 * (2 * n * (n + 1) + 17 * n) + 11 * 64
+
+
+@called
 def best_heads(scores, length, multiroot, work, heads):
     """The heads of the tree of largest score, exactly, in O(length^2).
 
@@ -36,7 +42,7 @@ def best_heads(scores, length, multiroot, work, heads):
         scores: `[n, n]` float64, packed: head x modifier, the root on the diagonal. Finite or `-inf`.
         length: the number of words, from 0 to n; the rest of the scores is not read.
         multiroot: whether several words may attach to the root; otherwise exactly one does.
-        work: from `workspace(n)`.
+        work: from `workspace`.
         heads: `[n]` integers, written for the words below length: a word's own index is the root.
 
     Returns:
@@ -78,7 +84,7 @@ def best_heads(scores, length, multiroot, work, heads):
     return OK
 
 
-@inner
+@called
 def _best_arcs_of_words(scores, length, multiroot, best, source):
     for m in range(length):
         best[m], source[m] = -np.inf, 0
@@ -92,7 +98,7 @@ def _best_arcs_of_words(scores, length, multiroot, best, source):
         _consider_root(scores[m, m], length, multiroot, best, source, m)
 
 
-@inner
+@called
 def _best_arc_of_cycle(column, length, multiroot, best, source, cycle):
     most, where = -np.inf, 0
     for h in range(length):
@@ -102,14 +108,14 @@ def _best_arc_of_cycle(column, length, multiroot, best, source, cycle):
     _consider_root(column[length], length, multiroot, best, source, cycle)
 
 
-@inner
+@called
 def _consider_root(gain, root, multiroot, best, source, v):
     """With a single root its arc is the last resort: only a node that no other word can reach takes it."""
     if best[v] == -np.inf or (multiroot and gain > best[v]):
         best[v], source[v] = gain, root
 
 
-@inner
+@called
 def _contract(scores, length, members, cycle, work):
     """Make one node of a cycle's members: an arc into one of them replaces that member's arc of the cycle."""
     columns, best, _, state, cycle_of, sibling, member, outermost, _ = work
@@ -133,7 +139,7 @@ def _contract(scores, length, members, cycle, work):
             column[h] = -np.inf
 
 
-@inner
+@called
 def _expand(scores, length, count, work):
     """Give the arc into each cycle to the member it enters, the outermost cycle first; the rest keep theirs."""
     columns, best, source, _, _, sibling, member, _, _ = work

@@ -13,17 +13,8 @@ from pullback.inference.trees_oracle import columns, is_tree
 
 def best(scores, shape, sizes, options, work, parts):
     n, length = shape[0], sizes[0]
-    gains, at = carve(work, 0, n * (n + 1), np.float64)
-    most, at = carve(work, at, 2 * n, np.float64)
-    source, at = carve(work, at, 2 * n, np.int64)
-    state, at = carve(work, at, 2 * n, np.int64)
-    cycle_of, at = carve(work, at, 2 * n, np.int64)
-    sibling, at = carve(work, at, 2 * n, np.int64)
-    member, at = carve(work, at, 2 * n, np.int64)
-    outermost, at = carve(work, at, n, np.int64)
-    path, at = carve(work, at, 2 * n, np.int64)
+    scratch, at = kernels.workspace(work, n)
     heads, at = carve(work, at, n, np.int16)
-    scratch = gains.reshape(n, n + 1), most, source, state, cycle_of, sibling, member, outermost, path
     if kernels.best_heads(scores.reshape(n, n), length, options[1] != 0, scratch, heads) != OK:
         return -1
     for m in range(length):
@@ -32,8 +23,7 @@ def best(scores, shape, sizes, options, work, parts):
 
 
 def work(shape):
-    n = shape[0]
-    return 8 * (n * (n + 1) + 16 * n) + 10 * 64
+    return kernels.bytes_for(shape[0])
 
 
 def arrange(shape, sizes, options, places):

@@ -13,16 +13,8 @@ from pullback.inference.trees_oracle import columns, is_tree
 
 def best(scores, shape, sizes, options, work, parts):
     n, length, multiroot = shape[0], sizes[0], options[1] != 0
-    size = (n + 1) * spans.pitch_of(n)
-    right, at = carve(work, 0, size, scores.dtype)
-    left, at = carve(work, at, size, scores.dtype)
-    right_arc, at = carve(work, at, size, scores.dtype)
-    left_arc, at = carve(work, at, size, scores.dtype)
-    gaps, at = carve(work, at, 64, scores.dtype)
-    splits, at = carve(work, at, 3 * size, np.int16)
-    stack, at = carve(work, at, 2 * (2 * n + 4), np.int64)
+    scratch, at = spans.workspace(work, n, scores.dtype)
     heads, at = carve(work, at, n, np.int16)
-    scratch = right, left, right_arc, left_arc, gaps, splits.reshape(3, size), stack.reshape(2 * n + 4, 2)
     if not spans.best_heads(scores, length, multiroot, scratch, heads):
         return -1
     for m in range(length):
@@ -31,7 +23,7 @@ def best(scores, shape, sizes, options, work, parts):
 
 
 def work(shape):
-    return 8 * (7 * _chart(shape) + 64 + 5 * shape[0] + 8) + 9 * 64
+    return 8 * spans.numbers_for(shape[0])
 
 
 def arrange(shape, sizes, options, places):

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference.compile import inner, lean
+from pullback.inference.compile import called, lean
 from pullback.inference.lanes import (
     BYTES,
-    aligned,
     larger,
     load_half,
     splat_half,
@@ -24,6 +23,7 @@ from pullback.inference.lanes import (
     store_index,
     where_larger,
 )
+from pullback.inference.scratch import carve
 
 _MOST_LANES = BYTES // 2 // 4
 
@@ -45,24 +45,26 @@ def place_of(head, word, length):
     return (length + 1 + head - word) * pitch + word + 1
 
 
-@inner
-def places(n):
-    """How many places there are for the arcs of sentences of up to n words."""
-    return 2 * (n + 1) * pitch_of(n)
-
-
-@inner
-def workspace(n, like):
-    """What `best_heads` needs for sentences of up to n words and scores of the dtype of `like`."""
+@lean
+def workspace(work, n, dtype):
+    """What `best_heads` needs for sentences of up to n words, from `8 * numbers_for(n)` bytes of zeros, and where they end."""
     size = (n + 1) * pitch_of(n)
-    charts = aligned(size, like), aligned(size, like), aligned(size, like), aligned(size, like)
-    for chart in charts:
-        chart[:] = 0.0
-    gaps, splits = aligned(_MOST_LANES, like), np.zeros((3, size), np.int16)
-    return *charts, gaps, splits, np.empty((2 * n + 4, 2), np.int64)
+    right, at = carve(work, 0, size, dtype)
+    left, at = carve(work, at, size, dtype)
+    right_arc, at = carve(work, at, size, dtype)
+    left_arc, at = carve(work, at, size, dtype)
+    gaps, at = carve(work, at, _MOST_LANES, dtype)
+    splits, at = carve(work, at, 3 * size, np.int16)
+    stack, at = carve(work, at, 2 * (2 * n + 4), np.int64)
+    return (right, left, right_arc, left_arc, gaps, splits.reshape(3, size), stack.reshape(2 * n + 4, 2)), at
 
 
-@inner
+def numbers_for(n: int) -> int:
+    """Room for all of it, and for the heads of n words."""
+    return 5 * (n + 1) * pitch_of.py_func(n) + 5 * n + 8 * 9 + 16
+
+
+@called
 def best_heads(scores, length, multiroot, work, heads):
     """Find a best tree; ties break as `DependencyTree` says.
 
