@@ -12,6 +12,7 @@ from pullback.inference import checks
 from pullback.inference.compile import kernel
 from pullback.inference.lanes import BYTES
 from pullback.inference.scratch import scratch
+from pullback.inference.threads import spread
 
 OUT_OF_RANGE = -1  # a status of this folder's own: to be computed again in a wider range
 
@@ -72,18 +73,15 @@ class Batch:
         self.arrays = *self.arrays[:2], self.order
         self.cubes = float((self.arrays[1][self.order].astype(float) ** 3).sum())
 
-    def cost(self, sweeps: float) -> tuple[int, float]:
-        """How many groups of lanes there are, and how much work so many sweeps over the splits are.
+    def run(self, kernel: Callable[..., None], sweeps: float, charts: int, multiroot: bool, *arrays: np.ndarray) -> None:
+        """Run a kernel of so many sweeps over the splits, with scratch for so many charts and 16 lines per thread.
 
         In float32 lanes an operation takes about a sixth of the time that `spread` counts on, in float64 a third.
         """
-        bytes_each = self.scores.itemsize
-        return -(-len(self.order) * bytes_each // BYTES), sweeps / 6 * self.cubes * bytes_each / 24
-
-    def scratch(self, charts: int) -> np.ndarray:
-        """Room for so many charts, 16 lines and less, for each thread."""
-        lanes, n = BYTES // self.scores.itemsize, self.longest
-        return scratch(-(-len(self.order) // lanes), BYTES * (charts * n * (n + 1) + 16 * (n + 1) + 32))
+        bytes_each, n = self.scores.itemsize, self.longest
+        groups, work = -(-len(self.order) * bytes_each // BYTES), sweeps / 6 * self.cubes * bytes_each / 24
+        room = scratch(groups, BYTES * (charts * n * (n + 1) + 16 * (n + 1) + 32))
+        spread(kernel, groups, work, *self.arrays, multiroot, room, *arrays, self.status)
 
     def settle(self, result: Tensor, validate: bool) -> Tensor:
         """Raise for the first sentence with trouble, if asked; otherwise its result is NaN."""

@@ -6,6 +6,8 @@ computed again in float64, and those that leave that one too in logarithms (scal
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -21,14 +23,14 @@ _FLOAT32_WORDS = 56  # sums over the trees of more words leave the range of floa
 def argmax(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
     batch = Batch(scores, lengths)
     z = torch.empty_like(batch.scores)
-    spread(maximum.argmax, *batch.cost(3), *batch.arrays, multiroot, batch.scratch(6), z.numpy(), batch.status)
+    batch.run(maximum.argmax, 3, 6, multiroot, z.numpy())
     return batch.settle(z, validate)
 
 
 def log_partition(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
     def in_lanes(batch: Batch) -> Tensor:
         log_z = np.empty(len(batch.scores))
-        spread(marginal_kernels.log_partition, *batch.cost(3), *batch.arrays, multiroot, batch.scratch(5), log_z, batch.status)
+        batch.run(marginal_kernels.log_partition, 3, 5, multiroot, log_z)
         return torch.from_numpy(log_z)
 
     return _wide(Batch(scores, lengths), in_lanes, lambda batch: _in_logs(batch, multiroot)[2], validate)
@@ -36,34 +38,24 @@ def log_partition(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bo
 
 def marginals(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
     def in_lanes(batch: Batch) -> Tensor:
-        mu, log_z = torch.empty_like(batch.scores), np.empty(len(batch.scores))
-        kernel = marginal_kernels.marginals
-        spread(kernel, *batch.cost(9), *batch.arrays, multiroot, batch.scratch(5), mu.numpy(), log_z, batch.status)
-        return mu
+        return _marginals(batch, multiroot)[0]
 
     return _wide(Batch(scores, lengths), in_lanes, lambda batch: _in_logs(batch, multiroot)[0], validate)
 
 
 def marginals_vjp(scores: Tensor, lengths: Tensor, direction: Tensor, multiroot: bool, validate: bool) -> Tensor:
-    def in_lanes(batch: Batch) -> Tensor:
-        out, log_z = torch.empty_like(batch.scores), np.empty(len(batch.scores))
-        outputs = _extra(batch), multiroot, batch.scratch(10), out.numpy(), log_z, batch.status
-        spread(marginal_kernels.marginals_vjp, *batch.cost(27), *batch.arrays, *outputs)
-        return out
-
     batch = Batch(scores, lengths, direction.detach().contiguous())
-    return _wide(batch, in_lanes, lambda part: _in_logs(part, multiroot)[1], validate)
+    return _wide(batch, lambda part: _product(part, multiroot), lambda part: _in_logs(part, multiroot)[1], validate)
 
 
 def entropy(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
     """In lanes H = log Z - <log w, mu> of weights w in the range of float64, in logarithms from the sweep's choices."""
 
     def in_lanes(batch: Batch) -> Tensor:
-        shifted, (_, *rest) = _shifted(batch.scores, batch.lengths), batch.arrays
-        mu, log_z = torch.empty_like(shifted), np.empty(len(shifted))
-        outputs = multiroot, batch.scratch(5), mu.numpy(), log_z, batch.status
-        spread(marginal_kernels.marginals, *batch.cost(9), shifted.numpy(), *rest, *outputs)
-        return (torch.from_numpy(log_z) - torch.where(mu > 0, mu * shifted, 0.0).sum((1, 2))).clamp_min(0.0)
+        shifted = _shifted(batch.scores, batch.lengths)
+        batch.arrays = shifted.numpy(), *batch.arrays[1:]
+        mu, log_z = _marginals(batch, multiroot)
+        return (log_z - torch.where(mu > 0, mu * shifted, 0.0).sum((1, 2))).clamp_min(0.0)
 
     batch = Batch(scores.double(), lengths)
     return _wide(batch, in_lanes, lambda part: _in_logs(part, multiroot, entropic=True)[3], validate)
@@ -71,16 +63,24 @@ def entropy(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) ->
 
 def entropy_gradient(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
     """The derivative of the entropy in each score: in lanes -J log w, in logarithms without scores."""
-
-    def in_lanes(batch: Batch) -> Tensor:
-        out, log_z = torch.empty_like(batch.scores), np.empty(len(batch.scores))
-        outputs = _extra(batch), multiroot, batch.scratch(10), out.numpy(), log_z, batch.status
-        spread(marginal_kernels.marginals_vjp, *batch.cost(27), *batch.arrays, *outputs)
-        return out.neg_()
-
     scores = scores.detach()
     batch = Batch(scores, lengths, _shifted(scores, lengths))
-    return _wide(batch, in_lanes, lambda part: _in_logs(part, multiroot, entropic=True)[1], validate)
+    in_logs = functools.partial(_in_logs, multiroot=multiroot, entropic=True)
+    return _wide(batch, lambda part: _product(part, multiroot).neg_(), lambda part: in_logs(part)[1], validate)
+
+
+def _marginals(batch: Batch, multiroot: bool) -> tuple[Tensor, Tensor]:
+    """Marginals and log-partitions."""
+    mu, log_z = torch.empty_like(batch.scores), np.empty(len(batch.scores))
+    batch.run(marginal_kernels.marginals, 9, 5, multiroot, mu.numpy(), log_z)
+    return mu, torch.from_numpy(log_z)
+
+
+def _product(batch: Batch, multiroot: bool) -> Tensor:
+    """The derivative of the marginals along the batch's direction."""
+    out, log_z = torch.empty_like(batch.scores), np.empty(len(batch.scores))
+    batch.run(marginal_kernels.marginals_vjp, 27, 10, multiroot, _extra(batch), out.numpy(), log_z)
+    return out
 
 
 def _shifted(scores: Tensor, lengths: Tensor) -> Tensor:
@@ -96,8 +96,7 @@ def _shifted(scores: Tensor, lengths: Tensor) -> Tensor:
 def sample(scores: Tensor, lengths: Tensor, seeds: Tensor, multiroot: bool, validate: bool) -> Tensor:
     def in_lanes(batch: Batch) -> Tensor:
         heads = torch.full(batch.scores.shape[:2], -1)
-        outputs = _extra(batch), multiroot, batch.scratch(5), heads.numpy(), batch.status
-        spread(sampling.sample, *batch.cost(3), *batch.arrays, *outputs)
+        batch.run(sampling.sample, 3, 5, multiroot, _extra(batch), heads.numpy())
         return from_heads(heads, torch.float64)
 
     def in_logs(batch: Batch) -> Tensor:

@@ -133,7 +133,7 @@ def marginals(worker, workers, scores, lengths, order, multiroot, scratch, mu, l
 
 
 @lean_kernel
-def marginals_vjp(worker, workers, scores, lengths, order, direction, multiroot, scratch, out, log_z, status):
+def marginals_vjp(worker, workers, scores, lengths, order, multiroot, scratch, direction, out, log_z, status):
     lanes = lanes_of(scores)
     first = worker * lanes
     if first >= len(order):

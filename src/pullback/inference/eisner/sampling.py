@@ -20,7 +20,7 @@ from pullback.inference.wide import gap, nothing, plus
 
 
 @kernel
-def sample(worker, workers, scores, lengths, order, seeds, multiroot, scratch, heads, status):
+def sample(worker, workers, scores, lengths, order, multiroot, scratch, seeds, heads, status):
     """Draw heads `[B, n]` of float64 scores; a sentence whose path meets a value too small gets OUT_OF_RANGE."""
     lanes = lanes_of(scores)
     first = worker * lanes

@@ -20,7 +20,7 @@ import numpy as np
 
 from pullback.inference.compile import called
 from pullback.inference.eisner.packing import lanes_of, pitch_of
-from pullback.inference.lanes import exp, larger, load, splat, store, where_larger
+from pullback.inference.lanes import exp_by_series, larger, load, splat, store, where_larger
 
 _TREES_PER_WORD = 2.25
 
@@ -53,7 +53,7 @@ def to_weights(packed, n, log_scale, line, factor):
         top = where_larger(top, splat(packed, -np.inf), top, splat(packed, 0.0))
         total = splat(packed, 0.0)
         for h in range(n):
-            weight = exp(load(packed, h * row + m * lanes) - top)
+            weight = exp_by_series(load(packed, h * row + m * lanes) - top)
             total = total + weight
             store(packed, h * row + m * lanes, weight)
         few = where_larger(total, splat(packed, _TREES_PER_WORD), splat(packed, _TREES_PER_WORD), total)

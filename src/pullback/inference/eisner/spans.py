@@ -61,7 +61,7 @@ def workspace(work, n, dtype):
 
 def numbers_for(n: int) -> int:
     """Room for all of it, and for the heads of n words."""
-    return 5 * (n + 1) * pitch_of.py_func(n) + 5 * n + 8 * 9 + 16
+    return 5 * (n + 1) * (n + 2 * _MOST_LANES) + 5 * n + 8 * 9 + 16
 
 
 @called

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from pullback.inference.compile import inline, inner
-from pullback.inference.lanes import exp, gather, larger, load, splat, store, trouble, where_larger
+from pullback.inference.lanes import exp_by_series, gather, larger, load, splat, store, trouble, where_larger
 
 LOWEST = -708.0  # the exponential of what is below this is zero
 
@@ -78,7 +78,7 @@ def read_weights(scores, n, size, pitch, bases, lane_lengths, multiroot, weights
                 x = load(weights, at) - load(shifts, m * lanes) - extra
                 spread = larger(where_larger(lowest, x, zero, zero - x), spread)
                 dropped = larger(where_larger(lowest, x, x, forbidden), dropped)
-                store(weights, at, exp(x))
+                store(weights, at, exp_by_series(x))
     return spread, dropped
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from pullback.inference.checks import INFINITE, NAN, OK
 from pullback.inference.compile import inner, kernel
-from pullback.inference.lanes import BYTES, exp, load, splat, store
+from pullback.inference.lanes import BYTES, exp_by_series, load, splat, store
 from pullback.inference.random_kernels import uniform
 
 UNFINISHED = -1
@@ -84,7 +84,7 @@ def _read(scores, length, with_roots, cumulative, shifts):
         shift, total = load(shifts, m), splat(shifts, 0.0)
         for h in range(length):
             at = h * len(shifts) + m
-            total = total + exp(load(cumulative, at) - shift)
+            total = total + exp_by_series(load(cumulative, at) - shift)
             store(cumulative, at, total)
     return OK
 
