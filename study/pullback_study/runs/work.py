@@ -147,7 +147,8 @@ def _advance(job: Job, trainer: Trainer, save: Callable[[], None], tell: Tell, s
         trainer.advance(min(trainer.steps, trainer.step + chunk), stopped)
         now = time.perf_counter()
         chunk = 2 * chunk if now - at < _TALK_SECONDS else max(1, chunk // 2)
-        tell(Reached(trainer.step, trainer.steps, trainer.latest()))
+        latest = [rows[-1] for rows in trainer.history() if rows]
+        tell(Reached(trainer.step, trainer.steps, latest))
         patience = _EPOCH_SECONDS if trainer.epochs > saved_epochs else job.checkpoint_seconds
         if now - saved_at > min(patience, job.checkpoint_seconds) and trainer.step < trainer.steps:
             save()

@@ -118,6 +118,3 @@ class Loop(Trainer):
 
     def history(self) -> list[list[dict[str, Any]]]:
         return [list(rows) for rows in self.rows]
-
-    def latest(self) -> list[dict[str, Any]]:
-        return [rows[-1] for rows in self.rows] if self.rows[0] else []

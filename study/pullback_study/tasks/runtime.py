@@ -139,28 +139,17 @@ class Timed(Wrapper):
         self._stopwatch = stopwatch
 
     def around(self, operation: str, inference: Callable[[Tensor], Any], scores: Tensor) -> Any:
-        differentiable = torch.is_grad_enabled() and scores.requires_grad
+        if torch.is_grad_enabled() and scores.requires_grad:
+            scores = scores.view_as(scores)
+            scores.register_hook(lambda gradient: self._stopwatch.stop())  # the last of its backward pass
         self._stopwatch.start()
         try:
-            out = inference(_Call.apply(scores, self._stopwatch.stop) if differentiable else scores)
-            through = isinstance(out, Tensor) and out.requires_grad
-            return _Call.apply(out, self._stopwatch.start) if through else out
+            out = inference(scores)
         finally:
             self._stopwatch.stop()
-
-
-class _Call(torch.autograd.Function):
-    """The identity; its backward pass calls a function first."""
-
-    @staticmethod
-    def forward(ctx: Any, values: Tensor, function: Callable[[], None]) -> Tensor:
-        ctx.function = function
-        return values.view_as(values)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        ctx.function()
-        return gradient, None
+        if isinstance(out, Tensor) and out.requires_grad:
+            out.register_hook(lambda gradient: self._stopwatch.start())  # the first
+        return out
 
 
 class CapturedSteps:

@@ -70,10 +70,6 @@ class Trainer(abc.ABC):
         """For each run, its evaluations so far: rows with a `step`."""
 
     @abc.abstractmethod
-    def latest(self) -> list[dict[str, Any]]:
-        """For each run, its last evaluation; empty before the first."""
-
-    @abc.abstractmethod
     def results(self) -> list[dict[str, Any]]:
         """For each run, its final numbers. Called once, at the last step."""
 

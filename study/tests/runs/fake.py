@@ -58,9 +58,6 @@ class FakeTrainer(Trainer):
             [{"step": 10 * (i + 1), "x": row[r]} for i, row in enumerate(self.rows)] for r in range(len(self.configs))
         ]
 
-    def latest(self):
-        return [rows[-1] for rows in self.history()] if self.rows else []
-
     def results(self):
         return [{"validation_accuracy": x, "test_accuracy": -x} for x in self.x.tolist()]
 

@@ -75,13 +75,6 @@ class LatentTrainer(Loop):
         self._latent_seconds, self._best = state["latent_seconds"], state["best"]
         self.epochs = len(self.rows[0])
 
-    def latest(self) -> list[dict[str, Any]]:
-        """The last evaluation, with the throughput of the epoch that is under way."""
-        row: dict[str, Any] = {"step": self.step, **(self.rows[0][-1] if self.rows[0] else {})}
-        if (updates := self.step % self._per_epoch) and self.seconds:
-            row["examples_per_second"] = updates * self.config.batch_size / self.seconds
-        return [row] if self.step else []
-
     def results(self) -> list[dict[str, Any]]:
         """The best epoch's numbers, on the validation and the test data."""
         best, last, parameters = max(self.rows[0], key=self._value), self.rows[0][-1], self._copy()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,8 +12,7 @@ from pullback_study.tasks.streams import key
 _ROUNDING = 1e-12
 
 
-@dataclass(frozen=True)
-class Split:
+class Split(NamedTuple):
     """Examples: inputs x `[n, D]`, true clusters z `[n]`, labels y `[n]` in {0, 1}."""
 
     x: Tensor
@@ -21,8 +20,7 @@ class Split:
     y: Tensor
 
 
-@dataclass(frozen=True)
-class Data:
+class Data(NamedTuple):
     train: Split
     validation: Split
     test: Split

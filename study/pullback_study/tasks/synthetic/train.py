@@ -19,15 +19,7 @@ from torch import Tensor
 
 from pullback_study.tasks.replicas import Parameters, Replicas
 from pullback_study.tasks.streams import StreamedCategorical, StreamedGumbel, Streams, key
-from pullback_study.tasks.synthetic.data import Split, generate, v_measure
-
-
-class Examples(NamedTuple):
-    """The examples of S seeds: x `[S, n, D]`, the true clusters z `[S, n, K]` as one-hot vectors, y `[S, n]`."""
-
-    x: Tensor
-    z: Tensor
-    y: Tensor
+from pullback_study.tasks.synthetic.data import Data, Split, generate, v_measure
 
 
 class Outputs(NamedTuple):
@@ -110,8 +102,7 @@ class Clusters(Replicas):
             raise ValueError(f"a group has the same number of replicas for each seed; got {[c.seed for c in self.configs]}")
         sizes = (config.train_examples, config.validation_examples, config.test_examples)
         drawn = [generate(clusters=config.clusters, seed=seed, features=config.features, sizes=sizes) for seed in seeds]
-        parts = ("train", "validation", "test")
-        self.splits = {name: self._examples([getattr(data, name) for data in drawn]) for name in parts}
+        self.splits = {name: self._stacked([getattr(data, name) for data in drawn]) for name in Data._fields}
         train = self.splits["train"]
         self._against = -self._spread(train.y).flatten()
         keys = [key("noise", each.seed, each.learning_rate, each.step_size) for each in self.configs]
@@ -147,7 +138,7 @@ class Clusters(Replicas):
         return gradient
 
     @torch.no_grad()
-    def measures(self, examples: Examples, theta: Tensor) -> dict[str, Tensor]:
+    def measures(self, examples: Split, theta: Tensor) -> dict[str, Tensor]:
         """Accuracy and V-measure in percent."""
         outputs = self.model.outputs(theta, examples.x)
         if self.estimator is None:
@@ -163,17 +154,17 @@ class Clusters(Replicas):
         calls = self.method.decoder_calls(self.config.inner_steps or 1)
         return {"loss": self.loss[replica].item(), "decoder_calls": calls}
 
-    def _given(self, examples: Examples, classes: int) -> Tensor:
+    def _given(self, examples: Split, classes: int) -> Tensor:
         """The z of a model that does not infer it, `[B, K]`: the true clusters, or the one class of a linear model."""
         if classes == 1:
             return examples.x.new_ones(self.replicas * examples.x.shape[1], 1)
         return self._spread(examples.z).flatten(0, 1)
 
-    def _examples(self, splits: Sequence[Split]) -> Examples:
-        x = torch.stack([split.x for split in splits]).to(self.device, self.dtype)
-        z = F.one_hot(torch.stack([split.z for split in splits]), self.config.clusters).to(self.device, self.dtype)
-        y = (2 * torch.stack([split.y for split in splits]) - 1).to(self.device, self.dtype)
-        return Examples(x, z, y)
+    def _stacked(self, splits: Sequence[Split]) -> Split:
+        """Of S seeds: x `[S, n, D]`, the true clusters z `[S, n, K]` as one-hot vectors, y `[S, n]` in {-1, 1}."""
+        x, z, y = (torch.stack(values) for values in zip(*splits, strict=True))
+        parts = x, F.one_hot(z, self.config.clusters), 2 * y - 1
+        return Split(*(values.to(self.device, self.dtype) for values in parts))
 
     def _spread(self, of_seeds: Tensor) -> Tensor:
         """From `[S, n, ...]` to `[R, n, ...]`: each replica of a seed has its data."""
