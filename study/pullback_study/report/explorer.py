@@ -15,8 +15,6 @@ _LAYERS: dict[type, dict[str, Any]] = {
     pb.Marginals: {"forward": "softmax", "backward": "softmax"},
     pb.SparseMAP: {"forward": "sparsemax", "backward": "sparsemax"},
     pb.STEMarginals: {"forward": "argmax", "backward": "softmax"},
-    pb.PerturbedMarginals: {"forward": "softmax", "backward": "softmax", "noise": True},
-    pb.PerturbAndMAP: {"forward": "argmax", "backward": "softmax", "noise": True},
 }
 
 
@@ -40,8 +38,5 @@ def describe(estimator: Any) -> dict[str, Any] | None:
         parts = {"loss": _LOSSES.get(type(estimator.loss)), "start": _STARTS.get(type(estimator.start)),
                  "update": _UPDATES.get(type(estimator.update))}  # fmt: skip
         return {"family": "pulled-back", **parts} if None not in parts.values() else None
-    if isinstance(estimator, pb.ScoreFunction):
-        simple = estimator.baseline is None or isinstance(estimator.baseline, pb.MovingAverage)
-        return {"family": "score", "baseline": estimator.baseline is not None} if simple else None
     layer = _LAYERS.get(type(estimator))
     return None if layer is None else {"family": "layer", **layer}

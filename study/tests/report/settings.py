@@ -9,7 +9,6 @@ from torch import Tensor
 
 import pullback as pb
 from pullback.estimators.pulled_back import PulledBack
-from pullback.estimators.score_function import ScoreFunction
 
 LOSSES = {"perceptron": pb.Perceptron(), "cross-entropy": pb.CrossEntropy(), "sparsemap": pb.SparseMAPLoss()}
 STARTS = {"argmax": pb.FromArgmax(), "marginals": pb.FromMarginals(), "zero": pb.FromZero()}
@@ -38,25 +37,13 @@ def random_settings(count: int, seed: int) -> list[dict[str, Any]]:
         loss = linear if i % 2 else {"kind": "quadratic", "target": normal(0.7)}
         found.append({
             "scores": scores, "loss": loss, "stepSize": 10 ** (-2 + 2.7 * uniform[0]), "steps": 1 + int(10 * uniform[1]),
-            "noise": normal(1.5), "baseline": uniform[2], "recipe": RECIPES[i % len(RECIPES)],
+            "recipe": RECIPES[i % len(RECIPES)],
         })  # fmt: skip
     return found
 
 
-class Sampled(pb.Categorical):
-    """A categorical whose sample is the argmax of scores with given noise."""
-
-    def __init__(self, noise: Tensor) -> None:
-        super().__init__()
-        self.noise = noise
-
-    def sample(self, scores: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        return self.argmax(scores + self.noise)
-
-
 def in_library(name: str, settings: dict[str, Any]) -> dict[str, Any]:
     """What the decoder sees, the surrogate gradient, how often the decoder is called, and some of the path of mu."""
-    noise = torch.tensor([settings["noise"]], dtype=torch.float64)
     seen: list[Tensor] = []
 
     def downstream(z: Tensor) -> Tensor:
@@ -69,11 +56,11 @@ def in_library(name: str, settings: dict[str, Any]) -> dict[str, Any]:
     def gradient(estimator: pb.Estimator) -> Tensor:
         seen.clear()
         scores = torch.tensor([settings["scores"]], dtype=torch.float64, requires_grad=True)
-        estimator.objective(Sampled(noise), scores, downstream).sum().backward()
+        estimator.objective(pb.Categorical(), scores, downstream).sum().backward()
         assert scores.grad is not None
         return scores.grad[0]
 
-    estimator = _estimator(name, settings, noise)
+    estimator = _estimator(name, settings)
     found = {"gradient": gradient(estimator).tolist(), "calls": len(seen)}
     first = isinstance(estimator, PulledBack) and estimator.start.is_forward
     found["forward"] = seen[0 if first else -1][0].tolist()
@@ -89,7 +76,7 @@ def _with_steps(estimator: PulledBack, steps: int) -> PulledBack:
     return PulledBack(estimator.loss, estimator.start, estimator.update, steps)
 
 
-def _estimator(name: str, settings: dict[str, Any], noise: Tensor) -> pb.Estimator:
+def _estimator(name: str, settings: dict[str, Any]) -> pb.Estimator:
     size, steps = settings["stepSize"], settings["steps"]
     if name == "own":
         recipe = settings["recipe"]
@@ -98,15 +85,4 @@ def _estimator(name: str, settings: dict[str, Any], noise: Tensor) -> pb.Estimat
         from pullback.estimators.registry import create
 
         return create(name, step_size=size, steps=steps)
-    if name == "sfe-baseline":
-        baseline = pb.MovingAverage()
-        baseline.mean.fill_(settings["baseline"])
-        return ScoreFunction(baseline)
-    return {
-        "marginals": pb.Marginals(),
-        "sparsemap": pb.SparseMAP(),
-        "ste-s": pb.STEMarginals(),
-        "perturbed-marginals": pb.PerturbedMarginals(noise=lambda scores: noise),
-        "perturb-and-map": pb.PerturbAndMAP(noise=lambda scores: noise),
-        "sfe": ScoreFunction(),
-    }[name]
+    return {"marginals": pb.Marginals(), "sparsemap": pb.SparseMAP(), "ste-s": pb.STEMarginals()}[name]

@@ -23,12 +23,16 @@ def assert_agree(page, library):
             assert page[name] == pytest.approx(expected, abs=1e-5)
 
 
-def test_every_estimator_of_the_paper_can_be_explored_and_others_need_not():
-    assert set(ORDER) <= set(PRESETS) <= {entry.name for entry in ENTRIES}
+DETERMINISTIC = [name for name in ORDER if name in {entry.name for entry in ENTRIES if not entry.stochastic}]
+
+
+def test_every_estimator_of_the_paper_without_noise_can_be_explored_and_others_need_not():
+    assert len(DETERMINISTIC) == 7
+    assert set(DETERMINISTIC) <= set(PRESETS) <= {entry.name for entry in ENTRIES}
     assert describe(object()) is None
 
 
-@pytest.mark.parametrize("name", [*ORDER, "own"])
+@pytest.mark.parametrize("name", [*DETERMINISTIC, "own"])
 def test_the_page_agrees_with_the_library(name):
     settings = random_settings(2 * len(RECIPES) if name == "own" else 20, seed=len(name))
     estimators = [{"family": "pulled-back", **each["recipe"]} if name == "own" else PRESETS[name] for each in settings]
@@ -46,11 +50,6 @@ def test_the_label_of_a_projected_step_is_in_the_simplex_and_its_trial_is_not_ne
         for mu in found["path"]:
             assert min(mu) >= 0
             assert sum(mu) == pytest.approx(1, abs=1e-9)
-
-
-def test_the_expected_loss_is_the_mean_over_the_corners():
-    loss = {"kind": "linear", "gradient": [3.0, 6.0, 9.0]}
-    assert in_node("mechanics", "expectedLoss([0, 0, 0], given)", loss) == pytest.approx(6.0)
 
 
 def test_a_point_of_the_plane_is_its_vector():

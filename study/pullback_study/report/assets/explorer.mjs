@@ -1,7 +1,7 @@
 // The explorer: settings in, one large picture of the 3-simplex and a small one for each estimator out. `ESTIMATORS` comes from
 // Python: [{name, title, ...description}]; only the descriptions' parts are known here. Markup holds numbers and our own words.
 
-import { downstream, evaluate, expectedLoss, minus, sparsemax, times } from "./mechanics.mjs";
+import { downstream, evaluate, minus, sparsemax, times } from "./mechanics.mjs";
 
 const [ROOT2, ROOT6, SIZE, LIFT, REACH, EDGE] = [Math.sqrt(2), Math.sqrt(6), 560, 0.14, 1.55, 14];
 const CORNERS = [[1, 0, 0], [0, 1, 0], [0, 0, 1]];
@@ -102,21 +102,15 @@ function picture(settings, result, size, large) {
   return out + (large ? "" : `<circle class="scores" cx="${on(settings.scores)[0]}" cy="${on(settings.scores)[1]}" r="3"/>`);
 }
 
-function formula(estimator) {
-  const { family, loss, start, update, forward, backward, noise, baseline } = estimator;
+function formula({ family, loss, start, update, forward, backward }) {
   if (family === "pulled-back") return `${WORDS[update][0]} from ${WORDS[start][0]}; gradient ${WORDS[loss][0]} − μ⁽ᵏ⁾`;
-  if (family === "score") return `z ~ p; gradient ${baseline ? "(L(z) − b)" : "L(z)"} (z − Marg(s))`;
-  const scores = noise ? "s + g" : "s";
-  return `z = ${forward === "argmax" ? "argmax" : WORDS[forward][0]}(${scores}); gradient J′γ, J of ${WORDS[backward][0]}(${scores})`;
+  return `z = ${forward === "argmax" ? "argmax" : WORDS[forward][0]}(s); gradient J′γ, J of ${WORDS[backward][0]}(s)`;
 }
 
-function about({ family, start, update, forward, noise, baseline }) {
+function about({ family, start, update, forward }) {
   if (family === "pulled-back") return `${WORDS[start][1]} ${WORDS[update][1]}`;
-  if (family === "score")
-    return baseline ? "A sample that is better than usual is pulled, a worse one pushed; here b is the expected loss."
-      : "The sampled corner is pushed away by its own loss. No gradient of the decoder is used.";
   const sees = forward === "argmax" ? "The decoder sees a corner; the backward pass is another map's." : "The decoder sees an average, and the gradient is exact.";
-  return `${sees} There is no pulled-back label.${noise ? " The scores have Gumbel noise g." : ""}`;
+  return `${sees} There is no pulled-back label.`;
 }
 
 // A point that is dragged by mouse, pen or finger, and moved with the arrow keys.
@@ -153,7 +147,7 @@ function handle(element, picture, read, write) {
 
 export function explore(estimators) {
   const all = [...estimators, { name: "own", title: "Your own", family: "pulled-back" }];
-  const settings = { noise: [0.3, 0.6, -0.2], recipe: { loss: "perceptron", start: "marginals", update: "projected" } };
+  const settings = { recipe: { loss: "perceptron", start: "marginals", update: "projected" } };
   Object.assign(settings, Object.values(SITUATIONS)[0]);
   const linear = () => settings.loss.kind === "linear";
   const vector = () => (linear() ? settings.loss.gradient : settings.loss.target);
@@ -176,7 +170,6 @@ export function explore(estimators) {
     });
   at("step-size").addEventListener("input", () => set({ stepSize: 10 ** Number(at("step-size").value) }));
   at("inner-steps").addEventListener("input", () => set({ steps: Number(at("inner-steps").value) }));
-  at("noise").addEventListener("click", () => set({ noise: settings.noise.map(() => -Math.log(-Math.log(Math.random()))) }));
   for (const { name, title } of all) {
     const button = Object.assign(document.createElement("button"), { type: "button", className: "mini" });
     button.dataset.estimator = name;
@@ -187,17 +180,16 @@ export function explore(estimators) {
   }
 
   function update() {
-    const given = { ...settings, baseline: expectedLoss(settings.scores, settings.loss) };
     const described = all.map((each) => (each.name === "own" ? { ...each, ...settings.recipe } : each));
     const chosen = described.find((each) => each.name === settings.chosen) ?? described.at(-1);
     const { pixel } = view(SIZE, REACH);
     for (const each of described) {
       const button = document.querySelector(`[data-estimator="${CSS.escape(each.name)}"]`);
       button.setAttribute("aria-pressed", String(each === chosen));
-      button.firstChild.innerHTML = picture(given, evaluate(each, given), 180, false);
+      button.firstChild.innerHTML = picture(settings, evaluate(each, settings), 180, false);
     }
-    const result = evaluate(chosen, given);
-    at("layers").innerHTML = picture(given, result, SIZE, true) + (linear() ? arrow(pixel([0, 0]), pixel(toPlane(vector())), "downstream", 9) : "");
+    const result = evaluate(chosen, settings);
+    at("layers").innerHTML = picture(settings, result, SIZE, true) + (linear() ? arrow(pixel([0, 0]), pixel(toPlane(vector())), "downstream", 9) : "");
     scores("s", settings.scores);
     loss(linear() ? "gradient of L" : "target", vector());
     at("step-size").value = Math.log10(settings.stepSize);
@@ -205,7 +197,6 @@ export function explore(estimators) {
     at("step-size-value").textContent = settings.stepSize.toPrecision(2);
     at("inner-steps-value").textContent = settings.steps;
     at("downstream").value = settings.loss.kind;
-    at("noise").hidden = !(chosen.noise || chosen.family === "score");
     at("own").hidden = chosen.name !== "own";
     for (const part of Object.keys(CHOICES)) at(`own-${part}`).value = settings.recipe[part];
     at("title").textContent = chosen.title;

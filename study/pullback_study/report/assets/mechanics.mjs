@@ -1,8 +1,6 @@
 // Estimators on a categorical latent variable, as in the library; vectors are arrays, and nothing here touches the page.
-// An estimator is a description: {family: "pulled-back", loss, start, update}, {family: "layer", forward, backward, noise},
-// or {family: "score", baseline}.
+// An estimator is a description: {family: "pulled-back", loss, start, update} or {family: "layer", forward, backward}.
 
-export const add = (a, b) => a.map((value, i) => value + b[i]);
 export const minus = (a, b) => a.map((value, i) => value - b[i]);
 export const times = (factor, a) => a.map((value) => factor * value);
 export const dot = (a, b) => a.reduce((sum, value, i) => sum + value * b[i], 0);
@@ -61,12 +59,6 @@ export function downstream(loss) {
   return { value: (mu) => dot(away(mu), away(mu)) / 2, gamma: away };
 }
 
-// The mean of the loss over the model's own distribution: what a moving-average baseline tends to.
-export function expectedLoss(scores, loss) {
-  const p = softmax(scores);
-  return dot(p, p.map((_, i) => downstream(loss).value(p.map((_, j) => (i === j ? 1 : 0)))));
-}
-
 const FAMILIES = {
   "pulled-back"({ loss: intermediate, start, update }, { scores, stepSize, steps, loss }) {
     if (update === "mirror" && start !== "marginals") throw new Error("a mirror step can only start from the marginals");
@@ -81,22 +73,15 @@ const FAMILIES = {
     const calls = start === "argmax" ? steps : steps + 1;
     return { forward: argmax(scores), start: path[0], path, trials, label: state.mu, gradient, calls };
   },
-  layer({ forward, backward, noise }, settings) {
-    const scores = noise ? add(settings.scores, settings.noise) : settings.scores;
+  layer({ forward, backward }, { scores, loss }) {
     const z = MAPS[forward](scores);
-    return plain(z, THROUGH[backward](scores, downstream(settings.loss).gamma(z)));
-  },
-  // The sample is the argmax of perturbed scores; its advantage is L(z) - b.
-  score({ baseline }, { scores, noise, loss, baseline: usual }) {
-    const z = argmax(add(scores, noise));
-    return plain(z, times(downstream(loss).value(z) - (baseline ? usual : 0), minus(z, softmax(scores))));
+    const gradient = THROUGH[backward](scores, downstream(loss).gamma(z));
+    return { forward: z, gradient, start: null, path: [], trials: [], label: null, calls: 1 };
   },
 };
 
-const plain = (forward, gradient) => ({ forward, gradient, start: null, path: [], trials: [], label: null, calls: 1 });
-
 // What the decoder sees (forward), the start, the path and the pulled-back label where there is one, the surrogate gradient of
-// the scores and the calls of the decoder; settings are {scores, loss, stepSize, steps, noise, baseline}.
+// the scores and the calls of the decoder; settings are {scores, loss, stepSize, steps}.
 export function evaluate(estimator, settings) {
   return FAMILIES[estimator.family](estimator, settings);
 }
