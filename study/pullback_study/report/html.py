@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import html
-import itertools
 from collections.abc import Iterable, Sequence
 
 from pullback.viz import visible
@@ -13,7 +12,6 @@ from pullback_study.results.paper.verdicts import Claim, Verdict
 from pullback_study.results.tables import Column, Row, Table
 
 _SIGNS = {Verdict.HOLDS: "✓", Verdict.FAILS: "✗", Verdict.OPEN: "?"}
-_ids = itertools.count()
 
 
 def esc(text: object) -> str:
@@ -34,17 +32,10 @@ def notes(lines: Iterable[str]) -> str:
     return "".join(f'<p class="quiet">{esc(line)}</p>' for line in lines)
 
 
-def tabs(label: str, panels: Sequence[tuple[str, str]], first: int = 0) -> str:
-    """Panels of which one is shown, by buttons; all of them where scripts are off, and on paper."""
-    if len(panels) == 1:
-        return panels[0][1]
-    group = next(_ids)
-    names = found = ""
-    for i, (name, body) in enumerate(panels):
-        names += f'<button type="button" aria-controls="tab-{group}-{i}">{esc(name)}</button>'
-        found += f'<div class="panel" id="tab-{group}-{i}">{body}</div>'
-    choices = f'<div class="choices" role="group" aria-label="{esc(label)}">{names}</div>'
-    return f'<div class="tabs" data-first="{first}">{choices}{found}</div>'
+def groups(panels: Sequence[tuple[str, str]], first: int = 0) -> str:
+    """Bodies under titles, of which one is open; the others open by a click."""
+    return "".join(f'<details class="group"{" open" * (i == first)}><summary>{esc(title)}</summary>{body}</details>'
+                   for i, (title, body) in enumerate(panels))  # fmt: skip
 
 
 Cells = Sequence[tuple[str, object]]
@@ -81,13 +72,9 @@ def table(found: Table) -> str:
             rows.append(heading or " ")
         name = esc(row.label) + (f' <span class="quiet">{esc(row.note)}</span>' if row.note else "")
         rows.append([(name, row.label), *(cell for column in found.columns for cell in _cells(row, column))])
-    missing = [row for row in found.rows if row.command]
-    out = sortable(found.title, found.headings, rows, "results") + notes(found.caption)
-    if missing:
-        words = command(found.command if len(missing) > 1 else missing[0].command)
-        out += f'<details class="missing"><summary>{len(missing)} of {len(found.rows)} rows have missing runs</summary>'
-        out += f"<p>{esc(', '.join(row.label for row in missing))}. This command makes them: {words}</p></details>"
-    return out
+    missing = sum(not cell.values for row in found.rows for cell in row.cells.values())
+    making = f"<p>This command makes the missing runs: {command(found.command)}</p>" if missing and found.command else ""
+    return sortable(found.title, found.headings, rows, "results") + notes(found.caption) + making
 
 
 def _cells(row: Row, column: Column) -> Cells:

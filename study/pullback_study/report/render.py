@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pullback_study.report.html import badge, claim, command, esc, figure, notes, sortable, table, tabs
+from pullback_study.report.html import badge, claim, command, esc, figure, groups, notes, sortable, table
 from pullback_study.results.choice import Runs
-from pullback_study.results.commands import command as making
 from pullback_study.results.configurations import best_curves, configurations, describe, label_of, parts, varying
 from pullback_study.results.paper.verdicts import Verdict
 from pullback_study.results.registry import SECTIONS, Section, find_section
+from pullback_study.runs.store import STATES, Stored
 
-if TYPE_CHECKING:
-    from pullback_study.runs.store import Stored
-
-_STATES = ("done", "running", "stopped", "failed", "unreadable")
 _CONFIGURATIONS = 300  # the most of a table
 _CLAIMS = """<p>The paper's claims, each with a verdict from our own runs, by a rule that was committed before the runs were
 made: paired differences over the seeds with 95% intervals. <em>Not decided</em> is the default. Open a claim to see its rule
@@ -33,12 +29,9 @@ def render(runs: Runs) -> list[tuple[str, str, str]]:
 
 
 def summary(runs: Runs) -> str:
-    """How many runs there are, and where they were made."""
+    """How many runs there are."""
     states = Counter(run.state for run in runs.all)
-    counted = ", ".join(f"{states[state]} {state}" for state in _STATES if states[state]) or "none yet"
-    made = Counter(str(run.result["device"]) for run in runs.all if run.result.get("device"))
-    where = ", ".join(f"{esc(name)} ({count})" for name, count in made.most_common(3))
-    return f"Runs: {counted}." + (f" Devices: {where}." if where else "")
+    return f"Runs: {', '.join(f'{states[state]} {state}' for state in STATES if states[state]) or 'none yet'}."
 
 
 def _results(section: Section, runs: Runs) -> str:
@@ -49,19 +42,14 @@ def _results(section: Section, runs: Runs) -> str:
         prose = notes(group.prose.split("\n")) if group.prose else ""
         panels.append((group.title, warning + prose + "".join(map(table, group.tables)) + "".join(map(figure, group.figures))))
     about = f"<p>{esc(section.about)} Open one of our numbers to see the runs behind it.</p>"
-    return about + tabs(section.title, panels, first)
+    return about + groups(panels, first)
 
 
 def _claims(sections: Sequence[Section], runs: Runs) -> str:
     found = sorted((each for section in sections for each in section.claims(runs)), key=lambda each: each.number)
     counted = Counter(each.verdict for each in found)
     verdicts = "".join(f"<span>{badge(verdict)} {counted[verdict]}</span>" for verdict in Verdict)
-    missing = ""
-    if any(each.evidence == "runs missing" for claim in found for each in claim.findings):
-        commands = [making(*words, runs=runs.folder) for section in sections for words in section.needs]
-        missing = '<details class="missing"><summary>Some runs are missing; these commands make them</summary>'
-        missing += "".join(f"<p>{command(each)}</p>" for each in commands) + "</details>"
-    return f'{_CLAIMS}<p class="verdicts">{verdicts}</p>{missing}{"".join(map(claim, found))}'
+    return f'{_CLAIMS}<p class="verdicts">{verdicts}</p>{"".join(map(claim, found))}'
 
 
 def _runs(runs: Runs) -> str:
@@ -70,7 +58,7 @@ def _runs(runs: Runs) -> str:
         first = command("pullback reproduce table1 --quick")
         return f"<p>There are no runs in <code>{esc(runs.folder)}/</code>. This command makes some: {first}</p>"
     names = sorted({run.task for run in runs.all}, key=lambda name: (name == "?", name))
-    return tabs("Task", [(describe(name).title if name != "?" else "Unreadable", _task(name, runs)) for name in names])
+    return groups([(describe(name).title if name != "?" else "Unreadable", _task(name, runs)) for name in names])
 
 
 def _task(name: str, runs: Runs) -> str:

@@ -149,10 +149,9 @@ class Chosen:
         ids, seeds = tuple(run.id for run in self.done), tuple(run.seed for run in self.done)
         return Cell(tuple(self.values(measure)), ids, seeds, summary, reference, digits)
 
-    def row(self, cells: Mapping[str, Cell], texts: Mapping[str, str] | None = None, command: str = "") -> Row:
-        """Its row of a table, with the command that makes what is missing."""
-        making = "" if self.complete else command
-        return Row(self.label, cells, texts or {}, self.method.kind, self.estimator, self.setting, making)
+    def row(self, cells: Mapping[str, Cell], texts: Mapping[str, str] | None = None) -> Row:
+        """Its row of a table."""
+        return Row(self.label, cells, texts or {}, self.method.kind, self.estimator, self.setting)
 
     def histories(self, measure: str, unit: str = "step") -> list[dict[float, float]]:
         """For each seed that is done, the measure at every evaluation."""

@@ -108,7 +108,6 @@ class Figure:
     panels: Sequence[Panel | Strips]
     name: str  # of its files
     note: str = ""  # what the lines are
-    command: str = ""  # makes its runs
 
     @property
     def drawn(self) -> bool:

@@ -118,7 +118,7 @@ def results(runs: Runs, scope: Scope = FULL, *, final: bool) -> Table:
         cells = {measure: chosen.cell(measure, digits=1) for measure in measures}
         words = {"rate": f"{chosen.config.learning_rate:g}", "seeds": str(len(chosen.done))} if chosen else {}
         words["ms"] = f"{min(chosen.values('step_ms')):.1f}" if chosen.done else ""
-        rows.append(chosen.row(cells, words, command("reproduce", "listops", "--only", name, runs=runs.folder)))
+        rows.append(chosen.row(cells, words))
     columns = [Column(name, label) for name, label in COLUMNS.items()]
     columns += [Column("rate", "Learning rate"), Column("ms", "ms per step"), Column("seeds", "Seeds")]
     notes = [
@@ -130,7 +130,8 @@ def results(runs: Runs, scope: Scope = FULL, *, final: bool) -> Table:
         labels = ", ".join(METHODS[name].label for name in ROWS if name in added)
         notes.append(f"Not among the finalists by the rule, and added when the screening was known: {labels}.")
     title = f"Seeds 0 to {scope.seeds[-1]}" if final else "Screening: seed 0, the best of three learning rates"
-    return Table(title, columns, rows, notes, "listops" if final else "listops-screening", scope.warning, _command(runs))
+    making = command("reproduce", "listops", runs=runs.folder)
+    return Table(title, columns, rows, notes, "listops" if final else "listops-screening", scope.warning, making)
 
 
 def long_runs(runs: Runs) -> Table:
@@ -232,7 +233,7 @@ def curves(runs: Runs, scope: Scope = FULL) -> Figure:
     """Validation accuracy and attachment against steps."""
     measures = {"accuracy": "Validation: accuracy (%)", "attachment": "Validation: attachment (%)"}
     drawn = learning_curves([plan(name, scope).choose(runs) for name in shown(runs, scope)], measures)
-    return Figure("ListOps: learning curves", drawn, "listops-curves", "Median and range of the seeds.", _command(runs))
+    return Figure("ListOps: learning curves", drawn, "listops-curves", "Median and range of the seeds.")
 
 
 def groups(runs: Runs) -> list[Group]:
@@ -246,11 +247,6 @@ def groups(runs: Runs) -> list[Group]:
     ]
 
 
-def _command(runs: Runs) -> str:
-    return command("reproduce", "listops", runs=runs.folder)
-
-
 SECTION = Section(
-    "ListOps", "Nested operations on digits: accuracy, and recovery of the gold dependency trees.", groups, claims,
-    [("reproduce", "listops")],
-)  # fmt: skip
+    "ListOps", "Nested operations on digits: accuracy, and recovery of the gold dependency trees.", groups, claims
+)

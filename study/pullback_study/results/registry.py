@@ -34,7 +34,6 @@ class Section:
     about: str
     groups: Callable[[Runs], Sequence[Group]]
     claims: Callable[[Runs], Sequence[Claim]] = lambda runs: ()
-    needs: Sequence[tuple[str, ...]] = ()  # the commands, as words, that make the runs of its claims
 
 
 SECTIONS = {

@@ -76,7 +76,6 @@ class Row:
     heading: str = ""
     name: str = ""  # on the command line
     note: str = ""  # more about it, such as its chosen setting
-    command: str = ""  # makes its missing runs
 
 
 @dataclass(frozen=True)

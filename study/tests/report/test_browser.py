@@ -68,7 +68,7 @@ def centre(page, selector):
     return page.run(script)
 
 
-TABLE = "#synthetic .panel:not([hidden]) table"
+TABLE = "#synthetic .group[open] table"
 
 
 def test_a_table_sorts_by_a_click_and_by_the_keyboard(page):
@@ -89,11 +89,10 @@ def test_a_table_sorts_by_a_click_and_by_the_keyboard(page):
     assert column() == own
 
 
-def test_the_first_tab_with_runs_is_shown_and_others_on_a_click(page):
-    assert texts(page, "#synthetic [aria-pressed=true]") == ["The table, at the paper's best settings"]
-    click(page, "#synthetic .choices button")
-    assert texts(page, "#synthetic [aria-pressed=true]")[0].startswith("The table, at the settings")
-    assert page.run("document.querySelectorAll('#synthetic .panel:not([hidden])').length") == 1
+def test_the_first_group_with_runs_is_open_and_others_open_on_a_click(page):
+    assert texts(page, "#synthetic .group[open] > summary") == ["The table, at the paper's best settings"]
+    click(page, "#synthetic .group > summary")
+    assert texts(page, "#synthetic .group[open] > summary")[0].startswith("The table, at the settings")
 
 
 def test_a_number_opens_to_the_runs_behind_it(page):
@@ -105,13 +104,13 @@ def test_a_number_opens_to_the_runs_behind_it(page):
 
 
 def test_runs_are_filtered(page):
-    page.run("document.querySelectorAll('#runs .choices button')[2].click()")
+    page.run("document.querySelectorAll('#runs .group')[2].open = true")
     page.run("""(() => {
-        const input = document.querySelector("#runs .panel:not([hidden]) .filter");
+        const input = document.querySelector("#runs .group:nth-of-type(3) .filter");
         input.value = "spigot-ce stopped";
         input.dispatchEvent(new Event("input"));
     })()""")
-    shown = [row for row in texts(page, "#runs .panel:not([hidden]) p + .scroll tbody tr:not([hidden])") if row]
+    shown = [row for row in texts(page, "#runs .group:nth-of-type(3) p + .scroll tbody tr:not([hidden])") if row]
     assert len(shown) == 1
     assert "55.50" in shown[0]
 

@@ -67,7 +67,7 @@ def test_a_share_and_its_interval():
 def table():
     rows = [
         Row("Softmax", {"a": cell(90.0, 91.0, summary=MEDIAN, reference=Reference(80.0, 1.0))}, {"n": "2"}, "Relaxed"),
-        Row("*SFE", {"a": Cell(reference=Reference(70.0, 2.0))}, {"n": "0"}, "Argmax", command="pullback x"),
+        Row("*SFE", {"a": Cell(reference=Reference(70.0, 2.0))}, {"n": "0"}, "Argmax"),
     ]
     return Table("Accuracy", [Column("a", "Test", reference=True), Column("n", "Seeds")], rows, ["A note."], "t", "Few seeds.")
 

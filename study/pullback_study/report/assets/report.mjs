@@ -1,4 +1,4 @@
-// Sorting, tabs, and a filter; without it the page shows everything.
+// Sorting, and a filter; without it the page shows everything.
 
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const NEXT = { none: "descending", descending: "ascending", ascending: "none" };
@@ -26,16 +26,6 @@ function setUpSorting(table) {
   );
 }
 
-function setUpTabs(tabs) {
-  const buttons = all(":scope > .choices > button", tabs);
-  const show = (chosen) => buttons.forEach((button) => {
-    button.ariaPressed = String(button === chosen);
-    document.getElementById(button.getAttribute("aria-controls")).hidden = button !== chosen;
-  });
-  buttons.forEach((button) => button.addEventListener("click", () => show(button)));
-  show(buttons[tabs.dataset.first]);
-}
-
 function setUpFilter(input) {
   const rows = all("tbody tr", input.closest("p").nextElementSibling);
   input.addEventListener("input", () => {
@@ -46,6 +36,5 @@ function setUpFilter(input) {
 
 export function setUp() {
   all("table:has(thead th[aria-sort])").forEach(setUpSorting);
-  all(".tabs").forEach(setUpTabs);
   all(".filter").forEach(setUpFilter);
 }

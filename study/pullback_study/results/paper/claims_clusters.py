@@ -221,5 +221,5 @@ def _over_training(row: Chosen, middle: Callable[[list[float]], float], after: f
 SECTION = Section(
     "Synthetic clusters",
     "Table 1 of the paper: test accuracy and V-measure in percent, beside the paper's numbers.",
-    groups, claims, [("reproduce", "table1", "--grid"), ("reproduce", "steps")],
+    groups, claims,
 )  # fmt: skip

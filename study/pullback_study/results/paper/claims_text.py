@@ -147,10 +147,8 @@ def _example(row: Chosen) -> Finding:
     return Finding(statement, f"in {sum(right)} of {len(right)} seeds; heads of the first seeds: {seen}", verdict)
 
 
-_TABLE = ("reproduce", "table2", "--task")
 SECTION = Section(
     "Latent trees on text",
     "Table 2 of the paper: accuracy in percent on SST and SNLI, beside the paper's numbers.",
     text.groups, claims,
-    [(*_TABLE, "sst", "--search"), (*_TABLE, "snli", "--search"), ("reproduce", "steps", "--task", "sst")],
 )  # fmt: skip

@@ -128,16 +128,15 @@ def _plan(estimator: str, clusters: int, settings: Iterable[dict[str, Any]], sco
 def results(variant: Variant, clusters: int, runs: Runs, *, title: str = "") -> Table:
     """One setting of the paper's table, ours beside the paper's: on the test set after the last step."""
     columns = [Column(name, label, reference=True) for name, label in MEASURES.items()]
-    making, found = ("reproduce", "table1", *variant.words), []
+    found = []
     for name in variant.rows:
         chosen = variant.plan(name, clusters).finished(runs)
         paper = {each: reported("synthetic", METHODS[name].label, f"{clusters} clusters", each) for each in MEASURES}
         cells = {measure: chosen.cell(f"test_{measure}", MEDIAN, paper[measure]) for measure in MEASURES}
-        found.append(chosen.row(cells, command=command(*making, "--only", name, runs=runs.folder)))
+        found.append(chosen.row(cells))
     title, name = title or f"{clusters} clusters", f"clusters-{clusters}" + "-example" * (variant.scale == "example")
-    return Table(
-        title, columns, found, ["*: stochastic."], name, variant.scope.warning, command(*making, runs=runs.folder)
-    )
+    making = command("reproduce", "table1", *variant.words, runs=runs.folder)
+    return Table(title, columns, found, ["*: stochastic."], name, variant.scope.warning, making)
 
 
 def with_others(variant: Variant, runs: Runs) -> Variant:
@@ -175,22 +174,20 @@ def curves(runs: Runs, scope: Scope = FULL) -> Figure:
     """Validation accuracy and V-measure against steps, at the paper's best settings."""
     chosen = [table_plan(name, 10, grid=False, scope=scope).finished(runs) for name in CURVES]
     drawn = learning_curves(chosen, {name: f"Validation: {label} (%)" for name, label in MEASURES.items()})
-    return _figure("Learning curves, 10 clusters", "synthetic-curves", drawn, scope, runs, "curves")
+    return _figure("Learning curves, 10 clusters", "synthetic-curves", drawn, scope)
 
 
 def steps(runs: Runs, scope: Scope = FULL) -> Figure:
     """Test accuracy and V-measure against the number of inner steps, the best step size at each point."""
     at = {k: [steps_plan(name, k, scope).finished(runs) for name in STEPPED] for k in scope.inner_steps}
     drawn = curves_against("Inner steps", at, {f"test_{name}": f"Test: {label} (%)" for name, label in MEASURES.items()})
-    return _figure("Impact of multiple updates, 10 clusters", "synthetic-steps", drawn, scope, runs, "steps")
+    return _figure("Impact of multiple updates, 10 clusters", "synthetic-steps", drawn, scope)
 
 
-def _figure(title: str, name: str, drawn: Sequence[Panel], scope: Scope, runs: Runs, making: str) -> Figure:
+def _figure(title: str, name: str, drawn: Sequence[Panel], scope: Scope) -> Figure:
     quick, many = bool(scope.warning), len(scope.seeds) >= QUARTILES
     note = f"Median and range of {len(scope.seeds)} seeds. {scope.warning}".strip()
-    more = ["--quick"] * quick + ["--seeds", str(len(scope.seeds))] * many
-    whole = command("reproduce", making, *more, runs=runs.folder)
-    return Figure(title, drawn, name + "-quick" * quick + "-many" * many, note, whole)
+    return Figure(title, drawn, name + "-quick" * quick + "-many" * many, note)
 
 
 def groups(runs: Runs) -> list[Group]:

@@ -123,7 +123,6 @@ def results(title: str, scope: Scope, found: Sequence[Chosen], runs: Runs, *word
     """The paper's table for one task, ours beside the paper's; each run at its epoch with the best validation accuracy."""
     columns = [Column(name, label, reference=True) for name, label in _SPLITS.items()]
     columns += [Column("depth", "Depth"), Column("seeds", "Seeds")]
-    making = ("reproduce", "table2", "--task", scope.task, *words)
     lines = []
     for row in found:
         paper = {split: reported("structured", row.method.label, TASKS[scope.task].title, split) for split in _SPLITS}
@@ -131,13 +130,14 @@ def results(title: str, scope: Scope, found: Sequence[Chosen], runs: Runs, *word
         if row.method.latent and row.done:
             cells["depth"] = row.cell("test_depth")
         seeds = f"{len(row.done)} of {len(row.runs)}" if row else "0"
-        lines.append(row.row(cells, {"seeds": seeds}, command(*making, "--only", row.estimator, runs=runs.folder)))
+        lines.append(row.row(cells, {"seeds": seeds}))
     notes = [
         "Accuracy in percent. *: stochastic. Depth: of the best trees on the test set; one word at the root and all others "
         "below it make 2, all words at the root 1."
     ]
     title = f"{title}. {made_with(found)}"
-    return Table(title, columns, lines, notes, scope.task, scope.warning, command(*making, runs=runs.folder))
+    making = command("reproduce", "table2", "--task", scope.task, *words, runs=runs.folder)
+    return Table(title, columns, lines, notes, scope.task, scope.warning, making)
 
 
 def settings(found: Sequence[Chosen]) -> Table:
@@ -192,8 +192,7 @@ def curves(runs: Runs, scope: Scope, *, search: bool) -> Figure:
     labels = {name: f"Validation: {label}" for name, label in _PANELS.items()}
     drawn = learning_curves(choose(scope, runs, search=search), labels, "epoch", statistics.fmean)
     note = f"{'Learning rates of the search' if search else 'The paper’s best settings'}; mean and range of the seeds."
-    making = command("reproduce", "table2", "--task", scope.task, *["--search"] * search, runs=runs.folder)
-    return Figure(f"{TASKS[scope.task].title}: learning curves", drawn, f"{scope.task}-curves", note, making)
+    return Figure(f"{TASKS[scope.task].title}: learning curves", drawn, f"{scope.task}-curves", note)
 
 
 def steps(runs: Runs, scope: Scope) -> Figure:
@@ -203,8 +202,7 @@ def steps(runs: Runs, scope: Scope) -> Figure:
     labels = {f"test_{name}": f"Test: {label}" for name, label in _PANELS.items()}
     drawn = curves_against("Inner steps", at, labels, statistics.fmean)
     note = "Learning rates of the search with one step; mean and range of the seeds."
-    making = command("reproduce", "steps", "--task", "sst", runs=runs.folder)
-    return Figure("SST: the number of inner steps", drawn, "sst-steps", note, making)
+    return Figure("SST: the number of inner steps", drawn, "sst-steps", note)
 
 
 def made_with(found: Sequence[Chosen]) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from pullback_study.results.cells import Cell
 from pullback_study.results.choice import Chosen, Runs
-from pullback_study.results.commands import command
 from pullback_study.results.figures import Figure, curves_against, learning_curves
 from pullback_study.results.recovery import bias
 from pullback_study.results.recovery.beds import RECOVERY, Bed, all_beds, best_and_tied, missing, planted
@@ -115,7 +114,6 @@ def grid_figures(runs: Runs, scope: Scope = FULL) -> list[Figure]:
     cells = planted(runs, base, scope).recovery
     names = sorted((name for name in cells if cells[name].finite), key=lambda name: -cells[name].value)
     drawn = [*names[: _DRAWN - 2], *names[_DRAWN - 2 :][-2:]]
-    making = command("reproduce", "recovery", runs=runs.folder)
     note = f"The {len(drawn) - 2} best estimators at the base setting and the last two; median and range of the seeds."
     tests, valid = ({f"{prefix}{key}": f"{split}: {label}" for key, label in _MEASURES.items()}
                     for prefix, split in (("test_", "Test"), ("", "Validation")))  # fmt: skip
@@ -130,7 +128,7 @@ def grid_figures(runs: Runs, scope: Scope = FULL) -> list[Figure]:
             "share": curves_against("Share", {share: rows(Setting("tree", n, 0.0, share)) for share in SHARES}, tests),
             "steps": learning_curves(rows(Setting("tree", n)), valid),
         }
-        figures += [Figure(f"Trees, n = {n}, against {axis}", drawings, f"planted-trees-{n}-{axis}", note, making)
+        figures += [Figure(f"Trees, n = {n}, against {axis}", drawings, f"planted-trees-{n}-{axis}", note)
                     for axis, drawings in shown.items()]  # fmt: skip
     return [figure for figure in figures if figure.drawn]
 
@@ -180,5 +178,5 @@ def _list(before: str, names: Sequence[str]) -> str:
 SECTION = Section(
     "Recovery",
     "Which estimator recovers the structure: a leaderboard over test beds with gold structures.",
-    groups, needs=[("reproduce", "recovery")],
-)  # fmt: skip
+    groups,
+)
