@@ -29,11 +29,11 @@ def _own() -> dict[str, str]:
 
 
 TASKS = {
-    "synthetic": "pullback_study.tasks.synthetic:TASK",
+    "synthetic": "pullback_study.tasks.synthetic.task:TASK",
     "sst": "pullback_study.tasks.text:SST",
     "snli": "pullback_study.tasks.text:SNLI",
-    "planted": "pullback_study.tasks.planted:TASK",
-    "listops": "pullback_study.tasks.listops:TASK",
+    "planted": "pullback_study.tasks.planted.task:TASK",
+    "listops": "pullback_study.tasks.listops.task:TASK",
     **_own(),
 }
 """By name, where each task is found: module and attribute."""

@@ -14,8 +14,8 @@ from pullback_study.tasks import find_task
 from pullback_study.tasks.listops.data import Split, batches, encode, generate, in_order
 from pullback_study.tasks.listops.expressions import DRAWN, depth, draw, heads, value
 from pullback_study.tasks.listops.lstm import lstm
-from pullback_study.tasks.listops.measures import counts, shares, summed
 from pullback_study.tasks.listops.model import Encoded, Model
+from pullback_study.tasks.listops.train import counts, shares, summed
 
 TASK = find_task("listops")
 TINY = {

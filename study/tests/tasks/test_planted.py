@@ -9,7 +9,7 @@ from pullback import DependencyTree
 from pullback_study.tasks import find_task
 from pullback_study.tasks.blended import Blended
 from pullback_study.tasks.planted.beds import find_bed
-from pullback_study.tasks.planted.config import PLANTED, SELECTIONS
+from pullback_study.tasks.planted.task import PLANTED, SELECTIONS
 
 TASK = find_task("planted")
 SMALL = {"n": 3, "train_examples": 64, "validation_examples": 20, "test_examples": 20, "batch_size": 16, "evaluate_every": 5}

@@ -19,7 +19,7 @@ from pullback_study.results.recovery.plans import (  # isort: skip
 from pullback_study.results.recovery.summary import summary, times
 from pullback_study.results.registry import Group, Section
 from pullback_study.results.tables import Column, Row, Shown, Table
-from pullback_study.tasks.planted.config import SELECTIONS
+from pullback_study.tasks.planted.task import SELECTIONS
 
 _MEASURES = {"recovery": "recovery (%)", "accuracy": "accuracy (%)"}
 _DRAWN = 8  # curves in a figure

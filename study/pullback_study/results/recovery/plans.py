@@ -10,7 +10,7 @@ from typing import Any
 
 from pullback_study.results.choice import Chosen, Plan, Runs
 from pullback_study.tasks import find_task
-from pullback_study.tasks.planted.config import SELECTIONS
+from pullback_study.tasks.planted.task import SELECTIONS
 
 TASK = find_task("planted")
 METHODS = TASK.methods

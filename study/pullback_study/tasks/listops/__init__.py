@@ -1,5 +1,1 @@
 """ListOps: nested operations on digits, with gold dependency heads."""
-
-from pullback_study.tasks.listops.task import TASK
-
-__all__ = ["TASK"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -10,12 +11,19 @@ from torch import Tensor
 
 from pullback.structures import DependencyTree
 from pullback_study.tasks.listops.data import Split, batches, deeper, generate, in_order
-from pullback_study.tasks.listops.measures import counts, shares, summed
 from pullback_study.tasks.listops.model import Encoded, Model
 from pullback_study.tasks.listops.task import LSTMS
 from pullback_study.tasks.replicas import Replicas
 
 _EVALUATED = 4000  # expressions of the smallest width, over all replicas, in a batch of evaluation; ten times as many on a GPU
+SHARES = {
+    "accuracy": ("right", "examples"),
+    "attachment": ("attached", "tokens"),
+    "attachment_open": ("attached_open", "tokens_open"),
+    "precision": ("true_edges", "edges"),
+    "recall": ("true_edges", "tokens"),
+}
+"""Each measure is a share: the sum of one count over the sum of another."""
 
 
 class ListOpsReplicas(Replicas):
@@ -107,3 +115,44 @@ class ListOpsReplicas(Replicas):
     def _batches(self, epoch: int) -> tuple[list[int], Tensor]:
         widths, rows = batches(self.splits["train"], self.config.batch_size, [each.seed for each in self.configs], epoch)
         return widths, rows.to(self.device)
+
+
+def counts(batch: Split, logits: Tensor, z: Tensor | None, best: Tensor | None) -> dict[str, Tensor]:
+    """Counts for each example, `[R, B]`.
+
+    Token 0 is the root in every tree, and is not counted. An edge is an arc with a weight above one half in what the
+    decoder sees; for trees, precision and recall are the attachment score.
+
+    Args:
+        batch: tensors `[R, B, ...]`.
+        logits: `[R, B, 10]`.
+        z: what the decoder sees, `[R B, n, n]`; None without trees.
+        best: the best trees.
+    """
+    found = {"right": logits.argmax(-1) == batch.labels, "examples": torch.ones_like(batch.labels)}
+    if z is not None and best is not None:
+        inside = batch.inside()
+        inside[..., 0] = False
+        opening = inside & ~batch.closing()
+        gold = batch.gold(z.dtype)
+        right = (best.view(gold.shape) * gold).sum(-2) > 0.5
+        edges = (z.view(gold.shape) > 0.5) & inside[..., None, :]
+        found |= {
+            "attached": right & inside, "tokens": inside, "attached_open": right & opening, "tokens_open": opening,
+            "true_edges": (edges & (gold > 0.5)).flatten(-2), "edges": edges.flatten(-2),
+        }  # fmt: skip
+    return {name: value.double().flatten(2).sum(-1) if value.dim() > 2 else value.double() for name, value in found.items()}
+
+
+def shares(found: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The measures in percent, from sums of counts."""
+    return {name: 100 * found[top] / found[below].clamp_min(1) for name, (top, below) in SHARES.items() if top in found}
+
+
+def summed(parts: Iterable[dict[str, Tensor]]) -> dict[str, Tensor]:
+    """The sum over the examples of several batches, `[R]`."""
+    total: dict[str, Tensor] = {}
+    for part in parts:
+        for name, value in part.items():
+            total[name] = total[name] + value.sum(-1) if name in total else value.sum(-1)
+    return total

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from pullback import Alignment, BinaryTree, DependencyTree, LinearChain, Segmentation, Structure, Subset
-from pullback_study.tasks.planted.config import Config
+from pullback_study.tasks.planted.task import Config
 
 Named = dict[str, Tensor]
 """Tensors by name: parameters `[R, *shape]` of R replicas, or the inputs `[R, b, ...]` of b examples for each."""

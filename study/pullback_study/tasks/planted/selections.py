@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pullback import Subset
 from pullback_study.tasks.planted.beds import Bed, Named, Shapes
-from pullback_study.tasks.planted.config import Config
+from pullback_study.tasks.planted.task import Config
 
 _FEATURES = 10
 _CHOSEN = {"xor": 2, "orange-skin": 4, "additive": 4, "switch": 5}

@@ -3,17 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pullback_study.tasks.methods import Method, registered
-from pullback_study.tasks.planted.config import PLANTED, Config
+from pullback_study.tasks.schema import EstimatorConfig, option
 from pullback_study.tasks.task import Metric, ReplicaTask
 
+PLANTED = ("tree", "chain", "segmentation", "subset", "alignment", "binary-tree")
+SELECTIONS = ("xor", "orange-skin", "additive", "switch")
 BASELINES = (
     Method("bag", "Bag of parts", "Baselines", defaults={"learning_rate": 0.01}),
     Method("planted-scorer", "Planted scorer", "Baselines", defaults={"learning_rate": 0.01}),
     Method("gold", "Gold structure", "Baselines", defaults={"learning_rate": 0.01}),
 )
+
+
+@dataclass(frozen=True)
+class Config(EstimatorConfig):
+    """One run."""
+
+    structure: str = option(
+        "tree", help="The latent structure; the last four are the feature selections of L2X.", choices=(*PLANTED, *SELECTIONS)
+    )
+    n: int = option(6, help="Words or items; L2X always has 10 features.", least=2)
+    noise: float = option(0.0, help="Standard deviation of the noise on the features that the model sees.", least=0)
+    share: float = option(1.0, help="How much of the label needs the structure, from 0 to 1.", least=0)
+    steps: int = option(1000, help="Updates.", least=1)
+    batch_size: int = option(64, help="Examples per update.", least=1)
+    evaluate_every: int = option(100, help="Steps between evaluations.", least=1)
+    features: int = option(4, help="Features of a word or item.", least=1)
+    train_examples: int = option(2048, help="Training examples.", least=1)
+    validation_examples: int = option(500, help="Validation examples.", least=1)
+    test_examples: int = option(1000, help="Test examples.", least=1)
+    dtype: str = option("float32", help="Precision.", choices=("float32", "float64"))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.share > 1:
+            raise ValueError(f"share is {self.share:g}; it must be at most 1")
+        if self.batch_size > self.train_examples:
+            raise ValueError(f"batch_size is {self.batch_size}; it must be at most train_examples, {self.train_examples}")
+        if self.structure in SELECTIONS:
+            usual = {field.name: field.default for field in self.__dataclass_fields__.values()}
+            for name in ("n", "noise", "share", "features"):
+                if (value := getattr(self, name)) != usual[name]:
+                    raise ValueError(f"{name} is {value:g}; {self.structure} is fixed by its definition: leave it out")
 
 
 class PlantedTask(ReplicaTask):

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from pullback import Structure, Wrapper
 from pullback_study.tasks.planted.beds import Bed, Named, Shapes, find_bed
-from pullback_study.tasks.planted.config import Config
+from pullback_study.tasks.planted.task import Config
 from pullback_study.tasks.replicas import Parameters, Replicas
 from pullback_study.tasks.streams import StreamedGumbel, Streams, key
 
