@@ -13,7 +13,6 @@ from pullback_study.cli.options import uses
 from pullback_study.cli.terminal import count, out, show, user_errors
 
 if TYPE_CHECKING:
-    from pullback_study.runs.executor import Executor
     from pullback_study.runs.sweep import Sweep
 
 
@@ -55,6 +54,7 @@ def sweep(
     pullback sweep FILE --device cuda --per-gpu 4
     pullback sweep FILE --ray auto --gpus-per-run 0.25 --runs /shared/runs
     """
+    from pullback_study.runs.ray_tasks import RayTasks
     from pullback_study.runs.sweep import read
     from pullback_study.tasks.schema import nearest, options
 
@@ -67,15 +67,13 @@ def sweep(
         if dry_run:
             _show_plan(found, runs)
             return
-    if ray is not None:
-        executor: Executor | None = _ray(ray, cpus_per_run, gpus_per_run)
-        place = "cuda" if gpus_per_run else "cpu"
-    else:
-        place = terminal.find_device(device)
-        executor = terminal.pool(workers, place, per_gpu)
+    place = terminal.find_device(device) if ray is None else "cuda" if gpus_per_run else "cpu"
+    with user_errors():
+        cluster = RayTasks(ray, cpus=cpus_per_run, gpus=gpus_per_run) if ray is not None else None
+    how = {"device": place, "tensorboard": tensorboard, "wait": wait}
     try:
         terminal.train_or_exit(
-            found.task, found.configs, runs, device=place, tensorboard=tensorboard, workers=executor, wait=wait
+            found.task, found.configs, runs, workers=cluster or terminal.pool(workers, place, per_gpu), **how
         )
     finally:
         _show_best(found, runs, by or [], markdown)
@@ -90,13 +88,6 @@ def _show_best(found: Sweep, runs: Path, by: list[str], markdown: bool) -> None:
     done = [run for run in stored if run.state == "done"]
     if done:
         show(configurations(found.task.name, done, by=by, limit=None if by else _SHOWN, short=not markdown), markdown=markdown)
-
-
-def _ray(address: str, cpus: int, gpus: float) -> Executor:
-    from pullback_study.runs.ray_tasks import RayTasks
-
-    with user_errors():
-        return RayTasks(address, cpus=cpus, gpus=gpus)
 
 
 def _show_plan(found: Sweep, runs: Path) -> None:

@@ -32,14 +32,7 @@ def train_or_exit(
 ) -> None:
     """Train what is not done; leaves the program if that cannot be finished now.
 
-    Args:
-        task: whose configs they are.
-        configs: to be trained.
-        folder: of the runs.
-        device: `cpu`, `cuda`, or `auto` for a GPU if there is one.
-        workers: where to train, or in how many processes; None for this process.
-        wait: for runs that other processes train.
-        tensorboard: also write event files.
+    `workers` says where, or in how many processes (None: in this one); `wait`, for runs that other processes train.
     """
     from pullback_study.runs.progress import LiveReport, PlainReport
     from pullback_study.runs.train import train

@@ -82,8 +82,7 @@ def _cells(row: Row, column: Column) -> Cells:
     if cell is None:
         words = row.texts.get(column.name, "")
         return [(esc(words), words or None), ("", None)][: 1 + column.reference]
-    shown = column.show(cell)
-    text = esc(shown.text)
+    text = esc(column.show(cell))
     if cell.differs and text.endswith("≠"):
         text = f'{text[:-1]}<b class="differs">≠</b>'
     if cell.runs:
@@ -92,7 +91,7 @@ def _cells(row: Row, column: Column) -> Cells:
         behind += [f"difference from the paper: {cell.difference:+.{cell.digits}f}"] if cell.reference else []
         text = f'<details class="number"><summary>{text}</summary><pre>{esc(chr(10).join(behind))}</pre></details>'
     reference = (esc(cell.show_reference()), cell.reference.value if cell.reference else None)
-    return [(text, shown.number), reference][: 1 + column.reference]
+    return [(text, cell.value if cell.finite else None), reference][: 1 + column.reference]
 
 
 def figure(found: Figure) -> str:

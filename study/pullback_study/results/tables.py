@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pullback.viz import Table as TextTable
 from pullback_study.results.cells import Cell
@@ -18,42 +18,25 @@ if TYPE_CHECKING:
     from pullback_study.results.figures import Figure
 
 
-class Shown(NamedTuple):
-    """What a column shows of a cell, and the number that it is sorted by."""
-
-    text: str
-    number: float | None
-
-
-def middle(cell: Cell) -> Shown:
+def middle(cell: Cell) -> str:
     """The value with its spread, marked with ≠ where it differs from the published one."""
-    return Shown(cell.show() + "≠" * cell.differs, _finite(cell.value))
+    return cell.show() + "≠" * cell.differs
 
 
-def interval(cell: Cell) -> Shown:
+def interval(cell: Cell) -> str:
     """The 95% interval of the middle."""
     low, high = cell.interval[1:]
-    return Shown(f"[{low:.{cell.digits}f}, {high:.{cell.digits}f}]" if math.isfinite(low) else "", _finite(low))
+    return f"[{low:.{cell.digits}f}, {high:.{cell.digits}f}]" if math.isfinite(low) else ""
 
 
-def quarters(cell: Cell) -> Shown:
+def quarters(cell: Cell) -> str:
     """The first and the third quartile."""
-    if not cell.finite:
-        return Shown("", None)
-    low, high = quartiles(cell.finite)
-    return Shown(f"{low:.{cell.digits}f} to {high:.{cell.digits}f}", low)
+    return " to ".join(f"{each:.{cell.digits}f}" for each in quartiles(cell.finite)) if cell.finite else ""
 
 
-def at_least(least: float) -> Callable[[Cell], Shown]:
+def at_least(least: float) -> Callable[[Cell], str]:
     """The share of the seeds that reach `least`, with its 95% interval; a run that diverged does not."""
-
-    def show(cell: Cell) -> Shown:
-        if not cell.values:
-            return Shown("", None)
-        mean, low, high = share(cell.values, least)
-        return Shown(f"{mean:.0%} [{low:.0%}, {high:.0%}]", mean)
-
-    return show
+    return lambda cell: "{:.0%} [{:.0%}, {:.0%}]".format(*share(cell.values, least)) if cell.values else ""
 
 
 @dataclass(frozen=True)
@@ -63,7 +46,7 @@ class Column:
     name: str
     label: str
     reference: bool = False  # whether the published numbers stand beside it
-    show: Callable[[Cell], Shown] = middle
+    show: Callable[[Cell], str] = middle
 
 
 @dataclass(frozen=True)
@@ -159,7 +142,7 @@ class Table:
 def shown(row: Row, column: Column) -> list[str]:
     """The words of a row under a column, and the published number beside it where the column has those."""
     cell = row.cells.get(column.name)
-    found = row.texts.get(column.name, "") if cell is None else column.show(cell).text
+    found = row.texts.get(column.name, "") if cell is None else column.show(cell)
     return [found, cell.show_reference() if cell else ""][: 1 + column.reference]
 
 
@@ -170,10 +153,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _plural(count: int, noun: str) -> str:

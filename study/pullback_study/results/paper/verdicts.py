@@ -35,7 +35,6 @@ class Finding:
     evidence: str
     verdict: Verdict
     interval: Interval | None = None
-    threshold: float | None = None
 
 
 @dataclass(frozen=True)
@@ -128,34 +127,32 @@ def best_of(rows: Sequence[Chosen], measure: str) -> Chosen | None:
     return max(rows, key=lambda row: statistics.fmean(row.values(measure))) if all(rows) else None
 
 
-def judge(
-    statement: str, values: Values, rule: Callable[[Interval], Verdict], question: str, threshold: float | None = None
-) -> Finding:
+def judge(statement: str, values: Values, rule: Callable[[Interval], Verdict], question: str) -> Finding:
     """What a rule says about the 95% interval of the mean over the seeds."""
     if not values:
         return missing(statement)
     found = interval(values)
-    return Finding(statement, f"{show(found)}; {question}?", rule(found), found, threshold)
+    return Finding(statement, f"{show(found)}; {question}?", rule(found), found)
 
 
 def exceeds(statement: str, values: Values, threshold: float = 0.0) -> Finding:
     """Is the mean above the threshold?"""
-    return judge(statement, values, lambda found: above(found, threshold), f"more than {threshold:g}", threshold)
+    return judge(statement, values, lambda found: above(found, threshold), f"more than {threshold:g}")
 
 
 def below(statement: str, values: Values, threshold: float) -> Finding:
     """Is the mean below the threshold?"""
-    return judge(statement, values, lambda found: _OPPOSITE[above(found, threshold)], f"less than {threshold:g}", threshold)
+    return judge(statement, values, lambda found: _OPPOSITE[above(found, threshold)], f"less than {threshold:g}")
 
 
 def inside(statement: str, values: Values, low: float, high: float) -> Finding:
     """Does the mean lie between two numbers?"""
-    return judge(statement, values, lambda found: between(found, low, high), f"between {low:g} and {high:g}", high)
+    return judge(statement, values, lambda found: between(found, low, high), f"between {low:g} and {high:g}")
 
 
 def near(statement: str, shortfall: Values, margin: float) -> Finding:
     """Is a shortfall within the margin?"""
-    return judge(statement, shortfall, lambda found: within(found, margin), f"within {margin:g}", margin)
+    return judge(statement, shortfall, lambda found: within(found, margin), f"within {margin:g}")
 
 
 def near_best(row: Chosen, best: Chosen | None, measure: str, words: str, margin: float) -> Finding:

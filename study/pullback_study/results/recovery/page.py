@@ -18,7 +18,7 @@ from pullback_study.results.recovery.plans import (  # isort: skip
 )  # fmt: skip
 from pullback_study.results.recovery.summary import summary, times
 from pullback_study.results.registry import Group, Section
-from pullback_study.results.tables import Column, Row, Shown, Table
+from pullback_study.results.tables import Column, Row, Table
 from pullback_study.tasks.planted.task import SELECTIONS
 
 _MEASURES = {"recovery": "recovery (%)", "accuracy": "accuracy (%)"}
@@ -162,13 +162,13 @@ def _relation(base: Bed, beds: Sequence[Bed]) -> Table:
     return bias.relation(bias.gradients(sizes), columns, f"{base.title}: recovery and the gradient at the first step")
 
 
-def _with_interval(cell: Cell) -> Shown:
+def _with_interval(cell: Cell) -> str:
     if not cell.finite:
-        return Shown(cell.show(), None)
+        return cell.show()
     _, low, high = cell.interval
     several = f" [{low:.1f}, {high:.1f}]" if cell.count > 1 else ""
     lost = f" ({cell.diverged} diverged)" if cell.diverged else ""
-    return Shown(f"{cell.value:.1f}{several}{lost}", cell.value)
+    return f"{cell.value:.1f}{several}{lost}"
 
 
 def _list(before: str, names: Sequence[str]) -> str:
