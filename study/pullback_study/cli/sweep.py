@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -70,7 +70,7 @@ def sweep(
     place = terminal.find_device(device) if ray is None else "cuda" if gpus_per_run else "cpu"
     with user_errors():
         cluster = RayTasks(ray, cpus=cpus_per_run, gpus=gpus_per_run) if ray is not None else None
-    how = {"device": place, "tensorboard": tensorboard, "wait": wait}
+    how: dict[str, Any] = {"device": place, "tensorboard": tensorboard, "wait": wait}
     try:
         terminal.train_or_exit(
             found.task, found.configs, runs, workers=cluster or terminal.pool(workers, place, per_gpu), **how
