@@ -93,9 +93,8 @@ class Family:
 
     def call(self, operation: str, *args: Any) -> Any:
         """An operator; its kernel by itself where PyTorch would add nothing but the time of passing the call on."""
-        if derivatives.is_unseen(args[0]):
-            return self._kernels[operation, args[0].device.type](*args)
-        return getattr(self, operation)(*args)
+        kernel = self._kernels.get((operation, args[0].device.type)) if derivatives.is_unseen(args[0]) else None
+        return (kernel or getattr(self, operation))(*args)
 
     def implementation(self, operation: str, backend: str, options: tuple[Any, ...]) -> Callable[..., Any]:
         """What does an operation: the backend's own function, or the reference's."""
