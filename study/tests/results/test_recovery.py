@@ -57,6 +57,14 @@ def test_other_tasks_use_the_most_common_setting_and_the_most_seeds(tmp_path):
     assert "best `ste-s`" in page.verdict([bed])
 
 
+def test_the_projection_of_spigot_ce_is_a_setting_of_its_own(tmp_path):
+    task = find_task("listops")
+    for name, more in (("ste-s", {}), ("ste-i", {}), ("spigot-ce", {"projection": "local"})):
+        publish(tmp_path, task, task.configure(estimator=name, **more), test_attachment=50.0)
+    (bed,) = all_beds(Runs(tmp_path))
+    assert set(bed.rows) == {"ste-s", "ste-i", "spigot-ce"}
+
+
 def test_planted_rows_are_what_the_search_chose(tmp_path):
     setting, scope = plans.BASES["tree"], plans.QUICK
     assert not set(plans.FULL.seeds) & set(plans.FULL.search_seeds)
