@@ -5,7 +5,8 @@ The rules, committed before the runs:
 1. Planted beds: the learning rate and the step size of an estimator are those with the best mean validation accuracy over the
    search's seeds (1000 to 1003) at the structure's base setting; results are from seeds 100 to 131 after the last step.
 2. Other tasks: of all runs, those with the settings (apart from estimator, seed, learning rate, step size, the scale of
-   gamma and how SPIGOT-CE projects) that most runs have; of an estimator, the configuration with the most seeds, then the best mean validation metric.
+   gamma and how SPIGOT-CE projects) that most runs have; of an estimator, the configuration with the most seeds, then the
+   best mean validation metric.
 3. The best on a bed has the highest mean; another estimator is tied with it if the 95% bootstrap interval of their difference
    (paired over the seeds that both have) contains 0, or if the means differ by less than 1 point. With fewer than 5 seeds
    in common nothing is decided, and the two are tied.
