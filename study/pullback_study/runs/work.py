@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import errno
 import functools
+import gc
 import platform
 import subprocess
 import time
@@ -90,6 +91,9 @@ def train_group(job: Job, tell: Tell, stopped: Callable[[], bool]) -> Ending:
                         if not run.done:
                             run.fail(message, details)
                 return Ending("failed", message)
+            finally:
+                if job.device != "cpu":
+                    gc.collect()  # optimisers of PyTorch are in cycles, which hold the memory of a trainer on a GPU
     except BusyError:
         return Ending("done", "done by another process") if group.done else Ending("busy", "another process trains it")
     except OSError as error:  # not even the lock could be had
