@@ -11,7 +11,7 @@ import torch
 
 from pullback_study.tasks import kernels
 from pullback_study.tasks.listops.lstm import lstm
-from pullback_study.tasks.listops.messages import received
+from pullback_study.tasks.listops.messages import _Product, received
 from pullback_study.tasks.streams import Streams, key
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -26,7 +26,7 @@ def test_in_the_interpreter():
     command = [sys.executable, "-W", "ignore", "-m", "pytest", "-x", "-p", "no:cacheprovider", __file__]
     done = subprocess.run(command, env=os.environ | {"TRITON_INTERPRET": "1"}, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-3000:]
-    assert "2 passed" in done.stdout
+    assert "3 passed" in done.stdout
 
 
 @runs_kernels
@@ -50,6 +50,11 @@ def test_the_noise_of_a_gpu_has_the_bits_of_a_cpu():
     for _ in range(3):
         fused, bits = streams[0].uniform(torch.float32), streams[1]._next()
         assert torch.equal(fused, (((bits >> 41) & 0x7FFFFF).float() + 0.5) / 2**23)
+
+
+def test_gradients_of_a_long_product_are_those_of_any_product():
+    values, weights = torch.randn(3, 1, 20, 4, dtype=torch.float64), torch.randn(3, 2, 4, 5, dtype=torch.float64)
+    assert torch.autograd.gradcheck(_Product.apply, (values.requires_grad_(), weights.requires_grad_()))
 
 
 @pytest.mark.skipif(DEVICE == "cpu", reason="needs a GPU")

@@ -70,6 +70,9 @@ class _Fused(torch.autograd.Function):
             if t:
                 to_state = torch.baddbmm(gradient[t - 1], to_inputs[t], back)
         before, after = (x.transpose(0, 1).reshape(groups, n * batch, -1) for x in (states[:n], to_inputs))
+        if n * batch % 10 == 0:  # a long sum in ten parts
+            before, after = (x.reshape(groups, 10, n * batch // 10, -1) for x in (before, after))
+            return to_inputs, (before.mT @ after).sum(1)
         return to_inputs, torch.bmm(before.mT, after)
 
 

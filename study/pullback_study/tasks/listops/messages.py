@@ -27,6 +27,26 @@ def received(arcs: Tensor, own: Tensor, child: Tensor) -> Tensor:
     return torch.bmm(arcs.reshape(batch * n, 1, n), each.view(batch * n, n, size)).view(batch, n, size)
 
 
+def product(values: Tensor, weights: Tensor) -> Tensor:
+    """`[..., K, O]` from values `[..., K, I]` and weights `[..., I, O]`; the gradient of weights, a long sum, in ten parts."""
+    return _Product.apply(values, weights) if values.is_cuda and values.shape[-2] % 10 == 0 else values @ weights
+
+
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, weights: Tensor) -> Tensor:
+        ctx.save_for_backward(values, weights)
+        return values @ weights
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
+        values, weights = ctx.saved_tensors
+        before, after = (x.reshape(*x.shape[:-2], 10, -1, x.shape[-1]) for x in (values, gradient))
+        to_weights = (before.mT @ after).sum(-3)
+        return (gradient @ weights.mT).sum_to_size(values.shape), to_weights.sum_to_size(weights.shape)
+
+
 class _Received(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, arcs: Tensor, own: Tensor, child: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from torch import Tensor
 from pullback_study.tasks.listops.data import Split
 from pullback_study.tasks.listops.expressions import TOKENS
 from pullback_study.tasks.listops.lstm import lstm
-from pullback_study.tasks.listops.messages import received
+from pullback_study.tasks.listops.messages import product, received
 from pullback_study.tasks.replicas import Parameters
 from pullback_study.tasks.streams import key
 
@@ -81,7 +81,7 @@ class Model(Parameters):
         inputs = self._dropped(_look_up(named["encoder.embedding"], batch.tokens), training)
         replicas, count, n, size = inputs.shape
         flat = inputs.reshape(replicas, 1, count * n, size)
-        gates = flat @ named["encoder.input"] + named["encoder.bias"][:, :, None]  # [R, lstms, B n, 4 H]
+        gates = product(flat, named["encoder.input"]) + named["encoder.bias"][:, :, None]  # [R, lstms, B n, 4 H]
         gates = gates.view(replicas * self.lstms, count, n, 4 * size).permute(2, 0, 1, 3)
         states = lstm(gates, named["encoder.recurrent"].flatten(0, 1))
         states = states.view(n, replicas, self.lstms, count, size).permute(2, 1, 3, 0, 4)
@@ -103,7 +103,7 @@ class Model(Parameters):
         children = arcs.sum(-1).view(replicas, count * n, 1)
 
         def linear(name: str, values: Tensor) -> Tensor:
-            return values.reshape(replicas, count * n, size) @ named[name]
+            return product(values.reshape(replicas, count * n, size), named[name])
 
         own = (linear("message.head", e) + named["message.bias"][:, None]).view(-1, n, size)
         always = children * named["message.output_bias"][:, None]
