@@ -8,6 +8,7 @@ from pullback_study.results.choice import Runs, seed_by_seed
 from pullback_study.results.paper.claims_text import CLAIMS, Evidence, claim_7, claim_8, claim_9, claim_10
 from pullback_study.results.paper.text import (
     FULL,
+    MANY,
     METHODS,
     ROWS,
     STEPPED,
@@ -139,6 +140,19 @@ def test_one_seed_decides_nothing(tmp_path):
     one = {"sst": dataclasses.replace(SST, seeds=(0,)), "snli": dataclasses.replace(SNLI, seeds=(0,))}
     for rule in (claim_7, claim_10):
         assert set(verdicts(rule(Evidence(Runs(tmp_path), one)))) == {Verdict.OPEN}
+
+
+def test_a_comparison_uses_the_seeds_that_all_its_rows_have(tmp_path):
+    for name in ROWS:
+        plan = table_plan(name, MANY["sst"], search=True)
+        for i, configs in enumerate(zip(plan.candidates, plan.deciding, strict=True)):
+            there = configs[0][1 : 10 if name != "spigot" else 9] if i == 1 else ()
+            for config in {*there, *configs[1]}:
+                publish(config, tmp_path, 80.0 - 5 * (i != 1) - (config.seed == 9))
+    assert verdicts(claim_7(Evidence(Runs(tmp_path)))) == [Verdict.HOLDS] * 3
+    assert "0.00 [0.00, 0.00]" in claim_7(Evidence(Runs(tmp_path)))[0].evidence
+    few = {"sst": dataclasses.replace(MANY["sst"], seeds=tuple(range(2, 20)))}
+    assert verdicts(claim_7(Evidence(Runs(tmp_path), few))) == [Verdict.OPEN] * 3
 
 
 def test_claim_10(tmp_path):

@@ -3,8 +3,9 @@
 The rules were fixed before the runs were made. All compare the same seeds, pair by pair, with 95% intervals
 (`statistics.interval`), on the test set unless said otherwise, each run at its epoch with the best validation accuracy.
 A row enters with the learning rate that the search chose, the same few for every row; step sizes are the paper's, with the
-paper's scale of gamma. A claim holds if all its parts hold, does not hold if one part does not, and is otherwise not
-decided; so is a part whose runs are not all done, or with one seed.
+paper's scale of gamma. A comparison uses the seeds that all its rows have, and needs LEAST of them, or all of a table with
+fewer. A claim holds if all its parts hold, does not hold if one part does not, and is otherwise not decided; so is a part
+without enough runs, or with one seed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,17 @@ from dataclasses import dataclass, field
 
 from pullback_study.results.choice import Chosen, Runs
 from pullback_study.results.paper import text
-from pullback_study.results.paper.text import FULL, INNER_STEPS, METHODS, ROWS, STEPPED, Scope, on_data_of, table_plan
+from pullback_study.results.paper.text import (
+    FULL,
+    INNER_STEPS,
+    LEAST,
+    METHODS,
+    ROWS,
+    STEPPED,
+    Scope,
+    on_data_of,
+    table_plan,
+)
 
 from pullback_study.results.paper.verdicts import (  # isort: skip
     Claim, Finding, Values, Verdict, below, best_of, decide, exceeds, inside, minus, missing, most, near_best,
@@ -40,15 +51,15 @@ class Evidence:
     runs: Runs
     scopes: dict[str, Scope] = field(default_factory=dict)  # by default on the data that most of the runs were trained on
 
-    def row(self, task: str, estimator: str) -> Chosen:
-        """A row whose runs are all done."""
+    def row(self, task: str, estimator: str, inner_steps: int | None = None) -> Chosen:
+        """A row with the runs that are done."""
         scope = self.scopes[task] if task in self.scopes else on_data_of(self.runs, FULL[task])
-        return table_plan(estimator, scope, search=True).finished(self.runs)
+        row = table_plan(estimator, scope, search=True).choose(self.runs)
+        return row.replace(self.runs, inner_steps=inner_steps) if inner_steps else row
 
-    def steps(self, estimator: str, inner_steps: int) -> Values:
-        """The test accuracy on SST with a number of inner steps, where all runs are done."""
-        row = self.row("sst", estimator).replace(self.runs, inner_steps=inner_steps)
-        return row.values("test_accuracy") if row.complete else []
+    def rows(self, task: str, *estimators: str) -> list[Chosen]:
+        """Several rows on the same seeds."""
+        return _common([self.row(task, name) for name in estimators])
 
 
 def claim_7(evidence: Evidence) -> list[Finding]:
@@ -57,9 +68,10 @@ def claim_7(evidence: Evidence) -> list[Finding]:
     Rule: for Marginals, SparseMAP and SPIGOT, the shortfall in test accuracy from the best row, the baseline
     included, is within 1.5 points (`verdicts.within`). The best row is picked by mean validation accuracy.
     """
-    best = best_of([evidence.row("sst", name) for name in ROWS], "validation_accuracy")
-    rows = [evidence.row("sst", name) for name in (*RELAXED, "spigot")]
-    return [near_best(row, best, "test_accuracy", "test accuracy, SST", NEAR) for row in rows]
+    rows = evidence.rows("sst", *ROWS)
+    best = best_of(rows, "validation_accuracy")
+    of = [row for row in rows if row.estimator in (*RELAXED, "spigot")]
+    return [near_best(row, best, "test_accuracy", "test accuracy, SST", NEAR) for row in of]
 
 
 def claim_8(evidence: Evidence) -> list[Finding]:
@@ -72,7 +84,8 @@ def claim_8(evidence: Evidence) -> list[Finding]:
     for name in STEPPED:
         for k in INNER_STEPS[1:]:
             statement = f"{METHODS[name].label}, {k} inner steps - 1, test accuracy, SST"
-            change = minus(evidence.steps(name, k), evidence.steps(name, 1))
+            one, several = _common([evidence.row("sst", name, inner_steps) for inner_steps in (1, k)])
+            change = minus(several.values("test_accuracy"), one.values("test_accuracy"))
             found.append(inside(statement, change, -NEAR, NEAR))
     return found
 
@@ -84,14 +97,15 @@ def claim_9(evidence: Evidence) -> list[Finding]:
     each task the standard deviation of the validation accuracy over the second half of the epochs is larger in the
     mean of the argmax rows than in the mean of the two relaxations.
     """
-    relaxed = _mean_of([evidence.row("snli", name) for name in RELAXED], lambda row: row.values("test_accuracy"))
+    rows = {task: {row.estimator: row for row in evidence.rows(task, *RELAXED, *ARGMAX)} for task in ("sst", "snli")}
+    relaxed = _mean_of([rows["snli"][name] for name in RELAXED], lambda row: row.values("test_accuracy"))
     found = []
     for name in ARGMAX:
-        shortfall = minus(relaxed, evidence.row("snli", name).values("test_accuracy"))
+        shortfall = minus(relaxed, rows["snli"][name].values("test_accuracy"))
         found.append(exceeds(f"relaxations - {METHODS[name].label}, test accuracy, SNLI", shortfall))
     for task in ("sst", "snli"):
         unstable, stable = (
-            _mean_of([evidence.row(task, name) for name in names], _late_deviation) for names in (ARGMAX, RELAXED)
+            _mean_of([rows[task][name] for name in names], _late_deviation) for names in (ARGMAX, RELAXED)
         )
         statement = f"deviation of the validation accuracy late in training, {task.upper()}"
         found.append(exceeds(f"argmax methods - relaxations, {statement}", minus(unstable, stable)))
@@ -106,13 +120,15 @@ def claim_10(evidence: Evidence) -> list[Finding]:
     third example, taut, intelligent and psychological attach to drama in every seed (not so, if in none).
     """
     others = [name for name in (*RELAXED, *ARGMAX) if name != "spigot-ce"]
-    flat = [below(METHODS[name].label, evidence.row("sst", name).values("test_depth"), FLAT) for name in others]
-    depth = evidence.row("sst", "spigot-ce").values("test_depth")
+    rows = [evidence.rows("sst", name)[0] for name in others]
+    flat = [below(row.method.label, row.values("test_depth"), FLAT) for row in rows]
+    (deep,) = evidence.rows("sst", "spigot-ce")
+    depth = deep.values("test_depth")
     return [
         most(f"mean depth below {FLAT:g}, for most other methods, SST", flat),
         exceeds("SPIGOT-CE's trees are not flat, SST", depth, FLAT),
         inside("mean depth of SPIGOT-CE around 5, SST", depth, *DEEP),
-        _example(evidence.row("sst", "spigot-ce")),
+        _example(deep),
     ]
 
 
@@ -121,6 +137,15 @@ CLAIMS: dict[int, Callable[[Evidence], list[Finding]]] = {7: claim_7, 8: claim_8
 
 def claims(runs: Runs) -> list[Claim]:
     return decide(CLAIMS, Evidence(runs))
+
+
+def _common(rows: Sequence[Chosen]) -> list[Chosen]:
+    """The rows on the seeds that all of them have; without runs if these are too few."""
+    seeds = range(len(rows[0].runs)) if all(rows) else ()
+    there = [i for i in seeds if all(row.runs[i] for row in rows)]
+    if not there or len(there) < min(LEAST, len(seeds)):
+        return [Chosen(row.task, row.estimator) for row in rows]
+    return [Chosen(row.task, row.estimator, *(tuple(x[i] for i in there) for x in (row.configs, row.runs))) for row in rows]
 
 
 def _mean_of(rows: Sequence[Chosen], values: Callable[[Chosen], list[float]]) -> Values:

@@ -70,6 +70,8 @@ FULL = {
 }
 MANY = {"sst": replace(FULL["sst"], seeds=tuple(range(20)), epochs=20)}
 """What verdicts rest on, where it is run: more seeds of fewer epochs."""
+LEAST = 8
+"""How many of these seeds a comparison needs, and how many make a table of that kind."""
 QUICK = {
     "sst": replace(FULL["sst"], seeds=(0,), epochs=2, rates=(1e-3,)),
     "snli": replace(FULL["snli"], seeds=(0,), epochs=1, rates=(1e-3,), train_examples=5000),
@@ -88,7 +90,7 @@ def on_data_of(runs: Runs, scope: Scope) -> Scope:
     many = MANY.get(scope.task)
     if many is not None and not scope.warning:
         same = [run for run in runs.of(scope.task) if run.config.get("vectors") == vectors]
-        if {run.seed for run in same if run.config.get("epochs") == many.epochs} >= set(many.seeds):
+        if len({run.seed for run in same if run.config.get("epochs") == many.epochs} & set(many.seeds)) >= LEAST:
             scope = many
     return replace(scope, data=str(data), vectors=str(vectors))
 
