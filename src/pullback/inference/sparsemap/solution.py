@@ -7,7 +7,6 @@ import warnings
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -126,36 +125,31 @@ def dense(vertices: Tensor, parts: int, dtype: torch.dtype) -> Tensor:
     return z.scatter_(-1, torch.where(vertices < 0, parts, vertices).long(), 1.0)[..., :parts]
 
 
-def listed(z: Tensor, most: int) -> Tensor:
+def listed(z: Tensor, most: int, columns: int = 1) -> Tensor:
     """Lists of parts `[..., most]`, int32, of structures `[..., parts]`; what is no structure has no parts.
 
     Args:
         z: of zeros and ones.
         most: the largest number of parts of a structure.
+        columns: list the parts column by column of a matrix with so many columns.
     """
-    ones = z == 1
     if z.is_cpu and not transforming() and not torch.compiler.is_compiling():
-        return _listed_on_the_cpu(z, ones, most)
+        from pullback.inference.sparsemap.listing import list_parts  # compiled
+
+        lists = torch.empty((z.shape[:-1].numel(), most), dtype=torch.int32, device="cpu")
+        flat = z.reshape(len(lists), z.shape[-1])
+        flat = flat if flat.dtype in (torch.float32, torch.float64) else flat.double()
+        list_parts(flat.contiguous().numpy(), columns, lists.numpy())
+        return lists.reshape(*z.shape[:-1], most)
+    columns = max(columns, 1)
+    z = z.unflatten(-1, (-1, columns)).mT.flatten(-2)
+    ones = z == 1
     place = ones.cumsum(-1)
     right = ((z == 0) | ones).all(-1, keepdim=True) & (place[..., -1:] <= most)
     place = torch.where(ones & right, place - 1, most)
     lists = torch.full((*z.shape[:-1], most + 1), -1, dtype=torch.int32, device=z.device)
-    parts = torch.arange(z.shape[-1], dtype=torch.int32, device=z.device)
+    parts = torch.arange(z.shape[-1], dtype=torch.int32, device=z.device).reshape(-1, columns).mT.flatten()
     return lists.scatter_(-1, place, parts.expand(z.shape))[..., :most].contiguous()
-
-
-def _listed_on_the_cpu(z: Tensor, ones: Tensor, most: int) -> Tensor:
-    """`listed` in the time that it takes to look for the ones."""
-    parts = max(z.shape[-1], 1)
-    rows, found = np.nonzero(ones.reshape(-1, parts).numpy())
-    lists = np.full((ones.numel() // parts, most), -1, np.int32)
-    counts = np.bincount(rows, minlength=len(lists))
-    wrong = (counts > most) | ((z != 0) != ones).reshape(-1, parts).any(1).numpy()
-    if wrong.any():
-        rows, found = rows[~wrong[rows]], found[~wrong[rows]]
-        counts = np.where(wrong, 0, counts)
-    lists[rows, np.arange(len(rows)) - (counts.cumsum() - counts)[rows]] = found
-    return torch.from_numpy(lists).reshape(*z.shape[:-1], most)
 
 
 def start_vertices(
@@ -193,8 +187,4 @@ def start_vertices(
     z = z.detach().reshape(batch.numel(), weights.shape[1], parts.numel())
     if most is None:
         most = int((z != 0).sum(-1).max()) if z.numel() else 0
-    if not by_column:
-        return listed(z, most), weights
-    rows, columns = parts
-    lists = listed(z.unflatten(-1, parts).mT.flatten(-2), most)
-    return torch.where(lists < 0, lists, lists % rows * columns + lists // rows), weights
+    return listed(z, most, parts[-1] if by_column else 1), weights
