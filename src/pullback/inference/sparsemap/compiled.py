@@ -101,9 +101,12 @@ def _more_room(problem: dict[str, Any], result: Tensors, room: int) -> Tensors:
 
 def trimmed(result: Tensors, most: int) -> tuple[Tensor, Tensor]:
     """The first structures of the active sets and their weights; -1 and 0 where there are none."""
-    used = np.arange(most) < result["counts"].numpy()[:, None]
-    vertices = np.where(used[..., None], result["vertices"].numpy()[:, :most], np.int32(-1))
-    return torch.from_numpy(vertices), torch.from_numpy(np.where(used, result["weights"].numpy()[:, :most], 0.0))
+    counts = result["counts"].numpy()
+    vertices, weights = result["vertices"].numpy()[:, :most].copy(), result["weights"].numpy()[:, :most].copy()
+    if len(counts) > 0 and counts.min() < most:
+        unused = np.arange(most) >= counts[:, None]
+        vertices[unused], weights[unused] = -1, 0.0
+    return torch.from_numpy(vertices), torch.from_numpy(weights)
 
 
 def tensors(result: Tensors, scores: Tensor) -> tuple[Tensor, ...]:
