@@ -35,14 +35,13 @@ def summary(runs: Runs) -> str:
 
 
 def _results(section: Section, runs: Runs) -> str:
-    panels, first = [], 0
-    for i, group in enumerate(found := section.groups(runs)):
-        first = first if any(each.runs for each in found[first].tables) else i
+    panels, found = [], section.groups(runs)
+    for group in found:
         warning = f'<p class="warning">{esc(group.warning)}</p>' if group.warning else ""
         prose = notes(group.prose.split("\n")) if group.prose else ""
         panels.append((group.title, warning + prose + "".join(map(table, group.tables)) + "".join(map(figure, group.figures))))
-    about = f"<p>{esc(section.about)} Open one of our numbers to see the runs behind it.</p>"
-    return about + groups(panels, first)
+    first = next((i for i, group in enumerate(found) if any(each.runs for each in group.tables)), 0)
+    return f"<p>{esc(section.about)} Open one of our numbers to see the runs behind it.</p>{groups(panels, first)}"
 
 
 def _claims(sections: Sequence[Section], runs: Runs) -> str:

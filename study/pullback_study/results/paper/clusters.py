@@ -202,7 +202,7 @@ def groups(runs: Runs) -> list[Group]:
             found.append(Group(variant.title, shown, drawn, warning=variant.scope.warning))
         if name == "best":
             plans = [VARIANTS["grid"].plan(name, k) for name in ROWS for k in SETTINGS]
-            found.append(Group("Chosen settings", [settings(plans, runs)]))
+            found += [Group("Chosen settings", [table])] if (table := settings(plans, runs)).rows else []
     for title, scopes in {"Figures": (FULL, MANY), "Figures, quick runs": (QUICK,)}.items():
         figures = [draw(runs, scope) for scope in scopes for draw in (curves, steps)]
         found.append(Group(title, figures=[figure for figure in figures if figure.drawn], warning=scopes[0].warning))
