@@ -176,7 +176,7 @@ class Layout:
                     f"{name} has shape {list(size.shape)} and scores {shape}; for these scores {self._owner} needs "
                     f"{name} of shape {list(batch)}, or of one that broadcasts to it"
                 )
-            size = size.expand(batch)
+            size = size.expand(batch).contiguous()
         if size.dtype != torch.long or size.device != s.device:
             size = size.to(s.device, torch.long)
         return size if len(batch) == 1 else size.reshape(-1)

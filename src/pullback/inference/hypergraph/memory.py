@@ -34,13 +34,13 @@ def empty_like(x: Tensor) -> Tensor:
 
 
 def _unused(size: int) -> np.ndarray | None:
-    """An array with room for so many bytes at a cache line to which nothing refers, taken from the list."""
-    with contextlib.suppress(IndexError):  # another thread has taken the last one
-        for _ in range(len(_kept)):
-            array = _kept.pop(0)  # which no other thread sees now
+    """An array with room for so many bytes at a cache line to which nothing refers, the last one used, taken from the list."""
+    with contextlib.suppress(IndexError):  # another thread has taken one
+        for i in range(len(_kept) - 1, -1, -1):
+            array = _kept.pop(i)  # which no other thread sees now
             if size <= len(array) - 64 < 2 * size and sys.getrefcount(array) == _ALONE:
                 return array
-            _kept.append(array)
+            _kept.insert(i, array)
     return None
 
 

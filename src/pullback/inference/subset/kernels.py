@@ -58,32 +58,27 @@ def largest(a, n, k):
 
 
 @lean
-def bounds(s, n, k):
+def bounds(a, n, k):
     """Between which shifts the expected number of heads is k; equal where any value there will do.
 
-    With the scores sorted, it is above s_(k+1) - log n - 1, where k + 1 coins are nearly sure, and below s_(k) + log n + 1;
-    s_(k) is 0, as `largest` was taken off.
+    With the scores sorted, it is above s_(k+1) - log n - 1, where k + 1 coins are nearly sure, and below s_(k) + log n + 1.
+    The bounds are relative to s_(k), which `largest` has put in its place in `a`, with none above it behind.
     """
     margin = math.log(n + 1.0) + 1.0
     if k == 0:
         return 40.0 + margin, 40.0 + margin
-    at_least, following = 0, -np.inf
-    for i in range(n):
-        if s[i] >= 0.0:
-            at_least += 1
-        elif s[i] > following:
-            following = s[i]
-    if at_least > k:
-        following = 0.0
+    following = -np.inf
+    for i in range(k, n):
+        following = max(following, a[i])
+    following -= a[k - 1] if a[k - 1] > -np.inf else 0.0
     if following < -2.0 * (margin + 40.0):  # which items to take is certain: c stays near them
         return -40.0 - margin, -40.0 - margin
     return following - margin, margin
 
 
 @inner
-def shift(s, n, k):
+def shift(s, n, k, low, high):
     """A shift for which the expected number of heads is near k: Newton's method between bounds that close in."""
-    low, high = bounds(s, n, k)
     c = 0.5 * (low + high)
     for _ in range(100):
         mean, variance = _heads(s, n, c)
@@ -125,14 +120,17 @@ def table(s, n, k, c, row, weights):
 def status_of(scores, b, length, k):
     if length < 0 or length > scores.shape[1] or k < 0:
         return BAD_SIZE
-    found, allowed = OK, 0
+    nan, infinite, allowed = 0, 0, 0
     for i in range(length):
-        if math.isnan(scores[b, i]):
-            return NAN
-        if scores[b, i] == np.inf:
-            found = INFINITE
-        allowed += scores[b, i] > -np.inf
-    return INFEASIBLE if found == OK and allowed < k else found
+        x = scores[b, i]
+        nan += x != x
+        infinite += x == np.inf
+        allowed += x > -np.inf
+    if nan > 0:
+        return NAN
+    if infinite > 0:
+        return INFINITE
+    return INFEASIBLE if allowed < k else OK
 
 
 @inner
@@ -141,9 +139,10 @@ def _prepare(scores, b, length, k, row, weights, s):
     for i in range(length):
         s[i] = scores[b, i]
     last = largest(s, length, k)
+    low, high = bounds(s, length, k)
     for i in range(length):
         s[i] = scores[b, i] - last
-    return k * last + table(s, length, k, shift(s, length, k), row, weights)
+    return k * last + table(s, length, k, shift(s, length, k, low, high), row, weights)
 
 
 @inner

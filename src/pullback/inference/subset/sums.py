@@ -28,10 +28,10 @@ def _enter(scores, b, lane, length, k, s, sorted_, control):
     for i in range(length):
         sorted_[i] = scores[b, i]
     last = largest(sorted_, length, k)
-    for i in range(n):
-        s[i * LANES + lane] = scores[b, i] - last if i < length else -np.inf
     for i in range(length):
-        sorted_[i] = s[i * LANES + lane]
+        s[i * LANES + lane] = scores[b, i] - last
+    for i in range(length, n):
+        s[i * LANES + lane] = -np.inf
     low, high = bounds(sorted_, length, k)
     control[lane], control[LANES + lane], control[2 * LANES + lane] = low, high, 0.5 * (low + high)
     return last
