@@ -221,4 +221,5 @@ class Family:
             outputs = operation.outputs.count("Tensor")
             return first if outputs == 1 else (first, *[None] * (outputs - 1))
 
-        derivatives.register(_library, name, setup=setup, backward=backward, tangent=tangent)
+        call = functools.partial(self.call, operation.name)
+        derivatives.register(_library, name, call=call, setup=setup, backward=backward, tangent=tangent)

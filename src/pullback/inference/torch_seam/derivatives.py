@@ -25,19 +25,20 @@ _transforms_active: Callable[[], bool] = getattr(torch._C, "_are_functorch_trans
 
 
 def register(
-    library: torch.library.Library, name: str, *, setup: Setup, backward: Backward, tangent: Tangent
+    library: torch.library.Library, name: str, *, call: Any, setup: Setup, backward: Backward, tangent: Tangent
 ) -> None:
     """Register the derivatives of an operator without defaults and keyword-only arguments.
 
     Args:
         library: where the operator is defined.
         name: the operator's name in it.
+        call: the operator, or a shorter way to its kernel.
         setup: keeps in the context what the others need (`keep`), from the arguments and the output.
         backward: from the context and the gradients of the outputs to those of all arguments.
         tangent: from the context and the tangents of all arguments to those of the outputs.
     """
     if internals_work():
-        _register_by_internals(library, name, setup, backward, tangent)
+        _register_by_internals(library, name, call, setup, backward, tangent)
     else:
         qualified = f"{library.ns}::{name}"
         torch.library.register_autograd(
@@ -46,7 +47,7 @@ def register(
 
 
 def _register_by_internals(
-    library: torch.library.Library, name: str, setup: Setup, backward: Backward, tangent: Tangent
+    library: torch.library.Library, name: str, call: Any, setup: Setup, backward: Backward, tangent: Tangent
 ) -> None:
     from torch._functorch.autograd_function import enable_single_level_autograd_function
 
@@ -57,7 +58,7 @@ def _register_by_internals(
         @staticmethod
         def forward(ctx: Any, *args: Any) -> Any:
             with below(), _outer_levels():
-                output = operator(*args)
+                output = call(*args)
             setup(ctx, args, output)
             return output
 
@@ -173,6 +174,7 @@ def _try_internals() -> bool:
     library.impl("double", lambda x, flag: 2 * x, "CPU")
     double = torch.ops.pullback_self_test.double.default
     rule: dict[str, Any] = {
+        "call": double,
         "setup": lambda ctx, inputs, output: keep(ctx, inputs[0]),
         "backward": lambda ctx, grad: (2 * grad * torch.ones_like(ctx.saved_tensors[0]), None),
         "tangent": lambda ctx, tangent, _: 2 * tangent,
