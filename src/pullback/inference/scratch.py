@@ -19,7 +19,8 @@ _own = threading.local()
 def scratch(units: int, size: int) -> np.ndarray:
     """So many bytes for each of the workers that may share some units of work: a row each, for `carve`.
 
-    Each thread keeps its last one, which spares the page faults of fresh memory; what it returns is valid until the next call.
+    No more workers than rows may run. Each thread keeps its last one, which spares the page faults of fresh memory; what it
+    returns is valid until the next call.
     """
     workers, row = max(1, min(torch.get_num_threads(), units)), -(-size // 64) * 64
     found: np.ndarray | None = getattr(_own, "bytes", None)

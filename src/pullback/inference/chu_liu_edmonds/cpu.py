@@ -18,8 +18,8 @@ def argmax(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> 
     z = torch.zeros(scores.shape, dtype=scores.dtype)
     status, length = np.zeros(len(z), np.int64), lengths.contiguous().numpy()
     work = 1.5 * float(np.dot(length, length))
-    arrays = scores.detach().contiguous().numpy(), length, scratch(len(z), bytes_for(z.shape[-1])), z.numpy(), status
-    spread(_argmax, len(z), work, *arrays, multiroot)
+    room, array = scratch(len(z), bytes_for(z.shape[-1])), scores.detach().contiguous().numpy()
+    spread(_argmax, len(room), work, array, length, room, z.numpy(), status, multiroot)
     return checks.settled(z, status, validate)
 
 

@@ -81,7 +81,7 @@ class Batch:
         bytes_each, n = self.scores.itemsize, self.longest
         groups, work = -(-len(self.order) * bytes_each // BYTES), sweeps / 6 * self.cubes * bytes_each / 24
         room = scratch(groups, BYTES * (charts * n * (n + 1) + 16 * (n + 1) + 32))
-        spread(kernel, groups, work, *self.arrays, multiroot, room, *arrays, self.status)
+        spread(kernel, len(room), work, *self.arrays, multiroot, room, *arrays, self.status)
 
     def settle(self, result: Tensor, validate: bool) -> Tensor:
         """Raise for the first sentence with trouble, if asked; otherwise its result is NaN."""
