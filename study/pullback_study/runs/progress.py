@@ -37,7 +37,7 @@ class PlainReport(Report):
         if not self.groups:
             runs = sum(size for _, size in groups)
             self._print(f"Training {runs} run{'s' * (runs != 1)}")
-        self.groups, self._total = groups, self._ended + len(groups)
+        self.groups, self._total, self._started = groups, self._ended + len(groups), {}
 
     def at(self, group: int, event: Reached) -> None:
         self._started.setdefault(group, time.monotonic())
@@ -46,12 +46,12 @@ class PlainReport(Report):
             self._print(f"{self.groups[group][0]}: step {event.step} of {event.steps}, {summary(event.latest)}")
 
     def end(self, group: int, status: str, message: str) -> None:
+        if status == "again":
+            self._print(f"{self.groups[group][0]}: {message}")
+            return
         self._ended, self._said = self._ended + 1, time.monotonic()
         after = f" after {self._said - self._started[group]:.1f} s" if group in self._started else ""
         self._print(f"[{self._ended}/{self._total}] {self.groups[group][0]}: {message}{after}")
-
-    def pause(self, group: int, message: str) -> None:
-        self._print(f"{self.groups[group][0]}: {message}")
 
     def _print(self, line: str) -> None:
         self.console.print(line, markup=False, highlight=False, soft_wrap=True)
@@ -97,16 +97,11 @@ class LiveReport(PlainReport):
 
     def end(self, group: int, status: str, message: str) -> None:
         self._failed += status == "failed"
-        self.progress.update(self._all, advance=self.groups[group][1], note=f"{self._failed} failed" if self._failed else "")
-        self._drop(group, message if status != "done" else "")
-
-    def pause(self, group: int, message: str) -> None:
-        self._drop(group, message)
-
-    def _drop(self, group: int, message: str) -> None:
+        ended = self.groups[group][1] if status != "again" else 0
+        self.progress.update(self._all, advance=ended, note=f"{self._failed} failed" if self._failed else "")
         if group in self._bars:
             self.progress.remove_task(self._bars.pop(group))
-        if message:
+        if status != "done":
             self._print(f"{self.groups[group][0]}: {message}")
 
 

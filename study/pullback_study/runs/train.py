@@ -50,10 +50,7 @@ class Report:
         """A group has begun, or reached a step."""
 
     def end(self, group: int, status: str, message: str) -> None:
-        """A group ends: `done`, `failed`, `stopped`, or `busy`, left to another process."""
-
-    def pause(self, group: int, message: str) -> None:
-        """A group is tried again later: its worker has died, or another process has it."""
+        """A group ends: `done`, `failed`, `stopped`, `busy`, left to another process, or `again`: it is tried again later."""
 
 
 def train(
@@ -139,7 +136,7 @@ class _Training:
                     else:
                         again += [run.config for run in group.runs]
                         if message:
-                            self.report.pause(number, message)
+                            self.report.end(number, "again", message)
                 self.outcome.interrupted |= bool(left) or (stopped() and bool(again))
                 if again and not stopped():
                     time.sleep(_RETRY_SECONDS if self.waiting else 0.0)

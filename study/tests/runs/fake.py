@@ -100,11 +100,11 @@ class Recorder(Report):
         if event.steps:
             self.begun.setdefault(group, event.step)
 
-    def pause(self, group, message):
-        self.said.append(message)
-
     def end(self, group, status, message):
-        self.ended.append((status, message))
+        if status == "again":
+            self.said.append(message)
+        else:
+            self.ended.append((status, message))
 
 
 def numbers(configs, folder):

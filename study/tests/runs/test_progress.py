@@ -40,7 +40,7 @@ def test_a_group_that_ends_or_whose_worker_dies_leaves_no_bar():
     report.plan([(LABEL, 1), ("another", 1)])
     for group in (0, 1):
         report.at(group, Reached(1, 10))
-    report.pause(0, "its worker died (killed by SIGKILL); it resumes from its last checkpoint")
+    report.end(0, "again", "its worker died (killed by SIGKILL); it resumes from its last checkpoint")
     report.end(1, "done", "done")
     assert [task.description for task in report.progress.tasks] == ["all runs"]
     assert (report.progress.tasks[0].completed, report.progress.tasks[0].total) == (1, 2)
