@@ -82,7 +82,7 @@ def test_a_quick_tab_has_its_warning_and_does_not_say_four_seeds(tmp_path):
         for config in VARIANTS["quick"].plan(name, 3).configs:
             publish(tmp_path, config, 60.0, 0.0)
     page = report(Runs(tmp_path))
-    quick = page.split('id="synthetic"')[1].split('class="group"')[4]
+    quick = page.split('id="synthetic"')[1].split('class="group"')[3]
     assert "not comparable" in quick
     assert "over 2 seeds" in quick
     assert "4 seeds" not in quick.replace("(the paper has 4)", "")
