@@ -110,8 +110,6 @@ def _folding(combine):
     return fold
 
 
-sum_of = _folding(lambda builder, a, b: builder.fadd(a, b))
-"""`sum_of(vector)`: the sum of its lanes."""
 largest_of = _folding(lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
 """`largest_of(vector)`: the largest of its lanes, none of which may be NaN."""
 

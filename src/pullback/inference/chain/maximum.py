@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference.chain.kernels import AHEAD
+from pullback.inference.chain.downward import AHEAD
 from pullback.inference.compile import kernel, lean
 from pullback.inference.hypergraph.vectors import raised, widen
 from pullback.inference.lanes import BYTES, aligned, larger, load, load_half, splat, splat_half, store
