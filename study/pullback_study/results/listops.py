@@ -27,8 +27,7 @@ from pullback_study.results.registry import Group, Section
 from pullback_study.results.tables import Column, Row, Table
 from pullback_study.tasks import find_task
 from pullback_study.tasks.blended import BLENDED
-from pullback_study.tasks.listops.data import EXTRAPOLATED
-from pullback_study.tasks.listops.task import RATES
+from pullback_study.tasks.listops.task import EXTRAPOLATED, RATES
 
 TASK = find_task("listops")
 METHODS = TASK.methods

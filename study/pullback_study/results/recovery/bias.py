@@ -15,8 +15,6 @@ from torch import Tensor
 from pullback import diagnose
 from pullback_study.results.recovery.plans import ESTIMATORS, METHODS, TASK
 from pullback_study.results.tables import Table
-from pullback_study.tasks.planted.beds import Named, find_bed
-from pullback_study.tasks.planted.train import Model
 
 _MEASURES = {
     "cosine": "cosine of the mean",
@@ -66,10 +64,12 @@ def gradients(step_sizes: Mapping[str, float | None], examples: int = 12, draws:
 
 def _example(seed: int):  # type: ignore[no-untyped-def]
     """A structure, scores `[1, *parts]` and a loss of one example of the bed, at the model's first parameters."""
+    from pullback_study.tasks.planted.train import Model, find_bed
+
     bed = find_bed(TASK.configure(estimator="marginals", n=4, seed=seed, dtype="float64"))
     generator = torch.Generator().manual_seed(seed)
     drawn = bed.draw(1, bed.plant(generator), generator)
-    inputs: Named = {name: value[None].double() for name, value in drawn.items()}
+    inputs = {name: value[None].double() for name, value in drawn.items()}
     parameters = Model(bed, encoder=True, bag=False)
     named = parameters.named(parameters.initial(seed)[None])
 

@@ -10,11 +10,10 @@ import torch
 from torch import Tensor
 
 from pullback_study.tasks.listops.expressions import CLOSE, TOKENS, depth, draw, heads, value
+from pullback_study.tasks.listops.task import EXTRAPOLATED
 
 WIDTH = 8
 """Expressions are padded to a multiple of this many tokens: few different shapes."""
-EXTRAPOLATED = (8, 10)
-"""Depths beyond those of training that a model is tested on."""
 _EXTRAPOLATED_TOKENS = 100
 _NUMBERS = {token: i for i, token in enumerate(TOKENS)}
 _CLOSE = _NUMBERS[CLOSE]

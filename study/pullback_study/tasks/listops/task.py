@@ -12,6 +12,8 @@ from pullback_study.tasks.task import Metric, ReplicaTask
 
 LSTMS = {"lstm": 1, "gold": 0}
 """How many LSTMs a baseline has; all other rows have two."""
+EXTRAPOLATED = (8, 10)
+"""Depths beyond those of training that a model is tested on."""
 RATES = (5e-4, 1e-3, 2e-3)
 """The learning rates that are searched, the same for every row."""
 
