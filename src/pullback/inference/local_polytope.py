@@ -14,6 +14,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pullback.inference import local_polytope_cuda
 from pullback.inference.simplex.family import SIMPLEX
 
 _ITERATIONS = 40  # half of them Newton's, half of them bisections
@@ -31,6 +32,8 @@ def project(scores: Tensor, allowed: Tensor, multiroot: bool) -> Tensor:
     """
     if scores.numel() == 0:
         return torch.zeros_like(scores)
+    if scores.device.type == "cuda" and scores.shape[-1] <= local_polytope_cuda.LONGEST:
+        return local_polytope_cuda.project(scores, allowed, multiroot)
     scores = torch.where(allowed, scores, -torch.inf)
     free = _heads(scores, allowed)
     needed = _roots(free) < 1 if multiroot else torch.ones(len(scores), dtype=torch.bool, device=scores.device)

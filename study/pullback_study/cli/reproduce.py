@@ -76,7 +76,7 @@ def table1(
 
 
 @app.command("table2")
-@uses("quick", "only", "seeds", "vectors", "data", *_HOW, *_SHOW)
+@uses("quick", "only", "seeds", "vectors", "data", "streams", *_HOW, *_SHOW)
 def table2(
     task: Annotated[Text, typer.Option(help="The data set.")] = Text.sst,
     search: Annotated[
@@ -96,7 +96,7 @@ def table2(
 
     \b
     pullback reproduce table2 --data DATA --quick
-    pullback reproduce table2 --task sst --search --seeds 20 --device cuda --workers 4
+    pullback reproduce table2 --task sst --search --seeds 20 --device cuda --streams 32
     pullback reproduce table2 --task snli --only marginals --only spigot --seed 0
     """
     from pullback_study.results.choice import Runs
@@ -126,7 +126,7 @@ def curves(**given: Any) -> None:
 
 
 @app.command("steps")
-@uses("quick", "seeds", "vectors", "data", "figures", *_HOW, *_SHOW)
+@uses("quick", "seeds", "vectors", "data", "figures", "streams", *_HOW, *_SHOW)
 def steps(
     task: Annotated[Steps, typer.Option(help="Synthetic clusters, SST or SNLI.")] = Steps.synthetic, **given: Any
 ) -> None:

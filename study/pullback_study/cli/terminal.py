@@ -27,20 +27,25 @@ def train_or_exit(
     *,
     device: str = "auto",
     workers: Executor | int | None = None,
+    streams: int | None = None,
     wait: bool = False,
     tensorboard: bool = False,
 ) -> None:
     """Train what is not done; leaves the program if that cannot be finished now.
 
-    `workers` says where, or in how many processes (None: in this one); `wait`, for runs that other processes train.
+    `workers` says where, or in how many processes (None: in this one); `streams`, how many runs train side by side on a GPU, in
+    this process; `wait`, for runs that other processes train.
     """
     from pullback_study.runs.progress import LiveReport, PlainReport
+    from pullback_study.runs.side_by_side import SideBySide
     from pullback_study.runs.train import train
 
     device = find_device(device)
     if tensorboard and importlib.util.find_spec("tensorboard") is None:
         stop("--tensorboard: TensorBoard is not installed; pip install tensorboard")
-    executor = pool(workers, device) if isinstance(workers, int) else workers
+    if streams is not None and (device != "cuda" or workers is not None):
+        stop(f"--streams {streams}: runs share a GPU in one process; use --device cuda, and no --workers")
+    executor = pool(workers, device) if isinstance(workers, int) else SideBySide(streams) if streams else workers
     with user_errors(), LiveReport(err) if err.is_terminal else PlainReport(err) as report:
         outcome = train(
             task, configs, folder, device=device, report=report, tensorboard=tensorboard, executor=executor, wait=wait
@@ -78,7 +83,7 @@ def pool(workers: int | None, device: str, per_gpu: int = 1) -> Executor | None:
 def train_given(task: Task, configs: Sequence[Any], given: Mapping[str, Any]) -> None:
     """`train_or_exit` as the options of a command say."""
     if configs:
-        how = {name: given[name] for name in ("device", "workers", "tensorboard") if name in given}
+        how = {name: given[name] for name in ("device", "workers", "streams", "tensorboard") if name in given}
         train_or_exit(task, configs, given["runs"], **how)
 
 

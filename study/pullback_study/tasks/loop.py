@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from pullback.estimators import Estimator
-from pullback_study.tasks.runtime import CapturedSteps, RandomNumbers, Stopwatch
+from pullback_study.tasks.runtime import CapturedSteps, RandomNumbers, Stopwatch, wait_for
 from pullback_study.tasks.task import Task, Trainer
 
 
@@ -67,7 +67,10 @@ class Loop(Trainer):
         self.estimator = estimator
         if isinstance(estimator, nn.Module):
             estimator.to(self.device)
-        self.graphs = CapturedSteps(self.update, self.stopwatch) if captured else None
+        varies = ("seed", "learning_rate", "step_size", "epochs", "steps")
+        same = [value for name, value in vars(self.config).items() if name not in varies]
+        kind = (self.task.name, len(self.configs), *same)  # of steps whose kernels are the same
+        self.graphs = CapturedSteps(self.update, self.stopwatch, kind) if captured else None
 
     def advance(self, until: int, stop: Callable[[], bool]) -> None:
         with self.random.in_place():
@@ -78,7 +81,7 @@ class Loop(Trainer):
                     self.take_step(*self.batch())
                     self.step += 1
                 if self.device.type == "cuda":  # replays are far behind the host
-                    torch.cuda.synchronize(self.device)
+                    wait_for(torch.cuda.current_stream(self.device))
                 self.seconds += time.perf_counter() - began
                 if self.is_due():
                     self.evaluate_now()

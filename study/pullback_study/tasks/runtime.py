@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import inspect
 import time
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from pullback.structures import Structure, Wrapper
 from pullback_study.runs.files import content_hash
+from pullback_study.runs.side_by_side import away
 from pullback_study.tasks.methods import Method
 
 Step = Callable[[Tensor, int], None]
@@ -31,36 +33,58 @@ class RandomNumbers:
     """
 
     def __init__(self, device: torch.device, *parts: str | int) -> None:
-        self._device = device
-        self.state: list[Tensor] = []
-        before = self._current()
-        torch.manual_seed(int(content_hash(list(parts)), 16))
-        self.state = self._current()
-        self._put(before)
+        seed = int(content_hash(list(parts)), 16)
+        self._own = [torch.Generator().manual_seed(seed)]
+        if device.type == "cuda":
+            self._own.append(torch.Generator(device).manual_seed(seed))
+
+    @property
+    def state(self) -> list[Tensor]:
+        return [own.get_state() for own in self._own]
 
     @contextlib.contextmanager
     def in_place(self) -> Iterator[None]:
-        """Draw from this run's numbers inside; others continue afterwards as if nothing had been drawn."""
-        before = self._current()
-        self._put(self.state)
-        try:
+        """Draw from this run's numbers inside; others continue afterwards as if nothing had been drawn.
+
+        A CUDA graph that is captured inside draws from this run's numbers wherever it is replayed.
+        """
+        host, *device = self._own
+        with _kept(bool(device)):
+            torch.set_rng_state(host.get_state())
+            for own in device:
+                _of_device().graphsafe_set_state(own)  # shared, not copied
             yield
-        finally:
-            self.state = self._current()
-            self._put(before)
+            host.set_state(torch.get_rng_state())
 
     def restore(self, state: list[Tensor]) -> None:
         """Go on from an earlier `state`; a generator that it does not have, of another device, keeps its own."""
-        self.state = [*state[: len(self.state)], *self.state[len(state) :]]
+        for own, its in zip(self._own, state, strict=False):
+            own.set_state(its)
 
-    def _current(self) -> list[Tensor]:
-        accelerator = [torch.cuda.get_rng_state(self._device)] if self._device.type == "cuda" else []
-        return [torch.get_rng_state(), *accelerator]
 
-    def _put(self, state: list[Tensor]) -> None:
-        torch.set_rng_state(state[0])
-        if len(state) > 1:
-            torch.cuda.set_rng_state(state[1], self._device)
+def wait_for(stream: torch.cuda.Stream) -> None:
+    """Wait until a stream is done; other runs of this process go on, and the core is free."""
+    event = torch.cuda.Event(blocking=True)
+    event.record(stream)
+    with _kept(True), away():
+        event.synchronize()
+
+
+@contextlib.contextmanager
+def _kept(on_device: bool) -> Iterator[None]:
+    """The default generators are afterwards what they were before, whatever is drawn or put in place inside."""
+    host, device = torch.get_rng_state(), _of_device().graphsafe_get_state() if on_device else None
+    try:
+        yield
+    finally:
+        torch.set_rng_state(host)
+        if device is not None:
+            _of_device().graphsafe_set_state(device)
+
+
+def _of_device() -> torch.Generator:
+    torch.cuda.init()
+    return torch.cuda.default_generators[torch.cuda.current_device()]
 
 
 @dataclass
@@ -155,29 +179,34 @@ class Timed(Wrapper):
 class CapturedSteps:
     """A step as one CUDA graph for each shape of a batch, replayed with other examples.
 
-    A small model's step is hundreds of launches, which Python is slow to make. The first step of a shape runs as it is, which
-    compiles what it needs; the second is captured. What steps read and change has to stay where it is: parameters, the
-    optimizer's state, a sum of losses. A step waits for nothing, and leaves nothing behind in Python.
+    A small model's step is hundreds of launches, which Python is slow to make. The first step of all, and the first of each
+    shape that no step of the same `kind` has had in this process, runs as it is, which compiles what it needs; the next is
+    captured. What steps read and change has to stay where it is: parameters, the optimizer's state, a sum of losses. A step
+    waits for nothing, and leaves nothing behind in Python.
     """
 
-    def __init__(self, step: Step, stopwatch: Stopwatch) -> None:
+    _compiled: ClassVar[set[tuple[Any, int, int]]] = set()
+
+    def __init__(self, step: Step, stopwatch: Stopwatch, kind: Any = None) -> None:
         self._step = weakref.WeakMethod(step)  # so that a trainer, and the memory of its graphs, is freed when it is done
-        self._stopwatch = stopwatch
-        self._graphs: dict[tuple[int, int], tuple[torch.cuda.CUDAGraph, Tensor, Replays] | None] = {}
-        self._pool = torch.cuda.graph_pool_handle()
+        self._stopwatch, self._kind = stopwatch, kind
+        self._graphs: dict[tuple[int, int], tuple[torch.cuda.CUDAGraph, Tensor, Replays]] = {}
+        self.pool = torch.cuda.graph_pool_handle()
         self._stream = torch.cuda.Stream()
+        self._begun = False
         self.capturing = False  # stays True where that failed
 
     def __call__(self, examples: Tensor, width: int) -> None:
         shape = len(examples), width
-        if shape not in self._graphs:
-            self._graphs[shape] = None
+        if not self._begun or (self._kind, *shape) not in self._compiled:
+            self._begun = True
+            self._compiled.add((self._kind, *shape))
             self._stream.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(self._stream):  # that graphs are captured on: what autograd keeps of a stream is right
                 self._take(examples, width)
             torch.cuda.current_stream().wait_stream(self._stream)
             return
-        graph, given, inference = self._graphs[shape] or self._capture(shape, examples.clone(), width)
+        graph, given, inference = self._graphs.get(shape) or self._capture(shape, examples.clone(), width)
         given.copy_(examples)
         graph.replay()
         self._stopwatch.replayed(inference)
@@ -188,12 +217,56 @@ class CapturedSteps:
         step(examples, width)
 
     def _capture(self, shape: tuple[int, int], examples: Tensor, width: int) -> tuple[torch.cuda.CUDAGraph, Tensor, Replays]:
-        graph, self.capturing = torch.cuda.CUDAGraph(), True
-        with self._stopwatch.capturing() as inference, torch.cuda.graph(graph, pool=self._pool, stream=self._stream):
-            self._take(examples, width)
+        self.capturing = True
+        with self._stopwatch.capturing() as inference:
+            graph = captured(lambda: self._take(examples, width), self._stream, self.pool)
         self.capturing = False
         self._graphs[shape] = graph, examples, inference
         return graph, examples, inference
+
+
+class CapturedSums:
+    """A method that returns numbers, as a CUDA graph: called as it is, then captured, then replayed.
+
+    It shares the memory of a run's steps: read the numbers before the next one.
+    """
+
+    def __init__(self, method: Callable[[], Tensor], steps: CapturedSteps) -> None:
+        self._method = weakref.WeakMethod(method)
+        self._pool = steps.pool
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._out: list[Tensor] = []
+        self._called = False
+
+    def __call__(self) -> Tensor:
+        method = self._method()
+        assert method is not None
+        if not self._called:
+            self._called = True
+            return method()
+        if self._graph is None:
+            stream = torch.cuda.Stream()
+            self._graph = captured(lambda: self._out.append(method()), stream, self._pool)
+        self._graph.replay()
+        return self._out[0]
+
+
+def captured(function: Callable[[], None], stream: torch.cuda.Stream, pool: Any) -> torch.cuda.CUDAGraph:
+    """A graph of what a function queues, without waiting for the device, where other runs may be at work."""
+    graph = torch.cuda.CUDAGraph()
+    stream.wait_stream(torch.cuda.current_stream())
+    collecting = gc.isenabled()
+    gc.disable()  # nothing of other runs is destroyed in between
+    try:
+        with torch.cuda.stream(stream):
+            graph.capture_begin(pool=pool, capture_error_mode="thread_local")
+            function()
+            graph.capture_end()
+    finally:
+        if collecting:
+            gc.enable()
+    torch.cuda.current_stream().wait_stream(stream)  # on which a capture resets the offset of the random numbers
+    return graph
 
 
 def can_be_captured(model: nn.Module, method: Method, config: Any, device: torch.device) -> bool:

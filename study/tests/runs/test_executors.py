@@ -1,4 +1,4 @@
-"""A pool of processes: the numbers of one process, workers that are replaced, and sweeps that wait for each other."""
+"""Executors: the numbers of one process, workers that are replaced, and sweeps that wait for each other."""
 
 import os
 import signal
@@ -13,10 +13,11 @@ import pytest
 from pullback_study.runs import list_runs
 from pullback_study.runs.executor import Pool, ThisProcess
 from pullback_study.runs.groups import Group
+from pullback_study.runs.side_by_side import SideBySide, away
 from pullback_study.runs.train import train
 from pullback_study.runs.work import Ending, train_group
 from runs.chaos import below
-from runs.fake import FAKE, Config, Recorder, numbers
+from runs.fake import FAKE, Config, FakeTrainer, Recorder, numbers
 
 
 @pytest.fixture(autouse=True)
@@ -25,12 +26,34 @@ def path(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parents[1]), *sys.path]))
 
 
-def test_a_pool_gives_the_numbers_of_one_process(tmp_path):
+@pytest.mark.parametrize("executor", [Pool, SideBySide])
+def test_several_at_a_time_give_the_numbers_of_one(executor, tmp_path):
     configs = [Config(name="pool", seed=seed, members=2) for seed in range(6)]
     assert train(FAKE, configs, tmp_path / "alone").complete
-    outcome = train(FAKE, configs, tmp_path / "pool", executor=Pool(2))
+    outcome = train(FAKE, configs, tmp_path / "pool", executor=executor(2))
     assert (outcome.trained, outcome.complete) == (6, True)
     assert numbers(configs, tmp_path / "pool") == numbers(configs, tmp_path / "alone")
+
+
+def test_side_by_side_one_computes_while_others_are_away(tmp_path, monkeypatch):
+    computing, waiting, most = [], [], []
+
+    def advance(trainer, until, stop):
+        computing.append(trainer)
+        assert computing == [trainer]
+        time.sleep(0.001)
+        computing.remove(trainer)
+        waiting.append(trainer)
+        with away():
+            time.sleep(0.01)
+            most.append(len(waiting))
+        waiting.remove(trainer)
+        trainer.step = until
+
+    monkeypatch.setattr(FakeTrainer, "advance", advance)
+    configs = [Config(name="turns", seed=seed) for seed in range(4)]
+    assert train(FAKE, configs, tmp_path, executor=SideBySide(3)).complete
+    assert max(most) == 3
 
 
 class Assassin(Recorder):
@@ -107,14 +130,16 @@ import sys
 from pathlib import Path
 from pullback_study.runs.train import train
 from pullback_study.runs.executor import Pool
+from pullback_study.runs.side_by_side import SideBySide
 from runs.fake import FAKE, Config
 configs = [Config(name="stop", seed=seed, steps=100_000, pause=0.01) for seed in range(2)]
-outcome = train(FAKE, configs, Path(sys.argv[1]), executor=Pool(2) if sys.argv[2] == "pool" else None)
+executors = {"pool": Pool, "threads": SideBySide}
+outcome = train(FAKE, configs, Path(sys.argv[1]), executor=executors[sys.argv[2]](2) if sys.argv[2] in executors else None)
 sys.exit(3 if outcome.interrupted else 0)
 """
 
 
-@pytest.mark.parametrize("where", ["pool", "here"])
+@pytest.mark.parametrize("where", ["pool", "threads", "here"])
 def test_ctrl_c_is_acknowledged_and_everything_is_saved(where, tmp_path):
     command = [sys.executable, "-c", PROGRAM, str(tmp_path), where]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)

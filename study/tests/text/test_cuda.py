@@ -3,7 +3,9 @@
 import pytest
 import torch
 
-from text.small import config, trainer
+from pullback_study.runs.side_by_side import SideBySide
+from pullback_study.runs.train import train
+from text.small import config, in_memory, trainer
 from text.test_trainer import ROWS
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -36,7 +38,7 @@ def test_the_losses_are_those_of_the_cpu(estimator):
     assert losses[0] == pytest.approx(losses[1], rel=1e-6)
 
 
-@pytest.mark.parametrize("estimator", ["perturb-and-map", "sparsemap"])
+@pytest.mark.parametrize("estimator", ["perturb-and-map", "sparsemap", "spigot-ce"])
 def test_replayed_steps_are_those_that_run_as_they_are(estimator):
     settings = config("snli", estimator, epochs=4)
     rows = []
@@ -50,11 +52,6 @@ def test_replayed_steps_are_those_that_run_as_they_are(estimator):
     assert rows[0] == pytest.approx(rows[1], rel=1e-4)
 
 
-def test_steps_that_rewind_dropout_are_not_captured():
-    assert not trainer(config("snli", "spigot-ce"), "snli", "cuda").graphs
-    assert trainer(config("sst", "spigot-ce"), "sst", "cuda").graphs
-
-
 def test_a_run_moves_from_one_device_to_another():
     settings = config("snli", "perturb-and-map", epochs=2)
     for first, second in (("cpu", "cuda"), ("cuda", "cpu")):
@@ -63,3 +60,16 @@ def test_a_run_moves_from_one_device_to_another():
         after.restore(before.state())
         after.advance(after.steps, lambda: False)
         assert len(after.history()[0]) == 2
+
+
+@pytest.mark.parametrize("estimator", ["perturb-and-map", "spigot"])
+def test_runs_side_by_side_have_the_numbers_of_runs_alone(estimator, tmp_path, monkeypatch):
+    task = in_memory("snli")
+    monkeypatch.setattr(type(task), "sources", lambda *_: {})
+    configs = [config("snli", estimator, epochs=4, seed=seed) for seed in range(3)]
+    found = []
+    for name, executor in {"alone": None, "beside": SideBySide(3)}.items():
+        assert train(task, configs, tmp_path / name, device="cuda", executor=executor).complete
+        curves = [task.run(config, tmp_path / name).curve for config in configs]
+        found.append([[row["loss"] for row in curve] for curve in curves])
+    assert found[0] == [pytest.approx(losses, rel=1e-5) for losses in found[1]]

@@ -7,7 +7,14 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from pullback import DependencyTree
 from pullback_study.tasks import find_task
-from pullback_study.tasks.text.models import ArcScorer, Baseline, BiLSTM, DecomposableAttention, LatentTree
+from pullback_study.tasks.text.models import (
+    ArcScorer,
+    Baseline,
+    BatchDropout,
+    BiLSTM,
+    DecomposableAttention,
+    LatentTree,
+)
 
 TASKS = {name: find_task(name) for name in ("sst", "snli")}
 METHODS = TASKS["sst"].methods
@@ -120,3 +127,22 @@ def test_a_gradient_reaches_all_parts_by_every_estimator(task, estimator):
     assert losses.shape == (4,)
     silent = [name for name, parameter in model.named_parameters() if not parameter.grad.abs().sum() > 0]
     assert not silent
+
+
+def test_dropout_is_drawn_once_per_batch_and_keeps_the_mean():
+    torch.manual_seed(0)
+    model = DecomposableAttention(4)
+    vectors, lengths = torch.randn(3, 2, 5, 4), torch.full((3, 2), 5)
+    trees = torch.eye(5).expand(3, 2, 5, 5)
+    first = model.encode(vectors, lengths)
+    logits = model.logits(first, trees)
+    again = model.logits(first, trees)
+    other = model.logits(model.encode(vectors, lengths), trees)
+    assert torch.equal(logits, again)
+    assert not torch.allclose(logits, other)
+    drop = BatchDropout(0.2)
+    drop.draw(vectors, 200, 500)
+    dropped = drop(torch.ones(200, 500))
+    assert set(dropped.unique().tolist()) == {0.0, 1.25}
+    assert dropped.mean().item() == pytest.approx(1.0, abs=0.01)
+    assert torch.equal(drop.eval()(vectors), vectors)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pullback_study.tasks.latent.problem import Problem
 from pullback_study.tasks.loop import Loop
-from pullback_study.tasks.runtime import RandomNumbers, Timed, can_be_captured
+from pullback_study.tasks.runtime import CapturedSums, RandomNumbers, Timed, can_be_captured, wait_for
 
 if TYPE_CHECKING:
     from pullback_study.tasks.latent import LatentTask
@@ -44,6 +44,9 @@ class LatentTrainer(Loop):
         self._optimizer = torch.optim.AdamW(
             self.model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay, fused=True, capturable=captured
         )
+        self._dev_batches = self.problem.batches(self._dev, _BATCH_SIZE, seed=None)
+        self._dev_counts: dict[str, int] = {}
+        self._captured_validation = CapturedSums(self._validation_sums, self.graphs) if self.graphs else None
         self._batches: tuple[int, Sequence[tuple[Tensor, int]]] = -1, ()
         self._per_epoch = len(self._epoch(0))
         self.steps = self._per_epoch * config.epochs
@@ -100,14 +103,30 @@ class LatentTrainer(Loop):
     def parameters(self) -> list[dict[str, Tensor]]:
         return [self._best]
 
-    @torch.no_grad()
     def evaluate(self, split: Any) -> dict[str, float]:
         """The mean of each measure on a split, without noise."""
+        batches = self.problem.batches(split, _BATCH_SIZE, seed=None)
+        counts: dict[str, int] = {}
+        return self._means(lambda: self._sums(split, batches, counts), counts)
+
+    def _means(self, summed: Callable[[], Tensor], counts: dict[str, int]) -> dict[str, float]:
         training = self.model.training
         self.model.eval()
+        sums = summed()
+        if self.device.type == "cuda":
+            wait_for(torch.cuda.current_stream(self.device))
+        self.model.train(training)
+        return {name: total / counts[name] for name, total in zip(counts, sums.tolist(), strict=True)}
+
+    def _validation_sums(self) -> Tensor:
+        return self._sums(self._dev, self._dev_batches, self._dev_counts)
+
+    @torch.no_grad()
+    def _sums(self, split: Any, batches: Sequence[tuple[Tensor, int]], counts: dict[str, int]) -> Tensor:
+        """The sum of each measure on a split; the number of items of each goes into `counts`."""
         sums: dict[str, Tensor] = {}
-        counts: dict[str, int] = {}
-        for rows, width in self.problem.batches(split, _BATCH_SIZE, seed=None):
+        counts.clear()
+        for rows, width in batches:
             batch = self.problem.gather(split, rows, width)
             encoded, z, best = self.problem.encode(batch), None, None
             if self.estimator is not None:
@@ -117,8 +136,7 @@ class LatentTrainer(Loop):
                 total = values.double().sum()
                 sums[name] = sums[name] + total if name in sums else total
                 counts[name] = counts.get(name, 0) + values.numel()
-        self.model.train(training)
-        return {name: total.item() / max(1, counts[name]) for name, total in sums.items()}
+        return torch.stack([*sums.values()])
 
     def update(self, rows: Tensor, width: int) -> None:
         each = self._losses(self.problem.gather(self._train, rows, width))
@@ -144,7 +162,7 @@ class LatentTrainer(Loop):
             "step": self.step,
             "epoch": self.step // self._per_epoch,
             "loss": self.loss.item() / examples,
-            **self.evaluate(self._dev),
+            **self._means(self._captured_validation or self._validation_sums, self._dev_counts),
             "seconds": round(self.seconds, 4),
             "examples_per_second": round(examples / self.seconds, 1),
         }

@@ -86,6 +86,32 @@ class ArcScorer(nn.Module):
         return from_words + mu.diagonal(dim1=-2, dim2=-1)[..., None] * self.root
 
 
+class BatchDropout(nn.Module):
+    """Dropout whose mask is drawn once per batch, by `draw`: a decoder that is called at several points sees one mask.
+
+    mask x / (1 - p) in training, x otherwise; an entry of the mask is 0 with probability p, else 1.
+
+    Args:
+        p: the share of the numbers that is dropped.
+    """
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        self.p = p
+        self._scale: Tensor | None = None
+
+    def draw(self, like: Tensor, *shape: int) -> None:
+        """A new mask for inputs of a shape, in the type and on the device of a tensor."""
+        if self.training:
+            self._scale = (torch.rand(shape, device=like.device) >= self.p).to(like.dtype) / (1 - self.p)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training:
+            return x
+        assert self._scale is not None, "draw a mask first"
+        return x * self._scale
+
+
 class TextModel(nn.Module, abc.ABC):
     """From word vectors to logits, through a tree for each sentence if there is an arc scorer (`parser`)."""
 
@@ -169,6 +195,7 @@ class DecomposableAttention(TextModel):
         logits = aggregate([sum_i compare([a_i; beta_i]); sum_j compare([b_j; alpha_j])])
 
     with a_i and b_j the words' own vectors, f two ReLU layers, and head(i) the mean of the encodings of word i's heads.
+    All dropout masks are drawn by `encode`.
     Vectors are `[B, 2, n, d]` and lengths `[B, 2]`: premise, then hypothesis.
     """
 
@@ -182,10 +209,14 @@ class DecomposableAttention(TextModel):
         self.parser = ArcScorer(self.units, self.units) if trees else None
 
     def _layer(self, inputs: int) -> list[nn.Module]:
-        return [nn.Linear(inputs, self.units), nn.ReLU(), nn.Dropout(self.dropout)]
+        return [nn.Linear(inputs, self.units), nn.ReLU(), BatchDropout(self.dropout)]
 
     def encode(self, vectors: Tensor, lengths: Tensor) -> Encoded:
         inside = _inside(lengths, vectors.shape[2])
+        for part, of in ((self.encoder, inside), (self.compare, inside), (self.aggregate, inside[:, 0, 0])):
+            for each in part:
+                if isinstance(each, BatchDropout):
+                    each.draw(vectors, *of.shape, self.units)
         vectors = vectors.masked_fill(~inside[..., None], 0.0)
         return Encoded(vectors, self.encoder(vectors).masked_fill(~inside[..., None], 0.0), inside)
 

@@ -1,0 +1,83 @@
+"""Several groups side by side in one process, for a GPU that one of them does not fill.
+
+Processes on a GPU take turns; streams of one process run at the same time. Each group has a thread and a stream of its own.
+Only one thread computes at a time, and hands over where it waits for the GPU (`away`): what a group queues, it queues alone,
+so that random numbers and captured graphs are those of a group by itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import queue
+import threading
+from collections.abc import Callable, Iterator, Sequence
+
+from pullback_study.runs.executor import Executor, Tell
+from pullback_study.runs.work import Ending, Job, Reached, train_group
+
+_mine = threading.local()
+
+
+@contextlib.contextmanager
+def away() -> Iterator[None]:
+    """Inside, other groups of this process may compute: this one waits for its device."""
+    turn: threading.Lock | None = getattr(_mine, "turn", None)
+    if turn is None:
+        yield
+        return
+    turn.release()
+    try:
+        yield
+    finally:
+        turn.acquire()
+
+
+class SideBySide(Executor):
+    """Groups in threads of this process, each on its own CUDA stream.
+
+    Args:
+        groups: how many at a time.
+    """
+
+    def __init__(self, groups: int) -> None:
+        os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")  # as many queues as a GPU has; read when CUDA starts
+        self._most = groups
+        self._turn = threading.Lock()
+
+    def run(self, jobs: Sequence[Job], tell: Tell, stopped: Callable[[], bool]) -> Iterator[tuple[int, Ending]]:
+        events: queue.SimpleQueue[tuple[int, Reached | Ending]] = queue.SimpleQueue()
+        threads: dict[int, threading.Thread] = {}
+        left = iter(enumerate(jobs))
+        while True:
+            while len(threads) < self._most and not stopped() and (each := next(left, None)):
+                # so that all of them together are saved as often as one
+                number, job = each[0], dataclasses.replace(each[1], epoch_seconds=each[1].epoch_seconds * self._most)
+                threads[number] = threading.Thread(target=self._train, args=(number, job, events, stopped), daemon=True)
+                threads[number].start()
+            if not threads:
+                return
+            number, event = events.get()
+            if isinstance(event, Ending):
+                threads.pop(number).join()
+                yield number, event
+            else:
+                tell(number, event)
+
+    def _train(
+        self, number: int, job: Job, events: queue.SimpleQueue[tuple[int, Reached | Ending]], stopped: Callable[[], bool]
+    ) -> None:
+        _mine.turn, ending = self._turn, Ending("stopped", "stopped before it began")
+        with self._turn, _own_stream(job.device):
+            if not stopped():
+                ending = train_group(job, lambda event: events.put((number, event)), stopped)
+        events.put((number, ending))
+
+
+def _own_stream(device: str) -> contextlib.AbstractContextManager[object]:
+    if not device.startswith("cuda"):
+        return contextlib.nullcontext()
+    import torch
+
+    return torch.cuda.stream(torch.cuda.Stream())
