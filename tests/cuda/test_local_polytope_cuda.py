@@ -6,6 +6,10 @@ import pytest
 import torch
 
 from pullback.inference import local_polytope_cuda
+from pullback.inference.triton_support import interpreting
+
+if not torch.cuda.is_available() and not interpreting():
+    pytest.skip("needs a GPU, or Triton's interpreter: test_interpreter.py runs it there", allow_module_level=True)
 
 
 def corners(n, multiroot):
