@@ -53,7 +53,7 @@ class SideBySide(Executor):
         while True:
             while len(threads) < self._most and not stopped() and (each := next(left, None)):
                 # so that all of them together are saved as often as one
-                number, job = each[0], dataclasses.replace(each[1], epoch_seconds=each[1].epoch_seconds * self._most)
+                number, job = each[0], dataclasses.replace(each[1], beside=self._most)
                 threads[number] = threading.Thread(target=self._train, args=(number, job, events, stopped), daemon=True)
                 threads[number].start()
             if not threads:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pullback_study.tasks.task import Task, Trainer
 
 _TALK_SECONDS = 0.25
+_EPOCH_SECONDS = 1.0  # a save takes some 20 ms, and an epoch perhaps 100
 _Curves = Sequence[Sequence[dict[str, Any]]]
 
 
@@ -39,9 +40,9 @@ class Job:
     configs: tuple[Any, ...]  # of the runs of the group, in its order
     folder: Path
     device: str = "cpu"
-    checkpoint_seconds: float = 20.0  # how much work a crash may cost; epochs are saved too, at most every `epoch_seconds`
+    checkpoint_seconds: float = 20.0  # how much work a crash may cost; epochs are saved too, at most one per second
     tensorboard: bool = False  # also write event files into the run directories
-    epoch_seconds: float = 1.0  # between saves where epochs end: a save takes some 20 ms, and an epoch perhaps 100
+    beside: int = 1  # how many runs train side by side: each saves its epochs that much less often
 
     def of(self, configs: tuple[Any, ...]) -> Job:
         return dataclasses.replace(self, configs=configs)
@@ -153,7 +154,7 @@ def _advance(job: Job, trainer: Trainer, save: Callable[[], None], tell: Tell, s
         chunk = 2 * chunk if now - at < _TALK_SECONDS else max(1, chunk // 2)
         latest = [rows[-1] for rows in trainer.history() if rows]
         tell(Reached(trainer.step, trainer.steps, latest))
-        patience = job.epoch_seconds if trainer.epochs > saved_epochs else job.checkpoint_seconds
+        patience = _EPOCH_SECONDS * job.beside if trainer.epochs > saved_epochs else job.checkpoint_seconds
         if now - saved_at > min(patience, job.checkpoint_seconds) and trainer.step < trainer.steps:
             save()
             saved_at, saved_epochs = time.perf_counter(), trainer.epochs

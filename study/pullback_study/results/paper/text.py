@@ -232,7 +232,8 @@ def groups(runs: Runs) -> list[Group]:
         rows = with_others(scopes[task], runs, search=search)
         table = results(titles[task], scopes[task], rows, runs, *["--search"] * search)
         how = "the learning rate that the search chose for each row" if search else "the paper's best settings"
-        if search or all(row.done for row in rows):  # some runs of a search are at the paper's settings
+        many = scopes[task].epochs != FULL[task].epochs  # of which some runs of the search are at the paper's settings, too
+        if search or (all(row.done for row in rows) if many else table.runs):
             found.append(Group(f"{TASKS[task].title}, at {how}", [table, settings(rows)] if search else [table]))
     sst = choose(scopes["sst"], runs, search=True, names=STEPPED)
     found.append(Group("SST, the number of inner steps", [steps_table(titles["sst"], sst, runs)]))
