@@ -48,7 +48,7 @@ class Problem(abc.ABC):
     model: nn.Module  # whose parameters are trained
     splits: tuple[Any, Any, Any]  # training, validation and test examples
     gradient_scale: float = 1.0  # what the gradient of the scores is multiplied with
-    capturable: bool = False  # whether a training step may be captured in a CUDA graph: all that changes, changes in place
+    capturable: bool = False  # whether training and evaluation may be captured in CUDA graphs: what changes, changes in place
     captured: bool = False  # whether the trainer does so: few different widths are then worth some padding
 
     @abc.abstractmethod
