@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from pullback_study.runs import list_runs
-from pullback_study.runs.executor import Executor, Pool, ThisProcess, cores
+from pullback_study.runs.executor import Executor, Pool, cores
 from pullback_study.runs.train import train
 from pullback_study.tasks import find_task
 from pullback_study.tasks.synthetic.methods import ROWS
@@ -43,7 +43,7 @@ def main() -> None:
 
 def overhead(few: int = 5, many: int = 35) -> None:
     """The slope from a few runs to many: start-up and imports cancel."""
-    for name, make in (("this process", ThisProcess), ("a worker process", lambda: Pool(1))):
+    for name, make in (("this process", Executor), ("a worker process", lambda: Pool(1))):
         seconds = []
         for count in (few, many):
             configs = [_tiny(i + 1) for i in range(count)]
@@ -56,7 +56,7 @@ def scaling(steps: int) -> None:
     configs = [TASK.configure(estimator=name, seed=seed, steps=steps, evaluate_every=50) for name in ROWS for seed in (0, 1)]
     there = cores()
     makers = {
-        f"this process, {there} threads": ThisProcess,
+        f"this process, {there} threads": Executor,
         **{f"{n} workers, {max(1, there // n)} threads each": (lambda n=n: Pool(n)) for n in sorted({2, there})},
     }
     best = {name: float("inf") for name in makers}

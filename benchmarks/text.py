@@ -29,7 +29,7 @@ from benchmarks.options import text_parser
 from pullback import offload
 from pullback.estimators import registry
 from pullback.structures import Structure
-from pullback_study.results.paper.text import MINUTES
+from pullback_study.results.paper.names import reported
 from pullback_study.tasks import find_task
 from pullback_study.tasks.latent.trainer import LatentTrainer
 
@@ -136,7 +136,8 @@ def _without_graphs(trainer: Any) -> Any:
 def _show(name: str, task: str, trainer: LatentTrainer, found: dict[str, tuple[float, float]]) -> None:
     step, share = found["ours"]
     per_epoch = trainer.steps // trainer.config.epochs
-    minutes = str(MINUTES[name][("sst", "snli").index(task)]) if name in MINUTES else ""
+    paper = reported("structured", METHODS[name].label, task.upper(), "minutes")
+    minutes = f"{paper.value:g}" if paper else ""
     theirs = (
         f"{per_epoch * found['torch-struct'][0]:27.1f}{found['torch-struct'][0] / step:7.1f}" if len(found) > 1 else ""
     )

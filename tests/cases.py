@@ -6,6 +6,7 @@ by one of `BACKENDS`. A part of the suite, by the environment:
     PULLBACK_TEST_BACKENDS=cpu            only these backends, by comma
     PULLBACK_TEST_DTYPES=float32          only these dtypes, by comma
     PULLBACK_TEST_DEVICE=cuda             the tensors of every backend on this device
+    PULLBACK_TEST_QUICK=1                 fewer sizes of the GPU's own tests
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ if torch.cuda.is_available():
 elif os.environ.get("TRITON_INTERPRET") == "1":
     BACKENDS["cuda"] = "cpu"
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
+QUICK = bool(os.environ.get("PULLBACK_TEST_QUICK"))
 TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-9}
 
 

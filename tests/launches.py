@@ -29,6 +29,17 @@ class Launch:
     options: dict[str, int]
 
     @property
+    def tensors(self) -> list[Tensor]:
+        parts = [y for x in self.arguments.values() for y in (x if isinstance(x, tuple) else (x,))]
+        return [x for x in parts if isinstance(x, Tensor)]
+
+    @property
+    def numbers(self) -> set[str]:
+        """The arguments that are numbers, or tuples of numbers."""
+        firsts = {name: x[0] if isinstance(x, tuple) else x for name, x in self.arguments.items()}
+        return {name for name, x in firsts.items() if not isinstance(x, Tensor)}
+
+    @property
     def name(self) -> str:
         return f"{self.kernel.__module__.removeprefix('pullback.inference.')}.{self.kernel.__name__}"
 
@@ -39,12 +50,17 @@ def record(monkeypatch: pytest.MonkeyPatch) -> list[Launch]:
 
     def launch(kernel: Any, programs: int, device: torch.device, *args: Any, **options: int) -> None:
         names = [name for name in kernel.arg_names if name not in options]
-        args = tuple(x.to("meta") if isinstance(x, Tensor) else x for x in args)
-        launches.append(Launch(kernel, programs, dict(zip(names, args, strict=True)), options))
+        launches.append(Launch(kernel, programs, dict(zip(names, map(_without_memory, args), strict=True)), options))
 
     for module in (*(f"{algorithm}.cuda" for algorithm in ALGORITHMS), *FOLDERS):
         monkeypatch.setattr(importlib.import_module(f"pullback.inference.{module}"), "launch", launch)
     return launches
+
+
+def _without_memory(x: Any) -> Any:
+    if isinstance(x, tuple):
+        return type(x)(*map(_without_memory, x))
+    return x.to("meta") if isinstance(x, Tensor) else x
 
 
 def call_everything(n: int, batch: int, dtype: torch.dtype) -> None:

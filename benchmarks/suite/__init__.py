@@ -8,6 +8,7 @@ from benchmarks.comparison import Row, Run
 from benchmarks.suite.accuracy import accuracy
 from benchmarks.suite.argmax import argmax
 from benchmarks.suite.floor import floor
+from benchmarks.suite.floor_structures import floor_structures
 from benchmarks.suite.graphs import graphs
 from benchmarks.suite.growth_batch import growth_batch
 from benchmarks.suite.growth_n import growth_n
@@ -54,5 +55,6 @@ SUITE: dict[str, Benchmark] = {
         warm_starts,
         ragged,
         floor,
+        floor_structures,
     )
 }

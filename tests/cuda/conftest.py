@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
+import numpy as np
 import pytest
 import torch
 
@@ -55,8 +56,8 @@ def _patch_interpreter() -> None:
     """Without what makes it four times slower: checks of every integer operation for overflow, and patching all of
     `triton.language` anew at every call of one kernel by another (only Triton's own need it, once).
 
-    Before Triton 3.7 it made numbers of arrays of one element by `int`, which NumPy 2.4 refuses. From 3.9 on it wants masks
-    of bool, which it does not always make itself.
+    Before Triton 3.7 it made numbers of arrays of one element by `int`, which NumPy 2.4 refuses. Before 3.9 the larger of NaN
+    and a number was NaN, which on a GPU is the number. From 3.9 on it wants masks of bool, which it does not always make.
     """
     from triton.runtime import interpreter
 
@@ -83,7 +84,14 @@ def _patch_interpreter() -> None:
 
         return masked
 
+    def without_nan(self, values, val_reduce_op, idx_reduce_op=None):
+        return min_max(self, values, *(skipping.get(reduce, reduce) for reduce in (val_reduce_op, idx_reduce_op)))
+
+    min_max, interpreter.ReduceOps.min_max = interpreter.ReduceOps.min_max, without_nan
+    skipping = {np.max: np.nanmax, np.min: np.nanmin, np.argmax: np.nanargmax, np.argmin: np.nanargmin}
     kind = type(builder)
+    kind.create_maxnumf = lambda self, a, b: self.binary_op(a, b, np.fmax)
+    kind.create_minnumf = lambda self, a, b: self.binary_op(a, b, np.fmin)
     kind.create_masked_load = with_mask_of_bool(kind.create_masked_load, 1)
     kind.create_masked_store = with_mask_of_bool(kind.create_masked_store, 2)
     interpreter._patch_lang_tensor = patch_tensor_for_numpy

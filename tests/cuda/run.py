@@ -1,7 +1,7 @@
 """All that a GPU has to pass, in several processes at once, as most of the time is Triton's compiler's: some minutes.
 
     python tests/cuda/run.py            this folder, and the suite of every backend on the `cuda` backend
-    python tests/cuda/run.py --quick    this folder only
+    python tests/cuda/run.py --quick    this folder only, with fewer sizes
 
 Compiled kernels are kept in Triton's cache: a second run takes a fraction of the time of the first.
 """
@@ -11,12 +11,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import torch
 
 ROOT = Path(__file__).parents[2]
+_SILENCE = 15  # seconds between two lines about progress
 FOLDER = {  # a process each: its name, and what pytest is told
     "eisner": ["tests/cuda/test_eisner_cuda.py"],
     "nonprojective": ["tests/cuda/test_nonprojective_cuda.py"],
@@ -40,22 +42,38 @@ def main() -> int:
         sys.exit(f"PyTorch {torch.__version__} sees no GPU; without one, run python -m pytest tests/cuda")
     began = time.perf_counter()
     parts = FOLDER if "--quick" in sys.argv[1:] else FOLDER | SUITE
-    environment = os.environ | {"PULLBACK_TEST_BACKENDS": "cuda", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "pytest", "-q", "-rfE", "-p", "no:cacheprovider", "--durations=3"]
-    running = {
-        name: subprocess.Popen(
-            [*command, *arguments], cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        for name, arguments in parts.items()
-    }
-    failed = []
-    for name, process in running.items():
-        output, _ = process.communicate()
-        print(f"=== {name}: {time.perf_counter() - began:.0f} s\n{output[-4000:]}", flush=True)
-        if process.returncode:
-            failed.append(name)
+    with tempfile.TemporaryDirectory() as folder:
+        running = {name: _start(arguments, Path(folder, name), parts is FOLDER) for name, arguments in parts.items()}
+        failed, told = [], began
+        while running:
+            time.sleep(0.5)
+            for name in [name for name, process in running.items() if process.poll() is not None]:
+                if running.pop(name).returncode:
+                    failed.append(name)
+                print(
+                    f"=== {name}: {time.perf_counter() - began:.0f} s\n{Path(folder, name).read_text()[-4000:]}",
+                    flush=True,
+                )
+            if time.perf_counter() - told > _SILENCE:
+                told = time.perf_counter()
+                tests = ", ".join(f"{name} {_passed(Path(folder, name))}" for name in running)
+                print(f"{told - began:.0f} s, tests done so far: {tests}", flush=True)
     print(f"failed: {', '.join(failed)}" if failed else "all passed", f"in {time.perf_counter() - began:.0f} s")
     return bool(failed)
+
+
+def _start(arguments: list[str], output: Path, quick: bool) -> subprocess.Popen[str]:
+    environment = os.environ | {"PULLBACK_TEST_BACKENDS": "cuda", "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+    environment |= {"PULLBACK_TEST_QUICK": "1"} if quick else {}
+    command = [sys.executable, "-m", "pytest", "-q", "-rfE", "-p", "no:cacheprovider", "--durations=3", *arguments]
+    with output.open("w") as file:
+        return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=file, stderr=subprocess.STDOUT, text=True)
+
+
+def _passed(output: Path) -> int:
+    """How many tests have passed, of which pytest prints a dot each."""
+    lines = [line for line in output.read_text().splitlines() if set(line.split(" ")[0]) <= set(".sxFE")]
+    return sum(line.split(" ")[0].count(".") for line in lines)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ import pullback as pb
 from launches import call_everything, record
 from pullback.inference import triton_support
 from pullback.inference.family import backend
-from pullback.inference.sparsemap import cuda as sparsemap
 from pullback.inference.sparsemap.solution import NotConverged
 
 pytestmark = pytest.mark.skipif(
@@ -24,6 +23,12 @@ POINTERS = {
 }
 
 
+def type_of(x):
+    if isinstance(x, tuple):
+        return type(x)(*map(type_of, x))
+    return POINTERS[x.dtype] if isinstance(x, torch.Tensor) else "i32"
+
+
 def compile_for_a_gpu(launch):
     """The kernel in Triton's language of tensors, as its compiler reads it for a GPU that need not be here."""
     from triton._C.libtriton import ir
@@ -31,7 +36,7 @@ def compile_for_a_gpu(launch):
     from triton.compiler import ASTSource, make_backend
 
     constants = {name: value for name, value in launch.options.items() if name not in ("num_warps", "num_stages")}
-    types = {name: POINTERS[x.dtype] if isinstance(x, torch.Tensor) else "i32" for name, x in launch.arguments.items()}
+    types = {name: type_of(x) for name, x in launch.arguments.items()}
     signature = {name: types.get(name, "constexpr") for name in launch.kernel.arg_names}
     source = ASTSource(launch.kernel, signature, constants)
     target = GPUTarget("cuda", 80, 32)
@@ -49,10 +54,10 @@ def test_every_kernel_is_what_the_compiler_accepts(monkeypatch, dtype):
     """The interpreter is Python, and lets pass what the compiler does not: types that change in a loop, for one."""
     launches = record(monkeypatch)
     call_everything(8, 2, dtype)
-    monkeypatch.setattr(sparsemap, "_SHORT", 0)
-    call_everything(8, 2, dtype)
+    for n in (40, 55, 70):
+        call_everything(n, 2, dtype)
     different = {(x.name, tuple(x.options.items())): x for x in launches}
-    assert len({name for name, _ in different}) == 11
+    assert len({name for name, _ in different}) == (12 if dtype == torch.float32 else 11)
     for launch in different.values():
         assert "tt.func" in str(compile_for_a_gpu(launch)), launch.name
 
@@ -78,8 +83,7 @@ def test_the_kernels_of_other_structures_are_what_the_compiler_accepts(monkeypat
     assert {x.name for x in launches} == names
     for launch in different.values():
         assert "tt.func" in str(compile_for_a_gpu(launch)), launch.name
-        numbers = {name for name, x in launch.arguments.items() if not isinstance(x, torch.Tensor)}
-        assert numbers <= set(launch.kernel.do_not_specialize), launch.name
+        assert launch.numbers <= set(launch.kernel.do_not_specialize), launch.name
 
 
 def test_every_kernel_can_be_started_again_by_what_was_compiled_for_such_arguments(monkeypatch):
@@ -87,8 +91,7 @@ def test_every_kernel_can_be_started_again_by_what_was_compiled_for_such_argumen
     launches = record(monkeypatch)
     call_everything(8, 2, torch.float32)
     for launch in launches:
-        numbers = {name for name, x in launch.arguments.items() if not isinstance(x, torch.Tensor)}
-        assert numbers <= set(launch.kernel.do_not_specialize), launch.name
+        assert launch.numbers <= set(launch.kernel.do_not_specialize), launch.name
         constants = [name for name in launch.kernel.arg_names if name in launch.options]
         assert launch.kernel.arg_names == [*launch.arguments, *constants], launch.name
 
@@ -99,6 +102,5 @@ def test_scratch_is_two_gibibytes_at_most(monkeypatch, n, batch):
     launches = record(monkeypatch)
     call_everything(n, batch, torch.float32)
     for launch in launches:
-        tensors = [x for x in launch.arguments.values() if isinstance(x, torch.Tensor)]
         assert launch.programs <= batch
-        assert sum(x.numel() * x.element_size() for x in tensors) <= 2 * 2**30, launch.name
+        assert sum(x.numel() * x.element_size() for x in launch.tensors) <= 2 * 2**30, launch.name

@@ -12,6 +12,7 @@ import torch
 from torch.testing import assert_close
 
 import pullback as pb
+from cases import QUICK
 from oracles import chi_square_tail, is_tree
 from pullback.inference import chu_liu_edmonds, matrix_tree
 from pullback.inference.chu_liu_edmonds import cuda as best
@@ -21,7 +22,7 @@ from pullback.inference.triton_support import interpreting
 if not torch.cuda.is_available() and not interpreting():
     pytest.skip("needs a GPU, or Triton's interpreter: test_interpreter.py runs it there", allow_module_level=True)
 
-SIZES = [1, 2, 3, 15, 16, 30, 33, 64, 101, 200]
+SIZES = [2, 30, 64] if QUICK else [1, 2, 3, 15, 16, 30, 33, 64, 101, 200]
 KINDS = ["integers", "normal", "cycles", "million", "sparse"]
 SMALL = [("normal", 1), ("normal", 2), ("integers", 4), ("cycles", 4), ("million", 3), ("sparse", 4)]
 SCORES = pytest.mark.parametrize(("kind", "n"), SMALL if interpreting() else list(itertools.product(KINDS, SIZES)))

@@ -9,6 +9,7 @@ import torch
 from torch.testing import assert_close
 
 import pullback as pb
+from cases import QUICK
 from pullback.inference.family import backend
 from pullback.inference.sparsemap import cuda, cuda_active_set
 from pullback.inference.sparsemap.solution import NotConverged, SparseMAPSolution, VertexSet
@@ -24,7 +25,9 @@ KINDS = pytest.mark.parametrize(
     ids=["projective", "projective-singleroot", "nonprojective", "nonprojective-singleroot"],
 )
 # small scores lie inside the polytope and need many trees, large ones need few
-LARGE = [*itertools.product([1, 5, 16, 31], [0.1, 0.3, 1.0, 10.0]), (32, 1.0), (70, 1.0), (70, 10.0), (200, 20.0)]
+LARGE = [*itertools.product([1, 5, 16, 31], [0.1, 0.3, 1.0, 10.0]), (32, 1.0), (40, 0.3), (63, 1.0), (70, 1.0), (200, 20.0)]
+if QUICK:
+    LARGE = [(5, 0.3), (31, 1.0), (40, 0.3), (70, 1.0)]
 SCORES = pytest.mark.parametrize(("n", "scale"), [(1, 1.0), (4, 0.3)] if interpreting() else LARGE)
 
 
@@ -95,9 +98,12 @@ def test_a_warm_start_changes_the_work_and_not_the_answer(device, projective, mu
     assert_projects(scores, lengths, projective, multiroot, device, warm_start=nonsense)
 
 
-def test_the_oracle_for_long_sentences(device, monkeypatch):
-    monkeypatch.setattr(cuda, "_SHORT", 0)
-    assert_projects(*batch(4, 0.5), True, False, device)
+@pytest.mark.parametrize("most", [63, 0])
+@pytest.mark.parametrize("multiroot", [True, False])
+def test_the_oracles_for_longer_sentences(device, monkeypatch, most, multiroot):
+    monkeypatch.setattr(cuda, "_SHARED", 0)
+    monkeypatch.setattr(cuda, "_MEDIUM", most)
+    assert_projects(*batch(6, 0.5), True, multiroot, device)
 
 
 @pytest.mark.parametrize("projective", [True, False])

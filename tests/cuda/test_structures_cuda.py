@@ -76,3 +76,25 @@ def test_samples_and_bad_examples(case, device):
     assert mu[3].isnan().all()
     assert mu[:3].isfinite().all()
     assert structure.argmax(bad)[3].isnan().all()
+
+
+def seed_of_the_largest(counter: int) -> int:
+    """The int64 seed whose number `counter` (from 1) is the largest below 1: splitmix64, backwards."""
+    x = (1 << 64) - 1
+    for shift, factor in [(31, 0x94D049BB133111EB), (27, 0xBF58476D1CE4E5B9), (30, 1)]:
+        y = x
+        for _ in range(64 // shift):
+            y = x ^ (y >> shift)
+        x = y * pow(factor, -1, 1 << 64) % (1 << 64)
+    seed = (x - counter * 0x9E3779B97F4A7C15) % (1 << 64)
+    return seed - (1 << 64) if seed >= 1 << 63 else seed
+
+
+@pytest.mark.parametrize(("make", "parts", "used"), [(pb.LinearChain, (2, 3, 3), 2), (pb.BinaryTree, (4, 4), 7)])
+def test_a_sample_is_whole_for_the_largest_random_number(make, parts, used, device):
+    """Rounding must not put the number above the sum of all weights, where no edge of a node would be chosen."""
+    seeds = torch.tensor([seed_of_the_largest(counter) for counter in range(1, 9)] * 4)
+    scores = torch.randn(len(seeds), *parts, generator=torch.Generator().manual_seed(0))
+    with backend("cuda"):
+        z = make(validate=False).seeded_sample(scores.to(device), seeds.to(device))
+    assert (z.flatten(1).sum(1) == used).all()

@@ -16,16 +16,17 @@ from pullback.inference.trees import TREES
 
 def test_only_sparsemap_of_small_batches_is_offloaded():
     scores = torch.zeros(4, 3, 3)
-    assert not offload.wanted(scores)
+    assert not offload.wanted(scores, "eisner")
     with pb.offload():
-        assert offload.wanted(scores[:3])
-        assert not offload.wanted(torch.zeros(3 * torch.get_num_threads() + 1, 3, 3))
+        for algorithm in ("eisner", "chu_liu_edmonds", "chain", "one of my own"):
+            assert offload.wanted(scores[:1], algorithm)
+            assert not offload.wanted(torch.zeros(100 * torch.get_num_threads() + 1, 1, 1), algorithm)
     with pb.offload(largest_batch=3):
-        assert not offload.wanted(scores)
+        assert not offload.wanted(scores, "eisner")
         with pb.offload(largest_batch=4):
-            assert offload.wanted(scores)
-        assert not offload.wanted(scores)
-    assert not offload.wanted(scores)
+            assert offload.wanted(scores, "eisner")
+        assert not offload.wanted(scores, "eisner")
+    assert not offload.wanted(scores, "eisner")
 
 
 def test_the_results_of_the_cpu_in_the_shapes_of_a_gpu():
@@ -45,12 +46,12 @@ def test_the_results_of_the_cpu_in_the_shapes_of_a_gpu():
 def recorded_arguments(scores):
     """What the operator is called with, up to the static options."""
     found = []
-    original = TREES.sparsemap
+    original = TREES.call
     try:
-        TREES.sparsemap = lambda *args: found.append(args) or original(*args)
+        TREES.call = lambda operation, *args: found.append(args) or original(operation, *args)
         pb.DependencyTree().sparsemap(scores)
     finally:
-        TREES.sparsemap = original
+        del TREES.call
     return found[0][: len(found[0]) - 3]
 
 

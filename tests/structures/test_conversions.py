@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import pullback as pb
+from pullback.structures import linear_chain
 
 
 def test_tags_there_and_back():
@@ -32,6 +33,25 @@ def test_combine_adds_up():
         value = sum(emissions[b, i, tag] for i, tag in enumerate(path)) + start[path[0]] + end[path[-1]]
         value += sum(transitions[a, c] for a, c in itertools.pairwise(path))
         torch.testing.assert_close(chain.score(scores, chain.from_tags(tags, 3))[b], value)
+
+
+@pytest.mark.parametrize(("tags", "dtype"), [(1, torch.float32), (3, torch.float64), (17, torch.float32), (20, torch.float32)])
+def test_combine_by_the_kernel_of_large_batches(tags, dtype, monkeypatch):
+    """Values and derivatives of the formula, for strided emissions, and derivatives of the gradient."""
+    monkeypatch.setattr(linear_chain, "LARGE", 0)
+    torch.manual_seed(0)
+    emissions = torch.randn(2, tags, 4, dtype=dtype).mT.requires_grad_()
+    transitions = torch.randn(tags, tags, dtype=dtype, requires_grad=True)
+    scores = pb.LinearChain().combine(emissions, transitions)
+    between = torch.cat([transitions.new_zeros(1, tags, tags), transitions.expand(3, tags, tags)])
+    expected = between + emissions[..., None, :]
+    assert scores.grad_fn.name() == "_JoinBackward"
+    assert torch.equal(scores, expected)
+    direction = torch.randn(2, 4, tags, tags, dtype=dtype).mT.requires_grad_()
+    found, wanted = (torch.autograd.grad(x, (emissions, transitions), direction, retain_graph=True) for x in (scores, expected))
+    torch.testing.assert_close(found, wanted)
+    first = torch.autograd.grad(scores, emissions, direction, create_graph=True)[0]
+    assert torch.equal(torch.autograd.grad(first.sum(), direction)[0], torch.ones_like(direction))
 
 
 def test_combine_takes_transitions_of_each_position():

@@ -204,7 +204,7 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry(
         "lpgd", functools.partial(LPGD, step_size=1.0, rho=1.0), "structure",
-        {"argmax": _ONCE, "sparsemap": _TWICE},
+        {"argmax": _ONCE, "sparsemap": _ONCE},
     ),
     Entry(
         "sampled-ste", SampledSTE, "structure",

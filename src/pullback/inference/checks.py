@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pullback.inference.layout import Layout
 
 OK, NAN, INFEASIBLE, INFINITE, BAD_SIZE = range(5)
+FULL, WORSE, BROKEN = range(5, 8)
+"""Of SparseMAP only: no room for more structures; an argmax that is worse than a known structure, or not of zeros and ones."""
 
 
 class BadValuesError(ValueError):
@@ -57,21 +59,21 @@ class Nouns:
         return texts[code]
 
 
-def raise_for(status: Tensor | np.ndarray) -> None:
+def raise_for(status: Tensor) -> None:
     """Raise if the status `[B]` of some example is not OK. On a GPU this waits for the device."""
-    if isinstance(status, np.ndarray):
-        status = torch.from_numpy(status)
     if status.any():
         raise BadValuesError(status)
 
 
-def settled(result: Tensor, status: np.ndarray, validate: bool) -> Tensor:
+def settled(result: Tensor, status: Tensor | np.ndarray, validate: bool) -> Tensor:
     """The result `[B, ...]`, NaN for the examples whose status is not OK; or an error that names the first of those."""
-    if status.any():
-        if validate:
-            raise_for(status)
-        result[torch.from_numpy(status != OK)] = torch.nan
-    return result
+    if isinstance(status, np.ndarray):
+        if not status.any():
+            return result
+        status = torch.from_numpy(status)
+    if validate:
+        raise_for(status)
+    return torch.where((status != OK).reshape(-1, *[1] * (result.dim() - 1)), torch.nan, result)
 
 
 def in_range(layout: Layout, shape: torch.Size, sizes: Sequence[Tensor]) -> tuple[tuple[np.ndarray, ...], bool]:
@@ -79,7 +81,8 @@ def in_range(layout: Layout, shape: torch.Size, sizes: Sequence[Tensor]) -> tupl
     arrays, right = [], True
     for index, size in enumerate(sizes):
         array, limit = size.numpy(), layout.limit(index, shape)
-        if len(array) > 0 and (array.min() < 0 or (limit is not None and array.max() > limit)):
+        most = 2**63 - 1 if limit is None else limit
+        if len(array) > 0 and array.view(np.uint64).max() > most:  # as such numbers, negative ones are larger
             array, right = array.clip(0, limit), False
         arrays.append(np.ascontiguousarray(array))
     return tuple(arrays), right
@@ -88,30 +91,15 @@ def in_range(layout: Layout, shape: torch.Size, sizes: Sequence[Tensor]) -> tupl
 def finish(
     layout: Layout, scores: Tensor, sizes: Sequence[Tensor], results: tuple[Tensor, ...], value: np.ndarray, validate: bool
 ) -> tuple[Tensor, ...]:
-    """The results, NaN for the examples that have none; or an error that names the first of those.
-
-    Args:
-        layout: of the scores.
-        scores: `[B, *parts]`.
-        sizes: as they were passed, which may be out of range.
-        results: `[B, ...]` each.
-        value: `[B]`: -inf says that an example has no structure.
-        validate: whether to raise.
-    """
+    """Several results, settled: a `value` of -inf says that an example has no structure; scores and sizes tell the rest."""
     status = layout.status(scores, sizes)
     status = torch.where((status == OK) & torch.from_numpy(value == -np.inf), INFEASIBLE, status)
-    if validate:
-        raise_for(status)
-    bad = status != OK
-    return tuple(torch.where(bad.reshape(-1, *[1] * (result.dim() - 1)), torch.nan, result) for result in results)
+    return tuple(settled(result, status, validate) for result in results)
 
 
 def status_of(scores: Tensor, mask: Tensor) -> Tensor:
-    """What the values of the scores say about each example, `[B]`: NAN, INFINITE or OK.
-
-    Args:
-        scores: `[B, *parts]`.
-        mask: `[B, *parts]` of bool, which entries are parts.
+    """What the values of the scores `[B, *parts]` say about each example, `[B]`: NAN, INFINITE or OK, by the parts in the
+    mask.
     """
     infinite = ((scores == torch.inf) & mask).flatten(1).any(1)
     nan = (scores.isnan() & mask).flatten(1).any(1)

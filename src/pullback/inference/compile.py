@@ -55,14 +55,9 @@ def _njit(**options: Any) -> Callable[..., Any]:
 
 
 def callback(signature: Any, function: Callable[..., Any]) -> Any:
-    """A function that kernels call by its address: compiled now, cached, and apart from them.
+    """A function that kernels call by its address, with `calling(signature)`: compiled now, cached, and apart from them.
 
-    Args:
-        signature: its Numba types.
-        function: may call inner functions; it must not raise.
-
-    Returns:
-        An object with an `address`, for `calling(signature)`; keep it as long as the address is in use.
+    It may call inner functions, and must not raise. Keep the result as long as its `address` is in use.
     """
     options = {"error_model": "numpy", "boundscheck": False}
     compiled: Any = CFunc(function, sigutils.normalize_signature(signature), {}, options)

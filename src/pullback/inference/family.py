@@ -82,6 +82,7 @@ class Family:
         self.most_parts = most_parts or math.prod
         self._folder = folder
         self._kernels: dict[tuple[str, str], Callable[..., Any]] = {}
+        self._recorded: dict[str, Callable[..., Any] | None] = {}
         for operation in operations:
             setattr(self, operation.name, self._register(operation))
 
@@ -92,9 +93,14 @@ class Family:
         raise AttributeError(f"the family {self.__dict__.get('name')!r} has no operation {name!r}")
 
     def call(self, operation: str, *args: Any) -> Any:
-        """An operator; its kernel by itself where PyTorch would add nothing but the time of passing the call on."""
-        kernel = self._kernels.get((operation, args[0].device.type)) if derivatives.is_unseen(args[0]) else None
-        return (kernel or getattr(self, operation))(*args)
+        """An operator; its kernel or derivative by itself where PyTorch would only take time to pass the call on."""
+        x = args[0]
+        if derivatives.is_passed_on(x):
+            differentiated = torch.is_grad_enabled() and x.requires_grad
+            found = self._recorded.get(operation) if differentiated else self._kernels.get((operation, x.device.type))
+            if found is not None:
+                return found(*args)
+        return getattr(self, operation)(*args)
 
     def implementation(self, operation: str, backend: str, options: tuple[Any, ...]) -> Callable[..., Any]:
         """What does an operation: the backend's own function, or the reference's."""
@@ -205,9 +211,9 @@ class Family:
                 return (None,) * (tensors + statics)
             found = slope(ctx, grad)
             if operation.gradient is not None:
-                factor = grad.to(found.dtype).reshape(-1, *[1] * self.layout.dims)
                 last = operation.kept_gradient and derivatives.is_last_use()
-                if not (last and factor.device.type == "cpu" and bool((factor == 1).all())):
+                if not (last and grad.device.type == "cpu" and (grad.numpy() == 1).all()):
+                    factor = grad.to(found.dtype).reshape(-1, *[1] * self.layout.dims)
                     found = found.mul_(factor) if last else found * factor
             return *[None] * place, found, *[None] * (tensors + statics - place - 1)
 
@@ -222,4 +228,5 @@ class Family:
             return first if outputs == 1 else (first, *[None] * (outputs - 1))
 
         call = functools.partial(self.call, operation.name)
-        derivatives.register(_library, name, call=call, setup=setup, backward=backward, tangent=tangent)
+        found = derivatives.register(_library, name, call=call, setup=setup, backward=backward, tangent=tangent)
+        self._recorded[operation.name] = found

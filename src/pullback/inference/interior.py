@@ -84,21 +84,12 @@ class _Trees:
 def step_inside(
     scores: Tensor, lengths: Tensor, flags: tuple[bool, bool, bool], allowed: Tensor, mu: Tensor, step: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The step along the affine hull of the trees, and whether mu less that step is surely inside the polytope.
+    """The step along the affine hull of the trees, `[B, n, n]`, and whether mu less that step is surely inside the polytope,
+    `[B]`.
 
-    On a GPU the number of iterations is fixed, so that nothing waits for the device.
-
-    Args:
-        scores: `[B, n, n]`, float32 or float64.
-        lengths: `[B]`.
-        flags: projective, multiroot, validate.
-        allowed: `[B, n, n]` of bool.
-        mu: the marginals of the scores.
-        step: `[B, n, n]`; what is not allowed is not read.
-
-    Returns:
-        The step's part along the affine hull, `[B, n, n]`, and `[B]` of bool. Where the latter is true, the former is
-        what the projection of mu - step is away from mu, up to `TOLERANCE` of its norm and the rounding of mu.
+    Where it is, the projection of mu - step is that far from mu, up to `TOLERANCE` of the step's norm and the rounding of
+    mu. On a GPU the number of iterations is fixed, so that nothing waits for the device. `flags` are projective, multiroot,
+    validate; mu are the marginals of the scores; of the step, what is not allowed is not read.
     """
     trees = _Trees(lengths, flags[0], flags[1], allowed)
     moved = trees.along_the_hull(step)

@@ -192,51 +192,37 @@ def call(builder, name, vector, *operands):
     return builder.call(function, operands)
 
 
-@intrinsic
-def fma(typingctx, a, b, c):
-    """The sum a * b + c."""
+def lanewise(make, count):
+    """A function of so many vectors, from what it does to them in LLVM; its result is like the last one."""
 
-    def generate(context, builder, signature, args):
-        return call(builder, "fma", vector_of(a), *args)
+    def define(*kinds):
+        return kinds[-1](*kinds), lambda context, builder, signature, args: make(builder, *args)
 
-    return a(a, b, c), generate
-
-
-@intrinsic
-def larger(typingctx, a, b):
-    """The larger of each pair; b where they are equal or one is NaN."""
-
-    def generate(context, builder, signature, args):
-        return builder.select(builder.fcmp_ordered(">", *args), *args)
-
-    return a(a, b), generate
+    by_count = (
+        lambda context, a: define(a),
+        lambda context, a, b: define(a, b),
+        lambda context, a, b, c: define(a, b, c),
+        lambda context, a, b, c, d: define(a, b, c, d),
+    )
+    return intrinsic(by_count[count - 1])
 
 
-@intrinsic
-def where_larger(typingctx, a, b, then, otherwise):
-    """`then` in the lanes where a > b, else `otherwise`."""
+def _trouble(builder, x):
+    def constant(value):
+        return ir.Constant(x.type, [value] * x.type.count)
 
-    def generate(context, builder, signature, args):
-        return builder.select(builder.fcmp_ordered(">", args[0], args[1]), args[2], args[3])
-
-    return then(a, b, then, otherwise), generate
+    infinite, nan = builder.fcmp_ordered("==", x, constant(math.inf)), builder.fcmp_unordered("uno", x, x)
+    return builder.select(nan, constant(2.0), builder.select(infinite, constant(1.0), constant(0.0)))
 
 
-@intrinsic
-def trouble(typingctx, x):
-    """1 in the lanes that are +inf, 2 in those that are NaN, else 0."""
-
-    def generate(context, builder, signature, args):
-        vector = vector_of(x)
-
-        def constant(value):
-            return ir.Constant(vector, [value] * vector.count)
-
-        infinite = builder.fcmp_ordered("==", args[0], constant(math.inf))
-        nan = builder.fcmp_unordered("uno", args[0], args[0])
-        return builder.select(nan, constant(2.0), builder.select(infinite, constant(1.0), constant(0.0)))
-
-    return x(x), generate
+fma = lanewise(lambda builder, a, b, c: call(builder, "fma", c.type, a, b, c), 3)
+"""The sum a * b + c."""
+larger = lanewise(lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b), 2)
+"""The larger of each pair; b where they are equal or one is NaN."""
+where_larger = lanewise(lambda builder, a, b, c, d: builder.select(builder.fcmp_ordered(">", a, b), c, d), 4)
+"""`where_larger(a, b, then, otherwise)`: `then` in the lanes where a > b, else `otherwise`."""
+trouble = lanewise(_trouble, 1)
+"""1 in the lanes that are +inf, 2 in those that are NaN, else 0."""
 
 
 @intrinsic

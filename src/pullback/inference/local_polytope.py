@@ -21,14 +21,9 @@ _ITERATIONS = 40  # half of them Newton's, half of them bisections
 
 
 def project(scores: Tensor, allowed: Tensor, multiroot: bool) -> Tensor:
-    """The nearest points of L, `[B, n, n]`, zero on what is not allowed.
+    """The nearest points of L, `[B, n, n]`, zero on what is not allowed; on a GPU nothing waits for the device.
 
-    On a GPU nothing waits for the device.
-
-    Args:
-        scores: `[B, n, n]`, float64.
-        allowed: `[B, n, n]` of bool; the words with an allowed head are those of the sentence.
-        multiroot: whether several words may attach to the root.
+    `scores` are float64; the words with an allowed head are those of the sentence.
     """
     if scores.numel() == 0:
         return torch.zeros_like(scores)
@@ -46,10 +41,7 @@ def project(scores: Tensor, allowed: Tensor, multiroot: bool) -> Tensor:
 def is_empty(allowed: Tensor, words: Tensor, multiroot: bool) -> Tensor:
     """For which sentences, `[B]`, L is empty: a word has no head, no word the root, or several nothing else and may not.
 
-    Args:
-        allowed: `[B, n, n]` of bool.
-        words: `[B, n]` of bool, which are not padding.
-        multiroot: whether several words may attach to the root.
+    `words` `[B, n]` says which are not padding.
     """
     root = allowed.diagonal(dim1=-2, dim2=-1)
     heads = allowed.sum(-2)

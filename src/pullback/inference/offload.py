@@ -11,8 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-_PER_THREAD = 3  # examples: on an H200 beside 16 cores, the break-even of trees of 30 words (docs/gpu.md)
-_largest: int | None = None
+_PER_THREAD = {"eisner": 3, "chu_liu_edmonds": 4}
+"""How many examples for each thread a CPU solves as fast as a GPU solves all of them, by the algorithm of the argmax: measured
+on an H200 beside 16 cores (docs/gpu.md).
+"""
+_OTHERWISE = 3
+_largest: Callable[[str], int] | None = None
 
 
 @contextlib.contextmanager
@@ -24,23 +28,27 @@ def offload(largest_batch: int | None = None) -> Iterator[None]:
     The results are those of the CPU: the same projection within its duality gap.
 
     Args:
-        largest_batch: the largest number of examples in a call that is solved on the CPU; by default 3 for each of
-            PyTorch's threads (`torch.get_num_threads()`).
+        largest_batch: the largest number of examples in a call that is solved on the CPU; by default as many for each of
+            PyTorch's threads (`torch.get_num_threads()`) as paid for the structure where that was measured: see docs/gpu.md.
 
     >>> with offload():
     ...     mu = structure.sparsemap(scores)  # doctest: +SKIP
     """
     global _largest
-    before, _largest = _largest, _PER_THREAD * torch.get_num_threads() if largest_batch is None else largest_batch
+    before, _largest = _largest, _default if largest_batch is None else lambda algorithm: largest_batch
     try:
         yield
     finally:
         _largest = before
 
 
-def wanted(scores: Tensor) -> bool:
-    """Whether SparseMAP of these CUDA tensors goes to the CPU."""
-    return _largest is not None and len(scores) <= _largest and not capturing(scores)
+def _default(algorithm: str) -> int:
+    return _PER_THREAD.get(algorithm, _OTHERWISE) * torch.get_num_threads()
+
+
+def wanted(scores: Tensor, algorithm: str) -> bool:
+    """Whether SparseMAP of these CUDA tensors goes to the CPU, for a structure whose argmax is found by this algorithm."""
+    return _largest is not None and len(scores) <= _largest(algorithm) and not capturing(scores)
 
 
 def capturing(x: Tensor) -> bool:

@@ -7,6 +7,7 @@ and to call. A record is a row of int64 in a table: of each array its address an
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -21,6 +22,8 @@ from numba.np.numpy_support import from_dtype
 from torch import Tensor
 
 _LINE = 64  # bytes: arrays begin at a cache line
+_KEPT = 1 << 26  # bytes of memory that a thread keeps, of which only what was used is real
+_own = threading.local()
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -39,24 +42,37 @@ class Record:
         for field, kind in fields.items():
             places[field] = self.words, _numba_type(kind)
             self.words += kind.words if isinstance(kind, Record) else 1 if kind is int else 1 + kind[1]
-        self._kinds = [
-            (field, (_torch_dtype(kind[0]), kind[1]) if isinstance(kind, tuple) else None) for field, kind in fields.items()
-        ]
+        self._kinds = {
+            field: (torch.from_numpy(np.empty(0, kind[0])).dtype, kind[1]) if isinstance(kind, tuple) else kind
+            for field, kind in fields.items()
+        }
         self.type = _Type(name, places)
         self.reader = _reader(self.type, self.words)
         """In compiled code `reader(table, i)` is the i-th record of a table."""
 
     def table(self, values: Mapping[str, Any]) -> np.ndarray:
-        """One record, of tensors on the CPU and numbers; whoever makes it keeps the tensors alive."""
+        """One record, of tensors on the CPU, numbers and other tables; whoever makes it keeps the tensors alive."""
         row: list[int] = []
-        for field, kind in self._kinds:
-            row += [int(values[field])] if kind is None else _described(field, values[field], *kind)
+        for field, kind in self._kinds.items():
+            value = values[field]
+            if type(kind) is tuple:
+                row += self._described(field, value, *kind)
+            else:
+                row += [int(value)] if kind is int else value
         return np.array(row, np.int64)
 
     def put(self, table: np.ndarray, field: str, value: Tensor) -> None:
         """Another array in a table of one record."""
-        at, (dtype, dims) = self.type.places[field][0], self.fields[field]
-        table[at : at + 1 + dims] = _described(field, value, _torch_dtype(dtype), dims)
+        at, row = self.type.places[field][0], self._described(field, value, *self._kinds[field])
+        table[at : at + len(row)] = row
+
+    @staticmethod
+    def _described(field: str, x: Tensor, dtype: torch.dtype, dims: int) -> tuple[int, ...]:
+        """An array's address and shape."""
+        if x.dtype is not dtype or x.dim() != dims or not x.is_contiguous():  # compiled code would read something else
+            wanted = f"a contiguous {dtype} of {dims} dimensions"
+            raise TypeError(f"{field} is {x.dtype} {list(x.shape)}; compiled code needs {wanted}")
+        return x.data_ptr(), *x.shape
 
     def leaves(self, inside: str = "") -> list[tuple[str, np.dtype, int]]:
         """The arrays in order: their names, dtypes and numbers of dimensions."""
@@ -106,13 +122,20 @@ class Memory:
 
     def __init__(self, plan: Plan, count: int) -> None:
         self._plan, self._count = plan, count
-        # PyTorch's, as NumPy asks for huge pages, each of which is cleared as a whole when it is touched
-        memory = torch.empty(count * plan.size + _LINE, dtype=torch.uint8, device="cpu")
-        address = memory.data_ptr()
-        start = -address % _LINE
-        self._memory = memory.numpy()[start : start + count * plan.size].reshape(count, plan.size)
+        # PyTorch's, which begins at a cache line; NumPy asks for huge pages, each of which is cleared as a whole
+        memory = torch.empty((count, plan.size), dtype=torch.uint8, device="cpu")
+        self._memory = memory.numpy()
         self._memory[:, : plan.cleared] = 0
-        self.table = plan.row + (address + start + plan.size * np.arange(count))[:, None] * plan.is_address
+        self.table = plan.row + (memory.data_ptr() + plan.size * np.arange(count))[:, None] * plan.is_address
+
+    @staticmethod
+    def kept(plan: Plan, count: int) -> Memory:
+        """What this thread had for the same plan before, as it was left, or a new one; until the thread's next call."""
+        found: Memory | None = getattr(_own, "memory", None)
+        if found is None or found._plan is not plan or found._count < count:
+            found = Memory(plan, count)
+            _own.memory = found if count * plan.size <= _KEPT else None
+        return found
 
     def array(self, name: str) -> np.ndarray:
         """An array of all records, `[count, *shape]`."""
@@ -127,17 +150,6 @@ class Memory:
             old = self.array(name)[:, : used.get(name)]
             new.array(name)[tuple(map(slice, old.shape))] = old
         return new
-
-
-def _described(field: str, x: Tensor, dtype: torch.dtype, dims: int) -> list[int]:
-    """An array's address and shape."""
-    if x.dtype != dtype or not x.is_contiguous() or x.dim() != dims:  # compiled code would read something else
-        raise TypeError(f"{field} is {x.dtype} {list(x.shape)}; compiled code needs a contiguous {dtype} of {dims} dimensions")
-    return [x.data_ptr(), *x.shape]
-
-
-def _torch_dtype(dtype: Any) -> torch.dtype:
-    return torch.from_numpy(np.empty(0, dtype)).dtype
 
 
 class _Type(types.Type):

@@ -128,7 +128,7 @@ class _Problem:
         def recorded(terms: Tensor, dim: int) -> Tensor:
             combined = log_sum(terms, dim)
             if combined.requires_grad:
-                nodes.append((combined, _LocalEntropy.apply(terms, dim)))  # type: ignore[no-untyped-call]
+                nodes.append((combined, _local_entropy(terms, combined, dim)))
             return combined
 
         total = self.value(leaf, recorded)
@@ -141,23 +141,24 @@ class _Problem:
         return nats, total
 
     def finish(self, result: Tensor, total: Tensor, validate: bool) -> Tensor:
-        """The result, NaN for the examples that have none; or an error that names the first of those."""
+        """The result, settled: a total of -inf says that an example has no structure."""
         infeasible = (self.status == checks.OK) & (total == -torch.inf)
-        status = torch.where(infeasible, checks.INFEASIBLE, self.status)
-        if validate:
-            checks.raise_for(status)
-        bad = (status != checks.OK).reshape(-1, *[1] * (result.dim() - 1))
-        return torch.where(bad, torch.nan, result)
+        return checks.settled(result, torch.where(infeasible, checks.INFEASIBLE, self.status), validate)
 
 
 def largest(terms: Tensor, dim: int) -> Tensor:
-    """The maximum; its gradient goes to the first of the best terms."""
-    return _Largest.apply(terms, dim)  # type: ignore[no-untyped-call, no-any-return]
+    """The maximum, -inf of nothing; its gradient goes to the first of the largest terms."""
+    return terms.max(dim).values if terms.shape[dim] else terms.sum(dim) - torch.inf
 
 
 def log_sum(terms: Tensor, dim: int) -> Tensor:
-    """Log sum exp, -inf where all terms are; it can be differentiated twice there, too."""
-    return _LogSum.apply(terms, dim)  # type: ignore[no-untyped-call, no-any-return]
+    """Log sum exp, -inf of nothing; it can be differentiated twice where all terms are -inf, too."""
+    if terms.shape[dim] == 0:
+        return terms.sum(dim) - torch.inf
+    top = terms.detach().amax(dim)
+    top = torch.where(top == -torch.inf, 0.0, top)
+    total = (terms - top.unsqueeze(dim)).exp().sum(dim)
+    return torch.where(total > 0, torch.where(total > 0, total, 1.0).log() + top, -torch.inf)
 
 
 class _Draw:
@@ -168,101 +169,23 @@ class _Draw:
 
     def __call__(self, terms: Tensor, dim: int) -> Tensor:
         combined = log_sum(terms.detach(), dim)
-        uniform = random.uniforms(self._seeds, self._drawn, combined[:1].numel()).reshape(combined.shape)
+        uniform = random.uniforms(self._seeds, self._drawn, combined[:1].numel()).reshape(combined.shape).unsqueeze(dim)
         self._drawn += combined[:1].numel()
-        return _Drawn.apply(terms, combined, uniform, dim)  # type: ignore[no-untyped-call, no-any-return]
-
-
-def _one_hot(index: Tensor, terms: Tensor, dim: int, values: Tensor) -> Tensor:
-    return torch.zeros_like(terms).scatter(dim, index.unsqueeze(dim), values.unsqueeze(dim))
-
-
-class _Largest(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, terms: Tensor, dim: int) -> Tensor:
         if terms.shape[dim] == 0:
-            ctx.empty = True
-            ctx.save_for_backward(terms)
-            return terms.sum(dim) - torch.inf
-        best = terms.amax(dim)
-        places = torch.arange(terms.shape[dim], device=terms.device).reshape(-1, *[1] * (terms.dim() - 1 - dim % terms.dim()))
-        first = torch.where(terms == best.unsqueeze(dim), places, terms.shape[dim] - 1).amin(dim)
-        ctx.empty, ctx.dim = False, dim
-        ctx.save_for_backward(terms, first)
-        return best
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        if ctx.empty:
-            return torch.zeros_like(ctx.saved_tensors[0]), None
-        terms, first = ctx.saved_tensors
-        return _one_hot(first, terms, ctx.dim, grad), None
+            return combined
+        upto = _shares(terms.detach(), combined, dim).exp().cumsum(dim)
+        below = (upto <= uniform * upto.narrow(dim, terms.shape[dim] - 1, 1)).sum(dim, keepdim=True)
+        drawn = torch.where(terms > -torch.inf, terms, 0.0).gather(dim, below.clamp_max(terms.shape[dim] - 1)).squeeze(dim)
+        return combined + (drawn - drawn.detach())
 
 
-class _LogSum(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, terms: Tensor, dim: int) -> Tensor:
-        ctx.save_for_backward(terms)
-        ctx.dim = dim
-        return terms.logsumexp(dim)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        (terms,) = ctx.saved_tensors
-        return grad.unsqueeze(ctx.dim) * _Softmax.apply(terms, ctx.dim), None  # type: ignore[no-untyped-call]
+def _shares(terms: Tensor, combined: Tensor, dim: int) -> Tensor:
+    """The log of each term's share of their sum; -inf where all terms are."""
+    return terms - torch.where(combined == -torch.inf, 0.0, combined).unsqueeze(dim)
 
 
-class _Softmax(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, terms: Tensor, dim: int) -> Tensor:
-        p = _softmax(terms, dim)
-        ctx.save_for_backward(p)
-        ctx.dim = dim
-        return p
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        (p,) = ctx.saved_tensors
-        return p * (grad - (p * grad).sum(ctx.dim, keepdim=True)), None
-
-
-class _Drawn(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, terms: Tensor, combined: Tensor, uniform: Tensor, dim: int) -> Tensor:
-        ctx.save_for_backward(terms, uniform)
-        ctx.dim = dim
-        return combined.clone()
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        terms, uniform = ctx.saved_tensors
-        if terms.shape[ctx.dim] == 0:
-            return torch.zeros_like(terms), None, None, None
-        upto = _softmax(terms, ctx.dim).cumsum(ctx.dim)
-        most = upto.narrow(ctx.dim, terms.shape[ctx.dim] - 1, 1)
-        drawn = (upto <= uniform.unsqueeze(ctx.dim) * most).sum(ctx.dim).clamp_max(terms.shape[ctx.dim] - 1)
-        return _one_hot(drawn, terms, ctx.dim, grad), None, None, None
-
-
-def _softmax(terms: Tensor, dim: int) -> Tensor:
-    """Zeros where all terms are -inf."""
-    p = terms.softmax(dim)
-    return torch.where(p.isnan(), 0.0, p)
-
-
-class _LocalEntropy(torch.autograd.Function):
+def _local_entropy(terms: Tensor, combined: Tensor, dim: int) -> Tensor:
     """The entropy of the softmax of the terms."""
-
-    @staticmethod
-    def forward(ctx: Any, terms: Tensor, dim: int) -> Tensor:
-        p = _softmax(terms, dim)
-        log_p = torch.where(p > 0, terms.log_softmax(dim), 0.0)
-        nats = -(p * log_p).sum(dim)
-        ctx.save_for_backward(p, log_p, nats)
-        ctx.dim = dim
-        return nats
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        p, log_p, nats = ctx.saved_tensors
-        return -grad.unsqueeze(ctx.dim) * p * (log_p + nats.unsqueeze(ctx.dim)), None
+    log_p = _shares(terms, combined, dim)
+    log_p = torch.where(log_p > -torch.inf, log_p, 0.0)
+    return -torch.where(terms > -torch.inf, log_p.exp() * log_p, 0.0).sum(dim)

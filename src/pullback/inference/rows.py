@@ -6,20 +6,20 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from pullback.inference.lanes import address_of, floats, vector_of
+from pullback.inference.lanes import address_of, floats, lanewise, splat_of, vector_of
 
 
 def _first_lanes(builder, vector, count):
     """The mask of the lanes below a count."""
     wide = ir.VectorType(ir.IntType(64), vector.count)
-    element = builder.insert_element(ir.Constant(wide, ir.Undefined), count, ir.Constant(ir.IntType(32), 0))
-    zeros = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), None)
-    counts = builder.shuffle_vector(element, ir.Constant(wide, ir.Undefined), zeros)
-    return builder.icmp_signed("<", ir.Constant(wide, list(range(vector.count))), counts)
+    return builder.icmp_signed("<", ir.Constant(wide, list(range(vector.count))), splat_of(builder, count, wide))
 
 
-def _suffix(vector):
-    return f"v{vector.count}f{32 if isinstance(vector.element, ir.FloatType) else 64}.p0"
+def _masked(builder, name, result, vector, *operands):
+    """Call one of LLVM's masked instructions."""
+    name = f"llvm.masked.{name}.v{vector.count}f{32 if isinstance(vector.element, ir.FloatType) else 64}.p0"
+    kind = ir.FunctionType(result, [operand.type for operand in operands])
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), operands)
 
 
 @intrinsic
@@ -30,11 +30,7 @@ def load_first(typingctx, array, index, count, fill):
     def generate(context, builder, signature, args):
         vector, align = vector_of(kind), ir.Constant(ir.IntType(32), array.dtype.bitwidth // 8)
         pointer = address_of(context, builder, signature.args[0], args[0], args[1], vector)
-        mask = _first_lanes(builder, vector, args[2])
-        types_ = [pointer.type, align.type, mask.type, vector]
-        name = f"llvm.masked.load.{_suffix(vector)}"
-        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(vector, types_), name)
-        return builder.call(function, [pointer, align, mask, args[3]])
+        return _masked(builder, "load", vector, vector, pointer, align, _first_lanes(builder, vector, args[2]), args[3])
 
     return kind(array, types.intp, types.intp, kind), generate
 
@@ -46,11 +42,7 @@ def store_first(typingctx, array, index, count, vector):
     def generate(context, builder, signature, args):
         kind, align = vector_of(vector), ir.Constant(ir.IntType(32), array.dtype.bitwidth // 8)
         pointer = address_of(context, builder, signature.args[0], args[0], args[1], kind)
-        mask = _first_lanes(builder, kind, args[2])
-        types_ = [kind, pointer.type, align.type, mask.type]
-        name = f"llvm.masked.store.{_suffix(kind)}"
-        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), types_), name)
-        builder.call(function, [args[3], pointer, align, mask])
+        _masked(builder, "store", ir.VoidType(), kind, args[3], pointer, align, _first_lanes(builder, kind, args[2]))
         return context.get_dummy_value()
 
     return types.void(array, types.intp, types.intp, vector), generate
@@ -113,6 +105,9 @@ def _folding(combine):
 largest_of = _folding(lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
 """`largest_of(vector)`: the largest of its lanes, none of which may be NaN."""
 
+sum_of = _folding(lambda builder, a, b: builder.fadd(a, b))
+"""`sum_of(vector)`: the sum of its lanes."""
+
 
 @intrinsic
 def add_sums(typingctx, array, index, a, b, c, d):
@@ -148,15 +143,13 @@ def add_sums(typingctx, array, index, a, b, c, d):
     return types.void(array, types.intp, a, b, c, d), generate
 
 
-@intrinsic
-def count_nan(typingctx, x, so_far):
-    """`so_far`, with 1 in the lanes where x is NaN."""
+def _count_nan(builder, x, so_far):
+    one = ir.Constant(x.type, [1.0] * x.type.count)
+    return builder.select(builder.fcmp_unordered("uno", x, x), one, so_far)
 
-    def generate(context, builder, signature, args):
-        one = ir.Constant(vector_of(x), [1.0] * x.count)
-        return builder.select(builder.fcmp_unordered("uno", args[0], args[0]), one, args[1])
 
-    return x(x, x), generate
+count_nan = lanewise(_count_nan, 2)
+"""`count_nan(x, so_far)`: `so_far`, with 1 in the lanes where x is NaN."""
 
 
 @intrinsic

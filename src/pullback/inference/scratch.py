@@ -1,4 +1,7 @@
-"""Scratch memory of compiled code: bytes that Python makes, cut into arrays. Kernels that make no arrays compile faster."""
+"""What the workers of a kernel share: a queue of work, and scratch memory, bytes that Python makes, cut into arrays.
+
+Kernels that make no arrays compile faster.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import threading
 
 import numpy as np
 import torch
+from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
@@ -55,3 +59,14 @@ def carve(work, at, count, dtype):
     """An array of `count` numbers in the scratch, from byte `at` on, and where the next one may begin: at a cache line."""
     array = _view(work, at, count, dtype)
     return array, (at + array.itemsize * count + 63) // 64 * 64
+
+
+@intrinsic
+def take(typingctx, taken):
+    """The number of the next unit of work; `taken`, `[1]` of int64, counts those that all workers have taken."""
+
+    def generate(context, builder, signature, args):
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        return builder.atomic_rmw("add", data, ir.Constant(ir.IntType(64), 1), "monotonic")
+
+    return types.int64(taken), generate

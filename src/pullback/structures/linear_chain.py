@@ -10,6 +10,7 @@ from torch import Tensor
 
 from pullback.inference.chain.family import CHAIN
 from pullback.inference.family import Family
+from pullback.inference.hypergraph.memory import LARGE
 from pullback.inference.layout import as_sizes, check_tensor
 from pullback.structures.family import FamilyStructure
 
@@ -76,7 +77,13 @@ class LinearChain(FamilyStructure):
             shape = list(transitions.shape)
             raise ValueError(f"transitions has shape {shape}; for {n} positions it needs [..., {n - 1}, C, C]")
         first = emissions.new_zeros(*between.shape[:-3], 1, tags, tags)
-        return torch.cat([first, between.to(emissions.dtype)], -3) + emissions[..., None, :]
+        between = torch.cat([first, between.to(emissions.dtype)], -3)
+        small = emissions.numel() * tags * emissions.itemsize < LARGE
+        if small or emissions.device.type != "cpu" or torch.compiler.is_compiling():
+            return between + emissions[..., None, :]
+        from pullback.inference.chain.emissions import join  # which loads the compiler
+
+        return join(between, emissions)
 
     def tags(self, z: Tensor) -> Tensor:
         """The tag of each position, `[..., n]`; -1 for padding."""

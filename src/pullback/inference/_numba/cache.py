@@ -14,6 +14,7 @@ import pickle
 import platform
 import sys
 import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,11 @@ import numba
 from numba.core import caching
 from numba.core.serialize import dumps
 
-from pullback.inference._numba import messages, store
+from pullback.inference._numba import messages
 from pullback.inference._numba.folder import cache_folder, stamp
 
 _log = logging.getLogger("pullback")
+_DIGEST = hashlib.sha256().digest_size
 
 
 class _Anywhere(caching._CacheLocator):  # Numba asks for a locator, which nothing here uses
@@ -81,13 +83,13 @@ class Cache(caching.FunctionCache):
     def _load(self, sig: Any, target_context: Any) -> Any:
         target_context.refresh()
         path = self._path(sig, target_context.codegen())
-        payload = None if path is None else store.read(path, stamp(self._source))
+        payload = None if path is None else _read(path, stamp(self._source))
         return None if payload is None else self._impl.rebuild(target_context, pickle.loads(payload))
 
     def _save(self, sig: Any, data: Any) -> None:
         path = self._path(sig, data.codegen)
         if path is not None and self._impl.check_cachable(data):
-            store.write(path, stamp(self._source), dumps(self._impl.reduce(data)))
+            _write(path, stamp(self._source), dumps(self._impl.reduce(data)))
 
     def _path(self, sig: Any, codegen: Any) -> Path | None:
         """The file of a signature on this kind of machine."""
@@ -118,3 +120,25 @@ def works() -> bool:
 def attach(dispatcher: Any, function: Callable[..., Any]) -> None:
     """Give a dispatcher its cache."""
     dispatcher._cache = Cache(function)
+
+
+def _read(path: Path, stamp: bytes) -> bytes | None:
+    """What was written with this stamp; None if there is nothing, or something else, or it is damaged."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    digest, payload = content[:_DIGEST], content[_DIGEST:]
+    return payload if digest == hashlib.sha256(stamp + payload).digest() else None
+
+
+def _write(path: Path, stamp: bytes, payload: bytes) -> None:
+    """Write an entry, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        temporary.write_bytes(hashlib.sha256(stamp + payload).digest() + payload)
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise

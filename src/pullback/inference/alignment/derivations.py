@@ -42,4 +42,3 @@ def graph(shape: tuple[int, ...], moves: str) -> Hypergraph:
         part.append(to)
     edges = (np.concatenate(x) for x in (parents, left, part))
     return hypergraph(*edges, goals=goals, nodes=n * m + 1, parts=n * m)
-

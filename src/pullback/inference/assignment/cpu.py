@@ -25,11 +25,7 @@ def argmax(scores: Tensor, lengths: Tensor, other_lengths: Tensor, validate: boo
         spread(_argmax, len(s), work, s.numpy(), rows, columns, z.numpy(), status)
     if not right:
         status[(rows != lengths.numpy()) | (columns != other_lengths.numpy())] = BAD_SIZE
-    if status.any():
-        if validate:
-            checks.raise_for(status)
-        z = torch.where(torch.from_numpy(status != OK)[:, None, None], torch.nan, z)
-    return z
+    return checks.settled(z, status, validate)
 
 
 @kernel

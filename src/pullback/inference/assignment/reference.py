@@ -48,7 +48,5 @@ def argmax(scores: Tensor, lengths: Tensor, other_lengths: Tensor, validate: boo
             row_of[everyone, last] = torch.where(moving, row_of[everyone, previous], row_of[everyone, last])
             last = torch.where(moving, previous, last)
     status = torch.where((status == checks.OK) & ~feasible, checks.INFEASIBLE, status)
-    if validate:
-        checks.raise_for(status)
     z = (torch.arange(n, device=s.device)[:, None] == row_of[:, None, :m]).to(scores.dtype)
-    return torch.where((status != checks.OK)[:, None, None], torch.nan, z)
+    return checks.settled(z, status, validate)

@@ -22,7 +22,7 @@ from pullback.inference.threads import spread
 
 def argmax(scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
     s = scores.detach().contiguous()
-    z = empty_like(s).zero_()
+    z = empty_like(s)
     best = np.zeros(len(s))
     fine = _spread(maximum.argmax, 0.5, s, lengths, flat(z), best)
     return z if fine else finish(CHAIN.layout, s, (lengths,), (z,), best, validate)[0]
@@ -37,29 +37,26 @@ def marginals(scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
 
 
 def log_partition_marginals(scores: Tensor, lengths: Tensor, validate: bool) -> tuple[Tensor, Tensor]:
-    log_z, mu, _ = _sums(kernels.MARGINALS, scores, lengths, validate)
-    return log_z, mu
+    return _sums(kernels.MARGINALS, scores, lengths, validate)
 
 
 def log_prob(scores: Tensor, lengths: Tensor, z: Tensor, validate: bool) -> tuple[Tensor, Tensor]:
-    log_z, slope, score = _sums(kernels.SLOPE, scores, lengths, validate, z)
-    return (score - log_z).to(scores.dtype), slope
+    return _sums(kernels.SLOPE, scores, lengths, validate, z.detach().to(scores.dtype).contiguous())
 
 
-def _sums(
-    what: int, scores: Tensor, lengths: Tensor, validate: bool, z: Tensor | None = None
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Log-partitions; marginals, or z less them; and the scores of z."""
+def _sums(what: int, scores: Tensor, lengths: Tensor, validate: bool, z: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Log-partitions and marginals, or the log-probabilities of z and z less the marginals."""
     s = scores.detach().contiguous()
     out = s if what == kernels.LOG_PARTITION else empty_like(s)
-    given = s if z is None else z.detach().to(s.dtype).contiguous()
-    log_z, score = np.zeros(len(s)), np.zeros(len(s))
-    fine = _spread(kernels.sums, 2.0, s, lengths, what, flat(given), flat(out), log_z, score)
-    results: tuple[Tensor, ...] = (torch.from_numpy(log_z), out)
-    results = results[:1] if what == kernels.LOG_PARTITION else results
-    if not fine:
-        results = finish(CHAIN.layout, s, (lengths,), results, log_z, validate)
-    return results[0], results[-1], torch.from_numpy(score)
+    log_z, given = np.zeros(s.shape[0]), flat(s if z is None else z)
+    value = np.zeros(len(log_z), given.dtype)
+    fine = _spread(kernels.sums, 2.0, s, lengths, what, given, flat(out), log_z, value)
+    first = torch.from_numpy(log_z if z is None else value)
+    if fine:
+        return first, out
+    found = (first,) if what == kernels.LOG_PARTITION else (first, out)
+    results = finish(CHAIN.layout, s, (lengths,), found, log_z, validate)
+    return results[0], results[-1]
 
 
 def _spread(kernel: Callable[..., Any], cost: float, scores: Tensor, lengths: Tensor, *rest: Any) -> bool:
@@ -68,7 +65,7 @@ def _spread(kernel: Callable[..., Any], cost: float, scores: Tensor, lengths: Te
     `cost` is the number of operations per score.
     """
     (safe,), right = in_range(CHAIN.layout, scores.shape, (lengths,))
-    codes = np.zeros(len(scores), np.bool_)
-    if len(scores) > 0:
-        spread(kernel, len(scores), cost * scores.numel(), scores.shape[-1], flat(scores), safe, *rest, codes)
+    codes = np.zeros(len(safe), np.bool_)
+    if len(safe) > 0:
+        spread(kernel, len(safe), cost * scores.numel(), scores.shape[-1], flat(scores), safe, *rest, codes)
     return right and not codes.any()

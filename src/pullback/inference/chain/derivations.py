@@ -31,4 +31,3 @@ def graph(shape: tuple[int, ...]) -> Hypergraph:
         nodes=1 + n * (tags + 1),
         parts=n * tags * tags,
     )
-

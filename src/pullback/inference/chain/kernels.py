@@ -15,23 +15,37 @@ import math
 
 import numpy as np
 
-from pullback.inference.chain.downward import AHEAD, add_structure, back, zero
+from pullback.inference.chain.downward import AHEAD, add_structure, back
 from pullback.inference.compile import kernel, lean
+from pullback.inference.hypergraph.packing import clear
 from pullback.inference.hypergraph.vectors import load_wide, log, narrow, select_positive, splat_wide, widen
 from pullback.inference.lanes import BYTES, aligned, exp, exp_or_nan, fma, larger, load, splat, store, where_larger
-from pullback.inference.rows import any_nonzero, count_nan, keep_first, largest_of, load_first, prefetch, store_first
+from pullback.inference.rows import (
+    any_nonzero,
+    count_nan,
+    keep_first,
+    largest_of,
+    load_first,
+    prefetch,
+    prefetch_to_write,
+    store_first,
+)
 
 LOG_PARTITION, MARGINALS, SLOPE = range(3)
 
 
 @lean
-def _weigh(scores, base, count, shift, held, at):
-    """Write w = exp(s - shift) for a matrix of `count` scores, NaN for NaN, and zeros behind it; returns the largest score."""
+def _weigh(scores, base, count, shift, held, at, out, there):
+    """Write w = exp(s - shift) for a matrix of `count` scores, NaN for NaN, and zeros behind it; returns the largest score.
+
+    Memory is asked for ahead of its use: scores, and the results at `there`, which the way back writes.
+    """
     lanes = BYTES // scores.itemsize
     off, most, whole = splat(scores, shift), splat(scores, -np.inf), count - count % lanes
     for p in range(0, whole, lanes):
         x = load(scores, base + p)
         prefetch(scores, base + p + AHEAD)
+        prefetch_to_write(out, there + p)
         most = larger(x, most)
         store(held, at + p, exp_or_nan(x - off))
     x = load_first(scores, base + whole, count - whole, splat(scores, -np.inf))
@@ -61,7 +75,7 @@ def _multiply(tags, alpha, total, row, held, at, least):
 
 
 @lean
-def _step(scores, base, tags, state, value, alpha, total, row, after, held, at):
+def _step(scores, base, tags, state, value, alpha, total, row, after, held, at, out, there):
     """One position: p(a given b) is alpha(a) held(a, b) / total(b), and the next alpha is at `after`.
 
     `state[0]` is the logarithm by which alpha is too small; `state[1]` says whether `value` has the logarithms of all tags;
@@ -70,12 +84,12 @@ def _step(scores, base, tags, state, value, alpha, total, row, after, held, at):
     """
     least, far = (1e-25, 60.0) if scores.itemsize == 4 else (1e-200, 600.0)
     shift = state[2]
-    most = _weigh(scores, base, tags * tags, shift, held, at)
+    most = _weigh(scores, base, tags * tags, shift, held, at, out, there)
     state[2] = most if -np.inf < most < np.inf else 0.0
     top = _multiply(tags, alpha, total, row, held, at, least)
     if not (top < np.inf and most < shift + far):
         shift = state[2]
-        _weigh(scores, base, tags * tags, shift, held, at)
+        _weigh(scores, base, tags * tags, shift, held, at, out, there)
         top = _multiply(tags, alpha, total, row, held, at, least)
     if top < np.inf:
         _scale(tags, alpha, total, row, after, 1.0 / top)
@@ -139,7 +153,7 @@ def _careful_step(scores, base, tags, value, alpha, total, row, held, at):
 
 
 @lean
-def _forward(scores, begin, length, tags, keep, state, value, alpha, total, held, pitch):
+def _forward(scores, begin, length, tags, keep, state, value, alpha, total, held, pitch, out):
     """Go through all positions; returns the row of the last alpha, and +inf where the scores hold NaN or +inf.
 
     The steps' weights are kept, or written over each other.
@@ -154,9 +168,9 @@ def _forward(scores, begin, length, tags, keep, state, value, alpha, total, held
     row, state[2] = room * keep, 0.0
     _enter(scores, tags, state, value, alpha, row)
     for i in range(1, length):
-        base, at = begin + i * tags * tags, i * pitch * keep
-        worst = max(worst, _step(scores, base, tags, state, value, alpha, total, row, row + room * keep, held, at))
-        row += room * keep
+        base, at, after = begin + i * tags * tags, i * pitch * keep, row + room * keep
+        most = _step(scores, base, tags, state, value, alpha, total, row, after, held, at, out, base * keep)
+        worst, row = max(worst, most), after
     return row, worst
 
 
@@ -172,8 +186,8 @@ def _last(tags, alpha, row, reached):
 
 
 @kernel
-def sums(worker, workers, tags, scores, lengths, what, z, out, log_z, score, codes):
-    """Write log-partitions and, by `what`, marginals, or z less the marginals and the scores of z.
+def sums(worker, workers, tags, scores, lengths, what, z, out, log_z, log_p, codes):
+    """Write log-partitions and, by `what`, marginals, or z less the marginals and the log-probabilities of z.
 
     `scores`, `z` and `out` are `[B, n * tags * tags]`; `codes[b]` is not zero where the scores of an example hold
     NaN or +inf, or no structure is feasible.
@@ -182,21 +196,21 @@ def sums(worker, workers, tags, scores, lengths, what, z, out, log_z, score, cod
     n, room = scores.shape[1] // cells, -(-tags // lanes) * lanes
     keep, sign, pitch = what != LOG_PARTITION, -1 if what == SLOPE else 1, -(-cells // lanes) * lanes + lanes
     flat, flat_z, flat_out = scores.reshape(-1), z.reshape(-1), out.reshape(-1)
-    value, reached, rate = aligned(2 * room, np.empty(0)), aligned(room, scores), aligned(room, scores)
+    value, reached, rate = aligned(2 * room, np.empty(0)), aligned(room, scores), aligned(room + lanes, scores)
     rows, state = (n + 1 if keep else 1), np.empty(3)
     alpha, total, held = aligned(rows * room, scores), aligned(rows * room, scores), aligned(rows * pitch, scores)
     for b in range(worker, len(scores), workers):
         length, begin = lengths[b], b * n * cells
         if length > 0:
-            last, worst = _forward(flat, begin, length, tags, keep, state, value, alpha, total, held, pitch)
+            last, worst = _forward(flat, begin, length, tags, keep, state, value, alpha, total, held, pitch, flat_out)
             log_z[b] = state[0] + _last(tags, alpha, last, reached)
             codes[b] = worst == np.inf or log_z[b] == -np.inf
         if keep:
             for i in range(length - 1, 0, -1):
                 back(tags, alpha, total, i * room, reached, rate, held, i * pitch, flat_out, begin + i * cells, sign)
-            zero(flat_out, begin, begin + min(length, 1) * cells)
-            zero(flat_out, begin + length * cells, begin + n * cells)
+            clear(flat_out, begin, begin + min(length, 1) * cells)
+            clear(flat_out, begin + length * cells, begin + n * cells)
             for tag in range(tags * min(length, 1)):
                 flat_out[begin + tag] = sign * reached[tag]
             if what == SLOPE:
-                score[b] = add_structure(flat, flat_z, flat_out, begin, begin + n * cells)
+                log_p[b] = add_structure(flat, flat_z, flat_out, begin, begin + n * cells) - log_z[b]

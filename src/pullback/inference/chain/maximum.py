@@ -6,14 +6,17 @@ import numpy as np
 
 from pullback.inference.chain.downward import AHEAD
 from pullback.inference.compile import kernel, lean
+from pullback.inference.hypergraph.packing import clear
 from pullback.inference.hypergraph.vectors import raised, widen
 from pullback.inference.lanes import BYTES, aligned, larger, load, load_half, splat, splat_half, store
 from pullback.inference.rows import any_nonzero, count_nan, load_first, prefetch
 
 
 @lean
-def _climb(scores, begin, length, tags, values, room):
+def _climb(scores, begin, length, tags, values, room, z):
     """Write the value of the best sequence that ends with each tag at each position; returns whether NaN may have been read.
+
+    Zeros are written to `z` on the way, which costs less than to do so apart.
 
     The last vector of a row overlaps the one before, or is half a vector, or has lanes that are not in use.
     """
@@ -26,6 +29,7 @@ def _climb(scores, begin, length, tags, values, room):
         nan = nan + splat(scores, scores[begin + b])
     for i in range(1, length):
         now, then, at = (i - 1) * room, i * room, begin + i * tags * tags
+        clear(z, at, at + tags * tags)
         for k in range(0, whole, lanes):
             nan = _column(scores, at + k, lanes, tags, values, now, then + k, nan)
         if whole > 0 and width > lanes // 2:
@@ -68,15 +72,17 @@ def _follow(scores, begin, length, tags, values, room, tag, z):
 
 @kernel
 def argmax(worker, workers, tags, scores, lengths, z, best, codes):
-    """Write the best structures over zeros, and their scores. Ties: from the last position back, the first tag."""
+    """Write the best structures, and their scores. Ties: from the last position back, the first tag."""
     cells, lanes = tags * tags, BYTES // scores.itemsize
     n, room = scores.shape[1] // cells, -(-tags // lanes) * lanes
     flat, flat_z, values = scores.reshape(-1), z.reshape(-1), aligned(n * room, np.empty(0))
     for b in range(worker, len(scores), workers):
         length, begin = lengths[b], b * n * cells
+        clear(flat_z, begin, begin + min(length, 1) * cells)
+        clear(flat_z, begin + length * cells, begin + n * cells)
         if length == 0:
             continue
-        codes[b] = _climb(flat, begin, length, tags, values, room)
+        codes[b] = _climb(flat, begin, length, tags, values, room, flat_z)
         last, tag = (length - 1) * room, 0
         for c in range(1, tags):
             if values[last + c] > values[last + tag]:

@@ -38,15 +38,8 @@ def bytes_for(n: int) -> int:
 def best_heads(scores, length, multiroot, work, heads):
     """The heads of the tree of largest score, exactly, in O(length^2).
 
-    Args:
-        scores: `[n, n]` float64, packed: head x modifier, the root on the diagonal. Finite or `-inf`.
-        length: the number of words, from 0 to n; the rest of the scores is not read.
-        multiroot: whether several words may attach to the root; otherwise exactly one does.
-        work: from `workspace`.
-        heads: `[n]` integers, written for the words below length: a word's own index is the root.
-
-    Returns:
-        The status: OK or INFEASIBLE (then the heads are not written).
+    `scores` are `[n, n]` float64, finite or `-inf`, of which only the words below `length` are read. A word's own index is
+    the root. Returns OK, or INFEASIBLE, when no heads are written.
     """
     columns, best, source, state, cycle_of, _, _, outermost, path = work
     root = length

@@ -6,9 +6,9 @@ import numpy as np
 
 from pullback.inference.checks import OK
 from pullback.inference.chu_liu_edmonds import kernels
+from pullback.inference.compile import lean
 from pullback.inference.scratch import carve
 from pullback.inference.sparsemap.oracle import Oracle
-from pullback.inference.trees_oracle import columns, is_tree
 
 
 def best(scores, shape, sizes, options, work, parts):
@@ -37,6 +37,33 @@ def arrange(shape, sizes, options, places):
 
 def valid(shape, sizes, options, parts, count):
     return is_tree(shape[0], sizes[0], options[1] != 0, parts, count)
+
+
+def columns(shape: tuple[int, ...]) -> np.ndarray:
+    """The group of each arc: every word has one head."""
+    return np.tile(np.arange(shape[1], dtype=np.int32), shape[0])
+
+
+@lean
+def is_tree(n, length, multiroot, parts, count):
+    """Whether parts are the arcs of a tree: entry m being that of word m, head * n + m."""
+    if count != length:
+        return False
+    roots = 0
+    for m in range(length):
+        if parts[m] % n != m or parts[m] // n >= length:
+            return False
+        roots += parts[m] // n == m
+    if roots > 1 and not multiroot:
+        return False
+    for m in range(length):
+        above, steps = m, 0
+        while parts[above] // n != above:
+            above = parts[above] // n
+            steps += 1
+            if steps > length:
+                return False
+    return True
 
 
 ORACLE = Oracle(best, work, columns, (lambda shape: shape[0] * shape[0], arrange), valid=valid)

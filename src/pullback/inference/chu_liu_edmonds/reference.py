@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -21,16 +22,13 @@ def argmax(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> 
     for b, length in enumerate(lengths.tolist()):
         if status[b] == checks.OK:
             arcs = _arcs(scores[b, :length, :length])
-            best = _best(arcs, length) if multiroot else _best_of_single_roots(arcs, length)
+            best = _best_arborescence(arcs, range(length)) if multiroot else _best_of_single_roots(arcs, length)
             if best is None:
                 status[b] = checks.INFEASIBLE
             else:
                 for modifier, head in best.items():
                     heads[b, modifier] = modifier if head == ROOT else head
-    if validate:
-        checks.raise_for(status)
-    z = torch.where((status == checks.OK)[:, None, None], from_heads(heads, scores.dtype), torch.nan)
-    return z.to(scores.device)
+    return checks.settled(from_heads(heads, scores.dtype), status, validate).to(scores.device)
 
 
 def _arcs(scores: Tensor) -> Arcs:
@@ -43,7 +41,8 @@ def _best_of_single_roots(arcs: Arcs, length: int) -> Heads | None:
     """Try every word as the root's only child."""
     trees = []
     for child in range(length):
-        tree = _best({arc: score for arc, score in arcs.items() if arc[0] != ROOT or arc[1] == child}, length)
+        own = {arc: score for arc, score in arcs.items() if arc[0] != ROOT or arc[1] == child}
+        tree = _best_arborescence(own, range(length))
         if tree is not None:
             trees.append(tree)
     if length == 0:
@@ -51,11 +50,7 @@ def _best_of_single_roots(arcs: Arcs, length: int) -> Heads | None:
     return max(trees, key=lambda tree: sum(arcs[h, m] for m, h in tree.items()), default=None)
 
 
-def _best(arcs: Arcs, length: int) -> Heads | None:
-    return _best_arborescence(arcs, list(range(length)))
-
-
-def _best_arborescence(arcs: Arcs, nodes: list[int]) -> Heads | None:
+def _best_arborescence(arcs: Arcs, nodes: Sequence[int]) -> Heads | None:
     """The heads of the best tree in which every node can be reached from the root, None if there is none.
 
     Take every node's best head. If that makes a cycle, contract it: an arc h -> m into the cycle is worth what it adds

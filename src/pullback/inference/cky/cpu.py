@@ -9,12 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pullback.inference.checks import finish, in_range
+from pullback.inference.checks import OK, BadValuesError, finish, in_range
 from pullback.inference.cky import kernels, maximum
 from pullback.inference.cky.derivations import graph
 from pullback.inference.cky.family import BINARY_TREE
 from pullback.inference.hypergraph.cpu import flat, operations
-from pullback.inference.second_try import again
 from pullback.inference.threads import spread
 
 (
@@ -51,7 +50,7 @@ def _sums(
 ) -> tuple[Tensor, Tensor]:
     """Log-partitions, and marginals or the product of their Jacobian with a direction."""
     s = scores.detach().contiguous()
-    count = len(s)
+    count = s.shape[0]
     out = s if what == kernels.LOG_PARTITION else torch.empty_like(s)
     along = s if direction is None else direction.detach().to(s.dtype).contiguous()
     log_z, sound = np.zeros(count), np.zeros(count, np.bool_)
@@ -61,32 +60,40 @@ def _sums(
         sound &= sizes == lengths.numpy()
         tensors = (s, lengths) if direction is None else (s, lengths, along)
         results = (torch.from_numpy(log_z), out)[: 1 if what == kernels.LOG_PARTITION else 2]
-        again(_careful(what), torch.from_numpy(~sound), tensors, results, validate)
+        _again(what, torch.from_numpy(np.flatnonzero(~sound)), tensors, results, validate)
     return torch.from_numpy(log_z), out
 
 
 def _spread(kernel: Callable[..., Any], cost: float, scores: Tensor, sizes: np.ndarray, *rest: Any) -> None:
     """Run a kernel on groups of examples of falling length. `cost` is the number of operations per split."""
     if scores.numel() > 0:
-        count, side, lanes = len(scores), scores.shape[1], 64 // scores.itemsize
+        count, side, lanes = *scores.shape[:2], 64 // scores.itemsize
         order = np.argsort(-sizes, kind="stable")
         if count % lanes:
             order = np.concatenate([order, np.full(-count % lanes, order[-1])])
         spread(kernel, len(order) // lanes, cost * count * side**3, side, flat(scores), sizes[order], order, *rest)
 
 
-def _careful(what: int) -> Callable[..., tuple[Tensor, ...]]:
+def _again(what: int, rows: Tensor, tensors: tuple[Tensor, ...], results: tuple[Tensor, ...], validate: bool) -> None:
+    """Write over the results of some examples, which are out of range."""
+    try:
+        found = _careful(what, *[x[rows] for x in tensors], validate=validate)
+    except BadValuesError as error:
+        status = torch.full(results[0].shape, OK, dtype=error.status.dtype)
+        status[rows] = error.status
+        raise BadValuesError(status) from None
+    for result, values in zip(results, found, strict=True):
+        result[rows] = values.to(result.dtype)
+
+
+def _careful(what: int, scores: Tensor, *rest: Tensor, validate: bool) -> tuple[Tensor, ...]:
     """The results of `_sums` for examples that are out of range: float32 as float64, float64 in logarithms."""
-
-    def results(scores: Tensor, *rest: Tensor, validate: bool) -> tuple[Tensor, ...]:
-        if scores.dtype == torch.float32:
-            lengths, *direction = rest
-            found = _sums(what, scores.double(), lengths, validate, *direction)
-            return found[: 1 if what == kernels.LOG_PARTITION else 2]
-        if what == kernels.LOG_PARTITION:
-            return (_log_partition(scores, *rest, validate=validate),)
-        if what == kernels.MARGINALS:
-            return _log_partition_marginals(scores, *rest, validate=validate)
-        return torch.zeros(len(scores), dtype=torch.float64), _product(scores, *rest, validate=validate)
-
-    return results
+    if scores.dtype == torch.float32:
+        lengths, *direction = rest
+        found = _sums(what, scores.double(), lengths, validate, *direction)
+        return found[: 1 if what == kernels.LOG_PARTITION else 2]
+    if what == kernels.LOG_PARTITION:
+        return (_log_partition(scores, *rest, validate=validate),)
+    if what == kernels.MARGINALS:
+        return _log_partition_marginals(scores, *rest, validate=validate)
+    return torch.zeros(len(scores), dtype=torch.float64), _product(scores, *rest, validate=validate)

@@ -34,4 +34,3 @@ def graph(shape: tuple[int, ...]) -> Hypergraph:
         parts=n * n,
         right=np.concatenate([np.zeros_like(words), _node(k + 1, j)]),
     )
-

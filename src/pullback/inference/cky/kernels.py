@@ -18,9 +18,10 @@ import math
 
 import numpy as np
 
+from pullback.inference.cky.slopes import product
 from pullback.inference.compile import kernel, lean
-from pullback.inference.hypergraph.sweeps import pack
-from pullback.inference.hypergraph.vectors import select_positive, unpack_block
+from pullback.inference.hypergraph.packing import clear, pack, unpack
+from pullback.inference.hypergraph.vectors import select_positive
 from pullback.inference.lanes import BYTES, aligned, exp, fma, larger, load, splat, store, where_larger
 from pullback.inference.rows import count_nan
 
@@ -66,113 +67,67 @@ def _weights(packed, side, n, lengths, first, line, shifts, weight):
 
 @lean
 def _inside(n, lanes, weight, inside):
-    """Write m of all spans; returns the largest of each lane."""
+    """Write m of all spans, two columns at a time; returns the largest of each lane."""
     zero = splat(weight, 0.0)
     peak = zero
-    for j in range(n):
-        column = j * (j + 1) // 2 + j
-        for i in range(j, -1, -1):
-            even, odd = zero, zero
-            for k in range(i, j - 1, 2):
-                left = k * (k + 1) // 2 + k - i
-                even = even + load(inside, left * lanes) * load(inside, (column - k - 1) * lanes)
-                odd = odd + load(inside, (left + k + 2) * lanes) * load(inside, (column - k - 2) * lanes)
-            if (j - i) % 2 == 1:
-                left = (j - 1) * j // 2 + j - 1 - i
-                even = even + load(inside, left * lanes) * load(inside, (column - j) * lanes)
-            w = load(weight, (column - i) * lanes)
-            m = w if i == j else w * (even + odd)
+    for j in range(0, n, 2):
+        column, other = (j * (j + 1) // 2 + j) * lanes, ((j + 1) * (j + 2) // 2 + j + 1) * lanes
+        last = other - (j + 1) * lanes
+        if j + 1 < n:
+            m = load(weight, last)
             peak = larger(m, peak)
-            store(inside, (column - i) * lanes, m)
+            store(inside, last, m)
+        for i in range(j, -1, -1):
+            left, one, two = i * (i + 1) // 2 * lanes, zero, zero
+            for k in range(i, j):
+                m = load(inside, left)
+                one = fma(m, load(inside, column - (k + 1) * lanes), one)
+                two = fma(m, load(inside, other - (k + 1) * lanes), two)
+                left += (k + 2) * lanes
+            w = load(weight, column - i * lanes)
+            m = w if i == j else w * one
+            peak = larger(m, peak)
+            store(inside, column - i * lanes, m)
+            if j + 1 < n:
+                m = load(weight, other - i * lanes) * fma(m, load(inside, last), two)
+                peak = larger(m, peak)
+                store(inside, other - i * lanes, m)
     return peak
 
 
 @lean
-def _outside(n, lanes, weight, inside, outside):
-    """Write the outside values of all spans over Z, from those of whole sentences; returns the largest of each lane."""
+def _outside(n, lanes, weight, inside, outside, parent):
+    """Write the outside values of all spans over Z, from those of whole sentences, and their products with W.
+
+    A span is a left child of longer spans that begin with it, and a right child of those that end with it. Two spans that
+    end together are done at a time. Returns the largest value of each lane.
+    """
     peak = splat(weight, 0.0)
     for j in range(n - 1, -1, -1):
-        column = j * (j + 1) // 2 + j
-        for i in range(j + 1):
-            o = load(outside, (column - i) * lanes)
-            peak = larger(o, peak)
-            o = o * load(weight, (column - i) * lanes)
-            left = i * (i + 1) // 2
-            for k in range(i, j):
-                a, b = left * lanes, (column - k - 1) * lanes
-                store(outside, a, load(outside, a) + o * load(inside, b))
-                store(outside, b, load(outside, b) + o * load(inside, a))
-                left += k + 2
+        column = (j * (j + 1) // 2 + j) * lanes
+        for i in range(0, j + 1, 2):
+            u, v = column - i * lanes, max(column - (i + 1) * lanes, 0)
+            one, two = load(outside, u), load(outside, v)
+            for k in range(j + 1, n):
+                at = (k * (k + 1) // 2 + k) * lanes
+                m = load(inside, at - (j + 1) * lanes)
+                one = fma(load(parent, at - i * lanes), m, one)
+                two = fma(load(parent, at - (i + 1) * lanes), m, two)
+            before, here = ((i - 1) * i // 2 + i - 1) * lanes, (i * (i + 1) // 2 + i) * lanes
+            for h in range(0, i * lanes, lanes):
+                o = load(parent, column - h)
+                one = fma(o, load(inside, before - h), one)
+                two = fma(o, load(inside, here - h), two)
+            peak = larger(one, peak)
+            store(outside, u, one)
+            o = one * load(weight, u)
+            store(parent, u, o)
+            if i < j:
+                two = fma(o, load(inside, here - i * lanes), two)
+                peak = larger(two, peak)
+                store(outside, v, two)
+                store(parent, v, two * load(weight, v))
     return peak
-
-
-@lean
-def _centre(side, n, lengths, first, line, weight, inside, outside, direction, along):
-    """Write the direction of each span less the mean over a tree's spans, which changes no result but keeps digits."""
-    lanes, zero = len(line), splat(weight, 0.0)
-    mean = zero
-    for j in range(n):
-        for i in range(j + 1):
-            v = (j * (j + 1) // 2 + j - i) * lanes
-            x = select_positive(load(weight, v), load(direction, (i * side + j) * lanes), zero)  # what is no part may be NaN
-            mean = fma(load(inside, v) * load(outside, v), x, mean)
-            store(along, v, x)
-    store(line, 0, mean)
-    for lane in range(lanes):
-        line[lane] /= max(2 * lengths[first + lane] - 1, 1)
-    mean = load(line, 0)
-    for v in range(n * (n + 1) // 2):
-        store(along, v * lanes, load(along, v * lanes) - mean)
-
-
-@lean
-def _inside_slope(n, lanes, weight, inside, along, rise):
-    """Write the derivatives of m along the direction."""
-    zero = splat(weight, 0.0)
-    for j in range(n):
-        column = j * (j + 1) // 2 + j
-        for i in range(j, -1, -1):
-            v, left = (column - i) * lanes, i * (i + 1) // 2 * lanes
-            one, other = zero, zero
-            for k in range(i, j):
-                b = (column - k - 1) * lanes
-                one = fma(load(rise, left), load(inside, b), one)
-                other = fma(load(inside, left), load(rise, b), other)
-                left += (k + 2) * lanes
-            store(rise, v, fma(load(inside, v), load(along, v), load(weight, v) * (one + other)))
-
-
-@lean
-def _outside_slope(n, lanes, weight, inside, outside, along, rise, moved):
-    """Write the derivatives of the outside values, from those of whole sentences: dual numbers of `_outside`."""
-    for j in range(n - 1, -1, -1):
-        column = j * (j + 1) // 2 + j
-        for i in range(j + 1):
-            v, left = (column - i) * lanes, i * (i + 1) // 2 * lanes
-            w = load(weight, v)
-            o = load(outside, v) * w
-            x = fma(load(moved, v), w, o * load(along, v))
-            for k in range(i, j):
-                b = (column - k - 1) * lanes
-                store(moved, left, fma(x, load(inside, b), fma(o, load(rise, b), load(moved, left))))
-                store(moved, b, fma(x, load(inside, left), fma(o, load(rise, left), load(moved, b))))
-                left += (k + 2) * lanes
-
-
-@lean
-def _product(side, n, lengths, first, line, weight, inside, outside, direction, along, rise, moved):
-    """Write the derivatives of the marginals along the direction to `moved`."""
-    lanes, spans = len(line), n * (n + 1) // 2
-    _centre(side, n, lengths, first, line, weight, inside, outside, direction, along)
-    _inside_slope(n, lanes, weight, inside, along, rise)
-    _clear(moved, spans * lanes)
-    for lane in range(lanes):
-        last = (lengths[first + lane] * (lengths[first + lane] + 1) // 2 - 1) * lanes + lane
-        if last >= 0:
-            moved[last] = -rise[last] * outside[last] * outside[last]
-    _outside_slope(n, lanes, weight, inside, outside, along, rise, moved)
-    for v in range(0, spans * lanes, lanes):
-        store(moved, v, fma(load(rise, v), load(outside, v), load(inside, v) * load(moved, v)))
 
 
 @lean
@@ -193,31 +148,13 @@ def _totals(lengths, first, line, shifts, limit, inside, outside, keep, order, f
 
 
 @lean
-def _write(packed, bases, filled, count, out):
-    """Write lanes to their examples."""
-    lanes = len(bases)
-    whole = count - count % lanes if filled == lanes else 0
-    for at in range(0, whole, lanes):
-        unpack_block(packed, at * lanes, out, bases, at)
-    for at in range(whole, count):
-        for lane in range(filled):
-            out[bases[lane] + at] = packed[at * lanes + lane]
-
-
-@lean
-def _clear(array, count):
-    for p in range(count):
-        array[p] = 0.0
-
-
-@lean
-def _place(side, n, lanes, inside, outside, moved, product, packed):
+def _place(side, n, lanes, inside, outside, moved, slope, packed):
     """Put the marginals, or their derivatives, where the scores were; zero elsewhere."""
-    _clear(packed, side * side * lanes)
+    clear(packed, 0, side * side * lanes)
     for j in range(n):
         for i in range(j + 1):
             v = (j * (j + 1) // 2 + j - i) * lanes
-            store(packed, (i * side + j) * lanes, load(moved, v) if product else load(inside, v) * load(outside, v))
+            store(packed, (i * side + j) * lanes, load(moved, v) if slope else load(inside, v) * load(outside, v))
 
 
 @kernel
@@ -228,30 +165,30 @@ def sums(worker, workers, side, scores, lengths, order, what, direction, out, lo
     groups, and `lengths` has their lengths. `sound[b]` says whether an example's results are right.
     """
     lanes, cells, spans = BYTES // scores.itemsize, side * side, side * (side + 1) // 2
-    keep, product = what != LOG_PARTITION, what == PRODUCT
+    keep, slope = what != LOG_PARTITION, what == PRODUCT
     flat, flat_out, flat_direction = scores.reshape(-1), out.reshape(-1), direction.reshape(-1)
-    packed, other = aligned((cells + 1) * lanes, scores), aligned((cells + 1) * lanes * product, scores)
+    packed, line = aligned((cells + 1) * lanes, scores), aligned(lanes, scores)
     weight, inside = aligned(spans * lanes, scores), aligned(spans * lanes, scores)
-    outside, line = aligned(spans * lanes * keep, scores), aligned(lanes, scores)
-    rise, moved = aligned(spans * lanes * product, scores), aligned(spans * lanes * product, scores)
-    along = aligned(spans * lanes * product, scores)
+    outside, parent = aligned(spans * lanes * keep, scores), aligned(spans * lanes * keep, scores)
+    rise, moved = aligned(spans * lanes * slope, scores), aligned(spans * lanes * slope, scores)
+    along = aligned(spans * lanes * slope, scores)
     bases, shifts = np.empty(lanes, np.int64), np.empty(lanes)
     limit = 1e28 if scores.itemsize == 4 else 1e280
     for first in range(worker * lanes, len(order), workers * lanes):
         n, filled = lengths[first], min(lanes, len(scores) - first)
         for lane in range(lanes):
             bases[lane] = order[first + lane] * cells
-        pack(flat, bases, n * side, packed, line)
+        pack(flat, bases, n * side, packed)
         _weights(packed, side, n, lengths, first, line, shifts, weight)
         store(line, 0, _inside(n, lanes, weight, inside))
-        _clear(outside, keep * n * (n + 1) // 2 * lanes)
+        clear(outside, 0, keep * n * (n + 1) // 2 * lanes)
         _totals(lengths, first, line, shifts, limit, inside, outside, keep, order, filled, log_z, sound)
         if keep:
-            store(line, 0, _outside(n, lanes, weight, inside, outside))
+            store(line, 0, _outside(n, lanes, weight, inside, outside, parent))
             for lane in range(filled):
                 sound[order[first + lane]] &= line[lane] <= limit
-            if product:
-                pack(flat_direction, bases, n * side, other, line)
-                _product(side, n, lengths, first, line, weight, inside, outside, other, along, rise, moved)
-            _place(side, n, lanes, inside, outside, moved, product, packed)
-            _write(packed, bases, filled, cells, flat_out)
+            if slope:
+                pack(flat_direction, bases, n * side, packed)
+                product(side, n, lengths, first, line, weight, inside, outside, parent, packed, along, rise, moved)
+            _place(side, n, lanes, inside, outside, moved, slope, packed)
+            unpack(packed, bases, filled, cells, flat_out)

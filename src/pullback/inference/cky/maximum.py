@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pullback.inference.compile import kernel, lean
-from pullback.inference.hypergraph.sweeps import pack
+from pullback.inference.hypergraph.packing import check, pack
 from pullback.inference.hypergraph.vectors import load_wide, widen
 from pullback.inference.lanes import BYTES, aligned, larger, load, splat, store
 
@@ -57,7 +57,8 @@ def argmax(worker, workers, side, scores, lengths, order, z, best, codes):
         for lane in range(lanes):
             bases[lane] = order[first + lane] * cells
         n = lengths[first]
-        pack(flat, bases, n * side, packed, found)
+        pack(flat, bases, n * side, packed)
+        check(packed, n * side, found)
         _climb(packed, side, n, lanes, values)
         for lane in range(min(lanes, len(scores) - first)):
             b, length = order[first + lane], lengths[first + lane]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from pullback.inference import checks
-from pullback.inference.compile import kernel
+from pullback.inference.compile import lean_kernel
 from pullback.inference.lanes import BYTES
 from pullback.inference.scratch import scratch
 from pullback.inference.threads import spread
@@ -17,7 +17,7 @@ from pullback.inference.threads import spread
 OUT_OF_RANGE = -1  # a status of this folder's own: to be computed again in a wider range
 
 
-@kernel
+@lean_kernel
 def by_length(lengths, n, starts, order):
     """Write the sentences in order of falling length; returns the sum of the cubed lengths and the longest.
 

@@ -29,9 +29,7 @@ def argmax(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> 
 
 def log_partition(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
     def in_lanes(batch: Batch) -> Tensor:
-        log_z = np.empty(len(batch.scores))
-        batch.run(marginal_kernels.log_partition, 3, 5, multiroot, log_z)
-        return torch.from_numpy(log_z)
+        return _marginals(batch, multiroot, alone=True)[1]
 
     return _wide(Batch(scores, lengths), in_lanes, lambda batch: _in_logs(batch, multiroot)[2], validate)
 
@@ -69,10 +67,10 @@ def entropy_gradient(scores: Tensor, lengths: Tensor, multiroot: bool, validate:
     return _wide(batch, lambda part: _product(part, multiroot).neg_(), lambda part: in_logs(part)[1], validate)
 
 
-def _marginals(batch: Batch, multiroot: bool) -> tuple[Tensor, Tensor]:
-    """Marginals and log-partitions."""
-    mu, log_z = torch.empty_like(batch.scores), np.empty(len(batch.scores))
-    batch.run(marginal_kernels.marginals, 9, 5, multiroot, mu.numpy(), log_z)
+def _marginals(batch: Batch, multiroot: bool, alone: bool = False) -> tuple[Tensor, Tensor]:
+    """Marginals and log-partitions; or these alone, and nothing."""
+    mu, log_z = torch.empty_like(batch.scores[:0] if alone else batch.scores), np.empty(len(batch.scores))
+    batch.run(marginal_kernels.marginals, 3 if alone else 9, 5, multiroot, mu.numpy(), log_z)
     return mu, torch.from_numpy(log_z)
 
 

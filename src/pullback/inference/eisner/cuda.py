@@ -13,19 +13,34 @@ import torch
 from torch import Tensor
 
 from pullback.inference import checks
-from pullback.inference.eisner import cuda_inside, cuda_layout, cuda_maximum, cuda_outside, cuda_sampling
+from pullback.inference.eisner import cuda_charts, cuda_inside, cuda_layout, cuda_maximum, cuda_outside, cuda_sampling
 from pullback.inference.trees import TREES
-from pullback.inference.triton_support import launch, next_power_of_2, program_count
+from pullback.inference.triton_support import contiguous, interpreting, launch, next_power_of_2, program_count
 
 
 def argmax(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
     if validate:
         _check(scores, lengths, multiroot)
     z = torch.empty_like(scores, memory_format=torch.contiguous_format)
+    if scores.dtype == torch.float32 and scores.shape[1] <= cuda_charts.LONGEST:
+        _short_argmax(contiguous(scores), contiguous(lengths), z, multiroot)
+        return z
     plan = _plan(*scores.shape[:2], squares=8)
     scratch = plan.squares(scores, 4, scores.dtype), plan.squares(scores, 5, torch.int16)
     plan.run(cuda_maximum.argmax, scores, lengths, z, *scratch, multiroot=multiroot)
     return z
+
+
+def _short_argmax(scores: Tensor, lengths: Tensor, z: Tensor, multiroot: bool) -> None:
+    batch, n, _ = scores.shape
+    levels = max(n.bit_length(), 3 if interpreting() else 5)
+    pitch = cuda_charts.scratch_of_charts(levels)
+    programs = program_count(batch, 4 * pitch)
+    if scores.numel() > 0:
+        tensors = scores, lengths, z, scores.new_empty((programs, pitch), dtype=torch.int32)
+        numbers = batch, n, int(multiroot), pitch
+        shape = {"LEVELS": levels, "num_warps": 1 << (levels - 3), "num_stages": 1}
+        launch(cuda_maximum.short, programs, scores.device, *tensors, *numbers, **shape)
 
 
 def log_partition(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:

@@ -8,6 +8,7 @@ sentence of n words takes n steps up the chart, and n steps down again to follow
 
 from __future__ import annotations
 
+from pullback.inference.eisner.cuda_charts import RIGHT, charts_of, follow, place, read, spans
 from pullback.inference.eisner.cuda_layout import beyond, fill, lay_out, length_of, spans_of
 from pullback.inference.triton_support import jit, tl
 
@@ -128,3 +129,41 @@ def _follow(width, length, n, splits, z, LANES: tl.constexpr):
         word = tl.where(left, low, low + inner) - 1
         head = tl.where(left, low + inner, low) - 1
         tl.store(z + tl.where(head < 0, word, head) * n + word, one.to(z.dtype.element_ty), mask=used)
+
+
+@jit(do_not_specialize=["batch", "n", "multiroot", "pitch"])
+def short(scores, lengths, z, scratch, batch, n, multiroot, pitch, LEVELS: tl.constexpr):
+    """`argmax` for sentences of fewer than 2^LEVELS words, at most 50, in float32: see cuda_charts.py.
+
+    Args:
+        scores: `[B, n, n]`.
+        lengths: `[B]`.
+        z: `[B, n, n]`, to write.
+        scratch: int32, `pitch` for each program.
+        batch: B.
+        n: the size of the scores.
+        multiroot: whether several words may attach to the root.
+        pitch: how much scratch a program has.
+        LEVELS: the logarithm of the number of positions.
+    """
+    at = tl.arange(0, 1 << LEVELS)
+    splits = scratch + tl.program_id(0).to(tl.int64) * pitch
+    charts = charts_of(splits, LEVELS)
+    for sentence in range(tl.program_id(0), batch, tl.num_programs(0)):
+        matrix = tl.cast(sentence, tl.int64) * n * n
+        length = length_of(lengths, sentence, n)
+        arc = at[:, None] * n + at[None, :]
+        score = tl.load(scores + matrix + arc, mask=(at < length)[:, None] & (at < length)[None, :], other=0.0)
+        garbled = tl.max(tl.max(((score != score) | (score == float("inf"))).to(tl.int32), 1), 0)
+        garbled = garbled | beyond(lengths, sentence, n)
+        spans(scores + matrix, charts, splits, length, n, multiroot, True, LEVELS)
+        exists = (read(charts, place(RIGHT, 0, length, LEVELS)) > float("-inf")) & (garbled == 0)
+        nothing = tl.where(exists, 0.0, float("nan"))
+        tl.store(z + matrix + arc, tl.zeros_like(score) + nothing, mask=(at < n)[:, None] & (at < n)[None, :])
+        tl.debug_barrier()
+        if exists:
+            above = follow(length, splits, LEVELS)
+            head = tl.where(above == 0, at - 1, above - 1)
+            one = tl.full([1 << LEVELS], 1.0, tl.float32)
+            tl.store(z + matrix + head * n + at - 1, one, mask=(at > 0) & (at <= length))
+        tl.debug_barrier()

@@ -94,24 +94,8 @@ def _unpack(chart, group, order, lengths, size, scale, out):
 
 
 @lean_kernel
-def log_partition(worker, workers, scores, lengths, order, multiroot, scratch, log_z, status):
-    lanes = lanes_of(scores)
-    first = worker * lanes
-    if first >= len(order):
-        return
-    work, dtype = scratch[worker], scores.dtype
-    charts, lines, at = charts_for(work, 0, lengths[order[first]], lanes, dtype)
-    weights, prefix = charts[0], lines[0]
-    lane_lengths, codes, line, log_scale, factor, bases = lane_scratch(work, at, lanes, dtype)
-    for group in range(first, len(order), workers * lanes):
-        n = pack(scores, scores.shape[-1], order, group, lengths, weights, lane_lengths, bases, codes)
-        to_weights(weights, n, log_scale, line, factor)
-        store(line, 0, inside(n, lanes, multiroot, charts, lines, splat(scores, 0.0)))
-        _finish(group, order, codes, line, lane_lengths, log_scale, prefix, limit_of(scores), log_z, status)
-
-
-@lean_kernel
 def marginals(worker, workers, scores, lengths, order, multiroot, scratch, mu, log_z, status):
+    """Marginals `[B, n, n]`, unless there is no room for them, and log-partitions."""
     lanes = lanes_of(scores)
     first = worker * lanes
     if first >= len(order):
@@ -124,12 +108,15 @@ def marginals(worker, workers, scores, lengths, order, multiroot, scratch, mu, l
         n = pack(scores, scores.shape[-1], order, group, lengths, weights, lane_lengths, bases, codes)
         to_weights(weights, n, log_scale, line, factor)
         peak = inside(n, lanes, multiroot, charts, lines, splat(scores, 0.0))
-        _seed(lane_lengths, n, prefix, lines[2])
-        store(line, 0, outside(n, lanes, multiroot, charts, lines, peak))
+        if mu.size > 0:
+            _seed(lane_lengths, n, prefix, lines[2])
+            peak = outside(n, lanes, multiroot, charts, lines, peak)
+        store(line, 0, peak)
         _finish(group, order, codes, line, lane_lengths, log_scale, prefix, limit_of(scores), log_z, status)
-        for lane in range(lanes):
-            factor[lane] = 1.0
-        _unpack(weights, group, order, lengths, n, factor, mu)
+        if mu.size > 0:
+            for lane in range(lanes):
+                factor[lane] = 1.0
+            _unpack(weights, group, order, lengths, n, factor, mu)
 
 
 @lean_kernel

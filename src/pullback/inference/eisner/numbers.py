@@ -92,19 +92,13 @@ def _arithmetic(count, plain, slope):
             parts.append(slope(builder, fma, *numbers))
         return _whole(context, builder, kind, parts)
 
-    if count == 2:
+    of_two, of_three = (lambda context, a, b: (a(a, a), generate)), (lambda context, a, b, c: (a(a, a, a), generate))
+    return intrinsic(of_two if count == 2 else of_three)
 
-        @intrinsic
-        def operation(typingctx, a, b):
-            return a(a, a), generate
 
-        return operation
-
-    @intrinsic
-    def of_three(typingctx, a, b, c):
-        return a(a, a, a), generate
-
-    return of_three
+def _slope_of_inverse(builder, fma, one, x):
+    inverse = builder.fdiv(one[0], x[0])
+    return builder.fsub(one[1], builder.fmul(builder.fmul(x[1], inverse), inverse))
 
 
 plus = _arithmetic(2, lambda b, fma, x, y: b.fadd(x, y), lambda b, fma, x, y: b.fadd(x[1], y[1]))
@@ -117,6 +111,14 @@ times_plus = _arithmetic(
     3, lambda b, fma, x, y, z: fma(x, y, z), lambda b, fma, x, y, z: fma(x[0], y[1], fma(x[1], y[0], z[1]))
 )  # fmt: skip
 """The sum a * b + c."""
+over = _arithmetic(2, lambda b, fma, one, x: b.fdiv(one, x), _slope_of_inverse)
+"""`over(one, x)`: one over x."""
+where_positive = _arithmetic(
+    3,
+    lambda b, fma, c, x, zero: b.select(b.fcmp_ordered(">", c, zero), x, zero),
+    lambda b, fma, c, x, zero: b.select(b.fcmp_ordered(">", c[0], zero[0]), x[1], zero[0]),
+)
+"""`where_positive(condition, a, zero)`: a in the lanes where the condition's value is positive."""
 
 
 @intrinsic

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from pullback.inference.chu_liu_edmonds.oracle import columns, is_tree
 from pullback.inference.compile import lean
 from pullback.inference.eisner import spans
 from pullback.inference.scratch import carve
 from pullback.inference.sparsemap.oracle import Oracle
-from pullback.inference.trees_oracle import columns, is_tree
 
 
 def best(scores, shape, sizes, options, work, parts):

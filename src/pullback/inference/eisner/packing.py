@@ -35,19 +35,9 @@ def clear(out, sentence, h, first):
 def pack(scores, n, order, first, lengths, packed, lane_lengths, bases, codes):
     """Write the scores of sentences order[first], order[first + 1], ... into lanes, padding as -inf.
 
-    Args:
-        scores: `[B, n, n]`, contiguous.
-        n: the size of the scores.
-        order: sentence numbers, longest first, so that the first lane's length is the group's size.
-        first: where in `order` the group begins.
-        lengths: `[B]`.
-        packed: the chart of scores to write, flat.
-        lane_lengths: the length of each lane to write, as floats; 0 for lanes without a sentence.
-        bases: scratch, one int64 a lane.
-        codes: trouble found in each lane to write: 1 for +inf, 2 for NaN.
-
-    Returns:
-        The group's size: its longest sentence.
+    `order` has the longest sentences first; the first one's length is the group's size, which is returned. `packed` is the
+    chart to write; `lane_lengths` and `codes` get the length of each lane, 0 without a sentence, and the trouble found in
+    it: 1 for +inf, 2 for NaN. `bases` is scratch, one int64 per lane.
     """
     lanes = lanes_of(packed)
     for lane in range(lanes):

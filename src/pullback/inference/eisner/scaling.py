@@ -33,14 +33,9 @@ def limit_of(array):
 
 @called
 def to_weights(packed, n, log_scale, line, factor):
-    """Turn a chart of scores into weights, in place, and write the sum of each lane's scales to `log_scale`.
+    """Turn a chart of scores of n words into weights, in place, and write the sum of each lane's scales to `log_scale`.
 
-    Args:
-        packed: a chart of scores of n words; -inf for what is forbidden or padding.
-        n: the number of words.
-        log_scale: one float64 a lane, to write.
-        line: scratch, one vector.
-        factor: scratch, one float64 a lane.
+    `line` and `factor` are scratch: one vector, and one float64 per lane.
     """
     lanes = lanes_of(packed)
     row = pitch_of(n) * lanes

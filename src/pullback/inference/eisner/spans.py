@@ -13,16 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from pullback.inference.compile import called, lean
-from pullback.inference.lanes import (
-    BYTES,
-    larger,
-    load_half,
-    splat_half,
-    splat_index,
-    store,
-    store_index,
-    where_larger,
-)
+from pullback.inference.lanes import BYTES, larger, load_half, splat_half, splat_index, store, store_index, where_larger
 from pullback.inference.scratch import carve
 
 _MOST_LANES = BYTES // 2 // 4
@@ -66,17 +57,10 @@ def numbers_for(n: int) -> int:
 
 @called
 def best_heads(scores, length, multiroot, work, heads):
-    """Find a best tree; ties break as `DependencyTree` says.
+    """Write the heads of a best tree, a word's own index for the root; ties break as `DependencyTree` says.
 
-    Args:
-        scores: flat, by `place_of`; finite or -inf for arcs, -inf for left arcs that end at the root.
-        length: the number of words, at least 1.
-        multiroot: whether several words may attach to the root.
-        work: scratch.
-        heads: `[>= length]`, to write: a word's own index is the root.
-
-    Returns:
-        Whether there is one; otherwise the heads mean nothing.
+    Scores are flat, by `place_of`: finite, or -inf, as for left arcs that end at the root. Returns whether there is a tree;
+    otherwise the heads mean nothing.
     """
     right, left, right_arc, left_arc, gaps, splits, stack = work
     pitch, lanes = pitch_of(length), BYTES // 2 // scores.itemsize

@@ -28,13 +28,8 @@ from pullback.inference.lanes import larger
 def inside(n, lanes, multiroot, charts, lines, peak):
     """Fill the charts `complete` and `arc`, the lines `prefix` and `root_arc`; returns the largest value, at least `peak`.
 
-    Args:
-        n: the number of words.
-        lanes: numbers in a vector.
-        multiroot: whether the root may have several children.
-        charts: weights, complete, arc, out_complete, out_between.
-        lines: prefix, root_arc, out_prefix, out_starts.
-        peak: a vector.
+    The charts are weights, complete, arc, out_complete, out_between; the lines are prefix, root_arc, out_prefix,
+    out_starts.
     """
     peak = _inside(charts[0], n, lanes, charts[1], charts[2], peak)
     return _inside_root(charts[0], n, lanes, multiroot, charts[1], lines[0], lines[1], peak)

@@ -116,4 +116,5 @@ class _Batch:
 
 def flat(x: Tensor) -> np.ndarray:
     """A tensor `[B, *parts]` as the array `[B, K]`."""
-    return x.numpy().reshape(len(x), math.prod(x.shape[1:]))
+    first, *rest = x.shape
+    return x.numpy().reshape(first, math.prod(rest))

@@ -64,8 +64,10 @@ def upward(
             nats = tl.log(total).to(tl.float64)
             value = tl.where(best > _LOWEST, finite + nats, -float("inf"))
             if MODE == SAMPLE:
-                u = _uniform(tl.load(seeds + b), v) * total.to(tl.float64)
-                later = (tl.cumsum(w.to(tl.float64), 1) > u[:, None]) & (w > 0)
+                # Below the largest of these sums, whatever rounding does: an edge is always chosen.
+                upto = tl.where(w > 0, tl.cumsum(w.to(tl.float64), 1), 0.0)
+                u = _uniform(tl.load(seeds + b), v) * tl.max(upto, 1)
+                later = upto > u[:, None]
                 at = tl.argmax(later.to(tl.int32), 1, tie_break_left=True)
                 chosen = (tl.arange(0, EDGES)[None, :] == at[:, None]) & later
                 tl.store(weights + e, chosen.to(weights.dtype.element_ty), real)

@@ -11,16 +11,16 @@ from __future__ import annotations
 import numpy as np
 
 from pullback.inference.compile import inner, kernel
+from pullback.inference.hypergraph.packing import check, pack, unpack
 from pullback.inference.hypergraph.sweeps import (
     downward,
     downward_slope,
-    pack,
     upward_entropy,
     upward_maximum,
     upward_slope,
     upward_sum,
 )
-from pullback.inference.hypergraph.vectors import load_wide, narrow, unpack_block
+from pullback.inference.hypergraph.vectors import load_wide, narrow
 from pullback.inference.lanes import BYTES, aligned, store
 from pullback.inference.random_kernels import uniform
 
@@ -45,18 +45,6 @@ def _seed(goals, order, group, lanes, top, reached):
             reached[goals[order[group + lane]] * lanes + lane] = 1.0
 
 
-@inner
-def _write(used, bases, filled, count, out):
-    """Write the lanes of `used` to their examples, for the first `count` parts."""
-    lanes = len(bases)
-    whole = count - count % lanes if filled == lanes else 0
-    for at in range(0, whole, lanes):
-        unpack_block(used, at * lanes, out, bases, at)
-    for at in range(whole, count):
-        for lane in range(filled):
-            out[bases[lane] + at] = used[at * lanes + lane]
-
-
 @kernel
 def argmax(worker, workers, graph, scores, goals, order, z, log_z, codes):
     """Write the best structures as zeros and ones, and their scores."""
@@ -69,7 +57,8 @@ def argmax(worker, workers, graph, scores, goals, order, z, log_z, codes):
     packed = aligned((scores.shape[1] + 1) * lanes, scores)
     for group in range(worker * lanes, len(order), workers * lanes):
         top, filled = _enter(scores, goals, order, group, bases)
-        pack(flat, bases, reach[top], packed, found)
+        pack(flat, bases, reach[top], packed)
+        check(packed, reach[top], found)
         upward_maximum(first, left, right, part, top, lanes, packed, values, choices)
         for lane in range(filled):
             b = order[group + lane]
@@ -108,7 +97,8 @@ def sums(worker, workers, graph, scores, goals, order, widest, what, seeds, out,
     stack = np.empty(nodes + 1, np.int64)
     for group in range(worker * lanes, len(order), workers * lanes):
         top, filled = _enter(scores, goals, order, group, bases)
-        pack(flat, bases, reach[top], packed, found)
+        pack(flat, bases, reach[top], packed)
+        check(packed, reach[top], found)
         upward_sum(first, left, right, part, top, lanes, packed, values, weights, terms)
         for lane in range(filled):
             b = order[group + lane]
@@ -120,7 +110,7 @@ def sums(worker, workers, graph, scores, goals, order, widest, what, seeds, out,
             _seed(goals, order, group, lanes, top, reached)
             used[:] = 0.0
             downward(first, left, right, part, top, lanes, weights, packed, reached, used)
-            _write(used, bases, filled, reach[top], out.reshape(-1))
+            unpack(used, bases, filled, reach[top], out.reshape(-1))
 
 
 @inner
@@ -159,7 +149,7 @@ def slopes(worker, workers, graph, scores, goals, order, widest, what, direction
     nodes = max(goals[order[0]], 0) + 1
     wide = np.empty(0)
     values, terms = aligned(nodes * lanes, wide), aligned((widest + 1) * lanes, wide)
-    weights, found, other = aligned(first[nodes] * lanes, scores), aligned(lanes, scores), aligned(lanes, scores)
+    weights, found = aligned(first[nodes] * lanes, scores), aligned(lanes, scores)
     packed = aligned((scores.shape[1] + 1) * lanes, scores)
     rates = aligned(nodes * lanes, wide)
     downwards = what != ENTROPY
@@ -167,10 +157,11 @@ def slopes(worker, workers, graph, scores, goals, order, widest, what, direction
     used = aligned((scores.shape[1] + 1) * lanes * downwards, wide)
     for group in range(worker * lanes, len(order), workers * lanes):
         top, filled = _enter(scores, goals, order, group, bases)
-        pack(flat, bases, reach[top], packed, found)
+        pack(flat, bases, reach[top], packed)
+        check(packed, reach[top], found)
         upward_sum(first, left, right, part, top, lanes, packed, values, weights, terms)
         if what == SLOPE:
-            pack(along, bases, reach[top], packed, other)
+            pack(along, bases, reach[top], packed)
             upward_slope(first, left, right, part, top, lanes, weights, packed, packed, rates)
         else:
             upward_entropy(first, left, right, part, top, lanes, weights, packed, rates)
@@ -187,4 +178,4 @@ def slopes(worker, workers, graph, scores, goals, order, widest, what, direction
             downward_slope(graph, top, lanes, weights, packed, along_surprise, packed, rates, reached, moved, used)
             for at in range(reach[top]):
                 store(packed, at * lanes, narrow(load_wide(used, at * lanes, packed), packed))
-            _write(packed, bases, filled, reach[top], out.reshape(-1))
+            unpack(packed, bases, filled, reach[top], out.reshape(-1))

@@ -14,39 +14,39 @@ import torch
 from torch import Tensor
 
 LARGE, MOST = 2**20, 2**25  # bytes of a result from which on it is worth it, and of all arrays that are kept
-_kept: list[np.ndarray] = []
+_kept: list[tuple[np.ndarray, int]] = []  # bytes, and where their first cache line begins
 
 
 def empty_like(x: Tensor) -> Tensor:
-    """An uninitialised tensor of the shape and dtype of a contiguous tensor on the CPU."""
+    """A contiguous tensor of the shape and dtype of one on the CPU, uninitialised."""
     size = x.numel() * x.itemsize
     if not LARGE <= size <= MOST:
-        return torch.empty_like(x)
-    array = _unused(size)
-    if array is None:
+        return torch.empty_like(x, memory_format=torch.contiguous_format)
+    kept = _unused(size)
+    if kept is None:
         array = np.empty(size + 64, np.uint8)
-    start = -array.ctypes.data % 64
-    result = torch.from_numpy(array[start : start + size]).view(x.dtype).view(x.shape)
-    _kept.append(array)
-    if sum(map(len, _kept)) > MOST:
+        kept = array, -array.ctypes.data % 64
+    result = torch.frombuffer(kept[0], dtype=x.dtype, count=x.numel(), offset=kept[1]).view(x.shape)
+    _kept.append(kept)  # now that something refers to it
+    if len(_kept) > 1 and sum(len(array) for array, _ in _kept) > MOST:
         _kept.pop(0)
     return result
 
 
-def _unused(size: int) -> np.ndarray | None:
+def _unused(size: int) -> tuple[np.ndarray, int] | None:
     """An array with room for so many bytes at a cache line to which nothing refers, the last one used, taken from the list."""
     with contextlib.suppress(IndexError):  # another thread has taken one
         for i in range(len(_kept) - 1, -1, -1):
-            array = _kept.pop(i)  # which no other thread sees now
-            if size <= len(array) - 64 < 2 * size and sys.getrefcount(array) == _ALONE:
-                return array
-            _kept.insert(i, array)
+            kept = _kept.pop(i)  # which no other thread sees now
+            if size <= len(kept[0]) - 64 < 2 * size and sys.getrefcount(kept[0]) == _ALONE:
+                return kept
+            _kept.insert(i, kept)
     return None
 
 
 def _count() -> int:
-    array = np.empty(1)
-    return sys.getrefcount(array)
+    kept = (np.empty(1), 0)
+    return sys.getrefcount(kept[0])
 
 
 _ALONE = _count()

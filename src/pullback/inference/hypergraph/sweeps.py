@@ -14,41 +14,19 @@ from pullback.inference.hypergraph.vectors import (
     load_wide,
     log,
     narrow,
-    pack_block,
     select_positive,
     splat_wide,
     widen,
 )
 from pullback.inference.lanes import (
     exp,
-    gather,
     larger,
     load,
     splat,
     splat_index,
     store,
-    trouble,
     where_larger,
 )
-
-
-@inner
-def pack(array, bases, count, packed, codes):
-    """Put the numbers `array.flat[bases[lane] : bases[lane] + count]` of all lanes side by side; codes say what is wrong.
-
-    The last vector of `packed`, the score of no part, becomes 0, however few numbers are needed.
-    """
-    lanes = len(bases)
-    worst = splat(array, 0.0)
-    whole = count - count % lanes
-    for at in range(0, whole, lanes):
-        pack_block(array, bases, at, packed, at * lanes)
-    for at in range(whole, count):
-        store(packed, at * lanes, gather(array, bases, at))
-    for at in range(count):
-        worst = larger(trouble(load(packed, at * lanes)), worst)
-    store(packed, len(packed) - lanes, splat(array, 0.0))
-    store(codes, 0, worst)
 
 
 @inner

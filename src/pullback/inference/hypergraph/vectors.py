@@ -11,7 +11,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from pullback.inference.lanes import Lanes, address_of, floats, splat_of, vector_of
+from pullback.inference.lanes import Lanes, address_of, floats, lanewise, splat_of, vector_of
 
 
 def _wide(like):
@@ -76,15 +76,12 @@ def raised(typingctx, x, value):
     return x(x, value), generate
 
 
-@intrinsic
-def select_positive(typingctx, x, then, otherwise):
-    """`then` in the lanes where x > 0, else `otherwise`: also where x is NaN."""
+def _select_positive(builder, x, then, otherwise):
+    return builder.select(builder.fcmp_ordered(">", x, ir.Constant(x.type, [0.0] * x.type.count)), then, otherwise)
 
-    def generate(context, builder, signature, args):
-        zero = ir.Constant(vector_of(x), [0.0] * x.count)
-        return builder.select(builder.fcmp_ordered(">", args[0], zero), args[1], args[2])
 
-    return then(x, then, otherwise), generate
+select_positive = lanewise(_select_positive, 3)
+"""`select_positive(x, then, otherwise)`: `then` in the lanes where x > 0, else `otherwise`: also where x is NaN."""
 
 
 @intrinsic

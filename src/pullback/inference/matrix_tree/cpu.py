@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from pullback.inference import checks, random
+from pullback.inference.eisner.batch import OUT_OF_RANGE, Batch
 from pullback.inference.matrix_tree import logs, wilson
-from pullback.inference.matrix_tree.kernels import LANES, OUT_OF_RANGE, expectations, products
+from pullback.inference.matrix_tree.kernels import LANES, expectations, products
 from pullback.inference.threads import spread
 from pullback.inference.trees import draw
 
@@ -23,126 +24,102 @@ _NONE, _NO_MATRICES = np.empty(0), np.empty((0, 0, 0))
 
 
 def log_partition(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
-    log_z = np.zeros(len(lengths))
-    _Batch(scores, lengths, multiroot).expectations(validate, log_z=log_z)
-    return torch.from_numpy(log_z)
+    batch, log_z = _Batch(scores, lengths, multiroot), np.zeros(len(lengths))
+    batch.expectations(log_z=log_z)
+    return batch.settle(torch.from_numpy(log_z), validate)
 
 
 def marginals(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
-    mu = np.zeros(scores.shape)
-    _Batch(scores, lengths, multiroot).expectations(validate, mu=mu)
-    return _like(scores, mu)
+    batch, mu = _Batch(scores, lengths, multiroot), np.zeros(scores.shape)
+    batch.expectations(mu=mu)
+    return batch.settle(_like(scores, mu), validate)
 
 
 def entropy(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
-    nats = np.zeros(len(lengths))
-    _Batch(scores, lengths, multiroot).expectations(validate, entropy=nats)
-    return torch.from_numpy(nats)
+    batch, nats = _Batch(scores, lengths, multiroot), np.zeros(len(lengths))
+    batch.expectations(entropy=nats)
+    return batch.settle(torch.from_numpy(nats), validate)
 
 
 def marginals_vjp(scores: Tensor, lengths: Tensor, direction: Tensor, multiroot: bool, validate: bool) -> Tensor:
-    product = np.zeros(scores.shape)
-    _Batch(scores, lengths, multiroot).products(validate, _double(direction), product)
-    return _like(scores, product)
+    batch, product = _Batch(scores, lengths, multiroot), np.zeros(scores.shape)
+    batch.products(_double(direction), product)
+    return batch.settle(_like(scores, product), validate)
 
 
 def entropy_gradient(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
     """The derivative of the entropy in each score, -J s, from the scores' differences alone."""
     batch, slope = _Batch(scores, lengths, multiroot), np.zeros(scores.shape)
-    batch.products(validate, batch.scores, slope, entropic=True)
-    return _like(scores, slope)
+    batch.products(batch.arrays[0], slope, entropic=True)
+    return batch.settle(_like(scores, slope), validate)
 
 
 def sample(scores: Tensor, lengths: Tensor, seeds: Tensor, multiroot: bool, validate: bool) -> Tensor:
-    batch = _Batch(scores, lengths, multiroot)
-    roots = np.empty((0, 0))
+    batch, roots = _Batch(scores, lengths, multiroot), np.empty((0, 0))
     if not multiroot:
         mu = np.zeros(scores.shape)
-        batch.expectations(validate, mu=mu)
+        batch.expectations(mu=mu)
+        mu = batch.settle(torch.from_numpy(mu), validate).numpy()
         roots = np.ascontiguousarray(mu.diagonal(axis1=1, axis2=2))
     z = np.zeros(scores.shape)
-    batch.sample(validate, seeds.contiguous().numpy(), roots, z)
-    return _like(scores, z)
+    batch.sample(seeds.contiguous().numpy(), roots, z)
+    return batch.settle(_like(scores, z), validate)
 
 
-class _Batch:
-    """A batch as the kernels take it: float64 scores, lengths, and a status for each sentence."""
+class _Batch(Batch):
+    """A batch in float64; its methods write what is wanted, and the status of each sentence."""
 
     def __init__(self, scores: Tensor, lengths: Tensor, multiroot: bool) -> None:
-        self.scores = _double(scores)
-        self.lengths = lengths.contiguous().numpy()
+        super().__init__(torch.from_numpy(_double(scores)), lengths)
         self.multiroot = multiroot
-        self.status = np.zeros(len(lengths), np.int64)
-        n = scores.shape[-1]
-        self._beyond = (self.lengths < 0) | (self.lengths > n)
-        if self._beyond.any():
-            self.lengths = np.where(self._beyond, 0, self.lengths)
 
-    def expectations(
-        self, validate: bool, mu: Array = _NO_MATRICES, log_z: Array = _NONE, entropy: Array = _NONE
-    ) -> None:
-        """Write what is wanted."""
+    def expectations(self, mu: Array = _NO_MATRICES, log_z: Array = _NONE, entropy: Array = _NONE) -> None:
         self._in_lanes(expectations, 3 if mu.size or entropy.size else 1, self.multiroot, mu, log_z, entropy)
         self._in_logs(_NO_MATRICES, 1.0, mu, _NO_MATRICES, log_z, entropy)
-        self._settle(validate, mu, log_z, entropy)
 
-    def products(self, validate: bool, direction: Array, product: Array, entropic: bool = False) -> None:
-        """Write the derivatives of the marginals along the direction; or, if it is the scores, the entropy's gradient."""
+    def products(self, direction: Array, product: Array, entropic: bool = False) -> None:
+        """The derivatives of the marginals along the direction; or, if it is the scores, the entropy's gradient."""
         self._in_lanes(products, 9, direction, self.multiroot, product)
         if entropic:
             np.negative(product, out=product)
-        along = _NO_MATRICES if entropic else direction
-        self._in_logs(along, float(entropic), _NO_MATRICES, product)
-        self._settle(validate, product)
+        self._in_logs(_NO_MATRICES if entropic else direction, float(entropic), _NO_MATRICES, product)
 
-    def sample(self, validate: bool, seeds: Array, roots: Array, z: Array) -> None:
-        """Write random trees; with a single root, the marginals of root arcs are given."""
+    def sample(self, seeds: Array, roots: Array, z: Array) -> None:
+        """Random trees; with a single root, the marginals of root arcs are given."""
+        scores, lengths, _ = self.arrays
         children, drawn, before = np.full(len(seeds), -1), np.zeros(len(seeds), np.int64), self.status.copy()
         trees = (children, seeds, drawn, z, self.status)
-        steps = wilson.STEPS_PER_WORD
-        spread(wilson.sample, len(seeds), 20.0 * z.size, self.scores, self.lengths, roots, steps, *trees)
+        spread(wilson.sample, len(seeds), 20.0 * z.size, scores, lengths, roots, wilson.STEPS_PER_WORD, *trees)
         rest = np.flatnonzero(self.status == wilson.UNFINISHED)
         if len(rest):
             z[rest] = self._word_after_word(rest, children[rest], random.advanced(seeds[rest], drawn[rest]))
             self.status[rest] = np.where(np.isnan(z[rest]).any((1, 2)), checks.INFEASIBLE, checks.OK)
         self.status[before != checks.OK] = before[before != checks.OK]
-        self._settle(validate, z)
 
     def _word_after_word(self, rest: Array, children: Array, seeds: Array) -> Array:
         """Random trees of some sentences; a single root's child is given, -1 if there may be several."""
-        one = np.eye(self.scores.shape[-1], dtype=bool)
+        scores, lengths, _ = self.arrays
+        one = np.eye(scores.shape[-1], dtype=bool)
         allowed = (children < 0)[:, None, None] | (one == one[children][:, None, :])
-        arcs = torch.from_numpy(np.where(allowed, self.scores[rest], -np.inf))
-        lengths = torch.from_numpy(self.lengths[rest])
-        return draw(lambda left: marginals(left, lengths, True, False), arcs, lengths, torch.from_numpy(seeds)).numpy()
+        arcs, length = torch.from_numpy(np.where(allowed, scores[rest], -np.inf)), torch.from_numpy(lengths[rest])
+        return draw(lambda left: marginals(left, length, True, False), arcs, length, torch.from_numpy(seeds)).numpy()
 
     def _in_lanes(self, kernel: Callable[..., None], passes: int, *args: object) -> None:
         """A pass is a loop over the n^3 / 3 triples of words."""
-        work = passes / 3 * float((self.lengths.astype(float) ** 3).sum()) / LANES
-        order = np.argsort(-self.lengths, kind="stable")
-        spread(kernel, -(-len(order) // LANES), work, self.scores, self.lengths, order, *args, self.status)
+        work = passes / 3 * self.cubes / LANES
+        spread(kernel, -(-len(self.order) // LANES), work, *self.arrays, *args, self.status)
 
     def _in_logs(self, direction: Array, entropic: float, mu: Array, product: Array, *totals: Array) -> None:
         """The sentences that are left; `totals` are log-partitions and entropies to write, unless they are empty."""
         rest = np.flatnonzero(self.status == OUT_OF_RANGE)
         if len(rest):
-            work, found = 10.0 * float((self.lengths[rest].astype(float) ** 3).sum()), np.empty((len(self.status), 2))
+            scores, lengths, _ = self.arrays
+            work, found = 10.0 * float((lengths[rest].astype(float) ** 3).sum()), np.empty((len(self.status), 2))
             options = direction, entropic, self.multiroot, mu, product, found
-            spread(logs.solve, len(rest), work, rest, self.scores, self.lengths, *options, self.status)
+            spread(logs.solve, len(rest), work, rest, scores, lengths, *options, self.status)
             for column, total in enumerate(totals):
                 if total.size > 0:
                     total[rest] = found[rest, column]
-
-    def _settle(self, validate: bool, *results: Array) -> None:
-        """Raise for the first sentence with trouble, if asked; otherwise its results are NaN."""
-        self.status[self._beyond] = checks.BAD_SIZE
-        if not self.status.any():
-            return
-        if validate:
-            checks.raise_for(self.status)
-        for result in results:
-            if result.size > 0:
-                result[self.status != checks.OK] = np.nan
 
 
 def _double(x: Tensor) -> Array:

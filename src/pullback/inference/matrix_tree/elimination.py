@@ -6,11 +6,9 @@ root, `pitch` vectors from one row to the next. Words are eliminated from the la
 
 from __future__ import annotations
 
-from numba.extending import overload
-
 from pullback.inference.compile import inline, inner
-from pullback.inference.eisner.numbers import at, constant, plus, put, times, times_plus, value_of
-from pullback.inference.lanes import Lanes, larger, where_larger
+from pullback.inference.eisner.numbers import at, constant, over, plus, put, times, times_plus, value_of, where_positive
+from pullback.inference.lanes import larger, where_larger
 
 TINY = 1e-200  # weights and products of weights below this leave the range in which the sweeps can work
 
@@ -19,16 +17,8 @@ TINY = 1e-200  # weights and products of weights below this leave the range in w
 def eliminate(weights, size, pitch, lanes, multiroot, sums):
     """Eliminate all words, in place; what is left of a word's row and column is what they held when its turn came.
 
-    Args:
-        weights: the chart of weights, zero for forbidden arcs.
-        size: the number of words.
-        pitch: vectors from one row to the next.
-        lanes: numbers in a vector.
-        multiroot: whether the root may have several children.
-        sums: to write for each word, the sum S_k of the weights into it: Z is their product.
-
-    Returns:
-        The smallest product of two weights, or inverse of one, in each lane: all is well where it is at least TINY.
+    `sums` gets the sum S_k of the weights into each word: Z is their product. Returns the smallest product of two weights,
+    or inverse of one, in each lane: all is well where it is at least TINY.
     """
     row = pitch * lanes
     root = size * row
@@ -43,7 +33,7 @@ def eliminate(weights, size, pitch, lanes, multiroot, sums):
             smallest = _smaller_positive(value_of(weight), smallest)
             total = plus(total, weight)
         put(sums, column, total)
-        inverse = _reciprocal(total, one)
+        inverse = over(one, total)
         from_root = value_of(at(weights, root + column))
         smallest = _smaller_positive(from_root, smallest) * value_of(inverse)
         largest = larger(from_root * value_of(inverse), value_of(one))
@@ -70,23 +60,15 @@ def _add_paths(weights, row, own, column, k, lanes, inverse):
 def differentiate(weights, adjoints, size, pitch, lanes, multiroot, sums, gains, uses):
     """The derivatives of log Z in all weights, and the marginals, from the last eliminated word back to the first.
 
-    Args:
-        weights: the chart that `eliminate` left; becomes the chart of marginals.
-        adjoints: the chart of the weights before `eliminate`, zero on the diagonal; becomes the derivatives.
-        size: the number of words.
-        pitch: vectors from one row to the next.
-        lanes: numbers in a vector.
-        multiroot: whether the root may have several children.
-        sums: from `eliminate`.
-        gains: scratch, a vector for each word.
-        uses: scratch, a vector for each word and the root.
+    `weights`, as `eliminate` left it, becomes the chart of marginals; `adjoints`, a copy of the weights from before, with a
+    zero diagonal, the derivatives. `gains` and `uses` are scratch, a vector per word (and the root).
     """
     row = pitch * lanes
     root = size * row
     one, minus_one, zero = constant(weights, 1.0), constant(weights, -1.0), constant(weights, 0.0)
     for k in range(size):
         column, own = k * lanes, k * row
-        inverse = _reciprocal(at(sums, column), one)
+        inverse = over(one, at(sums, column))
         for m in range(0, column, lanes):
             put(gains, m, zero)
         for h in range(k):
@@ -100,11 +82,11 @@ def differentiate(weights, adjoints, size, pitch, lanes, multiroot, sums, gains,
         for h in range(k):
             slot = h * row + column
             adjoint = times(plus(rest, at(uses, h * lanes)), inverse)
-            _settle(weights, adjoints, slot, _where_positive(at(weights, slot), adjoint, zero))
+            _settle(weights, adjoints, slot, where_positive(at(weights, slot), adjoint, zero))
         slot = root + column
         own_share = rest if multiroot or k == 0 else zero
         adjoint = times(plus(own_share, at(uses, size * lanes)), inverse)
-        _settle(weights, adjoints, slot, _where_positive(at(weights, slot), adjoint, zero))
+        _settle(weights, adjoints, slot, where_positive(at(weights, slot), adjoint, zero))
 
 
 @inline
@@ -135,35 +117,3 @@ def _smaller(a, b):
 def _smaller_positive(a, b):
     """The smaller of each pair, but b where a is zero."""
     return where_larger(a, a - a, _smaller(a, b), b)
-
-
-def _reciprocal(a, one):
-    """One over a."""
-
-
-@overload(_reciprocal, inline="always")
-def _reciprocal_of(a, one):
-    if isinstance(a, Lanes):
-        return lambda a, one: one / a
-
-    def dual(a, one):
-        inverse = one[0] / a[0]
-        return inverse, one[1] - a[1] * inverse * inverse
-
-    return dual
-
-
-def _where_positive(condition, a, otherwise):
-    """The number a where the condition's value is positive."""
-
-
-@overload(_where_positive, inline="always")
-def _select(condition, a, otherwise):
-    if isinstance(a, Lanes):
-        return lambda condition, a, otherwise: where_larger(condition, otherwise, a, otherwise)
-
-    def dual(condition, a, otherwise):
-        zero = otherwise[0]
-        return where_larger(condition[0], zero, a[0], zero), where_larger(condition[0], zero, a[1], zero)
-
-    return dual

@@ -26,23 +26,13 @@ def put(chart, h, m, x):
 def eliminate(scores, direction, entropic, multiroot, words, logs, companions, sums, means):
     """Fill in the logs of weights and their companions, and eliminate the words from the last to the first.
 
-    First without the arcs far below the best (a large finite mask, say). Every tree with one of these weighs at most
-    as much as the arc, since no shifted score is above zero, and there are at most (n + 1)^n trees: where the others weigh
-    far more than that, nothing is lost. Otherwise once more, with all arcs.
+    First without the arcs far below the best (a large finite mask, say). Every tree with one of these weighs at most as
+    much as the arc, since no shifted score is above zero, and there are at most (n + 1)^n trees: where the others weigh far
+    more than that, nothing is lost. Otherwise once more, with all arcs.
 
-    Args:
-        scores: `[n, n]`, packed, finite or -inf among the words.
-        direction: `[n, n]`.
-        entropic: 0.0 or 1.0.
-        multiroot: whether the root may have several children.
-        words: `[length]` to write: the order of the words in what follows.
-        logs: `[length + 1, length, 3]` to write: what a word's row and column held when its turn came.
-        companions: `[length + 1, length]` to write.
-        sums: `[length, 3]` to write: log S_k of each word.
-        means: `[length]` to write: its companion.
-
-    Returns:
-        The cutoff for `read`, the sum of the shifts of scaling.py, and whether there is a tree.
+    Writes the order of the `words`, what a word's row and column of `logs` `[length + 1, length, 3]` and `companions` held
+    when its turn came, and log S_k and its companion to `sums` `[length, 3]` and `means`. Returns the cutoff for `read`,
+    the sum of the shifts of scaling.py, and whether there is a tree.
     """
     length = len(words)
     cutoff, shifts, stuck = _CUTOFF, nothing(), 0

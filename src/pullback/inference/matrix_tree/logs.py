@@ -22,21 +22,11 @@ from pullback.inference.wide import gap, narrow, plus
 
 @kernel
 def solve(worker, workers, sentences, scores, lengths, direction, entropic, multiroot, mu, product, totals, status):
-    """Marginals, their derivative along the direction, log Z and entropy of some sentences of a batch.
+    """Marginals, their derivative along the direction, log Z and entropy of some sentences, each of at least one word.
 
-    Args:
-        worker: this one's number; it does the sentences worker, worker + workers, ...
-        workers: how many there are.
-        sentences: numbers of the sentences, each of at least one word.
-        scores: `[B, n, n]`, finite or -inf among the words.
-        lengths: `[B]`.
-        direction: `[B, n, n]`, or empty for zero.
-        entropic: 0.0; or 1.0 for the gradient of the entropy in place of the derivative of the marginals.
-        multiroot: whether the root may have several children.
-        mu: `[B, n, n]` to write, unless empty.
-        product: `[B, n, n]` to write, unless empty.
-        totals: `[B, 2]` to write: log Z, and, if `entropic`, the entropy.
-        status: `[B]` to write.
+    `scores` are `[B, n, n]`, finite or -inf among the words, `direction` likewise, or empty for zero. With `entropic` = 1.0
+    the `product` is the gradient of the entropy. `mu` and `product` are not written if they are empty; `totals` `[B, 2]`
+    get log Z and, if `entropic`, the entropy.
     """
     n = scores.shape[-1]
     nothing, some_mu, some_product = np.zeros((n, n)), np.empty((n, n)), np.empty((n, n))

@@ -47,5 +47,3 @@ def _eliminate(arcs: Tensor, roots: Tensor, combine: Combine) -> Tensor:
         roots = combine(torch.stack([roots[:, :k], through_k[:, k]], 1), 1)
         arcs = combine(torch.stack([arcs[:, :k, :k], through_k[:, :k]], 1), 1)
     return log_z
-
-

@@ -18,13 +18,7 @@ LOWEST = -708.0  # the exponential of what is below this is zero
 def place(order, first, lengths, stride, bases, lane_lengths):
     """Give the sentences order[first], order[first + 1], ... a lane each.
 
-    Args:
-        order: sentence numbers, longest first.
-        first: where in `order` the group begins.
-        lengths: `[B]`.
-        stride: scores a sentence, n * n.
-        bases: to write, where each lane's scores begin.
-        lane_lengths: to write, the length of each lane, as floats; 0 for lanes without a sentence.
+    `bases` get where each lane's scores begin, `lane_lengths` its length, 0 for lanes without a sentence.
     """
     for lane in range(len(bases)):
         inside = first + lane < len(order)
@@ -37,12 +31,9 @@ def place(order, first, lengths, stride, bases, lane_lengths):
 def read_weights(scores, n, size, pitch, bases, lane_lengths, multiroot, weights, shifts, codes):
     """Fill a chart of weights (see elimination.py), zero on the diagonal, and the shifts: of each column, of the root.
 
-    Padding hangs from the first word with weight one (the first word, if it is padding, from the root), and
-    nothing hangs from it: it does not change Z.
-
-    Returns:
-        In each lane, the largest difference between a column's shift and a score whose weight is not zero; and the largest
-        of the finite shifted scores whose weight is, -inf if there is none.
+    Padding hangs from the first word with weight one (the first word, if it is padding, from the root), and nothing hangs
+    from it: it does not change Z. Returns, per lane, the largest difference between a column's shift and a score whose
+    weight is not zero, and the largest of the finite shifted scores whose weight is, -inf if there is none.
     """
     lanes = len(bases)
     row = pitch * lanes

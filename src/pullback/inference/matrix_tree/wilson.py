@@ -24,20 +24,11 @@ _LANES = BYTES // 8
 
 @kernel
 def sample(worker, workers, scores, lengths, roots, steps, children, seeds, drawn, z, status):
-    """Draw a tree for every sentence, or leave it UNFINISHED.
+    """Draw a tree for every sentence of `[B, n, n]` scores, or leave it UNFINISHED after so many `steps` per word.
 
-    Args:
-        worker: this one's number; it does the sentences worker, worker + workers, ...
-        workers: how many there are.
-        scores: `[B, n, n]` float64.
-        lengths: `[B]`.
-        roots: `[B, n]`, with a single root the marginals of root arcs; empty if there may be several.
-        steps: how many steps a word the walks may take.
-        children: `[B]` of -1; with a single root, to write its child.
-        seeds: `[B]`, of a stream of random numbers for each sentence.
-        drawn: `[B]`, how many numbers of the streams are used up, to advance.
-        z: `[B, n, n]` zeros, to write.
-        status: `[B]` to write.
+    With a single root, `roots` `[B, n]` are the marginals of root arcs, and `children` `[B]` of -1 get its child; otherwise
+    `roots` is empty. `seeds` and `drawn` `[B]` are the streams of random numbers and how much of each is used up; `z` is
+    zeros to write.
     """
     n = scores.shape[-1]
     width = (n + _LANES - 1) // _LANES * _LANES

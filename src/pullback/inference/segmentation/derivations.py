@@ -20,4 +20,3 @@ def graph(shape: tuple[int, ...]) -> Hypergraph:
     start, width, label = start[inside], width[inside], label[inside]
     part = (start * widths + width) * labels + label
     return hypergraph(start + width + 1, start, part, goals=np.arange(n + 1), nodes=n + 1, parts=n * widths * labels)
-

@@ -53,17 +53,10 @@ def _row(i):
 
 @reordered
 def append(inverse, size, gram, square, work):
-    """Extend M by a structure z, in O(size^2).
+    """Extend M by a structure z, in O(size^2), with room for it; if the size is 0, M is begun anew.
 
-    Args:
-        inverse: M, with room for one more.
-        size: of the active set before; if it is 0, M is begun anew.
-        gram: <a_i, z> + 1 for each active structure.
-        square: <z, z> + 1.
-        work: scratch, `[capacity]`.
-
-    Returns:
-        Whether z is affinely independent of the active set; if not, nothing has changed.
+    `gram` are <a_i, z> + 1 for each active structure, `square` is <z, z> + 1. Returns whether z is affinely independent of
+    the active set; if not, nothing has changed.
     """
     if size == 0:
         inverse.waiting[0] = 0
@@ -110,12 +103,8 @@ def remove(inverse, size, index, work):
 def direction(inverse, size, slopes, only, step):
     """The step of the weights to the minimum on the affine hull: M (e - tau 1), tau such that it sums to zero.
 
-    Args:
-        inverse: M.
-        size: of the active set.
-        slopes: e_i = <s - mu, a_i>, up to a constant.
-        only: the structure whose slope alone is not zero; `ALL` (-1) if there are others.
-        step: to write.
+    `slopes` are e_i = <s - mu, a_i>, up to a constant. `only` is the structure whose slope alone is not zero, or `ALL`
+    (-1).
     """
     if only >= 0:
         column(inverse, size, only, step)
@@ -134,15 +123,20 @@ def direction(inverse, size, slopes, only, step):
 
 @reordered
 def multiply(inverse, size, vector, out):
-    """M times a vector; each entry of the triangle counts twice."""
+    """M times a vector; each entry of the triangle counts twice. Where many changes wait, it adds them to the base."""
     base, changes = inverse.base, inverse.changes
+    full = inverse.waiting[0] == WAITING
     for i in range(size):
+        if full:
+            _merge(inverse, i)
         total, share, row = 0.0, vector[i], _row(i)
         for j in range(i):
             entry = base[row + j]
             total += entry * vector[j]
             out[j] += entry * share
         out[i] = total + base[row + i] * share
+    if full:
+        inverse.waiting[0] = 0
     for c in range(inverse.waiting[0]):
         share = 0.0
         for j in range(size):
@@ -170,7 +164,9 @@ def column(inverse, size, index, out):
 def _change(inverse, size, factor, change):
     """Add a multiple of a vector's square to M, later."""
     if inverse.waiting[0] == WAITING:
-        _merge(inverse, size)
+        for i in range(size):
+            _merge(inverse, i)
+        inverse.waiting[0] = 0
     c = inverse.waiting[0]
     inverse.waiting[0] += 1
     inverse.factors[c] = factor
@@ -179,20 +175,13 @@ def _change(inverse, size, factor, change):
 
 
 @reordered
-def _merge(inverse, size):
-    """Add all waiting changes to the base."""
-    base, changes = inverse.base, inverse.changes
-    for i in range(size):
-        a = inverse.factors[0] * changes[0, i]
-        b = inverse.factors[1] * changes[1, i]
-        c = inverse.factors[2] * changes[2, i]
-        d = inverse.factors[3] * changes[3, i]
-        row = _row(i)
-        for j in range(i + 1):
-            base[row + j] += (
-                a * changes[0, j] + b * changes[1, j] + c * changes[2, j] + d * changes[3, j]
-            )
-    inverse.waiting[0] = 0
+def _merge(inverse, i):
+    """Add all waiting changes to a row of the base."""
+    base, changes, row = inverse.base, inverse.changes, _row(i)
+    a, b = inverse.factors[0] * changes[0, i], inverse.factors[1] * changes[1, i]
+    c, d = inverse.factors[2] * changes[2, i], inverse.factors[3] * changes[3, i]
+    for j in range(i + 1):
+        base[row + j] += a * changes[0, j] + b * changes[1, j] + c * changes[2, j] + d * changes[3, j]
 
 
 @lean

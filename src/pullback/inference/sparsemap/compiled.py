@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pullback.inference.checks import FULL
 from pullback.inference.records import Memory
 from pullback.inference.sparsemap import projector
 from pullback.inference.sparsemap.oracle import Oracle
 from pullback.inference.sparsemap.solve import Problem, Result, solve
 from pullback.inference.sparsemap.state import state_plan
-from pullback.inference.sparsemap.status import FULL
 from pullback.inference.threads import spread
 
 _WORK = 300  # operations of half a nanosecond for each part, about
@@ -46,24 +46,26 @@ def search(
         mu, vertices `[B, k, L]`, their weights `[B, k]`, counts, gap, calls and converged, the last four `[B]`; and the
         status of each example.
     """
-    batch, shape, width = len(scores), tuple(scores.shape[1:]), starts[0].shape[-1]
-    parts, values = math.prod(shape), sizes[0]
+    shape, values, width = tuple(scores.shape[1:]), sizes[0], starts[0].shape[-1]
+    batch, parts = scores.shape[0], math.prod(shape)
     room, threads = min(parts + 2, max(_ROOM, 8 * width)), min(torch.get_num_threads(), batch)
     size = values[0].reshape(batch, 1) if len(values) == 1 else torch.stack(values, 1)
-    given = oracle.constants(shape, sizes[1], options) | {
-        "scores": scores.detach().reshape(batch, parts).double().contiguous(), "sizes": size.contiguous(),
+    fixed, _kept = oracle.fixed(shape, sizes[1], options)
+    taken = np.zeros(1, np.int64)
+    given: dict[str, Any] = {
+        "fixed": fixed, "scores": scores.detach().double().reshape(batch, parts).contiguous(), "sizes": size.contiguous(),
         "starts": starts[0].contiguous(), "start_weights": starts[1].contiguous(), "limit": max_iterations,
         "complete": complete, "order": _longest_first(size) if threads > 1 else torch.from_numpy(np.arange(batch)),
-        "taken": torch.from_numpy(np.zeros(1, np.int64)), "found": _NOTHING,
+        "taken": torch.from_numpy(taken), "found": _NOTHING,
     }  # fmt: skip
     result = make_result(batch, parts, room, width)
     while batch > 0:
-        states = Memory(state_plan(parts, oracle.place_count(shape), width, room, oracle.rough, oracle.work(shape)), threads)
-        work = _WORK * parts * len(given["order"])
+        plan = state_plan(parts, oracle.place_count(shape), width, room, oracle.rough, oracle.work(shape))
+        states, work = Memory.kept(plan, threads), _WORK * parts * len(given["order"])
         spread(solve, threads, work, Problem.table(given), states.table, Result.table(result))
-        if not (result["status"].numpy() == FULL).any():
+        if FULL not in result["status"].numpy():
             break
-        given["order"], room = torch.nonzero(result["status"] == FULL).flatten(), 2 * room
+        given["order"], room, taken[0] = torch.nonzero(result["status"] == FULL).flatten(), 2 * room, 0
         result = _more_room(given, result, room)
     return tensors(result, scores), result["status"]
 
@@ -79,17 +81,16 @@ def make_result(batch: int, parts: int, room: int, width: int) -> Tensors:
         "mu": np.zeros((batch, parts)), "counts": np.zeros(batch, np.int32), "gap": np.zeros(batch),
         "calls": np.zeros(batch, np.int32), "converged": np.ones(batch, bool), "status": np.zeros(batch, np.int64),
     }  # fmt: skip
-    large = {  # PyTorch's, as NumPy asks for huge pages, each of which is cleared as a whole when it is touched
-        "vertices": torch.empty((batch, room, width), dtype=torch.int32, device="cpu"),
-        "weights": torch.empty((batch, room), dtype=torch.float64, device="cpu"),
-    }
-    return large | {name: torch.from_numpy(array) for name, array in arrays.items()}
+    result = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    # PyTorch's, as NumPy asks for huge pages, each of which is cleared as a whole when it is touched
+    result["vertices"] = torch.empty((batch, room, width), dtype=torch.int32, device="cpu")
+    result["weights"] = torch.empty((batch, room), dtype=torch.float64, device="cpu")
+    return result
 
 
 def _more_room(problem: dict[str, Any], result: Tensors, room: int) -> Tensors:
     """A larger result for the problem, which gets the active sets so far as starts."""
     problem["starts"], problem["start_weights"] = trimmed(result, result["weights"].shape[1])
-    problem["taken"] = torch.from_numpy(np.zeros(1, np.int64))
     batch, parts = result["mu"].shape
     larger = make_result(batch, parts, room, result["vertices"].shape[-1])
     for name, old in result.items():
@@ -103,7 +104,7 @@ def trimmed(result: Tensors, most: int) -> tuple[Tensor, Tensor]:
     """The first structures of the active sets and their weights; -1 and 0 where there are none."""
     counts = result["counts"].numpy()
     vertices, weights = result["vertices"].numpy()[:, :most].copy(), result["weights"].numpy()[:, :most].copy()
-    if len(counts) > 0 and counts.min() < most:
+    if len(counts) != 1 or most != counts[0]:
         unused = np.arange(most) >= counts[:, None]
         vertices[unused], weights[unused] = -1, 0.0
     return torch.from_numpy(vertices), torch.from_numpy(weights)
@@ -111,7 +112,7 @@ def trimmed(result: Tensors, most: int) -> tuple[Tensor, Tensor]:
 
 def tensors(result: Tensors, scores: Tensor) -> tuple[Tensor, ...]:
     """The result, no larger than the largest active set."""
-    most = int(result["counts"].numpy().max(initial=1))
+    most = max([1, *result["counts"].tolist()])
     mu = result["mu"].reshape(scores.shape).to(scores.dtype)
     return mu, *trimmed(result, most), result["counts"], result["gap"], result["calls"], result["converged"]
 

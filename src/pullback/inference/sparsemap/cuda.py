@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from pullback.inference import checks
-from pullback.inference.sparsemap import cuda_long, cuda_projector, cuda_short, cuda_solve, cuda_trees
+from pullback.inference.eisner import cuda_charts
+from pullback.inference.sparsemap import cuda_long, cuda_projective, cuda_projector, cuda_shared, cuda_solve, cuda_trees
 from pullback.inference.sparsemap.cuda_state import workspace
 from pullback.inference.sparsemap.operation import active_set_capacity
 from pullback.inference.sparsemap.solution import NotConverged, not_converged
@@ -23,8 +24,8 @@ from pullback.inference.trees import TREES
 from pullback.inference.triton_support import contiguous, interpreting, launch, next_power_of_2, program_count
 
 _ROOM = 256  # how many structures fit into the first launch
-_SHORT = 31  # words: with the root, the lanes of a warp
-_MEDIUM = 47  # words for which four warps are faster than eight, whose threads wait longer for each other
+_SHORT = 31  # words: with the root, 2^5 positions; a call of the oracle is so fast that a second tree of it does not pay
+_SHARED, _MEDIUM = cuda_charts.LONGEST, 63  # words: whose charts fit into shared memory; with the root, 2^6 positions
 _FULL, _CONVERGED, _INFEASIBLE = 0, 2, 3  # as cuda_search.py has them
 
 
@@ -32,26 +33,33 @@ class Oracle(NamedTuple):
     """How a structure's best one is found on a GPU: Triton's functions, see cuda_search.py."""
 
     rough: Any  # in float32, or None
+    another: Any  # finds more after a call of that, or None
     exact: Any  # in float64
     scratch: Callable[[int], int]  # how many float64 they need
     levels: int  # the logarithm of their number of positions
     warps: int
+    block: int  # how many structures, or slots, are looked at together
 
     def constants(self, n: int) -> dict[str, Any]:
         """What the kernel is compiled for. The interpreter takes a step for each element of a tile: it gets small ones."""
         small = interpreting()
-        shape = {"LEVELS": max(_levels(n + 1), 3) if small else self.levels, "BLOCK": 8 if small else 32 * self.warps}
-        return {"ROUGH": self.rough, "EXACT": self.exact, **shape, "num_warps": self.warps, "num_stages": 1}
+        shape = max(_levels(n + 1), 3) if small else self.levels, 8 if small else self.block
+        oracles = {"ROUGH": self.rough, "ANOTHER": self.another, "EXACT": self.exact}
+        return {**oracles, "SHAPE": shape, "num_warps": self.warps, "num_stages": 1}
 
 
 def oracle_for(n: int, projective: bool) -> Oracle:
     """The oracle for sentences of n words at most."""
     if not projective:
-        return Oracle(None, cuda_trees.best_of_all, cuda_trees.scratch_of_all, _levels(max(n, 32)), 8)
-    if n <= _SHORT:
-        return Oracle(cuda_short.best_short, cuda_short.best_short, cuda_short.scratch_of_short, 5, 4)
-    warps = 4 if n <= _MEDIUM else 8
-    return Oracle(cuda_long.best_long, cuda_long.best_long, cuda_long.scratch_of_long, 6, warps)
+        return Oracle(None, None, cuda_trees.best_of_all, cuda_trees.scratch_of_all, _levels(max(n, 32)), 8, 256)
+    exact, another = cuda_projective.best_projective, cuda_projective.another_projective
+    if n <= min(_SHORT, _SHARED):
+        return Oracle(cuda_shared.best_shared, None, exact, cuda_shared.scratch_of_shared, 5, 4, 128)
+    if n <= _SHARED:
+        return Oracle(cuda_shared.best_shared, cuda_shared.another_shared, exact, cuda_shared.scratch_of_shared, 6, 8, 128)
+    if n <= _MEDIUM:
+        return Oracle(exact, another, exact, cuda_projective.scratch_of_projective, 6, 4, 128)
+    return Oracle(cuda_long.best_long, None, cuda_long.best_long, cuda_long.scratch_of_long, 6, 8, 256)
 
 
 def sparsemap(
@@ -72,23 +80,21 @@ def sparsemap(
     weights = scores.new_empty((batch, capacity), dtype=torch.float64)
     gap = scores.new_zeros(batch, dtype=torch.float64)
     records = scores.new_zeros((3, batch), dtype=torch.int32)
-    options = cuda_trees.MULTIROOT * multiroot + cuda_trees.PROJECTIVE * projective
+    flags = cuda_trees.MULTIROOT * multiroot + cuda_trees.PROJECTIVE * projective + cuda_trees.COMPLETING * complete
     scores, lengths = contiguous(scores), contiguous(lengths)
     if scores.numel() == 0:
         weights.fill_(1.0)
         records[0], records[2] = 1, _CONVERGED
     elif starts.shape[1] > 0:
-        _start(scores, lengths, starts, start_weights, vertices, weights, records, options)
+        _start(scores, lengths, starts, start_weights, vertices, weights, records, flags)
     oracle = oracle_for(n, projective)
     for room in _rooms(capacity, starts.shape[1]) if scores.numel() > 0 else []:
         pitch = workspace(n * n, n, room, oracle.scratch(n))
         programs = program_count(batch, 8 * pitch)
         work = scores.new_empty((programs, pitch), dtype=torch.float64)
-        tensors = scores, lengths, mu, vertices, weights, gap, records, work
-        numbers = batch, n, n, n * n, n, capacity, room, pitch, max_iterations, options, int(complete)
-        launch(
-            cuda_solve.solve, programs, scores.device, *tensors, *numbers, ENTER=cuda_trees.enter, **oracle.constants(n)
-        )  # fmt: skip
+        tensors = cuda_solve.Tensors(scores, lengths, mu, vertices, weights, gap, records, work)
+        numbers = batch, n, capacity, room, pitch, max_iterations, flags
+        launch(cuda_solve.solve, programs, scores.device, tensors, *numbers, **oracle.constants(n))
     sizes, calls, states = records
     if validate:
         _check(scores, lengths, states, gap, max_iterations)
@@ -106,10 +112,11 @@ def sparsemap_vjp(vertices: Tensor, counts: Tensor, direction: Tensor) -> Tensor
         programs = program_count(batch, 8 * pitch + 4 * room * width)
         work = direction.new_empty((programs, pitch), dtype=torch.float64)
         scratch = direction.new_empty((programs, room, width), dtype=torch.int32)
-        tensors = contiguous(vertices), contiguous(counts), contiguous(direction), out, scratch, work
+        given = contiguous(vertices), contiguous(counts), contiguous(direction)
+        tensors = cuda_projector.Tensors(*given, out, scratch, work)
         numbers = batch, parts, width, capacity, room, pitch, smaller
         launch(
-            cuda_projector.apply, programs, direction.device, *tensors, *numbers,
+            cuda_projector.apply, programs, direction.device, tensors, *numbers,
             BLOCK=8 if interpreting() else 256, num_warps=8, num_stages=1,
         )  # fmt: skip
         smaller = room
@@ -118,15 +125,16 @@ def sparsemap_vjp(vertices: Tensor, counts: Tensor, direction: Tensor) -> Tensor
 
 def _start(
     scores: Tensor, lengths: Tensor, given: Tensor, given_weights: Tensor, vertices: Tensor, weights: Tensor,
-    records: Tensor, options: int,
+    records: Tensor, flags: int,
 ) -> None:  # fmt: skip
     """Write the trees to start from, as far as they are trees."""
     batch, n, _ = scores.shape
-    starts, capacity = given.shape[1], weights.shape[1]
-    numbers = batch, n, capacity, starts, min(starts, capacity), options
-    tensors = scores, lengths, contiguous(given), contiguous(given_weights), vertices, weights, records
+    numbers = batch, n, weights.shape[1], given.shape[1], flags
+    tensors = cuda_trees.Tensors(
+        scores, lengths, contiguous(given), contiguous(given_weights), vertices, weights, records
+    )  # fmt: skip
     programs = program_count(batch, 1)
-    launch(cuda_trees.start, programs, scores.device, *tensors, *numbers, LEVELS=_levels(max(n, 32)), num_warps=1, num_stages=1)
+    launch(cuda_trees.start, programs, scores.device, tensors, *numbers, LEVELS=_levels(max(n, 32)), num_warps=1, num_stages=1)
 
 
 def _levels(n: int) -> int:

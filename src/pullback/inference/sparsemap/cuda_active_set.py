@@ -26,7 +26,7 @@ _ROWS, _MANY_ROWS = constant(8), constant(32)  # of a small and of a large matri
 _LISTED = constant(16)  # parts of a vertex, likewise
 
 
-@jit(noinline=True)
+@jit()
 def extend(active, new, counts, gap, BLOCK: tl.constexpr):
     """Make a vertex active, if it is affinely independent of the active ones.
 
@@ -40,10 +40,14 @@ def extend(active, new, counts, gap, BLOCK: tl.constexpr):
     Returns:
         1 or 0, and the counts now.
     """
+    return admit(active, new, counts, share(active, new, counts.size, BLOCK), gap, BLOCK)
+
+
+@jit(noinline=True)
+def admit(active, new, counts, square, gap, BLOCK: tl.constexpr):
+    """What `extend` does after `share`."""
     size, pending, used = counts.size, counts.pending, counts.used
-    small = (size < BLOCK) & (size < _SMALL)
-    square = _share(active, new, size, BLOCK)
-    if small:
+    if (size < BLOCK) & (size < _SMALL):
         independent = _extend_block(active, size, square, gap, BLOCK)
     else:
         multiply(active, size, pending, BLOCK)
@@ -86,8 +90,8 @@ def _extend_block(active, size, square, gap, BLOCK: tl.constexpr):
     return independent
 
 
-@jit()
-def _share(active, new, size, BLOCK: tl.constexpr):
+@jit(noinline=True)
+def share(active, new, size, BLOCK: tl.constexpr):
     """Write <a_i, z> + 1 for each active vertex; returns <z, z> + 1."""
     own = tl.zeros([_LISTED], tl.int32)
     tl.debug_barrier()
@@ -177,19 +181,6 @@ def dot(vector, other, size, BLOCK: tl.constexpr):
         product += x * tl.load(vector + at, mask=at < size, other=0.0)
         total += x
     return tl.reduce((product, total), 0, add_both)
-
-
-@jit()
-def excess(active, vector, size, BLOCK: tl.constexpr):
-    """The multiple of the sums of M that makes a vector add up to zero if it is taken off."""
-    total = tl.zeros([BLOCK], tl.float64)
-    norm = total
-    for first in range(0, size, BLOCK):
-        at = first + tl.arange(0, BLOCK)
-        total += tl.load(vector + at, mask=at < size, other=0.0)
-        norm += tl.load(line(active, SUMS) + at, mask=at < size, other=0.0)
-    total, norm = tl.reduce((total, norm), 0, add_both)
-    return total / tl.where(norm > 0.0, norm, 1.0)
 
 
 @jit()

@@ -79,10 +79,11 @@ def search(
 def _step(flat: Tensor, z: Tensor, asked: Tensor, memory: _Memory, limit: int, complete: bool, last: bool) -> None:
     _, room, width = memory.vertices.shape
     batch, parts = flat.shape
-    numbers = parts, width, room, memory.work.shape[1], limit, int(complete), int(last)
+    tensors = steps.Tensors(flat, z, asked, *memory)
+    sizes = parts, width, room, memory.work.shape[1], limit, int(complete), int(last)
     small = interpreting()
     launch(
-        steps.step, batch, flat.device, flat, z, asked, *memory, *numbers,
+        steps.step, batch, flat.device, tensors, *sizes,
         BLOCK=8 if small else 32 * _WARPS, READ=16 if small else 1024, num_warps=_WARPS, num_stages=1,
     )  # fmt: skip
 

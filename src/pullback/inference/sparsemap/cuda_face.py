@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pullback.inference.sparsemap.cuda_active_set import PRODUCT, STEP, SUMS, VECTOR, excess, extend, multiply
+from pullback.inference.sparsemap.cuda_active_set import PRODUCT, STEP, SUMS, VECTOR, extend, multiply
 from pullback.inference.sparsemap.cuda_state import line, mix
-from pullback.inference.sparsemap.cuda_weights import gain, mean
+from pullback.inference.sparsemap.cuda_weights import excess, gain, mean
 from pullback.inference.triton_support import constant, jit, tl
 
 _AHEAD = constant(8)

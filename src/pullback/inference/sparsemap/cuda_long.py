@@ -5,6 +5,7 @@ The root is position 0 and word m position m + 1; eisner/README.md names the ite
 
 from __future__ import annotations
 
+from pullback.inference.eisner.cuda_charts import larger
 from pullback.inference.sparsemap.cuda_state import length_of
 from pullback.inference.sparsemap.cuda_trees import _MULTIROOT as MULTIROOT
 from pullback.inference.triton_support import jit, tl
@@ -122,16 +123,6 @@ def _best_splits(charts, size, start, width, pitch, SPLITS: tl.constexpr, STARTS
 def _better(sums, first, best, at):
     """The better of the best sums so far and other sums, with the first split of their tile; of equal ones the first."""
     return tl.maximum(sums, best), tl.where(sums > best, first, at)
-
-
-@jit()
-def larger(a, a_at, b, b_at, c, c_at, other_a, other_a_at, other_b, other_b_at, other_c, other_c_at):
-    """The larger of each pair of values, with what belongs to it; of equal ones either."""
-    keep_a, keep_b, keep_c = a >= other_a, b >= other_b, c >= other_c
-    a, a_at = tl.where(keep_a, a, other_a), tl.where(keep_a, a_at, other_a_at)
-    b, b_at = tl.where(keep_b, b, other_b), tl.where(keep_b, b_at, other_b_at)
-    c, c_at = tl.where(keep_c, c, other_c), tl.where(keep_c, c_at, other_c_at)
-    return a, a_at, b, b_at, c, c_at
 
 
 @jit()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from pullback.inference.sparsemap.cuda_active_set import STEP, multiply
 from pullback.inference.sparsemap.cuda_face import write_step
 from pullback.inference.sparsemap.cuda_state import Counts, active_of, line, mix
@@ -9,44 +11,47 @@ from pullback.inference.sparsemap.cuda_weights import measure, rebuild
 from pullback.inference.triton_support import jit, tl
 
 
+class Tensors(NamedTuple):
+    """What a launch reads and writes."""
+
+    vertices: Any  # int32 [B, capacity, width]: the active structures
+    sizes: Any  # int32 [B]: how many they are
+    direction: Any  # [B, parts]
+    out: Any  # [B, parts], to write
+    scratch: Any  # int32 [programs, room, width]: the vertices that do not depend on others
+    work: Any  # float64 [programs, pitch]: scratch
+
+
 @jit(do_not_specialize=["batch", "parts", "width", "capacity", "room", "pitch", "smaller"])
-def apply(
-    vertices, sizes, direction, out, scratch, work, batch, parts, width, capacity, room, pitch, smaller,
-    BLOCK: tl.constexpr,
-):  # fmt: skip
-    """Project directions `[B, parts]`, one for each example; what no active vertex uses becomes zero.
+def apply(tensors, batch, parts, width, capacity, room, pitch, smaller, BLOCK: tl.constexpr):
+    """Project directions, one for each example; what no active vertex uses becomes zero.
 
     Args:
-        vertices: `[B, capacity, width]`, int32: the active structures.
-        sizes: `[B]`, int32, how many they are.
-        direction: `[B, parts]`.
-        out: `[B, parts]`, to write.
-        scratch: int32, room * width for each program: the vertices that do not depend on others.
-        work: scratch, `pitch` of float64 for each program.
+        tensors: see above.
         batch: B.
         parts: how many there are.
         width: the most parts of a structure.
-        capacity: the pitch of the active sets.
-        room: the most structures that fit into this launch's workspace.
-        pitch: the size of a workspace.
+        capacity: of the active sets.
+        room: the most structures that fit into this launch's workspaces.
+        pitch: of the workspaces.
         smaller: examples with so many vertices or less are left to another launch.
         BLOCK: how many structures, or slots, are looked at together.
     """
     program = tl.program_id(0).to(tl.int64)
-    work += program * pitch
-    scratch += program * room * width
+    work = tensors.work + program * pitch
+    scratch = tensors.scratch + program * room * width
     active, weights = active_of(work, scratch, work, room, parts, width)
     active, weights = active_of(work, scratch, weights, room, parts, width)
     for b in range(tl.program_id(0), batch, tl.num_programs(0)):
         at = tl.cast(b, tl.int64)
-        size = tl.load(sizes + b)
+        size = tl.load(tensors.sizes + b)
         if (size > smaller) & (size <= room):
-            _copy(vertices + at * capacity * width, scratch, size * width, BLOCK)
+            _copy(tensors.vertices + at * capacity * width, scratch, size * width, BLOCK)
             counts = rebuild(active, Counts(size, size * 0, size * 0), BLOCK)
-            measure(active, direction + at * parts, counts.size, BLOCK)
+            measure(active, tensors.direction + at * parts, counts.size, BLOCK)
             multiply(active, counts.size, counts.pending, BLOCK)
             write_step(active, counts.size, BLOCK)
-            _write(active, counts, out + at * parts, BLOCK)
+            _write(active, counts, tensors.out + at * parts, BLOCK)
 
 
 @jit()

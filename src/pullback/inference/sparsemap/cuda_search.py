@@ -10,8 +10,8 @@ are float32 for a rough oracle and float64 for an exact one; finite, or -inf whe
 
 from __future__ import annotations
 
-from pullback.inference.sparsemap.cuda_active_set import extend
-from pullback.inference.sparsemap.cuda_state import Counts, Progress, restart
+from pullback.inference.sparsemap.cuda_active_set import VECTOR, admit, extend, share
+from pullback.inference.sparsemap.cuda_state import Counts, Progress, line, restart
 from pullback.inference.sparsemap.cuda_weights import gain, mean, rebuild, refine, settle
 from pullback.inference.triton_support import constant, jit, tl
 
@@ -19,13 +19,14 @@ FULL, STOPPED, CONVERGED, INFEASIBLE, GARBLED = constant(0), constant(1), consta
 """How a search ends: without room for another vertex, at its limit, at the optimum, without a structure, with NaN."""
 GOING = constant(5)
 _ROUNDING = constant(4 * 2.0**-52)
+_MUCH = constant(0.3)  # of the gap of the oracle's best structure
 _CLOSE, _AMPLIFIED, _PATIENCE = constant(1e2), constant(1e4), constant(5)  # as search.py has them
 
 
 @jit()
 def search(
     example, active, size, calls, limit,
-    ROUGH: tl.constexpr, EXACT: tl.constexpr, LEVELS: tl.constexpr, BLOCK: tl.constexpr,
+    ROUGH: tl.constexpr, ANOTHER: tl.constexpr, EXACT: tl.constexpr, LEVELS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Solve for one example.
 
@@ -36,6 +37,7 @@ def search(
         calls: of the oracle so far.
         limit: how many calls are enough.
         ROUGH: a rough oracle, which is asked until it finds nothing new, or None.
+        ANOTHER: finds a second structure after a call of the rough one: see `_join`.
         EXACT: the exact oracle.
         LEVELS: of the oracles: the logarithm of their number of positions.
         BLOCK: how many vertices, or slots, are looked at together.
@@ -53,10 +55,17 @@ def search(
     while state == GOING:
         own, scale = mean(example, active, counts, BLOCK)
         exists = ask(example, rough, ROUGH, EXACT, LEVELS)
-        state, counts, progress = react(example, active, counts, progress, own, scale, exists, limit, rough, BLOCK)
+        state, counts, progress, own = react(
+            example, active, counts, progress, own, scale, exists, limit, rough, BLOCK
+        )  # fmt: skip
+        if ANOTHER is not None:  # noqa: SIM102 - a constant: nothing of this is compiled without it
+            if (rough > 0) & (state == GOING):
+                counts, progress = _join(example, active, counts, progress, own, ANOTHER, LEVELS, BLOCK)
         if rough > 0:
             rough = tl.where(state == GOING, 1, 0)
-            state = GOING + size * 0
+            state = size * 0 + GOING
+            if rough == 0:
+                counts = refine(example, active, counts, 2 + size * 0, BLOCK)
     return counts, progress, state
 
 
@@ -84,7 +93,7 @@ def react(example, active, counts, progress, own, scale, exists, limit, rough, B
         BLOCK: how many vertices, or slots, are looked at together.
 
     Returns:
-        Whether the search is over and why, the counts and the progress.
+        Whether the search is over and why, the counts, the progress, and <s - mu, mu> now, inf if it is not known.
     """
     lead, noise = gain(example, exists, BLOCK)
     rounding, calls = noise + scale * _ROUNDING, progress.calls + 1
@@ -92,8 +101,9 @@ def react(example, active, counts, progress, own, scale, exists, limit, rough, B
     state, stalls = _judge(active, counts.size, gap, progress, rounding, calls >= limit, exists, rough)
     last_gap, changes = tl.where(counts.size > 0, gap, 0.0), progress.changes
     if state == GOING:
-        state, counts, changes = _advance(example, active, counts, changes, gap, rounding, rough, BLOCK)
-    return state, counts, Progress(changes, stalls, calls, last_gap, rounding)
+        state, counts, changes, rise = _advance(example, active, counts, changes, gap, rounding, rough, BLOCK)
+        own += rise
+    return state, counts, Progress(changes, stalls, calls, last_gap, rounding), own
 
 
 @jit()
@@ -112,7 +122,7 @@ def ask(example, rough, ROUGH: tl.constexpr, EXACT: tl.constexpr, LEVELS: tl.con
 @jit()
 def _judge(active, size, gap, progress, rounding, late, exists, rough):
     """Whether a search is over and why, and how often the gap was tiny and did not shrink."""
-    close = (size > 0) & (gap <= _CLOSE * rounding)
+    close = (size > 0) & (gap <= rounding * _CLOSE)
     stalls = progress.stalls + tl.where(close & (gap > 0.5 * progress.gap), 1, 0)
     done = (size > 0) & ((gap <= rounding) | (stalls > _PATIENCE))
     stopped = (late & (size > 0)) | (close & (rough > 0))
@@ -125,10 +135,12 @@ def _advance(example, active, counts, changes, gap, rounding, rough, BLOCK: tl.c
     """Make the vertex that was found active, and move the weights to the minimum on the affine hull.
 
     Returns:
-        Whether the search is over and why, the counts, and how often the inverse was changed since it was built.
+        Whether the search is over and why, the counts, how often the inverse was changed since it was built, and by how much
+        <s - mu, mu> has risen.
     """
-    state = GOING + counts.size * 0
-    passes = tl.where((counts.size > 0) & (gap <= _CLOSE * rounding), 2, 0)
+    rise = tl.full([], float("inf"), tl.float64)
+    state = counts.size * 0 + GOING
+    passes = tl.where((counts.size > 0) & (gap <= rounding * _CLOSE), 2, 0)
     if (counts.size > 0) & (changes > 64 + 4 * counts.size):
         restart(example, active, BLOCK)
         counts, changes, passes = rebuild(active, counts, BLOCK), changes * 0, changes * 0 + 3
@@ -136,9 +148,11 @@ def _advance(example, active, counts, changes, gap, rounding, rough, BLOCK: tl.c
     if independent == 0:
         # Without rounding its gap would be zero, the mean being the minimum on the affine hull.
         if rough > 0:
-            state = STOPPED + counts.size * 0
+            state = counts.size * 0 + STOPPED
         elif changes == 0:
-            state = tl.where(gap <= _AMPLIFIED * rounding, CONVERGED, STOPPED)
+            state = tl.where(gap <= rounding * _AMPLIFIED, CONVERGED, STOPPED)
+        elif (changes > 0) & (gap <= rounding * _AMPLIFIED):
+            changes, passes = changes * 0 - 1, changes * 0 + 3  # that is faster, and mostly enough
         else:
             restart(example, active, BLOCK)
             counts, changes, passes = rebuild(active, counts, BLOCK), changes * 0, changes * 0 + 3
@@ -146,5 +160,38 @@ def _advance(example, active, counts, changes, gap, rounding, rough, BLOCK: tl.c
     if (passes > 0) & (state == GOING):
         counts = refine(example, active, counts, passes, BLOCK)
     elif (state == GOING) & (before > 1):
-        counts = settle(active, counts, BLOCK)
-    return state, counts, changes + independent + before - counts.size
+        counts, rise = settle(active, counts, BLOCK)
+    return state, counts, changes + independent + before - counts.size, rise
+
+
+@jit()
+def _join(example, active, counts, progress, own, ANOTHER: tl.constexpr, LEVELS: tl.constexpr, BLOCK: tl.constexpr):
+    """Make a second structure of the oracle's last call active, if it still gains much; returns the counts and the progress."""
+    changes, most = progress.changes, progress.gap * (1.0 - _MUCH)
+    if counts.size < active.room:  # noqa: SIM102
+        if ANOTHER(example.rough, example, most, LEVELS) > 0:
+            before = counts.size
+            tl.debug_barrier()
+            square = share(active, example.found, before, BLOCK)
+            gap = _gap(example, active, before, own, BLOCK)
+            if gap > progress.gap * _MUCH:
+                independent, counts = admit(active, example.found, counts, square, gap, BLOCK)
+                if independent > 0:
+                    counts, _ = settle(active, counts, BLOCK)
+                changes += 2 * independent + before - counts.size
+    return counts, Progress(changes, progress.stalls, progress.calls, progress.gap, progress.rounding)
+
+
+@jit(noinline=True)
+def _gap(example, active, size, own, BLOCK: tl.constexpr):
+    """<s - mu, z> - <s - mu, mu> for the structure z that was found, after `share`."""
+    total = tl.zeros([BLOCK], tl.float64)
+    for first in range(0, example.width, BLOCK):
+        at = first + tl.arange(0, BLOCK)
+        part = tl.load(example.found + at, mask=at < example.width, other=-1)
+        total += tl.load(example.scores + part, mask=part >= 0, other=0.0)
+    for first in range(0, size, BLOCK):
+        vertex = first + tl.arange(0, BLOCK)
+        shared = tl.load(line(active, VECTOR) + vertex, mask=vertex < size, other=1.0) - 1.0
+        total -= shared * tl.load(active.weights + vertex, mask=vertex < size, other=0.0)
+    return tl.sum(total, 0) - own

@@ -2,70 +2,81 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from pullback.inference.sparsemap.cuda_face import complete
 from pullback.inference.sparsemap.cuda_search import CONVERGED, FULL, GARBLED, INFEASIBLE, search
 from pullback.inference.sparsemap.cuda_state import active_of, example_of
+from pullback.inference.sparsemap.cuda_trees import _COMPLETING, enter
 from pullback.inference.triton_support import jit, tl
 
-NUMBERS = ["batch", "first", "second", "parts", "width", "capacity", "room", "pitch", "limit", "flags", "completing"]
+
+class Tensors(NamedTuple):
+    """What a launch reads and writes."""
+
+    scores: Any  # [B, n, n]
+    sizes: Any  # int64 [B]: the length of each sentence
+    mu: Any  # [B, n, n], to write
+    vertices: Any  # int32 [B, capacity, n]: the active trees, some to start from; to write
+    weights: Any  # float64 [B, capacity], likewise
+    gaps: Any  # float64 [B], to write
+    records: Any  # int32 [3, B]: sizes, calls of the oracle, how the search ended, FULL if it has not; to go on from, to write
+    work: Any  # float64 [programs, pitch]: scratch
+
+
+NUMBERS = ["batch", "n", "capacity", "room", "pitch", "limit", "flags"]
 
 
 @jit(do_not_specialize=NUMBERS)
 def solve(
-    scores, sizes, mu, vertices, weights, gaps, records, work,
-    batch, first, second, parts, width, capacity, room, pitch, limit, flags, completing,
-    ENTER: tl.constexpr, ROUGH: tl.constexpr, EXACT: tl.constexpr, LEVELS: tl.constexpr, BLOCK: tl.constexpr,
+    tensors, batch, n, capacity, room, pitch, limit, flags,
+    ROUGH: tl.constexpr, ANOTHER: tl.constexpr, EXACT: tl.constexpr, SHAPE: tl.constexpr,
 ):  # fmt: skip
-    """Project scores `[B, *parts]` onto the convex hull of the structures: those examples that are not finished.
+    """Project scores onto the convex hull of the trees: those of sentences that are not finished.
 
     Args:
-        scores: `[B, parts]`.
-        sizes: `[B, k]`, int64: the sizes of each example.
-        mu: `[B, parts]`, to write.
-        vertices: `[B, capacity, width]`, int32: the active structures, some to start from; to write.
-        weights: `[B, capacity]`, float64, likewise.
-        gaps: `[B]`, float64, to write.
-        records: `[3, B]`, int32: the size of the active set, the calls of the oracle, and how the search ended, FULL if it
-            has not. To go on from, and to write.
-        work: scratch, `pitch` of float64 for each program.
+        tensors: see above.
         batch: B.
-        first: the first dimension of the parts.
-        second: the second.
-        parts: how many there are in all.
-        width: the most parts of a structure.
-        capacity: the pitch of the active sets.
-        room: the most structures that fit into this launch's workspace.
-        pitch: the size of a workspace.
+        n: the most words of a sentence.
+        capacity: the most trees of an active set.
+        room: the most trees that fit into this launch's workspaces.
+        pitch: of the workspaces.
         limit: how many calls of the oracle are enough.
-        flags: of the structure, as bits.
-        completing: whether to add structures at the end until they span the face that mu lies in.
-        ENTER: from the scores of an example to those that the oracle sees: see cuda_trees.py.
+        flags: the kind of tree, as bits: see cuda_trees.py; and whether to add trees at the end until they span mu's face.
         ROUGH: an oracle, or None: see cuda_search.py.
+        ANOTHER: finds a second tree after a call of the rough one, or None.
         EXACT: an oracle.
-        LEVELS: of the oracles: the logarithm of their number of positions.
-        BLOCK: how many structures, or slots, are looked at together.
+        SHAPE: the logarithm of the oracles' number of positions, and how many trees, or slots, are looked at together.
     """
-    work += tl.program_id(0).to(tl.int64) * pitch
+    parts = n * n
+    LEVELS: tl.constexpr = SHAPE[0]
+    BLOCK: tl.constexpr = SHAPE[1]
+    work = tensors.work + tl.program_id(0).to(tl.int64) * pitch
     for b in range(tl.program_id(0), batch, tl.num_programs(0)):
         at = tl.cast(b, tl.int64)
-        if tl.load(records + 2 * batch + b) == FULL:
-            active, behind = active_of(work, vertices + at * capacity * width, weights + at * capacity, room, parts, width)
-            example = example_of(behind, sizes + at, first, second, flags, parts, width)
-            size, calls = tl.load(records + b), tl.load(records + batch + b)
-            garbled = ENTER(scores + at * parts, example, active.vertices, active.weights, size, LEVELS)
-            state = GARBLED + size * 0
+        records = tensors.records + b
+        if tl.load(records + 2 * batch) == FULL:
+            vertices, weights = tensors.vertices + at * capacity * n, tensors.weights + at * capacity
+            active, behind = active_of(work, vertices, weights, room, parts, n)
+            example = example_of(behind, tensors.sizes + at, n, flags)
+            size, calls = tl.load(records), tl.load(records + batch)
+            garbled = enter(tensors.scores + at * parts, example, active.vertices, active.weights, size)
+            state = size * 0 + GARBLED
             if garbled == 0:
-                counts, progress, state = search(example, active, size, calls, limit, ROUGH, EXACT, LEVELS, BLOCK)
+                counts, progress, state = search(
+                    example, active, size, calls, limit, ROUGH, ANOTHER, EXACT, LEVELS, BLOCK
+                )  # fmt: skip
                 calls = progress.calls
-                if (completing != 0) & (state == CONVERGED):
+                if ((flags & _COMPLETING) > 0) & (state == CONVERGED):
                     counts, more = complete(example, active, counts, progress, EXACT, LEVELS, BLOCK)
                     calls += more
+                    state = tl.where((counts.size == room) & (room < capacity), FULL, state)  # the next launch has more room
                 size = counts.size
-                tl.store(gaps + at, progress.gap)
-            write(mu + at * parts, active, (state == GARBLED) | (state == INFEASIBLE), BLOCK)
-            tl.store(records + b, size)
-            tl.store(records + batch + b, calls)
-            tl.store(records + 2 * batch + b, state)
+                tl.store(tensors.gaps + at, progress.gap)
+            write(tensors.mu + at * parts, active, (state == GARBLED) | (state == INFEASIBLE), BLOCK)
+            tl.store(records, size)
+            tl.store(records + batch, calls)
+            tl.store(records + 2 * batch, state)
             tl.debug_barrier()
 
 

@@ -26,8 +26,7 @@ class Example(NamedTuple):
     found: Any  # int32 [width]: the oracle's result
     scratch: Any  # float64: the oracle's
     sizes: Any  # int64: its size
-    first: Any  # the first two dimensions of the parts
-    second: Any
+    first: Any  # the first dimension of the parts
     options: Any  # of the structure: bits
     parts: Any  # how many there are
     width: Any  # the most parts of one vertex
@@ -78,7 +77,7 @@ def workspace(parts: int, width: int, room: int, scratch: int) -> int:
 def active_of(work, vertices, weights, room, parts, width):
     """The active set whose scratch begins at `work`, and where what follows it begins."""
     lines = work + room * room + _SCALARS
-    mean = lines + _LINES * room
+    mean = lines + room * _LINES
     slot_of = (mean + parts).to(tl.pointer_type(tl.int32))
     bits = slot_of + 2 * parts
     behind = mean + 2 * parts + ((room + 31) // 32 * parts + 1) // 2
@@ -89,13 +88,14 @@ def active_of(work, vertices, weights, room, parts, width):
 
 
 @jit()
-def example_of(work, sizes, first, second, options, parts, width):
-    """The example whose scratch begins at `work`."""
+def example_of(work, sizes, n, options):
+    """The sentence whose scratch begins at `work`."""
+    parts, width = n * n, n
     rough = (work + 3 * parts).to(tl.pointer_type(tl.float32))
     found = (work + 4 * parts).to(tl.pointer_type(tl.int32))
     scratch = work + 4 * parts + width
     return Example(
-        work, work + parts, rough, work + 2 * parts, found, scratch, sizes, first, second, options, parts, width
+        work, work + parts, rough, work + 2 * parts, found, scratch, sizes, n, options, parts, width
     )  # fmt: skip
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from pullback.inference import checks
-from pullback.inference.sparsemap import status as more
 from pullback.inference.sparsemap.cuda_face import Face, clear, enter_face, probe, tilt
 from pullback.inference.sparsemap.cuda_search import CONVERGED, FULL, GOING, INFEASIBLE, first_progress, react
 from pullback.inference.sparsemap.cuda_solve import write
@@ -28,9 +27,8 @@ _RECORDS, _NUMBERS = constant(RECORDS), constant(NUMBERS)
 _OK, _NAN, _INFEASIBLE, _INFINITE = (
     constant(x) for x in (checks.OK, checks.NAN, checks.INFEASIBLE, checks.INFINITE)
 )  # fmt: skip
-_WORSE, _BROKEN = constant(more.WORSE), constant(more.BROKEN)
+_WORSE, _BROKEN = constant(checks.WORSE), constant(checks.BROKEN)
 _WRONG = constant(1e10)  # roundings: as solve.py has it
-_ALL = ["parts", "width", "room", "pitch", "limit", "completing", "last"]
 
 
 class Place(NamedTuple):
@@ -40,22 +38,27 @@ class Place(NamedTuple):
     numbers: Any
 
 
-@jit(do_not_specialize=_ALL)
+class Tensors(NamedTuple):
+    """What a launch of `step` reads and writes."""
+
+    scores: Any  # [B, parts]; -inf where there is no part
+    z: Any  # float64 [B, parts]: the structures that the oracle found for `asked`
+    asked: Any  # float64 [B, parts], to write: what to ask the oracle next
+    vertices: Any  # int32 [B, room, width]: the active structures
+    weights: Any  # float64 [B, room]
+    numbers: Any  # float64 [B, NUMBERS]
+    records: Any  # int32 [B, RECORDS]
+    work: Any  # float64 [B, pitch]: the workspaces
+
+
+@jit(do_not_specialize=["parts", "width", "room", "pitch", "limit", "completing", "last"])
 def step(
-    scores, z, asked, vertices, weights, numbers, records, work,
-    parts, width, room, pitch, limit, completing, last, BLOCK: tl.constexpr, READ: tl.constexpr,
+    tensors, parts, width, room, pitch, limit, completing, last, BLOCK: tl.constexpr, READ: tl.constexpr
 ):  # fmt: skip
     """One iteration of each example that is not done.
 
     Args:
-        scores: `[B, parts]`; -inf where there is no part.
-        z: `[B, parts]`, float64: the structures that the oracle found for `asked`.
-        asked: `[B, parts]`, float64, to write: what to ask the oracle next.
-        vertices: `[B, room, width]`, int32: the active structures.
-        weights: `[B, room]`, float64.
-        numbers: `[B, 6]`, float64.
-        records: `[B, 12]`, int32.
-        work: `[B, pitch]`, float64: the workspaces.
+        tensors: see above.
         parts: how many there are.
         width: the most parts of a structure that there is room for. An example with a larger one waits.
         room: the most structures that there is room for. An example that needs more waits.
@@ -67,19 +70,20 @@ def step(
         READ: how many parts of a structure are.
     """
     b = tl.program_id(0).to(tl.int64)
-    place = Place(records + b * _RECORDS, numbers + b * _NUMBERS)
+    place = Place(tensors.records + b * _RECORDS, tensors.numbers + b * _NUMBERS)
     phase = tl.load(place.records + _PHASE)
     if phase != _DONE:
-        asked += b * parts
-        active, behind = active_of(work + b * pitch, vertices + b * room * width, weights + b * room, room, parts, width)
+        asked = tensors.asked + b * parts
+        vertices, weights = tensors.vertices + b * room * width, tensors.weights + b * room
+        active, behind = active_of(tensors.work + b * pitch, vertices, weights, room, parts, width)
         found = (behind + 2 * parts).to(tl.pointer_type(tl.int32))
         example = Example(
-            behind, behind + parts, asked, asked, found, behind, behind, parts, parts, parts, parts, width
+            behind, behind + parts, asked, asked, found, behind, behind, parts, parts, parts, width
         )  # fmt: skip
         if phase == _NEW:
-            _begin(place, example, active, scores + b * parts, BLOCK)
+            _begin(place, example, active, tensors.scores + b * parts, BLOCK)
         else:
-            count, trouble = _read(example, z + b * parts, READ)
+            count, trouble = _read(example, tensors.z + b * parts, READ)
             tl.store(place.records + _WIDTH, count)
             if (count <= width) | (last != 0):
                 trouble = tl.where(count <= width, trouble, _BROKEN)
@@ -140,8 +144,8 @@ def _search(place, example, active, trouble, limit, completing, last, BLOCK: tl.
     counts, progress = _load(place)
     own, scale = tl.load(place.numbers + _OWN), tl.load(place.numbers + _SCALE)
     exists, never = tl.where(trouble == _OK, 1, 0), counts.size * 0
-    state, counts, progress = react(example, active, counts, progress, own, scale, exists, limit, never, BLOCK)
-    worse = (state == CONVERGED) & (progress.gap < -_WRONG * progress.rounding)
+    state, counts, progress, _ = react(example, active, counts, progress, own, scale, exists, limit, never, BLOCK)
+    worse = (state == CONVERGED) & (progress.gap < progress.rounding * -_WRONG)
     failure = tl.where(worse, _WORSE, tl.where(state == INFEASIBLE, trouble, _OK))
     sure = tl.where((state == CONVERGED) & (worse == 0), 1, 0)
     if state == GOING:

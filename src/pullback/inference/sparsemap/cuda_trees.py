@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from pullback.inference.chu_liu_edmonds.cuda_contraction import best_heads
 from pullback.inference.sparsemap.cuda_state import length_of
 from pullback.inference.triton_support import constant, jit, tl
 
 _TILE = constant(32)  # heads, and words, looked at together
-MULTIROOT, PROJECTIVE = 1, 2  # the bits of `options`
-_MULTIROOT, _PROJECTIVE = constant(MULTIROOT), constant(PROJECTIVE)
+MULTIROOT, PROJECTIVE, COMPLETING = 1, 2, 4  # the bits of `flags`
+_MULTIROOT, _PROJECTIVE, _COMPLETING = constant(MULTIROOT), constant(PROJECTIVE), constant(COMPLETING)
 
 
 @jit(noinline=True)
-def enter(scores, example, vertices, weights, size, LEVELS: tl.constexpr):
+def enter(scores, example, vertices, weights, size):
     """Write the scores shifted so that s - mu has a largest entry of zero for each word, with mu the mean at the start.
 
     Every word has one head, so that changes no projection; and near a solution s - mu is small then: after a small step from
@@ -24,7 +26,6 @@ def enter(scores, example, vertices, weights, size, LEVELS: tl.constexpr):
         vertices: the trees to start from.
         weights: their weights, float64.
         size: how many they are.
-        LEVELS: not needed.
 
     Returns:
         1 if there is NaN or +inf, or if the length is out of range, else 0.
@@ -86,45 +87,37 @@ def scratch_of_all(n: int) -> int:
     return 4 * n + (3 * n * n + 3) // 4
 
 
-@jit(do_not_specialize=["batch", "n", "capacity", "starts", "most", "flags"])
-def start(
-    scores, lengths, given, given_weights, vertices, weights, records,
-    batch, n, capacity, starts, most, flags, LEVELS: tl.constexpr,
-):  # fmt: skip
-    """Copy the first trees of positive weight that are trees of this kind without forbidden arcs.
+class Tensors(NamedTuple):
+    """What `start` reads and writes."""
 
-    Args:
-        scores: `[B, n, n]`, -inf for forbidden arcs.
-        lengths: `[B]`.
-        given: `[B, starts, n]`, int32: the arcs of trees, or not.
-        given_weights: `[B, starts]`, float64.
-        vertices: `[B, capacity, n]`, int32, to write.
-        weights: `[B, capacity]`, float64, to write.
-        records: `[3, B]`, int32; to write how many they are.
-        batch: B.
-        n: the size of the scores.
-        capacity: the pitch of vertices and weights.
-        starts: how many there are.
-        most: how many of them to look at.
-        flags: of the structure.
-        LEVELS: of a power of two that is at least n, the logarithm.
-    """
+    scores: Any  # [B, n, n], -inf for forbidden arcs
+    lengths: Any  # int64 [B]
+    given: Any  # int32 [B, starts, n]: the arcs of trees, or not
+    given_weights: Any  # float64 [B, starts]
+    vertices: Any  # int32 [B, capacity, n], to write
+    weights: Any  # float64 [B, capacity], to write
+    records: Any  # int32 [3, B]; to write how many they are
+
+
+@jit(do_not_specialize=["batch", "n", "capacity", "starts", "flags"])
+def start(tensors, batch, n, capacity, starts, flags, LEVELS: tl.constexpr):
+    """Copy the first trees of positive weight that are trees of this kind without forbidden arcs; 2^LEVELS is n at least."""
     word = tl.arange(0, 1 << LEVELS)
     for b in range(tl.program_id(0), batch, tl.num_programs(0)):
         at = tl.cast(b, tl.int64)
-        length = tl.load(lengths + b)
+        length = tl.load(tensors.lengths + b)
         length = tl.where((length >= 0) & (length <= n), length, 0).to(tl.int32)
         kept = 0
-        for i in range(0, most):
-            arc = tl.load(given + (at * starts + i) * n + word, mask=word < length, other=0)
-            weight = tl.load(given_weights + at * starts + i)
-            faults = _faults(scores + at * n * n, arc, length, n, flags, LEVELS)
+        for i in range(0, tl.minimum(starts, capacity)):
+            arc = tl.load(tensors.given + (at * starts + i) * n + word, mask=word < length, other=0)
+            weight = tl.load(tensors.given_weights + at * starts + i)
+            faults = _faults(tensors.scores + at * n * n, arc, length, n, flags, LEVELS)
             if (faults == 0) & (weight > 0.0):
                 target = at * capacity + kept
-                tl.store(vertices + target * n + word, tl.where(word < length, arc, -1), mask=word < n)
-                tl.store(weights + target, weight)
+                tl.store(tensors.vertices + target * n + word, tl.where(word < length, arc, -1), mask=word < n)
+                tl.store(tensors.weights + target, weight)
                 kept += 1
-        tl.store(records + b, kept)
+        tl.store(tensors.records + b, kept)
 
 
 @jit()

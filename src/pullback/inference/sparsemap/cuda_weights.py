@@ -8,11 +8,10 @@ from pullback.inference.sparsemap.cuda_active_set import (
     SUMS,
     VECTOR,
     add_both,
-    excess,
     extend,
     multiply,
     remove,
-)  # fmt: skip
+)
 from pullback.inference.sparsemap.cuda_state import Counts, forget, line, mix
 from pullback.inference.triton_support import constant, jit, tl
 
@@ -93,7 +92,7 @@ def refine(example, active, counts, passes, BLOCK: tl.constexpr):
             drive = tl.load(line(active, PRODUCT) + vertex, mask=vertex < counts.size, other=0.0)
             tl.store(line(active, DRIVE) + vertex, drive, mask=vertex < counts.size)
         tl.debug_barrier()
-        counts = settle(active, counts, BLOCK)
+        counts, _ = settle(active, counts, BLOCK)
     return counts
 
 
@@ -117,16 +116,36 @@ def measure(active, values, size, BLOCK: tl.constexpr):
 
 @jit(noinline=True)
 def settle(active, counts, BLOCK: tl.constexpr):
-    """Step to the minimum on the affine hull, dropping the vertices whose weight vanishes on the way; returns the counts."""
+    """Step to the minimum on the affine hull, dropping the vertices whose weight vanishes on the way.
+
+    Returns:
+        The counts, and by how much the vertices' slope <s - mu, a_i> has risen.
+    """
     moving = counts.size * 0 + 1
+    rise = tl.full([], 0.0, tl.float64)
     while moving > 0:
         level = excess(active, line(active, DRIVE), counts.size, BLOCK)
         far, index = _reach(active, counts.size, level, BLOCK)
         moving = tl.where(far < 2.0, 1, 0)
-        _move(active, counts.size, level, tl.minimum(far, 1.0), moving, BLOCK)
+        far = tl.minimum(far, 1.0)
+        rise += far * level
+        _move(active, counts.size, level, far, moving, BLOCK)
         if moving > 0:
             counts = remove(active, index, counts, BLOCK)
-    return counts
+    return counts, rise
+
+
+@jit()
+def excess(active, vector, size, BLOCK: tl.constexpr):
+    """The multiple of the sums of M that makes a vector add up to zero if it is taken off."""
+    total = tl.zeros([BLOCK], tl.float64)
+    norm = total
+    for first in range(0, size, BLOCK):
+        at = first + tl.arange(0, BLOCK)
+        total += tl.load(vector + at, mask=at < size, other=0.0)
+        norm += tl.load(line(active, SUMS) + at, mask=at < size, other=0.0)
+    total, norm = tl.reduce((total, norm), 0, add_both)
+    return total / tl.where(norm > 0.0, norm, 1.0)
 
 
 @jit()

@@ -1,13 +1,9 @@
 """Completing the active set: the Jacobian needs structures that span the whole face of the polytope that mu lies in.
 
-A search finds mu as a mean of structures that may be fewer than that, where many tie or with rounding. Every structure
-of the face ties with the active ones, <s - mu, z> being the same. Let q be a direction that is constant on the affine hull
-of the active structures. As mu is a mean with positive weights of the structures of its face, q is constant on the face,
-too, or has a larger maximum there: then the argmax of s - mu + t q, with a small t > 0, is a structure that the active ones
-do not span. A random q is constant on the face only if the active set spans it. Two that find nothing end the completion.
-
-The ties are as exact as mu is: structures of the face differ by as much as the gap. If a structure is worse than that, the tilt
-t q has left the face, and t is made smaller.
+README.md has the argument. Let q be a random direction that is constant on the active structures. If the argmax of s - mu +
+t q, with a small t > 0, is of the face, it is a structure that they do not span, or they span the face. Two directions that
+find nothing end the completion. Structures of the face tie up to the gap. If one is worse than that, the tilt t q has left
+the face, and t is made smaller.
 """
 
 from __future__ import annotations
@@ -52,9 +48,7 @@ def fail(state):
 def tilt(state, finite):
     """Write s - mu plus a small step along a direction; parts that mu does not use are forbidden.
 
-    Args:
-        state: the example's.
-        finite: whether they get a large penalty instead of -inf, which a user's argmax may not know.
+    With `finite` they get a large penalty instead of -inf, which a user's argmax may not know.
     """
     numbers, q = state.numbers, state.tilt
     for slot in range(numbers[COUNT]):

@@ -23,14 +23,9 @@ def project(
 ) -> SparseMAPSolution:
     """The projections of scores `[B, *parts]` onto the convex hull of the structures.
 
-    Args:
-        family: of the structures.
-        flat: the scores.
-        options: of the family, and whether to check values.
-        warm_start: structures of the shape of the caller's scores, or an earlier solution. Only a hint: what is no
-            structure, or is forbidden now, is ignored.
-        max_iterations: how many calls of the oracle are enough for an example, 10 K + 1000 for K parts by default,
-            several times what it takes. Examples that have not converged by then are reported.
+    A warm start, structures of the shape of the caller's scores or an earlier solution, is only a hint: what is no
+    structure, or is forbidden now, is ignored. `max_iterations` calls of the oracle are enough for an example, by default
+    10 K + 1000 for K parts, several times what it takes. Examples that have not converged by then are reported.
     """
     scores, batch, parts = flat.scores, flat.batch, flat.scores.shape[1:]
     limit = 10 * parts.numel() + 1000 if max_iterations is None else max_iterations
@@ -40,8 +35,8 @@ def project(
         none = scores.shape[0], 0
         starts = scores.new_empty((*none, most), dtype=torch.int32), scores.new_empty(none, dtype=torch.float64)
     differentiated = may_be_differentiated(scores)  # which takes structures that span the face of mu
-    mu, vertices, weights, counts, gap, calls, converged = family.sparsemap(
-        scores, *flat.sizes, *starts, limit, differentiated, *options
+    mu, vertices, weights, counts, gap, calls, converged = family.call(
+        "sparsemap", scores, *flat.sizes, *starts, limit, differentiated, *options
     )
     mu = flat.restore(mu)
     active = VertexSet(vertices, weights, counts, batch, parts, mu.dtype)

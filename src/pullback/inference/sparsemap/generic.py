@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from pullback.inference.checks import INFEASIBLE, INFINITE, NAN
+from pullback.inference.checks import BROKEN, INFEASIBLE, INFINITE, NAN, WORSE
 from pullback.inference.family import backend_of
 from pullback.inference.layout import result_dtype, working
 from pullback.inference.offload import capturing
+from pullback.inference.sparsemap.operation import with_an_argmax
 from pullback.inference.sparsemap.solution import SparseMAPSolution, VertexSet, start_vertices, warn
-from pullback.inference.sparsemap.status import BROKEN, WORSE
 from pullback.inference.torch_seam.derivatives import apply, keep, may_be_differentiated
-from pullback.inference.triton_support import triton
 
 if TYPE_CHECKING:
     from pullback.structures.base import Structure
@@ -38,20 +36,13 @@ def project(
     warm_start: Tensor | SparseMAPSolution | None = None,
     max_iterations: int | None = None,
 ) -> SparseMAPSolution:
-    """The projections of scores `[..., *parts]` onto the convex hull of the structures.
+    """The projections of scores `[..., *parts]` onto the convex hull of the structures of a user's argmax.
 
         argmin over mu in conv(Z) of ||mu - s||^2
 
-    The oracle, `structure.argmax`, is called on the whole batch until the last example is solved. A structure
-    without attributes, which cannot depend on the example, is called on unsolved examples only.
-
-    Args:
-        structure: any, with an `argmax`.
-        scores: `[..., *parts]`; `-inf` forbids a part.
-        warm_start: structures of the shape of the scores, or an earlier solution. They must be structures of Z;
-            those that use a part that is forbidden now are ignored.
-        max_iterations: how many calls of the oracle are enough for an example, 10 K + 1000 for K parts by default, several
-            times what it takes. Examples that have not converged by then are reported.
+    The argmax is called on the whole batch until the last example is solved; that of a structure without attributes, which
+    cannot depend on the example, on unsolved examples only. The structures of a warm start must be of Z; those that use a
+    part that is forbidden now are ignored. For `max_iterations` see `families.project`.
     """
     s = working(scores)
     split = s.dim() - structure.event_dims
@@ -63,22 +54,6 @@ def project(
     mu = mu.to(result_dtype(scores))
     active = VertexSet(vertices, weights, counts, mu.shape[: mu.dim() - len(parts)], parts, mu.dtype)
     return SparseMAPSolution(mu, gap, calls, converged, active)
-
-
-def _implementation(name: str, x: Tensor) -> Callable[..., Any]:
-    """The search, or its Jacobian, for tensors like this one."""
-    backend = backend_of(x)
-    if backend == "cuda" and triton is not None:
-        from pullback.inference.sparsemap import cuda, cuda_batched
-
-        return cuda_batched.search if name == "search" else cuda.sparsemap_vjp
-    if backend == "cpu":
-        from pullback.inference.sparsemap import batched, compiled
-
-        return batched.search if name == "search" else compiled.sparsemap_vjp
-    from pullback.inference.sparsemap import reference
-
-    return getattr(reference, name)
 
 
 class _Project(torch.autograd.Function):
@@ -95,7 +70,8 @@ class _Project(torch.autograd.Function):
         if starts is None:
             nothing = flat.new_empty((len(flat), 0, 1), dtype=torch.int32)
             starts = nothing, flat.new_empty((len(flat), 0), dtype=torch.float64)
-        (mu, *found), status = _implementation("search", s)(oracle, flat, starts, limit, complete)
+        search, _ = with_an_argmax(backend_of(s))
+        (mu, *found), status = search(oracle, flat, starts, limit, complete)
         if not capturing(s):
             _raise_for(status)
             oracle.check_single(flat, mu, found[2])
@@ -132,7 +108,8 @@ class _Product(torch.autograd.Function):
         batch = counts.numel()
         flat = direction.reshape(batch, direction.shape[counts.dim() :].numel())
         lists = vertices.reshape(batch, *vertices.shape[-2:])
-        return _implementation("sparsemap_vjp", direction)(lists, counts.reshape(batch), flat).reshape(direction.shape)
+        _, sparsemap_vjp = with_an_argmax(backend_of(direction))
+        return sparsemap_vjp(lists, counts.reshape(batch), flat).reshape(direction.shape)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

@@ -56,9 +56,10 @@ def _find_search(room: Room | None, family: Family, backend: str, options: tuple
     own = family.function("sparsemap", backend, options) or _find_oracle(family, backend, options)
     if backend != "cuda":
         return own
+    algorithm = family.folder("argmax", options)
 
     def run(scores: Tensor, *rest: Any, validate: bool) -> tuple[Tensor, ...]:
-        if not offload.wanted(scores):
+        if not offload.wanted(scores, algorithm):
             return own(scores, *rest, validate=validate)
         solve = functools.partial(_find_search(room, family, "cpu", options), validate=validate)
         return offload.on_the_cpu(solve, (scores, *rest), None if room is None else room(scores.shape[-1]))
@@ -105,17 +106,13 @@ def _by_argmax(
     def alone(scores: Tensor, examples: Tensor) -> Tensor:
         return best(scores, *(size[examples] for size in inside), validate=False)
 
+    search, _ = with_an_argmax(backend)
     if backend == "cuda":
         from pullback.inference.sparsemap import cuda_batched
 
         starts = cuda_batched.usable(alone, s, starts)
-        found, status = cuda_batched.search(argmax, s, starts, limit, complete, starts[0].shape[-1])
-    else:
-        if backend == "cpu":
-            from pullback.inference.sparsemap.batched import search
-        else:
-            from pullback.inference.sparsemap.reference import search
-        found, status = search(argmax, s, starts, limit, complete)
+        search = functools.partial(search, most=starts[0].shape[-1])
+    found, status = search(argmax, s, starts, limit, complete)
     for size, safe in zip(sizes, inside, strict=True):
         status = torch.where(size != safe, checks.BAD_SIZE, status)
     return found, status
@@ -125,26 +122,31 @@ def _checked(found: tuple[Tensor, ...], status: Tensor, limit: int, validate: bo
     from pullback.inference.sparsemap.solution import warn
 
     mu, *rest = found
-    if mu.is_cuda:
-        if validate:
-            checks.raise_for(status)
-        mu = torch.where((status != checks.OK).reshape(-1, *[1] * (mu.dim() - 1)), torch.nan, mu)
-    elif status.any():
-        if validate:
-            checks.raise_for(status)
-        mu[status != checks.OK] = torch.nan
-    if validate or not mu.is_cuda:
+    mu = checks.settled(mu, status.numpy() if status.is_cpu else status, validate)
+    if validate or mu.is_cpu:
         warn(rest[5], rest[3], limit)
     return mu, *rest
 
 
-def _find_product(family: Family, backend: str, options: tuple[Any, ...]) -> Callable[..., Any]:
+def with_an_argmax(backend: str) -> tuple[Callable[..., Any], Callable[..., Tensor]]:
+    """The search by calls of an argmax, and the Jacobian."""
     if backend == "cpu":
-        from pullback.inference.sparsemap.compiled import sparsemap_vjp
-    elif backend == "cuda":
-        from pullback.inference.sparsemap.cuda import sparsemap_vjp
-    else:
-        from pullback.inference.sparsemap.reference import sparsemap_vjp
+        from pullback.inference.sparsemap import batched, compiled
+
+        return batched.search, compiled.sparsemap_vjp
+    from pullback.inference.triton_support import triton
+
+    if backend == "cuda" and triton is not None:
+        from pullback.inference.sparsemap import cuda, cuda_batched
+
+        return cuda_batched.search, cuda.sparsemap_vjp
+    from pullback.inference.sparsemap import reference
+
+    return reference.search, reference.sparsemap_vjp
+
+
+def _find_product(family: Family, backend: str, options: tuple[Any, ...]) -> Callable[..., Any]:
+    _, sparsemap_vjp = with_an_argmax(backend)
 
     def run(vertices: Tensor, counts: Tensor, direction: Tensor, validate: bool) -> Tensor:
         return sparsemap_vjp(vertices, counts, direction)

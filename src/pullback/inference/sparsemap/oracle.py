@@ -12,8 +12,17 @@ import torch
 from numba import types
 
 from pullback.inference.compile import callback, calling
+from pullback.inference.records import Record
 
 Shape = tuple[int, ...]
+Fixed = Record(  # what does not depend on the scores
+    "Fixed",
+    shape=(np.int64, 1),  # [d]: of the parts
+    limits=(np.int64, 1),  # of each size
+    options=(np.int64, 1),
+    addresses=(np.int64, 1),  # [4]: of the oracle's functions (best, for float32 too, arrange, valid), or 0
+    groups=(np.int32, 1),  # [K], or [0]
+)
 
 _integers, _parts, _bytes = (types.Array(t, 1, "C") for t in (types.int64, types.int32, types.uint8))
 
@@ -26,6 +35,15 @@ _BEST, _ROUGH = _finds(types.float64), _finds(types.float32)
 _ARRANGE = types.int64(_integers, _integers, _integers, _parts)
 _VALID = types.int64(_integers, _integers, _integers, _parts, types.int64)
 call_best, call_rough, call_arrange, call_valid = map(calling, (_BEST, _ROUGH, _ARRANGE, _VALID))
+
+
+def fixed(*values: Any) -> tuple[list[int], Any]:
+    """A record of `Fixed` with these fields, and what has to be kept with it."""
+    kept = {
+        name: torch.from_numpy(np.array(value, kind[0]))
+        for (name, kind), value in zip(Fixed.fields.items(), values, strict=True)
+    }
+    return Fixed.table(kept).tolist(), kept
 
 
 @dataclass(frozen=True)
@@ -61,13 +79,10 @@ class Oracle:
         return tuple(self.choices.index(x) if isinstance(x, str) else int(x) for x in options)
 
     @functools.lru_cache(maxsize=64)  # noqa: B019 (oracles are few and live as long as their modules)
-    def constants(self, shape: Shape, limits: Shape, options: tuple[int, ...]) -> dict[str, Any]:
-        """What does not depend on the scores, as the kernel takes it."""
-        addresses = [each.address if each else 0 for each in self._compiled]  # best, for float32 too, arrange, valid
-        lists = {"shape": shape, "limits": limits, "options": options, "oracle": addresses}
-        arrays = {name: np.array(values, np.int64) for name, values in lists.items()}
-        arrays["groups"] = np.array(self.groups(shape) if self.groups else (), np.int32)
-        return {name: torch.from_numpy(array) for name, array in arrays.items()}
+    def fixed(self, shape: Shape, limits: Shape, options: tuple[int, ...]) -> tuple[list[int], Any]:
+        """A record of `Fixed`, and what has to be kept with it."""
+        addresses = [each.address if each else 0 for each in self._compiled]
+        return fixed(shape, limits, options, addresses, self.groups(shape) if self.groups else ())
 
     def place_count(self, shape: Shape) -> int:
         return self.places[0](shape) if self.places else int(np.prod(shape))

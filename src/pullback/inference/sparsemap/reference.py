@@ -1,110 +1,102 @@
-"""SparseMAP in plain PyTorch: the active-set method of README.md for a whole batch, on any device, on dense structures.
-
-Nothing in an iteration depends on values on the host, so that a GPU is synchronised once in `_CHUNK` iterations only.
-"""
+"""SparseMAP in plain PyTorch: the active-set method of README.md for a whole batch, on any device, on dense structures."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot, pad
 
 from pullback.inference import checks
 from pullback.inference.sparsemap.batched import Argmax, Starts
 from pullback.inference.sparsemap.solution import dense, listed
-from pullback.inference.sparsemap.status import WORSE
 
 _ROUNDING = 4 * 2.0**-52
-_CLOSE, _PATIENCE, _DEPENDENT = 1e2, 5, 1e-6
+_CLOSE, _PATIENCE, _DEPENDENT, _WRONG = 1e2, 5, 1e-6, 1e-5
+_CHUNK = 8
 Ask = Callable[[Tensor], Tensor]
-_CHUNK = 8  # iterations between looks at what is left to do
-_DROPS = 3  # structures dropped in one iteration; where more have to go, the next oracle call is not used
-_WRONG = 1e-5
 
 
-@dataclass
 class _Search:
-    """A batch on its way; tensors of `[B, ...]` in float64."""
+    """A batch on its way; all in float64.
 
-    s: Tensor  # [B, K], 0 where forbidden
-    forbidden: Tensor  # [B, K]
-    z: Tensor  # [B, room, K]: the active structures, 0 where there is none
-    active: Tensor  # [B, room]
-    weights: Tensor  # [B, room]
-    inverse: Tensor  # [B, room, room]: of <z_i, z_j> + 1 for active structures; the identity for others
-    gap: Tensor  # [B]
-    calls: Tensor
-    stalls: Tensor
-    settled: Tensor  # whether mu is the minimum on the hull of the active structures
-    converged: Tensor
-    status: Tensor
+    Attributes:
+        s: `[B, K]`, 0 where forbidden.
+        z: `[B, k, K]`, structures.
+        active: `[B, k]` of bool.
+        weights: `[B, k]`, 0 where not active.
+    """
+
+    def __init__(self, flat: Tensor, first: Tensor) -> None:
+        invalid = torch.where((flat == torch.inf).any(1), checks.INFINITE, checks.OK)
+        self.status = torch.where(flat.isnan().any(1), checks.NAN, invalid)
+        self.forbidden = flat == -torch.inf
+        self.s = torch.where(self.forbidden | (self.status > 0)[:, None], 0.0, flat)
+        self.active = (first.any(1) & ~(first * self.forbidden).any(1))[:, None]
+        self.z, self.weights = torch.where(self.active[..., None], first[:, None], 0.0), self.active.double()
+        self.gap = torch.full_like(self.weights[:, 0], torch.inf)
+        self.calls = self.stalls = torch.zeros_like(self.status, dtype=torch.int32)
+        self.converged = torch.zeros_like(self.status, dtype=torch.bool)
 
     @property
     def mean(self) -> Tensor:
         return (self.weights[:, None] @ self.z)[:, 0]
 
-    def grow(self, room: int) -> None:
-        """Make room for more structures, and compute the inverse anew."""
-        more = room - self.active.shape[1]
-        if more > 0:
-            self.z = torch.nn.functional.pad(self.z, (0, 0, 0, more))
-            self.active = torch.nn.functional.pad(self.active, (0, more))
-            self.weights = torch.nn.functional.pad(self.weights, (0, more))
-        pairs = self.active[:, :, None] & self.active[:, None, :]
-        one = torch.eye(room, dtype=torch.float64, device=self.s.device)
-        gram = torch.where(pairs, self.z @ self.z.transpose(1, 2) + 1, one)
-        self.inverse = torch.linalg.inv_ex(gram, check_errors=False).inverse
+    @property
+    def done(self) -> Tensor:
+        return self.converged | (self.status != checks.OK)
+
+    def solve(self, right: Tensor) -> Tensor:
+        """M times `[B, k, any]`, M being the inverse of <z_i, z_j> + 1 for active structures, and zero for others."""
+        pairs = self.active[:, :, None] & self.active[:, None]
+        one = torch.eye(pairs.shape[1], dtype=torch.float64, device=pairs.device)
+        gram = torch.where(pairs, self.z @ self.z.mT + 1, one)
+        return torch.where(self.active[..., None], torch.linalg.solve(gram, right), 0.0)
 
     def append(self, z: Tensor, wanted: Tensor) -> Tensor:
         """Activate structures `[B, K]` with weight 0 where they are wanted and independent; whether they were."""
-        free = (~self.active).long().argmax(1)
         gram = torch.where(self.active, (self.z @ z[:, :, None])[:, :, 0] + 1, 0.0)
-        ratio = (self.inverse @ gram[:, :, None])[:, :, 0]
-        distance = (z * z).sum(1) + 1 - (gram * ratio).sum(1)
-        new = wanted & (distance > _DEPENDENT) & ~self.active.all(1)
-        here = torch.nn.functional.one_hot(free, self.active.shape[1]).bool() & new[:, None]
-        change = torch.where(here, -1.0, ratio)
-        scale = torch.where(new, 1 / distance, 0.0)[:, None, None]
-        inverse = torch.where(here[:, :, None] & here[:, None, :], 0.0, self.inverse)
-        self.inverse = inverse + scale * change[:, :, None] * change[:, None, :]
-        self.z = torch.where(here[..., None], z[:, None], self.z)
-        self.active = self.active | here
+        distance = (z * z).sum(1) + 1 - (gram * self.solve(gram[..., None])[..., 0]).sum(1)
+        new = wanted & (distance > _DEPENDENT)
+        self.z, self.active = torch.cat([self.z, z[:, None]], 1), torch.cat([self.active, new[:, None]], 1)
+        self.weights = pad(self.weights, (0, 1))
+        self.trim()
         return new
 
-    def remove(self, gone: Tensor) -> None:
-        """Drop at most one structure of each example, `[B, room]` of bool."""
-        column = torch.where(gone[:, None, :], self.inverse, 0.0).sum(-1)
-        own = torch.where(gone, column, 0.0).sum(-1)[:, None, None]
-        change = column[:, :, None] * column[:, None, :] / torch.where(own == 0, 1.0, own)
-        cross = gone[:, :, None] | gone[:, None, :]
-        one = torch.eye(gone.shape[1], dtype=torch.float64, device=gone.device)
-        self.inverse = torch.where(cross, one, self.inverse - torch.where(own == 0, 0.0, change))
-        self.active, self.z = self.active & ~gone, torch.where(gone[..., None], 0.0, self.z)
-        self.weights = torch.where(gone, 0.0, self.weights)
+    def trim(self) -> None:
+        """Put the active structures first, and forget those that are active in no example.
+
+        Lists have a multiple of _CHUNK places, so that the rounding of an example seldom depends on the others.
+        """
+        most = -(-max([1, *self.active.sum(1).tolist()]) // _CHUNK) * _CHUNK
+        order = self.active.long().argsort(dim=1, descending=True, stable=True)[:, :most]
+        more = most - order.shape[1]
+        self.active, self.weights = (pad(each.gather(1, order), (0, more)) for each in (self.active, self.weights))
+        z = self.z.gather(1, order[..., None].expand(*order.shape, self.z.shape[2]))
+        self.z = torch.where(self.active[..., None], pad(z, (0, 0, 0, more)), 0.0)
 
     def direction(self, values: Tensor) -> Tensor:
         """M (e - tau 1) for e_i = <values, z_i>, tau such that the sum is zero."""
         slopes = (self.z @ values[:, :, None])[:, :, 0]
         slopes = torch.where(self.active, slopes - slopes.amax(1, keepdim=True), 0.0)
-        both = torch.stack([slopes, self.active.double()], -1)
-        step, sums = torch.where(self.active[..., None], self.inverse @ both, 0.0).unbind(-1)
+        step, sums = self.solve(torch.stack([slopes, self.active.double()], -1)).unbind(-1)
         total = sums.sum(1, keepdim=True)
         return step - step.sum(1, keepdim=True) / torch.where(total == 0, 1.0, total) * sums
 
     def settle(self, moving: Tensor) -> None:
-        """Move towards the minimum on the hull; drop the structure whose weight vanishes on the way, if there is one."""
-        step = torch.where(moving[:, None], self.direction(self.s - self.mean), 0.0)
-        vanishing = (self.weights + step <= 0) & (step < 0) & self.active
-        ratios = torch.where(vanishing, self.weights / torch.where(vanishing, -step, 1.0), torch.inf)
-        far, blocking = ratios.min(1)
-        blocked = far < torch.inf
-        self.weights = self.weights + torch.where(blocked, far, 1.0)[:, None] * step
-        self.settled = torch.where(moving, ~blocked, self.settled)
-        self.remove(torch.nn.functional.one_hot(blocking, len(self.weights[0])).bool() & blocked[:, None])
-        total = self.weights.sum(1, keepdim=True)
-        self.weights = torch.where(total > 0, self.weights / torch.where(total > 0, total, 1.0), self.weights)
+        """Move to the minimum on the hull, dropping the structures whose weights vanish on the way."""
+        while moving.any():
+            step = torch.where(moving[:, None], self.direction(self.s - self.mean), 0.0)
+            vanishing = (self.weights + step <= 0) & (step < 0) & self.active
+            ratios = torch.where(vanishing, self.weights / torch.where(vanishing, -step, 1.0), torch.inf)
+            far, blocking = ratios.min(1)
+            moving = far < torch.inf
+            gone = one_hot(blocking, ratios.shape[1]).bool() & moving[:, None]
+            weights = torch.where(gone, 0.0, self.weights + torch.where(moving, far, 1.0)[:, None] * step)
+            total = weights.sum(1, keepdim=True)
+            self.weights = torch.where(total > 0, weights / torch.where(total > 0, total, 1.0), weights)
+            self.active = self.active & ~gone
 
 
 def search(
@@ -119,17 +111,19 @@ def search(
         asked = torch.where(forbidden, -torch.inf, x).reshape(scores.shape)
         return argmax(asked, everyone).detach().reshape(batch, parts).double()
 
-    state = _begin(flat, forbidden, _first(starts, flat, ask))
-    for iteration in range(max_iterations if batch else 0):
-        if iteration % _CHUNK == 0:
-            if _done(state).all():
-                break
-            state.grow(int(state.active.sum(1).max()) + _CHUNK + 1)
+    state = _Search(flat, _first(starts, flat, ask))
+    for _ in range(max_iterations if batch else 0):
+        if state.done.all():
+            break
         _advance(state, ask(state.s - state.mean), max_iterations)
     if complete and batch:
         _complete(state, ask)
+    state.trim()
     widest = int(state.z.sum(-1).max()) if state.z.numel() else 0
-    return _result(state, scores, max(widest, starts[0].shape[-1])), state.status
+    vertices, counts = listed(state.z, max(widest, starts[0].shape[-1])), state.active.sum(1).int()
+    mu, gap = state.mean.reshape(scores.shape).to(scores.dtype), torch.where(state.gap == torch.inf, 0.0, state.gap)
+    converged = state.converged & (state.status == checks.OK)
+    return (mu, vertices, state.weights, counts, gap, state.calls, converged), state.status
 
 
 def _first(starts: Starts, flat: Tensor, ask: Ask) -> Tensor:
@@ -144,24 +138,9 @@ def _first(starts: Starts, flat: Tensor, ask: Ask) -> Tensor:
     return torch.where(right[:, None], z, 0.0)
 
 
-def _begin(flat: Tensor, forbidden: Tensor, z: Tensor) -> _Search:
-    invalid = torch.where(flat.isnan().any(1), checks.NAN, torch.where((flat == torch.inf).any(1), checks.INFINITE, 0))
-    s = torch.where(forbidden | (invalid > 0)[:, None], 0.0, flat)
-    usable = (z.any(1) & ~(z * forbidden).any(1))[:, None]
-    zeros = torch.zeros(len(flat), dtype=torch.float64, device=flat.device)
-    return _Search(
-        s, forbidden, torch.where(usable[..., None], z[:, None], 0.0), usable, usable.double(), zeros,
-        torch.full_like(zeros, torch.inf), zeros.int(), zeros.int(), zeros == 0, zeros.bool(), invalid,
-    )  # fmt: skip
-
-
-def _done(state: _Search) -> Tensor:
-    return state.converged | (state.status != checks.OK)
-
-
 def _advance(state: _Search, z: Tensor, limit: int) -> None:
     """One iteration, with the structures that the oracle found."""
-    going = ~_done(state)
+    going = ~state.done
     infeasible = z.isnan().any(1) | (z * state.forbidden).any(1)
     state.status = torch.where(going & infeasible, checks.INFEASIBLE, state.status)
     z = torch.where(infeasible[:, None], 0.0, z)
@@ -171,22 +150,19 @@ def _advance(state: _Search, z: Tensor, limit: int) -> None:
     terms = (state.s - mean) * (z - mean)
     gap, size = terms.sum(1), terms.abs().sum(1) + z.sum(1)
     rounding = _ROUNDING * size
-    judged = going & state.settled & state.active.any(1)
+    judged = going & state.active.any(1)
     close = ~(gap > _CLOSE * rounding)
     state.stalls = state.stalls + (judged & close & (gap > 0.5 * state.gap)).int()
     state.gap = torch.where(judged, gap, state.gap)
     state.converged = state.converged | (judged & (~(gap > rounding) | (state.stalls > _PATIENCE)))
-    state.status = torch.where(judged & (gap < -_WRONG * size), WORSE, state.status)
-    wanted = going & state.settled & ~_done(state) & (state.calls < limit)
+    state.status = torch.where(judged & (gap < -_WRONG * size), checks.WORSE, state.status)
+    wanted = going & ~state.done & (state.calls < limit)
     first = wanted & ~state.active.any(1)
     new = state.append(z, wanted)
-    stuck = wanted & ~new & close  # it depends on the active ones: without rounding its gap would be zero
-    state.stalls = state.stalls + stuck.int()
+    state.stalls = state.stalls + (wanted & ~new & close).int()  # dependent: without rounding its gap would be zero
     state.weights = torch.where(first[:, None] & state.active, 1.0, state.weights)
-    state.settled = state.settled & ~wanted
-    for _ in range(_DROPS):
-        state.settle(going & ~state.settled)
-    state.settle(going & state.settled & close)  # refinement
+    state.settle(wanted)
+    state.settle(wanted & close)  # refinement
 
 
 def _complete(state: _Search, ask: Ask) -> None:
@@ -198,13 +174,7 @@ def _complete(state: _Search, ask: Ask) -> None:
     slack = torch.maximum(100 * _ROUNDING * (1 + (state.s - mean).abs().mul(used).sum(1)), 4 * state.gap)
     size = torch.full_like(slack, 100.0)
     failed = torch.where(state.converged, 0, 2)
-    attempt = 0
-    while True:
-        if attempt % _CHUNK == 0:
-            if (failed >= 2).all():
-                return
-            state.grow(int(state.active.sum(1).max()) + _CHUNK + 1)
-        attempt += 1
+    while (failed < 2).any():
         noise = torch.rand(mean.shape, generator=generator, device=mean.device, dtype=torch.float64) - 0.5
         q = torch.where(used, noise, 0.0)
         q = q - (state.direction(q)[:, None] @ state.z)[:, 0]
@@ -216,16 +186,6 @@ def _complete(state: _Search, ask: Ask) -> None:
         shrinks = ~ties & (size > 2)
         size = torch.where(shrinks, size / 10, size)
         failed = torch.where(new, 0, failed + (~shrinks).int())
-
-
-def _result(state: _Search, scores: Tensor, width: int) -> tuple[Tensor, ...]:
-    order = state.active.long().argsort(dim=1, descending=True, stable=True)
-    z = state.z.gather(1, order[..., None].expand_as(state.z))
-    weights, counts = state.weights.gather(1, order), state.active.sum(1).int()
-    mu = state.mean.reshape(scores.shape).to(scores.dtype)
-    converged = state.converged & (state.status == checks.OK)
-    gap = torch.where(state.gap == torch.inf, 0.0, state.gap)
-    return mu, listed(z, width), weights, counts, gap, state.calls, converged
 
 
 def sparsemap_vjp(vertices: Tensor, counts: Tensor, direction: Tensor) -> Tensor:

@@ -17,16 +17,10 @@ _PATIENCE = 5  # how many such gaps need not be half of the one before
 
 @called
 def judge(state, gap, rounding, exact, limit, b, result):
-    """Whether the structure that the oracle found is worth adding: if not, the search is over.
+    """Whether the structure z = argmax <s - mu, z> is worth adding: if not, the search is over.
 
-    Args:
-        state: the example's.
-        gap: <s - mu, z - mu> of the structure z = argmax <s - mu, z>.
-        rounding: how much of it may be rounding.
-        exact: whether the oracle is; a rough one is not called again when it finds nothing new.
-        limit: how many calls of the oracle are enough.
-        b: the example.
-        result: gap, calls, and whether it converged.
+    `gap` is <s - mu, z - mu>, of which `rounding` may be rounding. A rough oracle (not `exact`) is not called again when it
+    finds nothing new. Writes the gap, and whether example b has converged.
     """
     if state.numbers[SIZE] == 0:
         return True
@@ -47,13 +41,8 @@ def is_settled(state, gap, rounding):
 def activate(state, new, keep):
     """Activate the structure behind the active ones, unless it is affinely dependent; build an old inverse anew.
 
-    Args:
-        state: the example's.
-        new: 1 if there is a structure behind the active ones, 0 to look after the inverse only.
-        keep: whether an inverse that says "dependent" is believed, though it may be inaccurate.
-
-    Returns:
-        Whether the last structure is independent, and whether the inverse was built anew.
+    `new` is 0 if there is none, to look after the inverse only. With `keep`, an inverse that says "dependent" is believed,
+    though it may be inaccurate. Returns whether the last structure is independent, and whether the inverse was built anew.
     """
     numbers = state.numbers
     size = numbers[SIZE]

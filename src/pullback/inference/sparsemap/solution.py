@@ -80,15 +80,13 @@ class SparseMAPSolution:
 
 @dataclass(frozen=True, repr=False)
 class VertexSet:
-    """An active set as lists of parts: dense only when it is read.
+    """An active set as lists of parts, which is dense only when it is read.
 
     Args:
         vertices: `[B, k, L]`, int32: the flat indices of each structure's parts, padded with -1.
         all_weights: `[B, k]`, float64.
         counts: `[B]`: how many structures are in use; the others may hold anything.
-        batch: the leading dimensions of the scores.
-        parts: their last ones.
-        dtype: of the structures.
+        batch, parts, dtype: the leading and the last dimensions of the scores; of the structures.
     """
 
     vertices: Tensor
@@ -126,15 +124,12 @@ def dense(vertices: Tensor, parts: int, dtype: torch.dtype) -> Tensor:
 
 
 def listed(z: Tensor, most: int, columns: int = 1) -> Tensor:
-    """Lists of parts `[..., most]`, int32, of structures `[..., parts]`; what is no structure has no parts.
+    """Lists of parts `[..., most]`, int32, of structures `[..., parts]` of zeros and ones; what is no structure has no parts.
 
-    Args:
-        z: of zeros and ones.
-        most: the largest number of parts of a structure.
-        columns: list the parts column by column of a matrix with so many columns.
+    They are listed column by column of a matrix with so many columns.
     """
     if z.is_cpu and not transforming() and not torch.compiler.is_compiling():
-        from pullback.inference.sparsemap.listing import list_parts  # compiled
+        from pullback.inference.sparsemap.starts import list_parts  # compiled
 
         lists = torch.empty((z.shape[:-1].numel(), most), dtype=torch.int32, device="cpu")
         flat = z.reshape(len(lists), z.shape[-1])
@@ -161,12 +156,8 @@ def start_vertices(
 ) -> tuple[Tensor, Tensor] | None:
     """The structures of a warm start: lists of parts `[B, k, L]`, int32, and weights `[B, k]`, float64.
 
-    Args:
-        warm_start: structures of the shape of the scores, or a solution for scores of that shape.
-        shape: of the scores.
-        event_dims: how many of its dimensions are parts.
-        most: L, if it is known.
-        by_column: list the parts of a matrix column by column, as oracles of trees do: arc m is that of word m.
+    `shape` is that of the scores, of which the last `event_dims` dimensions are parts; `most` is L, if it is known. With
+    `by_column` the parts of a matrix are listed column by column, as oracles of trees do: arc m is that of word m.
     """
     if warm_start is None:
         return None

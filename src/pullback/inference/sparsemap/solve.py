@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference.checks import BAD_SIZE, INFEASIBLE, OK
+from pullback.inference.checks import BAD_SIZE, BROKEN, FULL, INFEASIBLE, OK, WORSE
 from pullback.inference.compile import called, lean_kernel
-from pullback.inference.queues import take
 from pullback.inference.records import Record
+from pullback.inference.scratch import take
 from pullback.inference.sparsemap.face import enter_face, fail, on_face, tilt
-from pullback.inference.sparsemap.oracle import call_arrange, call_best, call_rough, call_valid
+from pullback.inference.sparsemap.oracle import Fixed, call_arrange, call_best, call_rough, call_valid
 from pullback.inference.sparsemap.search import AMPLIFIED, activate, improve, improvement, is_old, is_settled, judge
 from pullback.inference.sparsemap.starts import enter, listed, settle_in, subtract_mean, suggest
 from pullback.inference.sparsemap.state import COUNT, FAILED, PHASE, SIZE, place, state_of
-from pullback.inference.sparsemap.status import BROKEN, FULL, WORSE
 
 Problem = Record(
     "Problem",
+    fixed=Fixed,
     scores=(np.float64, 2),  # [B, K]
-    shape=(np.int64, 1),  # [d]: of the parts
     sizes=(np.int64, 2),  # [B, number of sizes]
-    limits=(np.int64, 1),  # of each size
-    options=(np.int64, 1),
-    groups=(np.int32, 1),  # [K], or [0]: see Oracle
     starts=(np.int32, 3),  # [B, k, L]
     start_weights=(np.float64, 2),  # [B, k]
     limit=int,  # of calls of the oracle for each example
     complete=int,  # whether active sets are completed (see face.py)
-    oracle=(np.int64, 1),  # [4]: the addresses of its functions, or 0
     order=(np.int64, 1),  # the examples to solve, long ones first
     taken=(np.int64, 1),  # [1]: how many of them have been taken by all workers
     found=(np.float64, 2),  # with an oracle in Python: its structures, in this order, `[any, K]`
@@ -53,16 +48,11 @@ WRONG = 1e10  # roundings: a structure that is worse than mu by more is no argma
 def solve(worker, workers, problems, states, results):
     """Solve examples until none is left; or, with an oracle in Python, do one iteration for each of them.
 
-    Args:
-        worker: which one this is.
-        workers: how many there are.
-        problems: a table of one `Problem`.
-        states: one `State` for each worker; with an oracle in Python, one for each example. That has to be called on
-            `residual` next, and in the last phase on `tilted`.
-        results: a table of one `Result`, to write, where it has room.
+    There is one state per worker; with an oracle in Python one per example, and that has to be called on `residual` next,
+    and in the last phase on `tilted`. Results are written where they have room.
     """
     problem, result = problem_of(problems, 0), result_of(results, 0)
-    stepping = problem.oracle[0] == 0
+    stepping = problem.fixed.addresses[0] == 0
     while True:
         turn = take(problem.taken)
         if turn >= len(problem.order):
@@ -89,9 +79,10 @@ def solve(worker, workers, problems, states, results):
 @called
 def _begin(problem, state, b, result):
     """Read an example's scores and the structures suggested for it."""
-    shape, sizes, options, oracle = problem.shape, problem.sizes[b], problem.options, problem.oracle
+    fixed, sizes = problem.fixed, problem.sizes[b]
+    shape, options, oracle = fixed.shape, fixed.options, fixed.addresses
     for i in range(len(sizes)):
-        if sizes[i] < 0 or sizes[i] > problem.limits[i]:
+        if sizes[i] < 0 or sizes[i] > fixed.limits[i]:
             result.status[b], state.numbers[PHASE], state.numbers[SIZE], state.numbers[COUNT] = BAD_SIZE, DONE, 0, 0
             return
     if oracle[2] != 0:
@@ -116,7 +107,7 @@ def _begin(problem, state, b, result):
             count = count if _ask(problem, state, b) == count else -1
         if count >= 0 and state.numbers[SIZE] < len(state.weights) - 1:
             suggest(state, parts, count, problem.start_weights[b, i])
-    settle_in(state, problem.groups, state.tilt)
+    settle_in(state, fixed.groups, state.tilt)
     subtract_mean(state)
     state.numbers[PHASE] = ROUGH if oracle[1] != 0 else EXACT
 
@@ -124,11 +115,12 @@ def _begin(problem, state, b, result):
 @called
 def _ask(problem, state, b):
     """Call the oracle: how many parts its structure has, -1 if there is none."""
-    shape, sizes, options, phase = problem.shape, problem.sizes[b], problem.options, state.numbers[PHASE]
+    fixed, sizes, phase = problem.fixed, problem.sizes[b], state.numbers[PHASE]
+    shape, options, oracle = fixed.shape, fixed.options, fixed.addresses
     if phase == ROUGH:
-        return call_rough(problem.oracle[1], (state.roughly, shape, sizes, options, state.rough_work, state.found))
+        return call_rough(oracle[1], (state.roughly, shape, sizes, options, state.rough_work, state.found))
     scores = state.residual if phase == EXACT else state.tilted
-    return call_best(problem.oracle[0], (scores, shape, sizes, options, state.work, state.found))
+    return call_best(oracle[0], (scores, shape, sizes, options, state.work, state.found))
 
 
 @called

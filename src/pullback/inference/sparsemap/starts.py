@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pullback.inference.checks import INFINITE, NAN, OK
-from pullback.inference.compile import called
+from pullback.inference.compile import called, lean_kernel
 from pullback.inference.sparsemap.active_set import reordered
 from pullback.inference.sparsemap.state import CHANGES, COUNT, NEVER_BUILT, SIZE, STALLS, mix, place
 
@@ -90,3 +90,24 @@ def _subtract(scores, mean, count, part_of, places, residual, roughly):
         residual[at] = value
         if rough:
             roughly[at] = value
+
+
+@lean_kernel
+def list_parts(z, columns, lists):
+    """Write the parts of structures `[R, K]` to `[R, most]`, padded with -1; what is no structure has no parts.
+
+    They are listed column by column of a matrix with so many columns: in their own order for one column.
+    """
+    most, height = lists.shape[1], z.shape[1] // max(columns, 1)
+    for r in range(len(z)):
+        count, right = 0, True
+        for column in range(columns):
+            for row in range(height):
+                part = row * columns + column
+                if z[r, part] != 0.0:
+                    right = right and z[r, part] == 1.0 and count < most
+                    if right:
+                        lists[r, count] = part
+                        count += 1
+        for at in range(count if right else 0, most):
+            lists[r, at] = -1

@@ -84,9 +84,4 @@ def _run(
         sizes = lengths.contiguous().numpy(), k.contiguous().numpy()
         work = 4.0 * scores.numel() * (float(sizes[1].max()) + 10.0)
         spread(kernel, -(-count // group), work, scores.numpy(), *sizes, *arrays, status)
-    if not status.any():
-        return results
-    if validate:
-        checks.raise_for(status)
-    bad = torch.from_numpy(status != checks.OK)
-    return tuple(torch.where(bad.reshape(-1, *[1] * (x.dim() - 1)), torch.nan, x) for x in results)
+    return tuple(checks.settled(x, status, validate) for x in results)

@@ -21,6 +21,13 @@ def marginals(scores: Tensor, lengths: Tensor, k: Tensor, most: int, validate: b
     return _run(MARGINALS, scores, lengths, k, most, validate)[0]
 
 
+def log_partition_marginals(
+    scores: Tensor, lengths: Tensor, k: Tensor, most: int, validate: bool
+) -> tuple[Tensor, Tensor]:
+    mu, log_z = _run(MARGINALS, scores, lengths, k, most, validate)
+    return log_z, mu
+
+
 def marginals_vjp(scores: Tensor, lengths: Tensor, k: Tensor, direction: Tensor, most: int, validate: bool) -> Tensor:
     return _run(SLOPE, scores, lengths, k, most, validate, direction=direction)[0]
 
@@ -56,12 +63,13 @@ def _run(
     if batch == 0:
         return out, value
     width = next_power_of_2(max(most + 1, 16))
+    items = next_power_of_2(max(n, 16))
     weights = s.new_empty(batch, n, most + 1, dtype=torch.float64)
-    rates = s.new_empty(batch, n + 1, most + 1, dtype=torch.float64) if what >= ENTROPY else weights
-    scratch = s.new_empty(batch, 4 * (width + 1), dtype=torch.float64)
+    rates = weights if what in (LOG_PARTITION, SAMPLE) else s.new_empty(batch, n + 1, most + 1, dtype=torch.float64)
+    scratch = s.new_empty(batch, max(4 * (width + 1), 2 * items), dtype=torch.float64)
     along = s if direction is None else contiguous(direction.detach().to(s.dtype))
     stream = lengths if seeds is None else seeds
     tensors = s, contiguous(lengths), contiguous(k), contiguous(stream), along, weights, rates, scratch, out, value
-    sizes = {"N": next_power_of_2(max(n, 16)), "K": width}
-    launch(cuda_kernels.run, batch, s.device, *tensors, n, most, MODE=what, **sizes)
+    warps = 1 if max(items, width) <= 256 else 4  # who share a row wait for each other at each item
+    launch(cuda_kernels.run, batch, s.device, *tensors, n, most, MODE=what, N=items, K=width, num_warps=warps)
     return out, value

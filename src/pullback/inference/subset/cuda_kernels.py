@@ -22,7 +22,7 @@ def run(
     out += b * n
     weights += b * n * (most + 1)
     rates += b * (n + 1) * (most + 1)
-    scratch += b * 4 * (K + 1)
+    scratch += b * (4 * (K + 1) if 4 * (K + 1) > 2 * N else 2 * N)
     length, k = tl.load(lengths + b), tl.load(ks + b)
     items = tl.arange(0, N)
     sized = (length >= 0) & (length <= n) & (k >= 0) & (k <= length)
@@ -35,20 +35,55 @@ def run(
     tl.debug_barrier()
     if fine:
         c = _shift(s, k, allowed)
-        log_z = _upward(scores, direction, weights, rates, scratch, length, k, c, most, MODE, K)
-        tl.debug_barrier()
-        if MODE == LOG_PARTITION:
+        if MODE <= MARGINALS:
+            chance = _chances(s, c, weights, rates, scratch, out, length, k, most, items, MODE, N, K)
             above = tl.sum((s >= c).to(tl.int64), 0)
             added = tl.sum(tl.where(s >= c, s, 0.0) + _remainder(s - c), 0)
-            tl.store(value + b, log_z + added + tl.where(above == k, 0.0, (k - above) * c))
+            tl.store(value + b, tl.log(chance) + added + tl.where(above == k, 0.0, (k - above) * c))
+        else:
+            _upward(scores, direction, weights, rates, scratch, length, k, c, most, MODE, K)
+            tl.debug_barrier()
         if MODE == ENTROPY:
             tl.store(value + b, tl.load(rates + length * (most + 1) + k))
-        if MODE == MARGINALS:
-            _downward(direction, weights, rates, scratch, out, length, k, most, MODE, False, K)
         if MODE == SLOPE or MODE == ENTROPY_SLOPE:  # noqa: SIM109 (Triton)
-            _downward(direction, weights, rates, scratch, out, length, k, most, MODE, True, K)
+            _downward(direction, weights, rates, scratch, out, length, k, most, MODE, K)
         if MODE == SAMPLE:
             _draw(weights, out, tl.load(seeds + b), length, k, most)
+
+
+@jit()
+def _chances(
+    s, c, first, last, scratch, out, length, k, most, items, MODE: tl.constexpr, N: tl.constexpr, K: tl.constexpr
+):  # fmt: skip
+    """The chance of k heads; marginals go to `out`, by the formula of sums.py, from both ends of the items at once."""
+    x = tl.exp(-tl.abs(s - c))
+    tl.store(scratch + items, tl.where(s < c, x, 1.0) / (1.0 + x))
+    tl.store(scratch + N + items, tl.where(s < c, 1.0, x) / (1.0 + x))
+    tl.debug_barrier()
+    j = tl.arange(0, K)
+    before, some = tl.maximum(j - 1, 0), (j > 0).to(tl.float64)
+    heads = (j == 0).to(tl.float64)  # of the items so far: the chances of j heads; `tails` is the same from the other end
+    tails = heads
+    for i in range(length):
+        p, q = tl.load(scratch + i), tl.load(scratch + N + i)
+        if MODE == MARGINALS:
+            back = length - 1 - i
+            r, t = tl.load(scratch + back), tl.load(scratch + N + back)
+            tl.store(first + i * (most + 1) + j, heads, j <= most)
+            tl.store(last + back * (most + 1) + j, tails, j <= most)
+            tails = tails * t + tl.gather(tails, before, 0) * some * r
+        heads = heads * q + tl.gather(heads, before, 0) * some * p
+    chance = tl.sum(tl.where(j == k, heads, 0.0), 0)
+    if MODE == MARGINALS:
+        tl.debug_barrier()
+        for start in range(0, length, 16):
+            item = start + tl.arange(0, 16)
+            real = (item < length)[:, None] & (j < k)[None, :]
+            ways = tl.load(first + item[:, None] * (most + 1) + j[None, :], real, 0.0)
+            ways *= tl.load(last + item[:, None] * (most + 1) + (k - 1 - j)[None, :], real, 0.0)
+            found = tl.sum(ways, 1) * tl.load(scratch + item, item < length, 0.0) / chance
+            tl.store(out + item, found.to(out.dtype.element_ty), item < length)
+    return chance
 
 
 @jit()
@@ -111,7 +146,7 @@ def _choices(w, along, MODE: tl.constexpr):
 
 @jit()
 def _upward(scores, direction, weights, rates, scratch, length, k, c, most, MODE: tl.constexpr, K: tl.constexpr):
-    """`weights[i, j]`, and rates; returns the log of the chance of k heads."""
+    """`weights[i, j]`, and rates."""
     j = tl.arange(0, K)
     row, rate = (j == 0).to(tl.float64), tl.zeros([K], tl.float64)
     if MODE >= ENTROPY:
@@ -137,14 +172,11 @@ def _upward(scores, direction, weights, rates, scratch, length, k, c, most, MODE
             up = tl.where(w > 0, w * (tl.load(line + K + 1 + j) + own), 0.0)
             rate = up + tl.where(w < 1, (1.0 - w) * (rate + other), 0.0)
             tl.store(rates + (i + 1) * (most + 1) + j, rate, j <= k)
-    return tl.log(tl.sum(tl.where(j == k, row, 0.0), 0))
 
 
 @jit()
-def _downward(
-    direction, weights, rates, scratch, out, length, k, most, MODE: tl.constexpr, DUAL: tl.constexpr, K: tl.constexpr
-):
-    """The chance that item i is taken, or its derivative: from the goal back."""
+def _downward(direction, weights, rates, scratch, out, length, k, most, MODE: tl.constexpr, K: tl.constexpr):
+    """The derivative of the chance that item i is taken: from the goal back."""
     j = tl.arange(0, K)
     reached, moved = (j == k).to(tl.float64), tl.zeros([K], tl.float64)
     for back in range(1, length + 1):
@@ -152,25 +184,20 @@ def _downward(
         line = scratch + (i % 2) * 2 * (K + 1)
         w = tl.load(weights + i * (most + 1) + j, (j <= k) & (j <= i + 1), 0.0)
         q, rest = reached * w, reached * (1.0 - w)
-        found = tl.sum(q, 0)
         tl.store(line + j, q)
         tl.store(line + K, 0.0)
-        drest = rest
-        if DUAL:
-            own, other = _choices(w, tl.load(direction + i).to(tl.float64), MODE)
-            here = tl.load(rates + (i + 1) * (most + 1) + j, j <= k, 0.0)
-            below = tl.load(rates + i * (most + 1) + j, j <= k, 0.0)
-            before = tl.load(rates + i * (most + 1) + j - 1, (j <= k) & (j > 0), 0.0)
-            dq = tl.where(w > 0, w * (moved + reached * (before + own - here)), 0.0)
-            drest = tl.where(w < 1, (1.0 - w) * (moved + reached * (below + other - here)), 0.0)
-            found = tl.sum(dq, 0)
-            tl.store(line + K + 1 + j, dq)
-            tl.store(line + 2 * K + 1, 0.0)
-        tl.store(out + i, found.to(out.dtype.element_ty))
+        own, other = _choices(w, tl.load(direction + i).to(tl.float64), MODE)
+        here = tl.load(rates + (i + 1) * (most + 1) + j, j <= k, 0.0)
+        below = tl.load(rates + i * (most + 1) + j, j <= k, 0.0)
+        before = tl.load(rates + i * (most + 1) + j - 1, (j <= k) & (j > 0), 0.0)
+        dq = tl.where(w > 0, w * (moved + reached * (before + own - here)), 0.0)
+        drest = tl.where(w < 1, (1.0 - w) * (moved + reached * (below + other - here)), 0.0)
+        tl.store(line + K + 1 + j, dq)
+        tl.store(line + 2 * K + 1, 0.0)
+        tl.store(out + i, tl.sum(dq, 0).to(out.dtype.element_ty))
         tl.debug_barrier()
         reached = rest + tl.load(line + j + 1)
-        if DUAL:
-            moved = drest + tl.load(line + K + 2 + j)
+        moved = drest + tl.load(line + K + 2 + j)
 
 
 @jit()

@@ -33,7 +33,7 @@ def argmax(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> Tensor
     order = s.sort(dim=-1, descending=True, stable=True).indices
     first = (torch.arange(s.shape[-1], device=s.device) < k[:, None]).to(s.dtype)
     z = torch.zeros_like(s, memory_format=torch.contiguous_format).scatter_(-1, order, first)
-    return _finish(z, status, validate)
+    return checks.settled(z, status, validate)
 
 
 def project(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> Tensor:
@@ -44,7 +44,7 @@ def project(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> Tenso
     """
     allowed, status = look(scores, lengths, k)
     if scores.shape[-1] == 0:
-        return _finish(torch.zeros_like(scores), status, validate)
+        return checks.settled(torch.zeros_like(scores), status, validate)
     s = torch.where(allowed, scores.detach().double(), -torch.inf)
     middle = s.sort(-1, descending=True).values.gather(1, (k.clamp(1, s.shape[-1]) - 1)[:, None])
     s = (s - torch.where(middle.isfinite(), middle, 0.0)).clamp(-1.0, 1.0)
@@ -56,7 +56,7 @@ def project(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> Tenso
     missing = (k[:, None] - total.gather(1, last)) / slope.gather(1, last).clamp_min(1.0)
     tau = points.gather(1, last) - missing
     mu = torch.where(allowed & (k > 0)[:, None], (s - tau).clamp(0.0, 1.0), 0.0)
-    return _finish(mu.to(scores.dtype), status, validate)
+    return checks.settled(mu.to(scores.dtype), status, validate)
 
 
 def project_vjp(mu: Tensor, lengths: Tensor, k: Tensor, direction: Tensor, validate: bool) -> Tensor:
@@ -75,9 +75,3 @@ def look(scores: Tensor, lengths: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
     allowed = layout.mask(scores, layout.in_range(scores, (lengths, k))) & (scores != -torch.inf)
     few = (status == checks.OK) & (allowed.sum(-1) < k)
     return allowed, torch.where(few, checks.INFEASIBLE, status)
-
-
-def _finish(result: Tensor, status: Tensor, validate: bool) -> Tensor:
-    if validate:
-        checks.raise_for(status)
-    return torch.where((status != checks.OK)[:, None], torch.nan, result)

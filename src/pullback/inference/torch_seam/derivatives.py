@@ -26,8 +26,10 @@ _transforms_active: Callable[[], bool] = getattr(torch._C, "_are_functorch_trans
 
 def register(
     library: torch.library.Library, name: str, *, call: Any, setup: Setup, backward: Backward, tangent: Tangent
-) -> None:
+) -> Callable[..., Any] | None:
     """Register the derivatives of an operator without defaults and keyword-only arguments.
+
+    Returns a shorter way to it, where `is_passed_on` and the first argument is differentiated, if there is one.
 
     Args:
         library: where the operator is defined.
@@ -38,17 +40,17 @@ def register(
         tangent: from the context and the tangents of all arguments to those of the outputs.
     """
     if internals_work():
-        _register_by_internals(library, name, call, setup, backward, tangent)
-    else:
-        qualified = f"{library.ns}::{name}"
-        torch.library.register_autograd(
-            qualified, backward, setup_context=lambda ctx, inputs, output: setup(ctx, inputs, output), lib=library
-        )
+        return _register_by_internals(library, name, call, setup, backward, tangent)
+    qualified = f"{library.ns}::{name}"
+    torch.library.register_autograd(
+        qualified, backward, setup_context=lambda ctx, inputs, output: setup(ctx, inputs, output), lib=library
+    )
+    return None
 
 
 def _register_by_internals(
     library: torch.library.Library, name: str, call: Any, setup: Setup, backward: Backward, tangent: Tangent
-) -> None:
+) -> Callable[..., Any]:
     from torch._functorch.autograd_function import enable_single_level_autograd_function
 
     operator = getattr(getattr(torch.ops, library.ns), name).default
@@ -80,6 +82,7 @@ def _register_by_internals(
             return operator(*args)
 
     library.impl(name, run, "Autograd")
+    return record
 
 
 def apply(function: type[torch.autograd.Function], *args: Any) -> Any:
@@ -126,10 +129,9 @@ def is_ordinary() -> bool:
 _modes: Callable[[], int] = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 1)
 
 
-def is_unseen(x: Tensor) -> bool:
-    """Whether PyTorch would only pass a call with x on to its kernel: nothing differentiates, transforms or records it."""
-    plain = type(x) is Tensor and not (torch.is_grad_enabled() and x.requires_grad)
-    return plain and is_ordinary() and _modes() == 0 and not torch.jit.is_tracing()
+def is_passed_on(x: Tensor) -> bool:
+    """Whether PyTorch would only pass a call with x on to its derivative or kernel: nothing transforms or records it."""
+    return type(x) is Tensor and is_ordinary() and _modes() == 0 and not torch.jit.is_tracing()
 
 
 def records_gradient(x: Tensor) -> bool:

@@ -1,0 +1,55 @@
+"""Numbers of several examples side by side in SIMD lanes, and back."""
+
+from __future__ import annotations
+
+from pullback.inference.compile import inner, lean
+from pullback.inference.hypergraph.vectors import pack_block, unpack_block
+from pullback.inference.lanes import BYTES, gather, larger, load, splat, store, trouble
+from pullback.inference.rows import store_first
+
+
+@inner
+def pack(array, bases, count, packed):
+    """Put the numbers `array.flat[bases[lane] : bases[lane] + count]` of all lanes side by side.
+
+    The last vector of `packed`, the score of no part, becomes 0, however few numbers are needed.
+    """
+    lanes = len(bases)
+    whole = count - count % lanes
+    for at in range(0, whole, lanes):
+        pack_block(array, bases, at, packed, at * lanes)
+    for at in range(whole, count):
+        store(packed, at * lanes, gather(array, bases, at))
+    store(packed, len(packed) - lanes, splat(array, 0.0))
+
+
+@inner
+def check(packed, count, codes):
+    """Write a code for each lane that says what is wrong with its numbers."""
+    lanes, worst = BYTES // packed.itemsize, splat(packed, 0.0)
+    for at in range(count):
+        worst = larger(trouble(load(packed, at * lanes)), worst)
+    store(codes, 0, worst)
+
+
+@inner
+def unpack(packed, bases, filled, count, out):
+    """Write `count` numbers of the first lanes to their examples: the reverse of `pack`."""
+    lanes = len(bases)
+    whole = count - count % lanes if filled == lanes else 0
+    for at in range(0, whole, lanes):
+        unpack_block(packed, at * lanes, out, bases, at)
+    for at in range(whole, count):
+        for lane in range(filled):
+            out[bases[lane] + at] = packed[at * lanes + lane]
+
+
+@lean
+def clear(out, start, stop):
+    """Write zeros, by vectors: for large memory, C's way takes longer."""
+    lanes = BYTES // out.itemsize
+    for p in range(start, stop, lanes):
+        if p + lanes <= stop:
+            store(out, p, splat(out, 0.0))
+        else:
+            store_first(out, p, stop - p, splat(out, 0.0))
