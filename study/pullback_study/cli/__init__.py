@@ -6,22 +6,21 @@ follows when it works. So `--help` is quick.
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from pullback_study import __version__
-from pullback_study.cli.options import SETTINGS
+from pullback_study.cli.options import SETTINGS, lazily, single
 
 _COMMANDS = {
     "reproduce": "reproduce:app",
     "train": "train:app",
-    "sweep": "sweep:sweep",
+    "sweep": "train:sweep",
     "runs": "runs:show_runs",
-    "estimators": "estimators:list_estimators",
-    "report": "report:write_report",
+    "estimators": "runs:list_estimators",
+    "report": "runs:write_report",
     "data": "data:app",
     "parse": "trees:parse",
     "trees": "trees:trees",
@@ -30,25 +29,14 @@ _COMMANDS = {
 _NEEDS_ARGUMENTS = ("sweep", "parse", "trees")
 
 
-class _Commands(TyperGroup):
-    """The commands, each made when it is needed."""
-
-    def list_commands(self, context: Any) -> list[str]:
-        return list(_COMMANDS)
-
-    def get_command(self, context: Any, name: str) -> Any:
-        if name not in _COMMANDS:
-            return None
-        module, _, attribute = _COMMANDS[name].partition(":")
-        found = getattr(importlib.import_module(f"{__name__}.{module}"), attribute)
-        if not isinstance(found, typer.Typer):
-            single = typer.Typer(**{**SETTINGS, "no_args_is_help": False})
-            single.command(name, no_args_is_help=name in _NEEDS_ARGUMENTS)(found)
-            found = single
+def _load(name: str) -> Any:
+    found = pkgutil.resolve_name(f"{__name__}.{_COMMANDS[name]}")
+    if isinstance(found, typer.Typer):
         return typer.main.get_command(found)
+    return single(name, found, needs_arguments=name in _NEEDS_ARGUMENTS)
 
 
-app = typer.Typer(cls=_Commands, pretty_exceptions_enable=False, **SETTINGS)
+app = typer.Typer(cls=lazily(_COMMANDS, _load), pretty_exceptions_enable=False, **SETTINGS)
 
 
 def _show_version(wanted: bool) -> None:

@@ -29,23 +29,23 @@ def listops(
     from pullback_study.results import listops as bed
     from pullback_study.results.choice import Runs
 
-    folder, how = given["runs"], {name: given[name] for name in ("markdown", "json")}
+    folder = given["runs"]
     with terminal.user_errors():
         scope = bed.QUICK if given["quick"] else dataclasses.replace(bed.FULL, seeds=tuple(range(given["seeds"] or 5)))
         wanted = {bed.TASK.find_method(name).name for name in given["only"] or bed.ROWS}
         plans = {name: bed.plan(name, scope) for name in bed.ROWS if name in wanted}
     if long:
         rows = [bed.plan(name, bed.LONG) for name in bed.contenders(Runs(folder)) if name in wanted]
-        terminal.train_given(bed.TASK, [config for row in rows for config in row.configs], given)
-        return terminal.show(bed.long_runs(Runs(folder)), **how)
-    terminal.train_given(bed.TASK, [config for plan in plans.values() for config in plan.first], given)
+        terminal.train_or_exit(bed.TASK, [config for row in rows for config in row.configs], **given)
+        return terminal.show(bed.long_runs(Runs(folder)), **given)
+    terminal.train_or_exit(bed.TASK, [config for plan in plans.values() for config in plan.first], **given)
     if screening:
-        return terminal.show(bed.results(Runs(folder), scope, final=False), **how)
+        return terminal.show(bed.results(Runs(folder), scope, final=False), **given)
     found = Runs(folder)
     chosen = [plans[name].choose(found) for name in (wanted if given["only"] else bed.finalists(found, scope))]
-    terminal.train_given(bed.TASK, [config for row in chosen for config in row.configs], given)
+    terminal.train_or_exit(bed.TASK, [config for row in chosen for config in row.configs], **given)
     found = Runs(folder)
     tables = [bed.results(found, scope, final=final) for final in (False, True)]
-    terminal.show(*tables, bed.by_depth(found, scope), bed.published(), **how)
+    terminal.show(*tables, bed.by_depth(found, scope), bed.published(), **given)
     figure = bed.curves(found, scope)
     terminal.write_figures([figure] if figure.drawn else [], given["figures"])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from pullback_study.tasks.schema import Option, options
 
@@ -37,25 +38,43 @@ _SHARED: dict[str, tuple[Any, Any, dict[str, Any]]] = {  # name: type, default, 
 }
 
 
+def lazily(names: Mapping[str, Any], make: Callable[[str], Any]) -> type[TyperGroup]:
+    """A group of the commands of these names, each made when it is needed."""
+
+    class Commands(TyperGroup):
+        def list_commands(self, context: Any) -> list[str]:
+            return list(names)
+
+        def get_command(self, context: Any, name: str) -> Any:
+            return make(name) if name in names else None
+
+    return Commands
+
+
+def single(name: str, function: Callable[..., None], *, needs_arguments: bool) -> Any:
+    """A function as a command."""
+    app = typer.Typer(pretty_exceptions_enable=False, **{**SETTINGS, "no_args_is_help": False})
+    app.command(name, no_args_is_help=needs_arguments)(function)
+    return typer.main.get_command(app)
+
+
 def uses(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """A command with these shared options after its own; it receives them by name."""
     made = []
     for name in names:
         kind, default, about = _SHARED[name]
-        annotation = Annotated[kind, typer.Option(f"--{name}", **about)]  # type: ignore[valid-type]
-        made.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
-    return lambda command: with_parameters(command, after=made)
+        made.append(_keyword(name, default, Annotated[kind, typer.Option(f"--{name}", **about)]))  # type: ignore[valid-type]
+    return lambda command: with_options(command, after=made)
 
 
-def with_options(command: Callable[..., None], config_type: type) -> Callable[..., None]:
-    """A command with an option for each field of a config before its own; it receives them by name."""
-    return with_parameters(command, before=[_parameter(each) for each in options(config_type).values() if not each.hidden])
-
-
-def with_parameters(
-    command: Callable[..., None], before: Sequence[inspect.Parameter] = (), after: Sequence[inspect.Parameter] = ()
+def with_options(
+    command: Callable[..., None], config_type: type | None = None, after: Sequence[inspect.Parameter] = ()
 ) -> Callable[..., None]:
-    """The command with more options, which it receives by name; choices among these arrive as plain strings."""
+    """The command with an option for each field of a config before its own, and more after them.
+
+    It receives them by name; choices among these arrive as plain strings.
+    """
+    before = [_parameter(each) for each in options(config_type).values() if not each.hidden] if config_type else []
     signature = inspect.signature(command, eval_str=True).parameters.values()
     added = {each.name for each in (*before, *after)}
     own = [each.replace(kind=each.KEYWORD_ONLY) for each in signature
@@ -76,12 +95,12 @@ def _parameter(field: Option) -> inspect.Parameter:
     kind: Any = StrEnum(field.name, {value: value for value in field.choices}) if field.choices else field.types[0]
     shown = str(field.default) if field.shown is None else field.shown
     text = f"{field.help}  [default: {shown}]" if shown else field.help
-    annotation, metavar = kind, None
+    flags, metavar = field.flags or f"--{field.name.replace('_', '-')}", None
     if field.name == "seed":
-        annotation, metavar, text = list[kind], "N", f"{field.help} Repeat it to train several.  [default: 0]"
-    made = typer.Option(
-        field.flags or f"--{field.name.replace('_', '-')}", help=text, show_default=False, metavar=metavar
-    )
-    return inspect.Parameter(
-        field.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[annotation | None, made]
-    )
+        kind, metavar, text = list[kind], "N", f"{field.help} Repeat it to train several.  [default: 0]"
+    made = typer.Option(flags, help=text, show_default=False, metavar=metavar)
+    return _keyword(field.name, None, Annotated[kind | None, made])
+
+
+def _keyword(name: str, default: Any, annotation: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)

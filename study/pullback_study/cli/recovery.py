@@ -36,30 +36,33 @@ def recovery(
     pullback reproduce recovery --device cuda --workers 4
     pullback reproduce recovery --no-train
     """
-    from pullback_study.results import pages
     from pullback_study.results.choice import Runs
     from pullback_study.results.recovery import page as recovered
     from pullback_study.results.recovery import plans
     from pullback_study.results.recovery.beds import all_beds
+    from pullback_study.results.registry import update_page
     from pullback_study.tasks.schema import nearest
 
     scope, complete = plans.QUICK if given["quick"] else plans.FULL, True
     if given["seeds"]:
         scope = dataclasses.replace(scope, seeds=tuple(range(scope.seeds[0], scope.seeds[0] + given["seeds"])))
+    with terminal.user_errors():
+        for name in structure or ():
+            if name not in plans.BASES:
+                raise ValueError(f"there is no structure {name!r}; {nearest(name, plans.BASES)}")
+        names = [plans.TASK.find_method(name).name for name in given["only"] or plans.METHODS]
     if train:
-        with terminal.user_errors():
-            for name in structure or ():
-                if name not in plans.BASES:
-                    raise ValueError(f"there is no structure {name!r}; {nearest(name, plans.BASES)}")
-            names = [plans.TASK.find_method(name).name for name in given["only"] or plans.METHODS]
         complete = _train(scope, structure or [], names, given)
     found = Runs(given["runs"])
+    beds = all_beds(found, scope)
     with terminal.user_errors():
+        if not beds and not train:
+            raise ValueError(f"{given['runs']} has no runs to show; choose another folder (--runs), or leave out --no-train")
         if not page.exists():
             page.parent.mkdir(parents=True, exist_ok=True)
             page.write_text(_EMPTY)
-        pages.update(page, recovered.groups(found, scope, gradients=True))
-    boards = recovered.boards(all_beds(found, scope))
+        update_page(page, recovered.groups(found, scope, gradients=True))
+    boards = recovered.boards(beds)
     terminal.show(recovered.needs_structure(found, scope), *boards, markdown=given["markdown"])
     terminal.err.print(f"wrote {page}")
     if not complete:
@@ -84,7 +87,7 @@ def _train(scope: Scope, structures: Sequence[str], names: Sequence[str], given:
             timed, how = names if plans.BASES["tree"] in beds else (), {**given, "workers": None}
             configs = [config for name in timed for config in plans.timed(found, name, scope).configs]
         try:
-            terminal.train_given(plans.TASK, configs, how)
+            terminal.train_or_exit(plans.TASK, configs, **how)
         except typer.Exit as ended:
             if ended.exit_code != 1:  # stopped by the user, or a mistake
                 raise

@@ -16,8 +16,8 @@ from pullback_study.cli.options import SETTINGS, uses
 from pullback_study.cli.recovery import recovery
 
 if TYPE_CHECKING:
-    from pullback_study.results.choice import Chosen, Plan
-    from pullback_study.results.paper import clusters, text
+    from pullback_study.results.choice import Chosen, Plan, Runs
+    from pullback_study.results.paper import text
 
 app = typer.Typer(help="Make the paper's tables, figures and pages.", **SETTINGS)
 app.command("recovery")(recovery)
@@ -48,28 +48,25 @@ def table1(
     pullback reproduce table1 --quick
     pullback reproduce table1 --grid --seeds 48 --device cuda
     """
-    from pullback_study.results.choice import Runs
     from pullback_study.results.paper import clusters
 
     with terminal.user_errors():
         names = _rows(clusters.TASK, given["only"] or clusters.ROWS)
-    scope = _scope(given["quick"], given["seeds"], given["dtype"])
-    scales = ("paper", "example") if gamma_scale == "both" else (str(gamma_scale),)
-    variants = []
-    for scale in scales:
-        rows = [name for name in names if scale == scales[0] or clusters.METHODS[name].pulled_back]
-        rows += clusters.ERRATA if errata and scale == scales[0] else []
-        words = ("--grid",) * grid
-        variants.append(clusters.Variant(f"gamma of {clusters.SCALES[scale]}", rows, words, scope, scale))
+    scope = clusters.scope_of(**given)
+    first, *more = ["paper", "example"] if gamma_scale == "both" else [str(gamma_scale)]
+    rows = {first: [*names, *clusters.ERRATA * errata]}
+    rows |= {scale: [name for name in names if clusters.METHODS[name].pulled_back] for scale in more}
+    words = ("--grid",) * grid
+    variants = [clusters.Variant(f"gamma of {clusters.SCALES[each]}", rows[each], words, scope, each) for each in rows]
     cases = [(variant, k) for variant in variants for k in clusters.SETTINGS]
     plans = [variant.plan(name, k) for variant, k in cases for name in variant.rows]
-    _train_plans(clusters.TASK, plans, given)
-    found, many = Runs(given["runs"]), len(scope.seeds) >= clusters.QUARTILES
+    found, _ = _train_plans(clusters.TASK, plans, given)
+    many = len(scope.seeds) >= clusters.QUARTILES
     tables = [clusters.results(variant, k, found, title=f"{k} clusters, {variant.title}") for variant, k in cases]
     extra = [clusters.spreads(table) for table in tables] if many else []
     if grid or not given["quick"]:
         extra.append(clusters.settings(plans, found))
-    terminal.show(*tables, *extra, **_how(given))
+    terminal.show(*tables, *extra, **given)
     if many:
         drawn = [table.distribution(measure) for table in tables for measure in clusters.MEASURES]
         terminal.write_figures(drawn, given["figures"])
@@ -84,10 +81,6 @@ def table2(
     ] = False,
     seed: Annotated[list[int] | None, typer.Option(metavar="N", help="Repeatable. [default: all seeds of the table]")] = None,
     epochs: Annotated[int | None, typer.Option(help="[default: 40 for SST, or 20 with 20 seeds or more; 10 for SNLI]")] = None,
-    projective: Annotated[
-        bool | None,
-        typer.Option("--projective/--non-projective", help="[default: projective for SST, non-projective for SNLI]"),
-    ] = None,
     **given: Any,
 ) -> None:
     r"""Latent dependency trees: accuracy of every row on SST or SNLI, beside the paper's.
@@ -99,30 +92,25 @@ def table2(
     pullback reproduce table2 --task sst --search --seeds 20 --device cuda --streams 32
     pullback reproduce table2 --task snli --only marginals --only spigot --seed 0
     """
-    from pullback_study.results.choice import Runs
     from pullback_study.results.paper import text
 
     with terminal.user_errors():
         trained, scope = _text_scope(task, given, seeds=seed, epochs=epochs)
-        names = _rows(trained, given["only"] or text.ROWS)
-        options = {name: projective if trained.methods[name].latent else None for name in names}
-        plans = [text.table_plan(name, scope, search=search, projective=options[name]) for name in names]
-    rows = _train_plans(trained, plans, given)
+        plans = [text.table_plan(name, scope, search=search) for name in _rows(trained, given["only"] or text.ROWS)]
+    found, rows = _train_plans(trained, plans, given)
     title = f"{scope.title}, {'searched' if search else 'the paper’s best'} settings"
-    found = Runs(given["runs"])
-    terminal.show(text.results(title, scope, rows, found), text.settings(rows), text.speed(task, rows), **_how(given))
+    terminal.show(text.results(title, scope, rows, found), text.settings(rows), text.speed(task, rows), **given)
 
 
 @app.command("curves")
 @uses("quick", "seeds", "figures", *_HOW)
 def curves(**given: Any) -> None:
     """Synthetic clusters: learning curves, 10 clusters, as SVG and CSV."""
-    from pullback_study.results.choice import Runs
     from pullback_study.results.paper import clusters
 
-    scope = _scope(given["quick"], given["seeds"])
-    _train_plans(clusters.TASK, [clusters.table_plan(name, 10, grid=False, scope=scope) for name in clusters.CURVES], given)
-    terminal.write_figures([clusters.curves(Runs(given["runs"]), scope)], given["figures"])
+    scope = clusters.scope_of(**given)
+    plans = [clusters.table_plan(name, 10, grid=False, scope=scope) for name in clusters.CURVES]
+    terminal.write_figures([clusters.curves(_train_plans(clusters.TASK, plans, given)[0], scope)], given["figures"])
 
 
 @app.command("steps")
@@ -143,20 +131,17 @@ def steps(
     from pullback_study.results.paper import clusters, text
 
     if task == "synthetic":
-        whole = _scope(given["quick"], given["seeds"])
+        whole = clusters.scope_of(**given)
         points = [clusters.steps_plan(name, k, whole) for name in clusters.STEPPED for k in whole.inner_steps]
-        _train_plans(clusters.TASK, points, given)
-        terminal.write_figures([clusters.steps(Runs(given["runs"]), whole)], given["figures"])
-        return
+        return terminal.write_figures([clusters.steps(_train_plans(clusters.TASK, points, given)[0], whole)], given["figures"])
     with terminal.user_errors():
         trained, scope = _text_scope(task, given)
         plans = [text.table_plan(name, scope, search=True) for name in text.STEPPED]
-    rows = _train_plans(trained, plans, given)
+    found, rows = _train_plans(trained, plans, given)
     for k in text.INNER_STEPS:
-        found = Runs(given["runs"])
-        terminal.train_given(trained, seed_by_seed([row.replace(found, inner_steps=k) for row in rows]), given)
+        terminal.train_or_exit(trained, seed_by_seed([row.replace(found, inner_steps=k) for row in rows]), **given)
     table = text.steps_table(scope.title, rows, Runs(given["runs"]))
-    terminal.show(dataclasses.replace(table, warning=scope.warning), **_how(given))
+    terminal.show(dataclasses.replace(table, warning=scope.warning), **given)
 
 
 @app.command("claims")
@@ -168,16 +153,16 @@ def claims(**given: Any) -> None:
     Verdicts on text need the runs of table2 --search for both tasks, and of steps --task sst.
     """
     from pullback_study.results.choice import Runs
-    from pullback_study.results.paper import claims_clusters, claims_text
+    from pullback_study.results.paper import claims_clusters, claims_text, clusters
     from pullback_study.results.paper.verdicts import decide
 
     with terminal.user_errors():
         found = Runs(given["runs"])
-        scoped = given["seeds"] is not None or given["dtype"] != "float32"
-        scope = _scope(False, given["seeds"], given["dtype"])
-        on_clusters = claims_clusters.Evidence(found, scope) if scoped else claims_clusters.Evidence.best(found)
-        decided = [*decide(claims_clusters.CLAIMS, on_clusters), *claims_text.claims(found)]
-    terminal.show(*(claim.table() for claim in decided), **_how(given))
+        on_clusters = claims_clusters.Evidence.best(found)
+        if given["seeds"] is not None or given["dtype"] != "float32":
+            on_clusters = claims_clusters.Evidence(found, clusters.scope_of(**given))
+        decided = [*decide(claims_clusters.CLAIMS, on_clusters), *decide(claims_text.CLAIMS, claims_text.Evidence(found))]
+    terminal.show(*(claim.table() for claim in decided), **given)
 
 
 @app.command("page")
@@ -192,26 +177,14 @@ def page(
 
     The page is docs/results/STUDY.md by default.
     """
-    from pullback_study.results import pages
     from pullback_study.results.choice import Runs
-    from pullback_study.results.registry import find_section
+    from pullback_study.results.registry import find_section, update_page
 
     path = path or Path("docs/results") / f"{study}.md"
     section, found = find_section(study), Runs(runs)
     with terminal.user_errors():
-        pages.update(path, section.groups(found), section.claims(found))
+        update_page(path, section.groups(found), section.claims(found))
     terminal.err.print(f"wrote {path}")
-
-
-def _how(given: dict[str, Any]) -> dict[str, bool]:
-    return {name: given[name] for name in _SHOW}
-
-
-def _scope(quick: bool, seeds: int | None, dtype: str = "float32") -> clusters.Scope:
-    from pullback_study.results.paper.clusters import FULL, QUICK, with_seeds_of
-
-    scope = dataclasses.replace(QUICK if quick else FULL, dtype=dtype)
-    return with_seeds_of(scope, seeds) if seeds else scope
 
 
 def _rows(task: Any, names: Sequence[str]) -> list[str]:
@@ -238,12 +211,12 @@ def _text_scope(
     return found, dataclasses.replace(scope, seeds=tuple(wanted), epochs=epochs or scope.epochs)
 
 
-def _train_plans(task: Any, plans: Sequence[Plan], given: dict[str, Any]) -> list[Chosen]:
-    """The runs that choose a setting, and then those of the chosen one; returns the choices."""
+def _train_plans(task: Any, plans: Sequence[Plan], given: dict[str, Any]) -> tuple[Runs, list[Chosen]]:
+    """Train the runs that choose a setting, and then those of the chosen one; all runs, and the choices."""
     from pullback_study.results.choice import Runs, seed_by_seed
 
-    terminal.train_given(task, [config for plan in plans for config in plan.first], given)
+    terminal.train_or_exit(task, [config for plan in plans for config in plan.first], **given)
     found = Runs(given["runs"])
-    terminal.train_given(task, seed_by_seed([plan.choose(found) for plan in plans]), given)
+    terminal.train_or_exit(task, seed_by_seed([plan.choose(found) for plan in plans]), **given)
     found = Runs(given["runs"])
-    return [plan.choose(found) for plan in plans]
+    return found, [plan.choose(found) for plan in plans]

@@ -1,4 +1,4 @@
-"""`pullback runs`: the runs of a folder."""
+"""`pullback estimators`, `pullback runs` and `pullback report`: what there is."""
 
 from __future__ import annotations
 
@@ -11,10 +11,33 @@ import typer
 
 from pullback_study.cli.options import uses
 from pullback_study.cli.terminal import count, err, show, user_errors
+from pullback_study.tasks import TASKS, find_task
 
 if TYPE_CHECKING:
     from pullback.viz import Table
     from pullback_study.runs.store import Stored
+
+
+def list_estimators(
+    task: Annotated[str, typer.Argument(help="A task: baselines and defaults are its own.")] = "synthetic",
+) -> None:
+    """List the estimators and baselines of a task.
+
+    \b
+    pullback estimators
+    pullback estimators sst
+    """  # noqa: D301
+    from pullback.viz import Table
+
+    with user_errors():
+        found = find_task(task)
+        rows = []
+        for method in found.methods.values():
+            taken = "--step-size " * ("step_size" in method.accepted) + "--inner-steps" * ("steps" in method.accepted)
+            rows.append([method.name, method.label, method.kind, ", ".join(method.aliases), taken.strip()])
+    notes = ["Any of the names works: with --estimator, in sweep files, and in `pullback runs --where`."]
+    columns = ["--estimator", "in tables", "kind", "also called", "options"]
+    show(Table(f"Estimators of {found.name}", columns, rows, notes))
 
 
 @uses("runs")
@@ -23,10 +46,7 @@ def show_runs(
     estimator: Annotated[str | None, typer.Option(help="Only runs of this estimator.")] = None,
     where: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="CONDITION",
-            help="A condition on a field of the config or a metric: clusters=10, test_accuracy>90. Repeatable.",
-        ),
+        typer.Option(metavar="CONDITION", help="On a field or a metric: clusters=10, test_accuracy>90. Repeatable."),
     ] = None,
     sort: Annotated[str | None, typer.Option(help="Sort by this field; -field puts the highest first.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="The number of runs to show.")] = 50,
@@ -44,17 +64,15 @@ def show_runs(
     pullback runs --where "learning_rate>=0.001" --csv runs.csv
     """
     from pullback_study.runs.files import write_atomically
-    from pullback_study.runs.query import as_csv, select
-    from pullback_study.runs.store import STATES, list_runs
+    from pullback_study.runs.store import STATES, as_csv, list_runs, select
     from pullback_study.tasks.schema import nearest
 
     with user_errors():
         if status is not None and status not in STATES:
             raise ValueError(f"--status {status}: there is no such state; {nearest(status, STATES)}")
         everything = list_runs(runs)
-        conditions = [*(where or []), *([f"state={status}"] if status else [])]
-        conditions += [f"estimator={estimator}"] if estimator else []
-        found = select(everything, conditions, sort)
+        given = {"state": status, "estimator": estimator}
+        found = select(everything, [*(where or []), *(f"{name}={value}" for name, value in given.items() if value)], sort)
         if csv is None:
             show(_table(f"{len(found)} of {len(everything)} runs in {runs}/", found, limit))
         elif csv == "-":
@@ -66,28 +84,22 @@ def show_runs(
 
 def _table(title: str, found: Sequence[Stored], limit: int) -> Table:
     from pullback.viz import Table, visible
-    from pullback_study.tasks import TASKS, find_task
 
     shown = found[:limit]
     metrics: dict[str, Any] = {}
     for name in dict.fromkeys(run.task for run in shown if run.task in TASKS):
         metrics.update({metric.name: metric for metric in find_task(name).metrics if metric.headline})
     present = [name for name in metrics if any(name in run.metrics for run in shown)]
-    table = Table(visible(title), ["run", "what", "state", *(_short(metrics[name].label) for name in present)])
-    for run in shown:
-        numbers = [metrics[name].show(run.metrics.get(name)) for name in present]
-        table.rows.append([visible(run.id[:8]), visible(_what(run)), run.state, *numbers])
-    for run in shown:
-        if run.error is not None:
-            table.notes.append(visible(f"{run.id[:8]}: {run.error[:200]}"))
-    if len(found) > limit:
-        table.notes.append(f"{len(found) - limit} more: --limit {len(found)}, or filter by --where and --status")
-    return table
+    columns = ["run", "what", "state", *(metrics[name].label.replace("Validation", "Valid.") for name in present)]
+    numbers = [[metrics[name].show(run.metrics.get(name)) for name in present] for run in shown]
+    rows = [[visible(run.id[:8]), visible(_what(run)), run.state, *each] for run, each in zip(shown, numbers, strict=True)]
+    notes = [visible(f"{run.id[:8]}: {run.error[:200]}") for run in shown if run.error is not None]
+    notes += [f"{len(found) - limit} more: --limit {len(found)}, or filter by --where and --status"] * (len(found) > limit)
+    return Table(visible(title), columns, rows, notes)
 
 
 def _what(run: Stored) -> str:
     """The task, the estimator, and the fields that differ from their defaults."""
-    from pullback_study.tasks import TASKS, find_task
     from pullback_study.tasks.schema import options
 
     known = options(find_task(run.task).config_type) if run.task in TASKS else {}
@@ -101,5 +113,21 @@ def _what(run: Stored) -> str:
     return " ".join([run.task, str(run.config.get("estimator", "")), *given, *older])[:300]
 
 
-def _short(label: str) -> str:
-    return label.replace("Validation", "Valid.")
+@uses("runs")
+def write_report(
+    out: Annotated[Path, typer.Option("--out", help="The file to write.")] = Path("report.html"), *, runs: Path
+) -> None:
+    """Write all results into one HTML file.
+
+    The file has every run, table, figure and claim. `explorer.html` beside it is the explorer of the estimators. Both files
+    need only the run directories, open from disk and need no network.
+
+    Example: pullback report --runs runs --out report.html
+    """
+    from pullback_study.report.page import write
+
+    with user_errors():
+        if not runs.is_dir():
+            err.print(f"{runs}/ does not exist: the page will say what is missing")
+        for path in write(out, runs):
+            err.print(f"wrote {path} ({path.stat().st_size / 1e6:.2f} MB)")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -23,34 +23,37 @@ err = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
 def train_or_exit(
     task: Task,
     configs: Sequence[Any],
-    folder: Path,
     *,
+    runs: Path,
     device: str = "auto",
     workers: Executor | int | None = None,
     streams: int | None = None,
     wait: bool = False,
     tensorboard: bool = False,
+    **_: Any,
 ) -> None:
-    """Train what is not done; leaves the program if that cannot be finished now.
+    """Train what is not done, as the options of a command say; leaves the program if that cannot be finished now.
 
     `workers` says where, or in how many processes (None: in this one); `streams`, how many runs train side by side on a GPU, in
     this process; `wait`, for runs that other processes train.
     """
-    from pullback_study.runs.progress import LiveReport, PlainReport
+    from pullback_study.runs.progress import Report
     from pullback_study.runs.side_by_side import SideBySide
     from pullback_study.runs.train import train
 
+    if not configs:
+        return
     device = find_device(device)
     if tensorboard and importlib.util.find_spec("tensorboard") is None:
         stop("--tensorboard: TensorBoard is not installed; pip install tensorboard")
     if streams is not None and (device != "cuda" or workers is not None):
         stop(f"--streams {streams}: runs share a GPU in one process; use --device cuda, and no --workers")
     executor = pool(workers, device) if isinstance(workers, int) else SideBySide(streams) if streams else workers
-    with user_errors(), LiveReport(err) if err.is_terminal else PlainReport(err) as report:
+    with user_errors(), Report(err) as report:
         outcome = train(
-            task, configs, folder, device=device, report=report, tensorboard=tensorboard, executor=executor, wait=wait
+            task, configs, runs, device=device, report=report, tensorboard=tensorboard, executor=executor, wait=wait
         )
-    err.print(f"{count(outcome.total, 'run')} in {folder}/: {outcome.trained} trained, {outcome.skipped} already done")
+    err.print(f"{count(outcome.total, 'run')} in {runs}/: {outcome.trained} trained, {outcome.skipped} already done")
     if outcome.interrupted:
         stop("Stopped; what was running is saved. Run the same command again to resume.", code=130)
     if outcome.failed:
@@ -80,14 +83,7 @@ def pool(workers: int | None, device: str, per_gpu: int = 1) -> Executor | None:
     return None if workers == 1 and gpus <= 1 else Pool(workers, gpus=gpus, per_gpu=per_gpu)
 
 
-def train_given(task: Task, configs: Sequence[Any], given: Mapping[str, Any]) -> None:
-    """`train_or_exit` as the options of a command say."""
-    if configs:
-        how = {name: given[name] for name in ("device", "workers", "streams", "tensorboard") if name in given}
-        train_or_exit(task, configs, given["runs"], **how)
-
-
-def show(*tables: Any, markdown: bool = False, json: bool = False) -> None:
+def show(*tables: Any, markdown: bool = False, json: bool = False, **_: Any) -> None:
     """Tables on stdout, where nothing else goes."""
     if json:
         typer.echo("[" + ",\n".join(table.json() for table in tables) + "]")
@@ -120,9 +116,5 @@ def stop(message: str, code: int = 2) -> NoReturn:
 
 
 def count(number: int, what: str) -> str:
-    """The number and the noun, in the singular or the plural.
-
-    >>> count(1, "run"), count(2, "run")
-    ('1 run', '2 runs')
-    """
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+    """The number and the noun, in the singular or the plural."""
+    return f"{number} {what}{'s' * (number != 1)}"

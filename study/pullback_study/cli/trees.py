@@ -15,7 +15,7 @@ from pullback_study.cli.terminal import count, err, show, user_errors
 from pullback_study.trees.drawing import Format, drawn, format_for
 
 if TYPE_CHECKING:
-    from pullback_study.trees.parser import Analysis, LatentParser
+    from pullback_study.trees.parser import LatentParser
 
 FormatOption = Annotated[Format | None, typer.Option("--format", help="The format of the trees. [default: text]")]
 Tokens = tuple[str, ...]
@@ -43,9 +43,9 @@ def parse(
     """
     with user_errors():
         chosen = format_for(form, out)
-        words = read_sentences(sentences or [], file)
+        words = _sentences(sentences or [], file)
         parser = _load(find_run(run), data)
-        analyses = _parse(parser, words)
+        analyses = parser.parse(words)
         unknown = sorted(parser.unknown({word for each in words for word in each}))
         _show(analyses, chosen, out, parser.estimator)
         if unknown:
@@ -55,7 +55,7 @@ def parse(
 @uses("data", "markdown")
 def trees(
     run: Annotated[list[Path], typer.Option("--run", metavar="RUN", help="A trained run; repeatable.")],
-    size: Annotated[int, typer.Option("--sample", help="The number of test sentences.")] = 20,
+    size: Annotated[int, typer.Option("--sample", min=1, help="The number of test sentences.")] = 20,
     paper: Annotated[bool, typer.Option("--paper", help="Use the paper's three example sentences.")] = False,
     gold: Annotated[Path | None, typer.Option("--gold", help="Compare with the trees of this CoNLL-U file.")] = None,
     max_length: Annotated[int | None, typer.Option(help="With --gold: leave out longer sentences.")] = None,
@@ -95,21 +95,22 @@ def trees(
 def _draw(path: Path, data: Path | None, size: int, seed: int, paper: bool, form: Format, out: Path | None) -> None:
     """The trees of one run: printed, or written to a file."""
     from pullback_study.corpora import find_data
-    from pullback_study.trees.agreement import shape_table
+    from pullback_study.trees.measures import shape, shape_table
     from pullback_study.trees.paper import SENTENCES, printed_for
     from pullback_study.trees.parser import sample, task_sentences
-    from pullback_study.trees.shape import shape
 
-    parser = _load(path, data)
-    everything = list(SENTENCES) if paper else task_sentences(parser.task, find_data(data))
-    chosen = everything if paper else sample(everything, size, seed, first=SENTENCES)
-    analyses = _parse(parser, chosen)
-    name = _name(parser, path)
-    which = "the paper's sentences" if paper else f"{len(chosen)} of {len(everything)} test sentences"
+    parser, theirs = _load(path, data), {}
+    name, chosen, which = f"{parser.estimator} {path.name[:8]}", list(SENTENCES), "the paper's sentences"
+    if not paper:
+        everything = task_sentences(parser.task, find_data(data))
+        chosen = sample(everything, size, seed, first=SENTENCES)
+        which = f"{len(chosen)} of {len(everything)} test sentences"
+    elif form is Format.text:
+        theirs = {tree.tokens: tree for tree in printed_for(parser.estimator)}
+    analyses = parser.parse(chosen)
     _say(f"{name}: {which}")
-    theirs = {tree.tokens: tree for tree in printed_for(parser.estimator)} if paper and form is Format.text else {}
     _show([each for ours in analyses for each in (ours, theirs.get(ours.tokens)) if each], form, out, name)
-    err.print(shape_table([(name, shape([each.heads for each in analyses]))]).rich(), soft_wrap=False)
+    err.print(shape_table({name: shape([each.heads for each in analyses])}).rich(), soft_wrap=False)
 
 
 def _measure(
@@ -118,26 +119,25 @@ def _measure(
     """The tables of all runs on a treebank."""
     from pullback.viz import visible
     from pullback_study.corpora import read_conllu
-    from pullback_study.trees.agreement import compare, tables
+    from pullback_study.trees.measures import compare, tables
 
     everything = read_conllu(gold)
     parses = [each for each in everything if max_length is None or len(each.tokens) <= max_length]
     if not parses:
         few = f"none of its {len(everything)} sentences has at most {max_length} words" if everything else "it has no sentences"
         raise ValueError(f"--gold {gold}: {few}")
-    sentences = [each.tokens for each in parses]
-    words = Counter(word for tokens in sentences for word in tokens)
+    words = Counter(word for each in parses for word in each.tokens)
     systems, notes = {}, {}
     for path in paths:
         parser = _load(path, data)
         known = 1 - sum(words[word] for word in parser.unknown(words)) / max(words.total(), 1)
         notes[parser.config.vectors] = f"{parser.config.vectors} has vectors for {100 * known:.1f}% of the words"
-        systems[_name(parser, path)] = [each.heads for each in _parse(parser, sentences)]
-    rows = compare(parses, systems, seed=seed)
+        trees = parser.parse([each.tokens for each in parses])
+        systems[f"{parser.estimator} {path.name[:8]}"] = [each.heads for each in trees]
     left_out = len(everything) - len(parses)
     note = f"; {count(left_out, 'sentence')} of more than {max_length} words left out" if left_out else ""
     title = visible(f"{gold.name}: {count(len(parses), 'sentence')}, {count(words.total(), 'word')}{note}")
-    show(*tables(rows, title, list(notes.values())), markdown=markdown)
+    show(*tables(compare(parses, systems, seed=seed), title, list(notes.values())), markdown=markdown)
 
 
 def find_run(given: Path) -> Path:
@@ -149,18 +149,16 @@ def find_run(given: Path) -> Path:
     if not found:
         raise ValueError(f"there is no run {given}; `pullback runs` lists them")
     if len(found) > 1:
-        names = ", ".join(str(path.parent) for path in found[:4])
-        raise ValueError(f"{len(found)} runs begin with {given}: {names}{', ...' if len(found) > 4 else ''}")
+        raise ValueError(f"{len(found)} runs begin with {given}: {', '.join(str(path.parent) for path in found)}")
     return found[0].parent
 
 
-def read_sentences(given: Sequence[str], file: Path | None) -> list[Tokens]:
-    """Sentences from the command line and the lines of a file, split at white space; empty lines are left out."""
+def _sentences(given: Sequence[str], file: Path | None) -> list[Tokens]:
+    """From the command line and the lines of a file, split at white space; empty lines are left out."""
     from pullback_study.corpora.files import read_lines
 
     lines = [*given, *(line for _, line in (read_lines(file) if file else ()))]
-    sentences = [tokens for tokens in (tuple(line.split()) for line in lines) if tokens]
-    if not sentences:
+    if not (sentences := [tuple(line.split()) for line in lines if line.split()]):
         raise ValueError('there is no sentence to parse; pass one in quotes ("A fun film .") or a --file')
     return sentences
 
@@ -171,17 +169,8 @@ def _load(path: Path, data: Path | None) -> LatentParser:
     return load_parser(path, data)
 
 
-def _parse(parser: LatentParser, sentences: Sequence[Tokens]) -> list[Analysis]:
-    with err.status(f"parsing {count(len(sentences), 'sentence')}"):
-        return parser.parse(sentences)
-
-
-def _name(parser: LatentParser, path: Path) -> str:
-    return f"{parser.estimator} {path.name[:8]}"
-
-
 def _show(analyses: Sequence[Any], form: Format, out: Path | None, source: str) -> None:
-    r"""Print the trees, or write them to a file."""
+    """Print the trees, or write them to a file."""
     from pullback_study.runs import write_atomically
 
     text = drawn(analyses, form, out, width=shutil.get_terminal_size((100, 24)).columns, source=source)

@@ -7,7 +7,6 @@ Pools keep padding small, and batches different from one epoch to the next.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -83,43 +82,12 @@ class Batch:
     gold: Tensor | None = None  # `Split.gold` of these words, -1 on padding, [B, n]
 
 
-class Batches:
-    """The batches of an epoch, made by `batches` and gathered on the split's device when they are iterated over."""
+def batches(split: Split, size: int, *, seed: int | None, epoch: int = 0, multiple: int = 1) -> list[tuple[Tensor, int]]:
+    """The batches of an epoch, for `gather`: examples, int64 `[B]` on the split's device, and the number n of words.
 
-    def __init__(self, split: Split, plan: list[Tensor], multiple: int) -> None:
-        self.plan = plan
-        self._split = split
-        longest = split.lengths.amax(1)
-        self._widths = [-(-max(int(longest[each].max()), 1) // multiple) * multiple for each in plan]
-        # one copy to the device for the whole epoch: gathering a batch then needs none
-        self._indices = torch.cat(plan).to(split.words.device).split([len(each) for each in plan]) if plan else ()
-
-    def __len__(self) -> int:
-        return len(self.plan)
-
-    def examples(self, number: int) -> tuple[Tensor, int]:
-        """The arguments of `gather`: the examples of a batch, int64 `[B]` on the split's device, and n."""
-        return self._indices[number], self._widths[number]
-
-    def __iter__(self) -> Iterator[Batch]:
-        return (gather(self._split, *self.examples(number)) for number in range(len(self)))
-
-
-def batches(split: Split, size: int, *, seed: int | None, epoch: int = 0, multiple: int = 1) -> Batches:
-    """The batches of an epoch: each example once; one batch may be smaller than the others.
-
-    Args:
-        split: the examples; `split.to("cuda")` first, and batches are gathered on the GPU.
-        size: examples per batch.
-        seed: None for evaluation: sorted by length, always the same.
-        epoch: from 0; each epoch has its own order.
-        multiple: pad sentences to a multiple of this many words, for few different shapes.
-
-    >>> split = Split(torch.arange(2, 8), torch.tensor([0, 1, 4, 6]), torch.tensor([0, 1, 0]), sides=1)
-    >>> batch, last = batches(split, 2, seed=None)
-    >>> batch.words, batch.indices
-    (tensor([[2, 0],
-             [6, 7]]), tensor([0, 2]))
+    Each example comes once; one batch may have fewer than `size` examples. Without a seed, for evaluation: sorted by length,
+    always the same. Sentences are padded to a multiple of `multiple` words, for few different shapes. After
+    `split.to("cuda")`, batches are gathered on the GPU.
     """
     if size < 1 or multiple < 1:
         raise ValueError(f"batches of {size} examples, padded to a multiple of {multiple}: both must be at least 1")
@@ -129,7 +97,13 @@ def batches(split: Split, size: int, *, seed: int | None, epoch: int = 0, multip
         plan = list(torch.from_numpy(np.argsort(keys, kind="stable")).split(size)) if len(split) else []
     else:
         plan = _bucketed(keys, size, np.random.default_rng([seed, epoch]))
-    return Batches(split, plan, multiple)
+    if not plan:
+        return []
+    longest = split.lengths.amax(1)
+    widths = [-(-max(int(longest[each].max()), 1) // multiple) * multiple for each in plan]
+    # one copy to the device for the whole epoch: gathering a batch then needs none
+    examples = torch.cat(plan).to(split.words.device).split([len(each) for each in plan])
+    return list(zip(examples, widths, strict=True))
 
 
 def gather(split: Split, indices: Tensor, width: int) -> Batch:

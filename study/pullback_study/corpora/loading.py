@@ -8,7 +8,6 @@ each time; a damaged file is made again.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import fcntl
 import io
 import warnings
@@ -16,16 +15,17 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
 from pullback_study.corpora import readers
 from pullback_study.corpora.corpus import UNKNOWN, Corpus, Split
-from pullback_study.corpora.files import CorpusError, remembered_sha256
-from pullback_study.corpora.layout import ROWS, SPLITS, cache_folder, choose_vectors, corpus_file, vector_file
-from pullback_study.corpora.vectors import Vectors, read_vectors
+
+from pullback_study.corpora.files import (  # isort: skip
+    ROWS, SPLITS, CorpusError, cache_folder, choose_vectors, corpus_file, remembered_sha256, vector_file,
+)  # fmt: skip
+from pullback_study.corpora.readers import Vectors, read_vectors
 from pullback_study.runs import content_hash, write_atomically
 
 FORMAT = 5  # increase it when preprocessing or the layout of cached files changes, so that old files are not used
@@ -34,15 +34,10 @@ READERS: dict[str, Reader] = {"sst": readers.read_sst, "snli": readers.read_snli
 
 
 def load(name: str, data: Path, vectors: str | None = None, *, max_tokens: int = 100, cache: Path | None = None) -> Corpus:
-    """A corpus, with the vectors of its words.
+    """A corpus of a data folder: `sst` (0 negative, 1 positive), `snli` (0 entailment, 1 neutral, 2 contradiction), or `ewt`.
 
-    Args:
-        name: `sst` (0 negative, 1 positive), `snli` (0 entailment, 1 neutral, 2 contradiction), or `ewt` (gold heads in
-            `Split.gold`).
-        data: the data folder.
-        vectors: the name of a file in `vectors/`, or a file's path; `choose_vectors` by default.
-        max_tokens: longer sentences of SNLI and EWT are left out and counted.
-        cache: the folder of preprocessed corpora; the user's cache folder by default.
+    `vectors` is the name of a file in `vectors/`, or a file's path; `choose_vectors` by default. Sentences of SNLI and EWT of
+    more than `max_tokens` are left out and counted. `cache` is by default the user's cache folder.
     """
     folder = cache or cache_folder()
     files = {split: corpus_file(name, data, split) for split in SPLITS}
@@ -57,8 +52,10 @@ def load(name: str, data: Path, vectors: str | None = None, *, max_tokens: int =
         if (corpus := _read(path)) is not None:
             return corpus
         corpus = preprocess(name, files, sources["vectors"], max_tokens, checksums)
+        file = io.BytesIO()
+        torch.save({**vars(corpus), **{each: vars(split) for each, split in corpus.splits.items()}}, file)
         try:
-            write_atomically(path, _to_bytes(corpus))
+            write_atomically(path, file.getvalue())
         except OSError as error:
             warnings.warn(f"the {name} corpus is not cached, and is read again each time: {error}", stacklevel=2)
     return corpus
@@ -70,10 +67,9 @@ def preprocess(name: str, files: dict[str, Path], vectors: Path, max_tokens: int
     splits = {split: _read_split(path, READERS[name], max_tokens, numbers) for split, path in files.items()}
     found = read_vectors(vectors, numbers)
     rows, vocabulary, matrix = _rows(numbers, found)
-    known = rows != UNKNOWN
-    words = np.concatenate([split.words.numpy() for split in splits.values()])
     for split in splits.values():
         split.words.copy_(torch.from_numpy(rows)[split.words])
+    known = np.concatenate([split.words.numpy() for split in splits.values()]) != UNKNOWN
     read = {name: len(split) + sum(split.dropped.values()) for name, split in splits.items()}
     description = {
         "task": name,
@@ -82,7 +78,7 @@ def preprocess(name: str, files: dict[str, Path], vectors: Path, max_tokens: int
         "checksums": checksums,
         "vectors": found.name,
         "dimension": matrix.shape[1],
-        "coverage": float(known[words].mean()) if len(words) else 0.0,
+        "coverage": float(known.mean()) if len(known) else 0.0,
         "examples": {name: len(split) for name, split in splits.items()},
         "dropped": {name: split.dropped for name, split in splits.items()},
         "files": {name: path.name for name, path in files.items()},
@@ -132,15 +128,6 @@ def _lock(path: Path) -> Iterator[None]:
             path.parent.mkdir(parents=True, exist_ok=True)
             fcntl.flock(stack.enter_context(open(path, "w")), fcntl.LOCK_EX)
         yield
-
-
-def _to_bytes(corpus: Corpus) -> bytes:
-    def plain(value: Any) -> dict[str, Any]:
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-
-    file = io.BytesIO()
-    torch.save({**plain(corpus), **{name: plain(split) for name, split in corpus.splits.items()}}, file)
-    return file.getvalue()
 
 
 def _read(path: Path) -> Corpus | None:

@@ -1,7 +1,8 @@
-"""The publishers' formats: SST's bracket trees, SNLI's JSON lines, and CoNLL-U.
+"""The publishers' formats: SST's bracket trees, SNLI's JSON lines, CoNLL-U, and word vectors.
 
-The checksums of SST and SNLI are pinned, so their readers only notice files that are something else. Treebanks may be
-the user's own: CoNLL-U is checked.
+The checksums of SST and SNLI are pinned, so their readers only notice files that are something else. Treebanks and vectors
+may be the user's own: they are checked. Vectors are NumPy's `.npz`, or GloVe's text format with `word v1 ... vd` on each
+line. A token is looked up as it is, then PTB-unescaped, then lower-cased, then both.
 """
 
 from __future__ import annotations
@@ -9,9 +10,13 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
+
+import numpy as np
 
 from pullback_study.corpora.files import CorpusError, read_lines
 
@@ -19,6 +24,12 @@ LABELS = ("entailment", "neutral", "contradiction")
 _LEAF = re.compile(r"\([0-4] ([^() ]+)\)")  # only spaces separate: some words hold a no-break space
 _COLUMNS = 10
 _NOT_A_WORD = re.compile(r"\d+-\d+|\d+\.\d+")  # multiword tokens and empty nodes are no part of the basic tree
+
+_HEADER = re.compile(r"[0-9]+ ([0-9]+)")  # the first line of word2vec's text format: number and width of the vectors
+_ESCAPES = {
+    "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}",
+    "``": '"', "''": '"', "\\/": "/", "\\*": "*",
+}  # fmt: skip
 
 
 class Example(NamedTuple):
@@ -126,3 +137,77 @@ def _parse(path: Path, end: int, name: str, rows: list[list[str]]) -> Parse:
     if len(reached) <= len(rows):
         raise CorpusError(path, end, "some heads of the sentence that ends here form a cycle and never reach the root")
     return Parse(tokens, heads, relations, tags, name)
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """V distinct words and their vectors, float32 `[V, d]`."""
+
+    name: str  # for tables, for example `glove.840B.300d`
+    words: list[str]
+    matrix: np.ndarray
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        return {word: row for row, word in enumerate(self.words)}
+
+    def lookup(self, token: str) -> int | None:
+        """The row of a token's first spelling that has a vector; None for an unknown word."""
+        return next((self.index[word] for word in spellings(token) if word in self.index), None)
+
+
+def spellings(token: str) -> tuple[str, str, str, str]:
+    """The spellings under which a token is looked up, best first."""
+    plain = token
+    for escaped, written in _ESCAPES.items():
+        plain = plain.replace(escaped, written)
+    return token, plain, token.lower(), plain.lower()
+
+
+def read_vectors(path: Path, tokens: Iterable[str] | None = None) -> Vectors:
+    """The vectors of a file, or only those that `tokens` may need: a small part of a large file.
+
+    Words with spaces in them, of which GloVe 840B has some, cannot be tokens: they are skipped.
+    """
+    wanted = None if tokens is None else {word for token in tokens for word in spellings(token)}
+    with np.errstate(over="ignore"):
+        words, matrix = (_read_npz if path.suffix == ".npz" else _read_text)(path, wanted)
+    finite = np.isfinite(matrix).all(axis=1)
+    if not finite.all():
+        raise CorpusError(path, None, f"the vector of {words[int(finite.argmin())]!r} is not finite")
+    return Vectors(path.name.removesuffix(".gz").removesuffix(".txt").removesuffix(".npz"), words, matrix)
+
+
+def _read_npz(path: Path, wanted: set[str] | None) -> tuple[list[str], np.ndarray]:
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            words, matrix = arrays["words"].tolist(), arrays["vectors"].astype(np.float32)
+        keep = [row for row, word in enumerate(words) if wanted is None or word in wanted]
+        return [words[row] for row in keep], matrix.reshape(len(words), matrix.shape[1])[keep]
+    except Exception as error:  # NumPy raises a dozen types for damaged files
+        reason = f"cannot be read as an .npz file with strings `words` [V] and numbers `vectors` [V, d]: {error}"
+        raise CorpusError(path, None, reason) from None
+
+
+def _read_text(path: Path, wanted: set[str] | None) -> tuple[list[str], np.ndarray]:
+    """Only the width of lines that are not wanted is looked at: GloVe 840B has 2.2 million of them."""
+    rows: dict[str, np.ndarray] = {}
+    width = 0
+    for number, line in read_lines(path):
+        line = line.rstrip(" ")
+        if number == 1 and (header := _HEADER.fullmatch(line)):
+            width = int(header[1])
+            continue
+        count = line.count(" ")
+        width = width or count
+        if count < max(width, 1):
+            raise CorpusError(path, number, f"{count} numbers after the word; the file's vectors have {width}")
+        word, _, numbers = line.partition(" ")
+        if count == width and (wanted is None or word in wanted):
+            try:
+                rows.setdefault(word, np.array(numbers.split(" ")).astype(np.float32))
+            except ValueError as error:
+                raise CorpusError(path, number, f"the vector of {word!r}: {error}") from None
+    if not width:
+        raise CorpusError(path, None, "no vectors in it")
+    return list(rows), np.stack(list(rows.values())) if rows else np.zeros((0, width), np.float32)

@@ -1,25 +1,52 @@
-"""A page: its body, a style and scripts in one file that needs no network and no other file."""
+"""The report and the explorer: two HTML files that need no network and no other file."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import json
-import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from pullback_study.report import explorer
-from pullback_study.report.html import esc
-from pullback_study.report.render import render, summary
-from pullback_study.results.choice import Runs
-from pullback_study.runs.files import write_atomically
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
-_MODULE = re.compile(r'^(?:export (?=const|function)|import \{[^}]*\} from "\./\w+\.mjs";$)', re.MULTILINE)
-_STYLE = re.compile(r"<style>(.*?)</style>", re.DOTALL)
+import pullback as pb
+from pullback.estimators import registry
+from pullback.viz import visible
+from pullback_study.results.choice import Runs
+from pullback_study.results.configurations import best_curves, configurations, describe, listing, parts
+from pullback_study.results.paper.names import name_of
+from pullback_study.results.registry import SECTIONS, Group, find_section
+from pullback_study.results.tables import shown
+from pullback_study.runs.files import write_atomically
+from pullback_study.runs.store import STATES
+
+_CONFIGURATIONS = 300  # the most of a table
+_PARTS: dict[str, dict[type, str]] = {
+    "loss": {pb.Perceptron: "perceptron", pb.CrossEntropy: "cross-entropy", pb.SparseMAPLoss: "sparsemap"},
+    "start": {pb.FromArgmax: "argmax", pb.FromMarginals: "marginals", pb.FromZero: "zero"},
+    "update": {pb.Unconstrained: "unconstrained", pb.Projected: "projected", pb.Mirror: "mirror"},
+}
+_LAYERS: dict[type, dict[str, Any]] = {
+    pb.Marginals: {"forward": "softmax", "backward": "softmax"},
+    pb.SparseMAP: {"forward": "sparsemax", "backward": "sparsemax"},
+    pb.STEMarginals: {"forward": "argmax", "backward": "softmax"},
+}
+
+
+def _as_text(value: Any) -> Any:
+    """Whatever comes from data becomes text, never markup; control characters and direction marks become visible."""
+    return value if isinstance(value, Markup) else "\n".join(visible(line) for line in str(value).split("\n"))
+
+
+_LOADER = PackageLoader("pullback_study.report", "assets")
+_ASSETS = Environment(loader=_LOADER, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined,
+                      finalize=_as_text)  # fmt: skip
+_ASSETS.filters["base64"] = lambda text: base64.b64encode(text.encode()).decode()
 
 
 def write(out: Path, folder: Path) -> list[Path]:
@@ -37,47 +64,64 @@ def write(out: Path, folder: Path) -> list[Path]:
 
 def report(runs: Runs, explorer: str = "explorer.html") -> str:
     """The whole report as HTML."""
-    sections = render(runs)
-    time = datetime.now(UTC)
-    parts = {
-        "summary": summary(runs), "made": f"{time.day} {time:%B %Y at %H:%M} UTC", "explorer": esc(explorer),
-        "links": "".join(f'<a href="#{name}">{esc(title)}</a>' for name, title, _ in sections),
-        "sections": "".join(body for *_, body in sections),
-    }  # fmt: skip
-    body = _filled("report.html", parts)
-    return _page("pullback: the study in one page", body, ("report",), "setUp();")
+    found = {name: find_section(name) for name in SECTIONS}
+    sections = [(name, section.title, section.about, list(section.groups(runs))) for name, section in found.items()]
+    states = Counter(run.state for run in runs.all)
+    body = _ASSETS.get_template("report.html").render(
+        made=f"{datetime.now(UTC):%d %B %Y at %H:%M} UTC",
+        counts=", ".join(f"{states[state]} {state}" for state in STATES if states[state]) or "none yet",
+        sections=[("runs", "All runs", f"Every run in {runs.folder}/.", list(_groups(runs))), *sections],
+        claims=sorted((claim for section in found.values() for claim in section.claims(runs)), key=lambda each: each.number),
+        explorer=explorer,
+        shown=shown,
+    )
+    return _page("pullback: the study in one page", body, _asset("report.mjs") + "setUp();")
+
+
+def _groups(runs: Runs) -> Iterator[Group]:
+    """For each task its configurations, their curves, and every run."""
+    for name in sorted({run.task for run in runs.all}, key=lambda name: (name == "?", name)):
+        title, done = describe(name).title if name != "?" else "Unreadable", parts(name, runs.of(name))
+        tables = [configurations(name, each, limit=_CONFIGURATIONS, part=part) for part, each in done.items()]
+        curves = [best_curves(name, each, part) for part, each in done.items()]
+        if tables:
+            yield Group(title, tables, [figure for figure in curves if figure.drawn])
+        yield Group(f"{title}, every run", [listing(name, [run for run in runs.all if run.task == name])])
 
 
 def explorer_page() -> str:
     """The explorer of the mechanics as HTML."""
-    given = json.dumps(explorer.presets()).replace("<", "\\u003c")
-    start = f"globalThis.pullback = {{ evaluate, reachOf, view, toPlane }};explore({given});"
-    return _page("pullback: the mechanics", _asset("explorer.html"), ("mechanics", "explorer"), start)
+    given = json.dumps(presets()).replace("<", "\\u003c")
+    start = f"globalThis.pullback = {{ evaluate }};explore({given});"
+    return _page("pullback: the mechanics", _asset("explorer.html"), _asset("explorer.mjs") + start)
 
 
-def _page(title: str, body: str, modules: Sequence[str], start: str) -> str:
+def presets() -> list[dict[str, Any]]:
+    """The estimators of the registry that the explorer can show, in its order; the others are left out."""
+    described = {entry.name: recipe(entry.make()) for entry in registry.ENTRIES}
+    return [{"name": name, "title": name_of(name, structured=False).label, **each} for name, each in described.items() if each]
+
+
+def recipe(estimator: Any) -> dict[str, Any] | None:
+    """An estimator as the parts that the explorer knows; None for one that has others."""
+    if type(estimator) in _LAYERS:
+        return {"family": "layer", **_LAYERS[type(estimator)]}
+    parts = {name: known.get(type(getattr(estimator, name, None))) for name, known in _PARTS.items()}
+    return {"family": "pulled-back", **parts} if all(parts.values()) else None
+
+
+def _page(title: str, body: str, script: str) -> str:
     style = _asset("style.css")
-    code = "".join(_MODULE.sub("", _asset(f"{name}.mjs")) for name in modules)
-    script = f'(() => {{\n"use strict";\n{code}{start}}})();\n'
-    # Drawings bring styles of their own: a handful of different ones.
-    styles = " ".join(f"'{_digest(each)}'" for each in dict.fromkeys([style, *_STYLE.findall(body)]))
-    scripts = f"script-src '{_digest(script)}'"
-    policy = f"default-src 'none'; style-src {styles}; {scripts}; img-src data:; base-uri 'none'; form-action 'none'"
+    own = [base64.b64encode(hashlib.sha256(each.encode()).digest()).decode() for each in (style, script)]
+    policy = f"default-src 'none'; style-src 'sha256-{own[0]}'; script-src 'sha256-{own[1]}'; img-src data:"
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}; base-uri \'none\'; form-action \'none\'">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{esc(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n{body}\n<script>{script}</script>\n</body>\n</html>\n"
+        f"<title>{title}</title>\n<style>{style}</style>\n</head>\n<body>\n{body}\n"
+        f'<script type="module">{script}</script>\n</body>\n</html>\n'
     )
 
 
-def _filled(template: str, parts: Mapping[str, Any]) -> str:
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _asset(template))
-
-
-def _digest(content: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
-
-
 def _asset(name: str) -> str:
-    return resources.files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
+    return _LOADER.get_source(_ASSETS, name)[0]

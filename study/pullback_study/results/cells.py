@@ -1,15 +1,79 @@
-"""A cell of a results table: one number per seed, and everything that is made from them."""
+"""A cell of a results table: one number per seed, and everything that is made from them; the few statistics it needs."""
 
 from __future__ import annotations
 
 import functools
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pullback_study.results.statistics import Interval, bootstrap, deviation, interval, quartiles, standard_error
+import numpy as np
+
+if TYPE_CHECKING:
+    from pullback_study.runs.store import Stored
+
+
+# The 97.5% point of Student's t distribution, by degrees of freedom.
+_STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
+_RESAMPLES = 2000
+
+
+class Interval(NamedTuple):
+    """A number estimated from seeds, and its 95% confidence interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def interval(values: Sequence[float]) -> Interval:
+    """Mean +- t * s / sqrt(n), with s the standard deviation (n - 1) and t Student's 97.5% point.
+
+    With one value nothing is known about the spread: the interval is the whole line.
+
+    >>> interval([1.0, 2.0, 3.0, 4.0])
+    Interval(mean=2.5, low=0.446..., high=4.553...)
+    """
+    mean = statistics.fmean(values)
+    if len(values) < 2:
+        return Interval(mean, -math.inf, math.inf)
+    freedom = len(values) - 1
+    t = _STUDENT[freedom - 1] if freedom <= len(_STUDENT) else 1.96 + 2.5 / freedom
+    half = t * standard_error(values)
+    return Interval(mean, mean - half, mean + half)
+
+
+def bootstrap(values: Sequence[float], middle: Callable[..., np.ndarray] = np.median) -> Interval:
+    """The statistic of the values, and the 2.5% and 97.5% points of it over resamples of the seeds (2000, fixed stream)."""
+    drawn = np.random.default_rng(0).choice(np.asarray(values, dtype=float), (_RESAMPLES, len(values)))
+    low, high = np.quantile(middle(drawn, axis=1), [0.025, 0.975])
+    whole = len(values) < 2
+    return Interval(float(middle(values)), -math.inf if whole else float(low), math.inf if whole else float(high))
+
+
+def share(values: Sequence[float], least: float) -> Interval:
+    """The share of values of at least `least`, with Wilson's 95% interval."""
+    n, z = len(values), 1.96
+    p = sum(value >= least for value in values) / n
+    centre, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    return Interval(p, max(0.0, (centre - half) / (1 + z * z / n)), min(1.0, (centre + half) / (1 + z * z / n)))
+
+
+def quartiles(values: Sequence[float]) -> list[float]:
+    """The points below which a quarter and three quarters of the values lie."""
+    return np.quantile(values, [0.25, 0.75]).tolist()
+
+
+def deviation(values: Sequence[float]) -> float:
+    """The standard deviation (n - 1); NaN for one value."""
+    return float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
+
+
+def standard_error(values: Sequence[float]) -> float:
+    """The standard deviation over the root of n; NaN for one value."""
+    return deviation(values) / math.sqrt(len(values))
 
 
 class Reference(NamedTuple):
@@ -50,6 +114,14 @@ class Cell:
     summary: Summary = MEAN
     reference: Reference | None = None
     digits: int = 2  # after the point
+
+    @classmethod
+    def of(
+        cls, runs: Sequence[Stored], measure: str, summary: Summary = MEAN, reference: Reference | None = None, digits: int = 2
+    ) -> Cell:
+        """A measure of the results of some runs; NaN for a run that diverged."""
+        values, ids, seeds = ([number(run, measure) for run in runs], [run.id for run in runs], [run.seed for run in runs])
+        return cls(tuple(values), tuple(ids), tuple(seeds), summary, reference, digits)
 
     @functools.cached_property
     def finite(self) -> list[float]:
@@ -94,18 +166,24 @@ class Cell:
             return "not run"
         if not self.finite:
             return "diverged"
-        return _with_spread(self.value, self.spread, self.digits) + (
-            f" ({self.diverged} of {self.count} diverged)" if self.diverged else ""
-        )
+        lost = f" ({self.diverged} of {self.count} diverged)" * bool(self.diverged)
+        return _with_spread(self.value, self.spread, self.digits) + lost
 
     def show_reference(self) -> str:
         return _with_spread(*self.reference[:2], self.digits) if self.reference else ""
+
+    @property
+    def behind(self) -> str:
+        """The runs behind it, one per line."""
+        each = zip(self.seeds, self.values, self.runs, strict=True)
+        lines = [f"seed {seed}: {value:.{self.digits}f}, run {run[:8]}" for seed, value, run in each]
+        return "\n".join(lines + [f"difference from the paper: {self.difference:+.{self.digits}f}"] * bool(self.reference))
 
     def json(self) -> dict[str, Any]:
         found: dict[str, Any] = {"count": self.count, "diverged": self.diverged, "statistic": self.summary.words}
         if self.finite:
             found |= {"value": self.value, "spread": self.spread, "interval": list(self.interval[1:])}
-            found |= {"quartiles": list(quartiles(self.finite))}
+            found |= {"quartiles": quartiles(self.finite)}
         if self.reference:
             found |= {"reference": self.reference._asdict(), "differs": self.differs}
         return found | {"values": list(self.values), "runs": list(self.runs), "seeds": list(self.seeds)}
@@ -113,3 +191,19 @@ class Cell:
 
 def _with_spread(value: float, spread: float, digits: int) -> str:
     return f"{value:.{digits}f}" + ("" if math.isnan(spread) else f"±{spread:.{digits}f}")
+
+
+def number(run: Stored, measure: str) -> float:
+    """A number of a run's result; NaN for what is not one."""
+    value: Any = run.result.get(measure)
+    return float(value) if _is_number(value) else math.nan
+
+
+def history(rows: Sequence[Mapping[str, Any]], measure: str, unit: str = "step") -> dict[float, float]:
+    """A measure by the step of its evaluation; what is not a number is left out."""
+    good = [row for row in rows if isinstance(row, dict) and _is_number(row.get(unit)) and _is_number(row.get(measure))]
+    return {row[unit]: row[measure] for row in good}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

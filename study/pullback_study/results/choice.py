@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pullback_study.results.cells import MEAN, Cell, Reference, Summary
+from pullback_study.results.cells import MEAN, Cell, Reference, Summary, history, number
 from pullback_study.results.tables import Row, Table
 
 if TYPE_CHECKING:
@@ -44,6 +45,11 @@ class Runs:
             self._read[name] = read_run(self.folder / name)
         run = self._read.get(name)
         return run if run is not None and run.state == "done" else None
+
+    def command(self, *words: str) -> str:
+        """The command line of ours that would make what is missing here, for people to copy."""
+        where = [] if self.folder == Path("runs") else ["--runs", str(self.folder)]
+        return shlex.join(["pullback", "reproduce", *words, *where])
 
     def of(self, task: str) -> list[Stored]:
         """The runs of a task that are done and that its present version would reuse."""
@@ -146,8 +152,7 @@ class Chosen:
         return [number(run, measure) for run in self.done]
 
     def cell(self, measure: str, summary: Summary = MEAN, reference: Reference | None = None, digits: int = 2) -> Cell:
-        ids, seeds = tuple(run.id for run in self.done), tuple(run.seed for run in self.done)
-        return Cell(tuple(self.values(measure)), ids, seeds, summary, reference, digits)
+        return Cell.of(self.done, measure, summary, reference, digits)
 
     def row(self, cells: Mapping[str, Cell], texts: Mapping[str, str] | None = None) -> Row:
         """Its row of a table."""
@@ -169,24 +174,7 @@ def seed_by_seed(found: Sequence[Chosen]) -> list[Any]:
 
 def settings_of(rows: Sequence[Chosen], more: Sequence[Mapping[str, str]]) -> Table:
     """Which learning rate and step size each row has, and more words about it."""
-    lines = []
-    for row, words in zip(rows, more, strict=True):
-        size = "" if row.config.step_size is None else f"{row.config.step_size:g}"
-        lines.append([row.method.label, f"{row.config.learning_rate:g}", size, *words.values()])
+    sizes = ["" if row.config.step_size is None else f"{row.config.step_size:g}" for row in rows]
+    lines = [[row.method.label, f"{row.config.learning_rate:g}", size, *words.values()]
+             for row, size, words in zip(rows, sizes, more, strict=True)]  # fmt: skip
     return Table.of_words("Settings", ["Model", "learning rate", "step size", *(more[0] if more else ())], lines)
-
-
-def history(rows: Sequence[Mapping[str, Any]], measure: str, unit: str = "step") -> dict[float, float]:
-    """A measure by the step of its evaluation; what is not a number is left out."""
-    good = [row for row in rows if isinstance(row, dict) and _is_number(row.get(unit)) and _is_number(row.get(measure))]
-    return {row[unit]: row[measure] for row in good}
-
-
-def number(run: Stored, measure: str) -> float:
-    """A number of a run's result; NaN for what is not one."""
-    value: Any = run.result.get(measure)
-    return float(value) if _is_number(value) else math.nan
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -12,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pullback.viz import visible
-from pullback_study.results.cells import Cell
-from pullback_study.results.choice import Chosen, number
+from pullback_study.results.cells import number
+from pullback_study.results.choice import Chosen
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,75 +29,58 @@ _STYLE: Any = {"svg.fonttype": "none", "svg.hashsalt": "pullback", "text.parse_m
 
 @dataclass(frozen=True)
 class Curve:
-    """A line through the middle of the seeds, with their range; NaN where there is nothing."""
+    """A line through the middle of the seeds, with their range; NaN where there is nothing. In strips: seeds and values."""
 
     label: str
     x: Sequence[float]
     y: Sequence[float]
-    low: Sequence[float]
-    high: Sequence[float]
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
+    reference: float | None = None  # in strips: the published number
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Curves that share their axes."""
+    """Curves that share their axes; or strips, a distribution over the seeds for each: quartiles, median and every seed."""
 
     name: str
     x_label: str
     y_label: str
     curves: Sequence[Curve]
+    strips: bool = False
 
     @property
     def height(self) -> float:
-        return 3.2 + 0.2 * math.ceil(len(self.curves) / 4)
+        return 1.0 + 0.25 * len(self.curves) if self.strips else 3.2 + 0.2 * math.ceil(len(self.curves) / 4)
 
     def draw(self, axes: Axes, numbers: Mapping[str, int]) -> None:
-        for curve in self.curves:
+        for curve in self.curves if not self.strips else ():
             i = numbers[curve.label]
             colour, dash = _COLOURS[i % len(_COLOURS)], _DASHES[i // len(_COLOURS) % len(_DASHES)]
             marker = "o" if len(curve.x) <= 12 else None
             axes.plot(curve.x, curve.y, dash, color=colour, marker=marker, markersize=3, label=visible(curve.label))
             axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.1, linewidth=0)
         axes.set(xlabel=visible(self.x_label), ylabel=visible(self.y_label))
+        if self.strips:
+            self._draw_strips(axes)
 
-    def points(self) -> list[list[object]]:
-        return [
-            [self.name, curve.label, *(f"{value:g}" for value in point)]
-            for curve in self.curves
-            for point in zip(curve.x, curve.y, curve.low, curve.high, strict=True)
-        ]
-
-
-@dataclass(frozen=True)
-class Strips:
-    """Distributions over the seeds, a line for each row of a table: quartiles, median, every seed, and the published number."""
-
-    name: str
-    label: str
-    rows: Sequence[tuple[str, Cell]]
-
-    @property
-    def height(self) -> float:
-        return 1.0 + 0.25 * len(self.rows)
-
-    def draw(self, axes: Axes, numbers: Mapping[str, int]) -> None:
-        places, values = range(len(self.rows)), [cell.finite for _, cell in self.rows]
+    def _draw_strips(self, axes: Axes) -> None:
+        places, values = range(len(self.curves)), [[y for y in curve.y if math.isfinite(y)] for curve in self.curves]
         boxes = axes.boxplot(values, positions=places, orientation="horizontal", sym="", whis=0.0)
-        for i, (_, cell) in enumerate(self.rows):
-            axes.plot(cell.finite, [i] * len(cell.finite), ".", color=_COLOURS[0], alpha=0.4, markersize=5)
-            if cell.reference:
-                axes.plot([cell.reference.value], [i], "o", fillstyle="none", color=_COLOURS[3])
+        for i, (curve, finite) in enumerate(zip(self.curves, values, strict=True)):
+            axes.plot(finite, [i] * len(finite), ".", color=_COLOURS[0], alpha=0.4, markersize=5)
+            if curve.reference is not None:
+                axes.plot([curve.reference], [i], "o", fillstyle="none", color=_COLOURS[3])
         for line in boxes["medians"]:
             line.set_color("black")
-        axes.set_yticks(places, [visible(label) for label, _ in self.rows])
+        axes.set_yticks(places, [visible(curve.label) for curve in self.curves])
         axes.invert_yaxis()
-        axes.set_xlabel(visible(self.label))
 
-    def points(self) -> list[list[object]]:
+    def points(self) -> list[list[str]]:
         return [
-            [self.name, label, str(seed), f"{value:g}", "", ""]
-            for label, cell in self.rows
-            for seed, value in zip(cell.seeds or range(cell.count), cell.values, strict=True)
+            [self.name, curve.label, *("" if value is None else f"{value:g}" for value in point)]
+            for curve in self.curves
+            for point in itertools.zip_longest(curve.x, curve.y, curve.low, curve.high)
         ]
 
 
@@ -105,7 +89,7 @@ class Figure:
     """Panels side by side."""
 
     title: str
-    panels: Sequence[Panel | Strips]
+    panels: Sequence[Panel]
     name: str  # of its files
     note: str = ""  # what the lines are
 
@@ -119,7 +103,7 @@ class Figure:
         from matplotlib.figure import Figure as Canvas
 
         out = io.StringIO()
-        lines = dict.fromkeys(curve.label for panel in self.panels if isinstance(panel, Panel) for curve in panel.curves)
+        lines = dict.fromkeys(curve.label for panel in self.panels for curve in panel.curves)
         numbers = {label: i for i, label in enumerate(lines)}  # the same colour in every panel
         with matplotlib.rc_context(_STYLE):
             canvas = Canvas((4.6 * len(self.panels), max(panel.height for panel in self.panels)), layout="constrained")
@@ -155,47 +139,40 @@ def learning_curves(
     rows: Sequence[Chosen], measures: Mapping[str, str], unit: str = "step", middle: Middle = statistics.median
 ) -> list[Panel]:
     """A panel for each measure (its label by its name), with a curve against steps or epochs for each row that has runs."""
-
-    def curves(measure: str) -> list[Curve]:
-        return [over_seeds(row.method.label, row.histories(measure, unit), middle) for row in rows if row.done]
-
-    return _panels(curves, measures, f"{unit.capitalize()}s")
+    return [
+        panel(name, f"{unit.capitalize()}s", label, {row.method.label: row.histories(name, unit) for row in rows}, middle)
+        for name, label in measures.items()
+    ]
 
 
 def curves_against(
     x_label: str, at: Mapping[Any, Sequence[Chosen]], measures: Mapping[str, str], middle: Middle = statistics.median
 ) -> list[Panel]:
     """A panel for each measure of the results, with a curve for each row; `at` has the same rows at each x."""
-
-    def curves(measure: str) -> list[Curve]:
-        found = []
+    panels = []
+    for name, label in measures.items():
+        histories = {}
         for rows in zip(*at.values(), strict=True):
             seeds: dict[int | None, dict[Any, float]] = {}
-            for x, row in zip(at, rows, strict=True):
-                for run in row.done:
-                    seeds.setdefault(run.seed, {})[x] = number(run, measure)
-            found.append(over_seeds(rows[0].method.label, list(seeds.values()), middle))
-        return found
-
-    return _panels(curves, measures, x_label)
+            for x, run in ((x, run) for x, row in zip(at, rows, strict=True) for run in row.done):
+                seeds.setdefault(run.seed, {})[x] = number(run, name)
+            histories[rows[0].method.label] = list(seeds.values())
+        panels.append(panel(name, x_label, label, histories, middle))
+    return panels
 
 
-def _panels(curves: Callable[[str], Sequence[Curve]], measures: Mapping[str, str], x_label: str) -> list[Panel]:
-    return [Panel(name, x_label, label, [each for each in curves(name) if each.x]) for name, label in measures.items()]
+def panel(name: str, x_label: str, label: str, histories: Mapping[str, Any], middle: Middle = statistics.median) -> Panel:
+    """A curve for each row whose seeds have a history."""
+    curves = [over_seeds(row, each, middle) for row, each in histories.items()]
+    return Panel(name, x_label, label, [curve for curve in curves if curve.x])
 
 
 def over_seeds(
-    label: str,
-    histories: Sequence[Mapping[Any, float]],
-    middle: Middle = statistics.median,
-    most: int = 200,
+    label: str, histories: Sequence[Mapping[Any, float]], middle: Middle = statistics.median, most: int = 200
 ) -> Curve:
     """One curve from the histories of several seeds: the middle, the lowest and the highest of those that got so far.
 
     A long curve is thinned to about `most` points, the last one always among them.
-
-    >>> over_seeds("a", [{1: 2.0, 2: 4.0}, {1: 3.0}]).y
-    [2.5, 4.0]
     """
     reached = sorted({x for history in histories for x in history})
     every = max(1, math.ceil(len(reached) / most))

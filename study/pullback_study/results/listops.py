@@ -19,10 +19,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pullback_study.results.choice import Chosen, Plan, Runs
-from pullback_study.results.commands import command
 from pullback_study.results.figures import Figure, learning_curves
-from pullback_study.results.paper.numbers import rows as rows_of
-from pullback_study.results.paper.verdicts import Claim, Finding, Values, decide, exceeds, minus, missing, near
+from pullback_study.results.paper.names import rows as rows_of
+from pullback_study.results.paper.verdicts import Claim, Finding, Values, decide, exceeds, minus, near
 from pullback_study.results.registry import Group, Section
 from pullback_study.results.tables import Column, Row, Table
 from pullback_study.tasks import find_task
@@ -129,7 +128,7 @@ def results(runs: Runs, scope: Scope = FULL, *, final: bool) -> Table:
         labels = ", ".join(METHODS[name].label for name in ROWS if name in added)
         notes.append(f"Not among the finalists by the rule, and added when the screening was known: {labels}.")
     title = f"Seeds 0 to {scope.seeds[-1]}" if final else "Screening: seed 0, the best of three learning rates"
-    making = command("reproduce", "listops", runs=runs.folder)
+    making = runs.command("listops")
     return Table(title, columns, rows, notes, "listops" if final else "listops-screening", scope.warning, making)
 
 
@@ -137,7 +136,7 @@ def long_runs(runs: Runs) -> Table:
     """The baselines and the best two in the published setting."""
     table, names = results(runs, LONG, final=False), contenders(runs)
     title = "100,000 expressions, 30 epochs, learning rate 5e-4, seed 0"
-    making = command("reproduce", "listops", "--long", runs=runs.folder)
+    making = runs.command("listops", "--long")
     rows = [row for row in table.rows if row.name in names]
     return replace(table, title=title, rows=rows, name="listops-long", command=making)
 
@@ -186,7 +185,7 @@ def gold_is_best(evidence: Evidence) -> list[Finding]:
     return [
         near(f"{METHODS[name].label} - gold trees, accuracy", minus(evidence.values(name, "test_accuracy"), gold), TIED)
         for name in names
-    ] or [missing("the finalists")]
+    ] or [Finding("the finalists")]
 
 
 def trees_help(evidence: Evidence) -> list[Finding]:
@@ -210,7 +209,7 @@ def recovery_beats_published(evidence: Evidence) -> list[Finding]:
     names = [name for name in finalists(evidence.runs, evidence.scope) if METHODS[name].latent]
     found = {name: evidence.values(name, "validation_attachment") for name in names}
     if not found or not all(found.values()):
-        return [missing("the finalists")]
+        return [Finding("the finalists")]
     best = max(found, key=lambda name: sum(found[name]))
     _, precision, recall = PUBLISHED["arborescence, Gumbel"]
     return [

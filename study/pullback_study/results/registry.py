@@ -1,15 +1,20 @@
-"""What the report and the pages show beside every task's own tables: a line for each part of the study."""
+"""What the report shows beside every task's own tables, and the results pages: a line for each part of the study.
+
+A page has text by people, and between two marks what comes from run directories.
+"""
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pullback_study.results.choice import Runs
 from pullback_study.results.figures import Figure
 from pullback_study.results.tables import Table
-from pullback_study.tasks import load_attribute
+from pullback_study.runs.files import write_atomically
 
 if TYPE_CHECKING:
     from pullback_study.results.paper.verdicts import Claim
@@ -36,6 +41,7 @@ class Section:
     claims: Callable[[Runs], Sequence[Claim]] = lambda runs: ()
 
 
+BEGIN, END = "<!-- from the runs -->", "<!-- end -->"
 SECTIONS = {
     "synthetic": "pullback_study.results.paper.claims_clusters:SECTION",
     "text": "pullback_study.results.paper.claims_text:SECTION",
@@ -46,4 +52,37 @@ SECTIONS = {
 
 
 def find_section(name: str) -> Section:
-    return load_attribute(SECTIONS[name])
+    return pkgutil.resolve_name(SECTIONS[name])
+
+
+def update_page(page: Path, groups: Sequence[Group], claims: Sequence[Claim] = ()) -> None:
+    """Write groups and verdicts between the marks of a page, and figures beside it; the rest of the page stays.
+
+    On a page with several pairs of marks, each pair but the last holds one group.
+    """
+    try:
+        text, *rest = page.read_text().split(BEGIN)
+    except OSError as error:
+        raise ValueError(f"{page} cannot be read: {error.strerror}") from None
+    if not rest or any(END not in part for part in rest):
+        raise ValueError(f"{page} has no lines {BEGIN!r} and {END!r} to write between")
+    shown = [group for group in groups if not group.warning]
+    for figure in (figure for group in shown for figure in group.figures):
+        figure.write(page.parent)
+    for left, part in zip(reversed(range(len(rest))), rest, strict=True):
+        content = markdown(shown[:1]) if left else markdown(shown, claims)
+        shown, after = shown[1:], part.partition(END)[2]
+        text += f"{BEGIN}\n\n{content}\n\n{END}{after}"
+    write_atomically(page, text)
+
+
+def markdown(groups: Sequence[Group], claims: Sequence[Claim] = ()) -> str:
+    """All tables, figures and verdicts; groups with a warning are left out."""
+    parts = []
+    for group in (group for group in groups if not group.warning):
+        parts += [f"## {group.title}", *([group.prose] if group.prose else []), *(table.markdown() for table in group.tables)]
+        for figure in group.figures:
+            parts.append(f"![{figure.title}]({figure.name}.svg)\n\n" + f"{figure.note} [data]({figure.name}.csv)".strip())
+    if claims:
+        parts += ["## Verdicts", *(claim.table().markdown() for claim in claims)]
+    return "\n\n".join(parts)

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pullback.viz import Table as TextTable
-from pullback_study.results.cells import Cell
-from pullback_study.results.statistics import quartiles, share
+from pullback_study.results.cells import Cell, quartiles, share
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -24,13 +23,11 @@ def middle(cell: Cell) -> str:
 
 
 def interval(cell: Cell) -> str:
-    """The 95% interval of the middle."""
     low, high = cell.interval[1:]
     return f"[{low:.{cell.digits}f}, {high:.{cell.digits}f}]" if math.isfinite(low) else ""
 
 
 def quarters(cell: Cell) -> str:
-    """The first and the third quartile."""
     return " to ".join(f"{each:.{cell.digits}f}" for each in quartiles(cell.finite)) if cell.finite else ""
 
 
@@ -88,6 +85,11 @@ class Table:
         return len({run for row in self.rows for cell in row.cells.values() for run in cell.runs})
 
     @property
+    def complete(self) -> bool:
+        """Whether no cell lacks its runs."""
+        return all(cell.values for row in self.rows for cell in row.cells.values())
+
+    @property
     def headings(self) -> list[str]:
         """Of all columns, the first and those of published numbers included."""
         return [self.first, *(label for column in self.columns for label in [column.label, "paper"][: 1 + column.reference])]
@@ -99,7 +101,8 @@ class Table:
                  if column.name in row.cells]  # fmt: skip
         words = sorted({cell.summary.words for cell in shown if cell.count > 1})
         counts = sorted({cell.count for cell in shown if cell.count})
-        seeds = f"{counts[0]} to {counts[-1]} seeds" if len(counts) > 1 else _plural(counts[0], "seed") if counts else ""
+        range_ = " to ".join(map(str, [*counts[:1], *counts[1:][-1:]]))
+        seeds = f"{range_} seed{'s' * (range_ != '1')}" if counts else ""
         found = [f"±: {' or '.join(words)} over {seeds}."] if words else [f"{seeds.capitalize()}."] if seeds else []
         if any(column.reference for column in self.columns):
             found.append("≠: ours and the published number differ by more than both spreads together.")
@@ -123,20 +126,20 @@ class Table:
         return self.text().rich()
 
     def json(self) -> str:
-        rows = [
-            {"name": row.name, "label": row.label, "heading": row.heading, "note": row.note, "texts": dict(row.texts),
-             "cells": {name: cell.json() for name, cell in row.cells.items()}}
-            for row in self.rows
-        ]  # fmt: skip
-        return json.dumps(plain({"title": self.title, "notes": self.caption, "rows": rows}), indent=1, allow_nan=False)
+        cells = [{name: cell.json() for name, cell in row.cells.items()} for row in self.rows]
+        rows = [{**vars(row), "cells": each} for row, each in zip(self.rows, cells, strict=True)]
+        text = json.dumps({"title": self.title, "notes": self.caption, "rows": rows})
+        return json.dumps(json.loads(text, parse_constant=lambda _: None), indent=1)  # JSON has no NaN and no infinities
 
     def distribution(self, column: str) -> Figure:
         """One line per row, one dot per seed."""
-        from pullback_study.results.figures import Figure, Strips
+        from pullback_study.results.figures import Curve, Figure, Panel
 
         label = next(each.label for each in self.columns if each.name == column)
-        rows = [(row.label, row.cells[column]) for row in self.rows if column in row.cells and row.cells[column].finite]
-        return Figure(self.title, [Strips(column, label, rows)], f"{self.name}-{column}")
+        cells = {row.label: row.cells[column] for row in self.rows if column in row.cells and row.cells[column].finite}
+        rows = [Curve(name, [seed or 0 for seed in cell.seeds], cell.values, reference=cell.reference and cell.reference.value)
+                for name, cell in cells.items()]  # fmt: skip
+        return Figure(self.title, [Panel(column, label, "", rows, strips=True)], f"{self.name}-{column}")
 
 
 def shown(row: Row, column: Column) -> list[str]:
@@ -144,16 +147,3 @@ def shown(row: Row, column: Column) -> list[str]:
     cell = row.cells.get(column.name)
     found = row.texts.get(column.name, "") if cell is None else column.show(cell)
     return [found, cell.show_reference() if cell else ""][: 1 + column.reference]
-
-
-def plain(value: Any) -> Any:
-    """The same without NaN and infinities, which JSON does not have: they become None."""
-    if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" + "s" * (count != 1)

@@ -1,18 +1,27 @@
-"""Files that appear complete or not at all, and JSON."""
+"""Files that appear complete or not at all, JSON, and locks that the operating system releases when their owner dies.
+
+Locks only save work: results are created once and training is deterministic, so that two processes that train the same run
+publish the same numbers, once. Where the storage offers no locks, every lock is granted.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import json
-import math
 import os
+import resource
 import secrets
+import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+_TAKEN = {errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK}
+_TRIES, _PAUSE_SECONDS = 5, 0.02  # `is_locked` of another process holds a lock for a moment
 
 
 def content_hash(content: Any) -> str:
@@ -23,15 +32,13 @@ def content_hash(content: Any) -> str:
 
 def write_atomically(path: Path, content: bytes | str) -> None:
     """Write a file so that it is there complete or not at all, also after a power cut or on a full disk."""
-    temporary = _staged(path, content)
-    os.replace(temporary, path)
-    _sync(path.parent)
+    with _staged(path, content) as temporary:
+        os.replace(temporary, path)
 
 
 def create_once(path: Path, content: bytes | str) -> None:
     """Write a file as `write_atomically` does, unless there is one: raises `FileExistsError`."""
-    temporary = _staged(path, content)
-    try:
+    with _staged(path, content) as temporary:
         try:
             os.link(temporary, path)
         except OSError as error:
@@ -40,9 +47,6 @@ def create_once(path: Path, content: bytes | str) -> None:
             if path.exists():
                 raise FileExistsError(path) from None
             os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    _sync(path.parent)
 
 
 def remove_leftovers(folder: Path) -> None:
@@ -53,7 +57,7 @@ def remove_leftovers(folder: Path) -> None:
 
 def as_json(value: Any, indent: int | None = None) -> str:
     """NaN and infinities are not JSON: the numbers of a run that diverged become null."""
-    return json.dumps(_finite(value), indent=indent, allow_nan=False)
+    return json.dumps(json.loads(json.dumps(value), parse_constant=lambda _: None), indent=indent)
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -82,7 +86,9 @@ def _parsed(text: str, name: str) -> dict[str, Any]:
     return content
 
 
-def _staged(path: Path, content: bytes | str) -> Path:
+@contextlib.contextmanager
+def _staged(path: Path, content: bytes | str) -> Iterator[Path]:
+    """The content in a temporary file beside its place, to be moved there; what is moved survives a power cut."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
@@ -90,27 +96,63 @@ def _staged(path: Path, content: bytes | str) -> Path:
             file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
-    except OSError:
+        yield temporary
+    finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
-        raise
-    return temporary
-
-
-def _sync(folder: Path) -> None:
-    """Make new names in a folder survive a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY)
+    folder = os.open(path.parent, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+class BusyError(Exception):
+    """Another process holds the lock."""
+
+
+@contextlib.contextmanager
+def locked(paths: Iterable[Path]) -> Iterator[None]:
+    """Hold all of these lock files; raises `BusyError` if another process holds one of them."""
+    ordered = sorted(paths)
+    needed, (soft, hard) = len(ordered) + 256, resource.getrlimit(resource.RLIMIT_NOFILE)
+    if 0 <= soft < needed:
+        with contextlib.suppress(ValueError, OSError):  # as many open files as the system permits
+            resource.setrlimit(resource.RLIMIT_NOFILE, (needed if hard < 0 else min(hard, needed), hard))
+    with contextlib.ExitStack() as held:
+        for path in ordered:
+            held.callback(os.close, _acquire(path))
+            held.callback(path.unlink, missing_ok=True)  # while it is held: whoever waits for it finds out that it is gone
+        yield
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a process holds this lock file."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        return not _lock(descriptor, fcntl.LOCK_SH)
     finally:
         os.close(descriptor)
 
 
-def _finite(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return value
+def _acquire(path: Path) -> int:
+    for _ in range(_TRIES):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        with contextlib.suppress(FileNotFoundError):  # the one who held it before may have removed it
+            if _lock(descriptor, fcntl.LOCK_EX) and os.path.samestat(os.fstat(descriptor), os.stat(path)):
+                return descriptor
+        os.close(descriptor)
+        time.sleep(_PAUSE_SECONDS)
+    raise BusyError(path)
+
+
+def _lock(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno not in _TAKEN  # anything else: there are no locks on this storage
+    return True

@@ -10,17 +10,29 @@
 
 The identity is the task, its version, and the fields of the config that differ from their defaults: an option that is added
 later, with a default that changes nothing, leaves every run where it is. `result.json` is created once and never replaced.
+
+Runs that train together are a group: the unit that is locked, checkpointed and resumed. Until it is done it has a directory
+`<folder>/.work/<hash of the members>/` with `members.json`, the ids of its runs, and `checkpoint.pt`, all that is needed to
+resume.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Iterable
+import io
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pullback_study.runs.files import as_json, content_hash, create_once, read_json, read_rows, write_atomically
+from pullback_study.runs import files
+
+if TYPE_CHECKING:
+    from pullback_study.tasks.task import Task
+
+WORK = ".work"
 
 
 @dataclass(frozen=True)
@@ -40,15 +52,11 @@ class Run:
 
     @property
     def id(self) -> str:
-        return content_hash(self.identity)
+        return files.content_hash(self.identity)
 
     @property
     def path(self) -> Path:
         return self.folder / self.id
-
-    @property
-    def lock(self) -> Path:
-        return self.path / ".lock"
 
     @property
     def done(self) -> bool:
@@ -56,47 +64,121 @@ class Run:
 
     @property
     def result(self) -> dict[str, Any]:
-        return read_json(self.path / "result.json")
+        return files.read_json(self.path / "result.json")
 
     @property
     def curve(self) -> list[dict[str, Any]]:
         """The evaluations so far, in order of their steps."""
-        return read_rows(self.path / "metrics.jsonl")
+        return files.read_rows(self.path / "metrics.jsonl")
 
     def start(self) -> None:
         """Create the directory with its config, and forget an earlier failure."""
         if not (self.path / "config.json").exists():
             whole = {"task": self.task, "version": self.version, "config": dataclasses.asdict(self.config)}
-            write_atomically(self.path / "config.json", as_json(whole, indent=1))
+            files.write_atomically(self.path / "config.json", files.as_json(whole, indent=1))
         (self.path / "error.json").unlink(missing_ok=True)
 
     def write_curve(self, rows: Iterable[dict[str, Any]]) -> None:
-        write_atomically(self.path / "metrics.jsonl", "".join(as_json(row) + "\n" for row in rows))
+        files.write_atomically(self.path / "metrics.jsonl", "".join(files.as_json(row) + "\n" for row in rows))
 
     def publish(self, result: dict[str, Any]) -> None:
         """Write the final numbers, once: from here on the run is done, and never trained again."""
-        create_once(self.path / "result.json", as_json(result, indent=1))
+        files.create_once(self.path / "result.json", files.as_json(result, indent=1))
 
     def fail(self, message: str, traceback: str = "") -> None:
-        write_atomically(self.path / "error.json", as_json({"error": message, "traceback": traceback}))
+        files.write_atomically(self.path / "error.json", files.as_json({"error": message, "traceback": traceback}))
 
-    def problem(self) -> str | None:
-        """Why this directory cannot be used, in words; None if it can, or is not there yet."""
-        wrong, config = "", self.path / "config.json"
+
+@dataclass(frozen=True)
+class Group:
+    """Runs in the order in which they train together."""
+
+    runs: tuple[Run, ...]
+
+    @property
+    def path(self) -> Path:
+        return self.runs[0].folder / WORK / files.content_hash([run.id for run in self.runs])
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.path / "checkpoint.pt"
+
+    @property
+    def left(self) -> list[Run]:
+        """The runs that are not done."""
+        return [run for run in self.runs if not run.done]
+
+    @contextlib.contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Hold every run of the group; raises `BusyError` if another process has one of them."""
+        with files.locked(run.path / ".lock" for run in self.runs):
+            for folder in (self.path, *(run.path for run in self.runs)):
+                files.remove_leftovers(folder)
+            yield
+
+    def save(self, state: dict[str, Any]) -> None:
+        if not (self.path / "members.json").exists():
+            files.write_atomically(self.path / "members.json", json.dumps([run.id for run in self.runs]))
+        files.write_atomically(self.checkpoint, saved(state))
+
+    def load(self) -> dict[str, Any] | None:
+        """The last checkpoint. It is data: what is not tensors and plain values is refused, and never executed."""
+        import torch
+
+        if not self.checkpoint.exists():
+            return None
         try:
-            if self.path.exists() and not self.path.is_dir():
-                wrong = f"{self.path} is not a folder"
-            elif config.exists() and not self._is_mine(read_json(config)):
-                wrong = f"{config} is not the config of this run"
-            elif self.done:
-                _ = self.result
-        except (OSError, ValueError) as error:
-            wrong = f"{self.path} cannot be read ({error})"
-        return f"{wrong}; make it readable, or delete it to train this run from the start" if wrong else None
+            state = torch.load(self.checkpoint, map_location="cpu", weights_only=True)
+            return {"trainer": state["trainer"], "seconds": float(state["seconds"]), "checksums": state.get("checksums")}
+        except Exception as error:
+            raise ValueError(
+                f"{self.checkpoint} is damaged, or holds more than tensors and plain values, and was not loaded; "
+                f"delete it to train these runs from the start"
+            ) from error
 
-    def _is_mine(self, stored: dict[str, Any]) -> bool:
-        defaults = {field.name: field.default for field in dataclasses.fields(self.config)}
-        config = stored.get("config")
-        whole = {**defaults, **config} if isinstance(config, dict) else None
-        mine = self.task, self.version, dataclasses.asdict(self.config)
-        return (stored.get("task"), stored.get("version"), whole) == mine
+    def fail(self, message: str, traceback: str = "") -> None:
+        for run in self.left:
+            run.start()
+            run.fail(message, traceback)
+
+    def remove(self) -> None:
+        _remove(self.path)
+
+
+def plan(task: Task, configs: Sequence[Any], folder: Path) -> list[Group]:
+    """The groups to train so that all these configs are done; what is done is left out.
+
+    A group that was interrupted resumes with the members it had, so that it ends with the numbers it would have had.
+    """
+    wanted = {run.id: run for run in (task.run(config, folder) for config in configs)}
+    pending = {name: run for name, run in wanted.items() if not run.done}
+    parts: list[Sequence[Any]] = []
+    for path in sorted((folder / WORK).glob("*/members.json")):
+        members: set[str] = set()
+        with contextlib.suppress(OSError, ValueError, TypeError, RecursionError):
+            members = set(json.loads(path.read_text()))
+        if members and members <= wanted.keys() - pending.keys():
+            _remove(path.parent)  # its process was killed after the last result
+        elif members <= wanted.keys() and not members.isdisjoint(pending):
+            parts += task.partition([wanted[name].config for name in sorted(members)])
+            pending = {name: run for name, run in pending.items() if name not in members}
+    parts += task.partition([run.config for run in pending.values()])
+    return [Group(tuple(task.run(config, folder) for config in part)) for part in parts]
+
+
+def saved(state: Any) -> bytes:
+    """Tensors and plain values as the content of a file."""
+    import torch
+
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    return buffer.getvalue()
+
+
+def _remove(path: Path) -> None:
+    """Forget a checkpoint; in an order that leaves none without its members."""
+    with contextlib.suppress(OSError):
+        (path / "checkpoint.pt").unlink(missing_ok=True)
+        files.remove_leftovers(path)
+        (path / "members.json").unlink(missing_ok=True)
+        path.rmdir()

@@ -1,20 +1,7 @@
-"""A sweep file: a task, and for any field of its config the values to try.
+"""A sweep file: a task, and for any field of its config the values to try (docs/sweeps.md).
 
-    task = "synthetic"
-
-    [fields]                                  # for all runs
-    seed = [0, 1, 2, 3]
-    steps = 2000
-
-    [[grid]]                                  # any number of grids, or none
-    estimator = ["spigot", "spigot-ce"]
-    step_size = [0.1, 1.0]
-
-    [[grid]]
-    estimator = "marginals"
-
-The runs are the union over the grids of the product of their lists; a field of a grid replaces that of `[fields]`. Whatever
-is not named has the task's own value. Nothing starts until the whole file is known to be right.
+The runs are the union over the `[[grid]]` tables of the product of their lists; a field of a grid replaces that of `[fields]`.
+Whatever is not named has the task's own value. Nothing starts until the whole file is known to be right.
 """
 
 from __future__ import annotations
@@ -49,12 +36,18 @@ def read(path: Path, data: Path | None = None) -> Sweep:
         raise ValueError(f"{path} is not TOML: {error}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"the sweep file {path} cannot be read: {error}") from None
+    configs: dict[Any, None] = {}
     with _in(path):
-        task, fields, grids = _parts(content, data)
+        for key in content.keys() - set(_KEYS):
+            raise ValueError(f"there is no key {key!r} at the top of a sweep file; {nearest(key, _KEYS)} See [fields]")
+        if not isinstance(name := content.get("task"), str):
+            raise ValueError(f'task is {name!r}; name one, such as task = "synthetic"')
+        task, fields, grids = find_task(name, data), content.get("fields", {}), content.get("grid", [])
+        if not isinstance(fields, dict) or not isinstance(grids, list) or not all(isinstance(grid, dict) for grid in grids):
+            raise ValueError("fields and grids are tables: [fields], [[grid]]")
         with _in("[fields]"):
             shared = _values(task, fields)
-        configs: dict[Any, None] = {}
-        for where, grid in grids.items():
+        for where, grid in {f"[[grid]] {i}": grid for i, grid in enumerate(grids, 1)}.items() or [("[fields]", {})]:
             with _in(where):
                 configs |= dict.fromkeys(_product(task, shared | _values(task, grid)))
     return Sweep(task, tuple(configs))
@@ -69,25 +62,19 @@ def _in(place: object) -> Iterator[None]:
         raise ValueError(f"{place}: {error}") from None
 
 
-def _parts(content: dict[str, Any], data: Path | None) -> tuple[Task, Any, dict[str, Any]]:
-    """The task, the fields of all runs, and the grids by their place in the file."""
-    for key in content.keys() - set(_KEYS):
-        raise ValueError(f"there is no key {key!r} at the top of a sweep file; {nearest(key, _KEYS)} Fields stand in [fields]")
-    if not isinstance(name := content.get("task"), str):
-        raise ValueError(f'task is {name!r}; name one, such as task = "synthetic"')
-    fields, grids = content.get("fields", {}), content.get("grid", [])
-    if not isinstance(fields, dict) or not isinstance(grids, list) or not all(isinstance(grid, dict) for grid in grids):
-        raise ValueError("fields and grids are tables: [fields], [[grid]]")
-    return find_task(name, data), fields, {f"[[grid]] {i}": grid for i, grid in enumerate(grids, 1)} or {"[fields]": {}}
-
-
 def _values(task: Task, table: dict[str, Any]) -> dict[str, list[Any]]:
-    """The values of each field of a table."""
-    known = {name: each for name, each in options(task.config_type).items() if not each.hidden}
-    for name in table:
+    """The values of each field of a table, as values of its type; one value, or a list of them, in the file."""
+    known, found = {name: each for name, each in options(task.config_type).items() if not each.hidden}, {}
+    for name, given in table.items():
         if name not in known:
             raise ValueError(f"a config of this task has no field {name!r}; {nearest(name, known)}")
-    return {name: known[name].alternatives(value) for name, value in table.items()}
+        found[name] = [known[name].convert(item) for item in (given if isinstance(given, list) else [given])]
+        if not found[name]:
+            raise ValueError(f"{name} has an empty list; give at least one value, or leave the field out")
+        for i, item in enumerate(found[name]):
+            if item in found[name][:i]:
+                raise ValueError(f"{name} has {item!r} twice")
+    return found
 
 
 def _product(task: Task, table: dict[str, list[Any]]) -> list[Any]:

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
+import sys
+import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pullback_study.runs.executor import Executor, ThisProcess
-from pullback_study.runs.groups import Group, plan
-from pullback_study.runs.interrupt import interruptible
-from pullback_study.runs.lock import BusyError
-from pullback_study.runs.work import Ending, Job, Reached, changed_since
+from rich.console import Console
+
+from pullback_study.runs.executor import Executor
+from pullback_study.runs.files import BusyError
+from pullback_study.runs.progress import Report
+from pullback_study.runs.run import Group, plan
+from pullback_study.runs.store import problem
+from pullback_study.runs.work import Ending, Job, changed_since
 
 if TYPE_CHECKING:
     from pullback_study.tasks.task import Task
 
 _DEATHS = 5
 _RETRY_SECONDS = 0.5
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SHOW_CURSOR = b"\x1b[?25h"
 
 
 @dataclass
@@ -40,72 +48,45 @@ class Outcome:
         return not (self.failed or self.busy or self.interrupted)
 
 
-class Report:
-    """Is told while groups train, perhaps several at a time. This one keeps quiet; see `progress.py`."""
-
-    def plan(self, groups: Sequence[tuple[str, int]]) -> None:
-        """The label and the number of runs of each group that will be trained now; again for those that are tried again."""
-
-    def at(self, group: int, event: Reached) -> None:
-        """A group has begun, or reached a step."""
-
-    def end(self, group: int, status: str, message: str) -> None:
-        """A group ends: `done`, `failed`, `stopped`, `busy`, left to another process, or `again`: it is tried again later."""
-
-
 def train(
     task: Task,
     configs: Sequence[Any],
     folder: Path,
     *,
     executor: Executor | None = None,
-    device: str = "cpu",
     report: Report | None = None,
     wait: bool = False,
-    tensorboard: bool = False,
-    checkpoint_seconds: float = 20.0,
+    **how: Any,
 ) -> Outcome:
-    """Train every config that has no result yet.
+    """Train every config that has no result yet, in this process by default; repeated ones count once.
 
-    Wrong options, missing data and a folder that cannot be written to raise `ValueError` before anything is written.
-
-    Args:
-        task: whose configs they are.
-        configs: in any order; repeated ones count once.
-        folder: of the runs.
-        executor: where to train; in this process by default.
-        device: `cpu` or `cuda`.
-        report: is told about progress.
-        wait: stay until runs that other processes train are done too, and take over those whose process dies.
-        tensorboard: also write event files into the run directories.
-        checkpoint_seconds: how much work a crash may cost; less where epochs end.
+    Wrong options, missing data and a folder that cannot be written to raise `ValueError` before anything is written. With
+    `wait` it stays until runs that other processes train are done too, and takes over those whose process dies; `how` is
+    `device`, `tensorboard` and `checkpoint_seconds` of each `Job`.
     """
-    configs = list(dict.fromkeys(configs))
-    problems = {}
-    for config in configs:
-        run = task.run(config, folder)
-        problems[config] = run.problem() or changed_since(task, run)
-    groups = plan(task, [config for config in configs if problems[config] is None], folder)
-    todo = [run for group in groups for run in group.runs if not run.done]
-    failed = [problem for problem in problems.values() if problem is not None]
-    outcome = Outcome(total=len(configs), skipped=len(configs) - len(todo) - len(failed), failed=failed)
+    runs = [task.run(config, folder) for config in dict.fromkeys(configs)]
+    problems = {run.id: problem(run) or changed_since(task, run) for run in runs}
+    groups = plan(task, [run.config for run in runs if problems[run.id] is None], folder)
+    todo = [run for group in groups for run in group.left]
+    failed = [each for each in problems.values() if each is not None]
+    outcome = Outcome(total=len(runs), skipped=len(runs) - len(todo) - len(failed), failed=failed)
     for run in todo:
         task.sources(run.config)
     if todo:
         _check_writable(folder)
-    job = Job(task, (), folder, device, checkpoint_seconds, tensorboard)
-    _Training(job, executor or ThisProcess(), report or Report(), outcome, wait).work(groups)
+    where, told = executor or Executor(), report or Report(Console(quiet=True))
+    _Training(Job(task, (), folder, **how), where, told, outcome, wait).work(groups)
     return outcome
 
 
 def _check_writable(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        writable = os.access(folder, os.W_OK | os.X_OK)
+        wrong = "" if os.access(folder, os.W_OK | os.X_OK) else "cannot be written to"
     except OSError as error:
-        raise ValueError(f"the folder of runs {folder} cannot be made: {error.strerror}; choose another one (--runs)") from None
-    if not writable:
-        raise ValueError(f"the folder of runs {folder} cannot be written to; choose another one (--runs)")
+        wrong = f"cannot be made: {error.strerror}"
+    if wrong:
+        raise ValueError(f"the folder of runs {folder} {wrong}; choose another one (--runs)")
 
 
 @dataclass
@@ -125,11 +106,10 @@ class _Training:
     def work(self, groups: Sequence[Group]) -> None:
         with interruptible() as stopped, contextlib.closing(self.executor):
             while groups and not stopped():
-                jobs = [self.job.of(tuple(run.config for run in group.runs)) for group in groups]
                 self.report.plan([(self._label(group), len(group.runs)) for group in groups])
                 left = dict(enumerate(groups))
                 again: list[Any] = []
-                for number, ending in self.executor.run(jobs, self.report.at, stopped):
+                for number, ending in self.executor.run([self.job.of(group) for group in groups], self.report.at, stopped):
                     group = left.pop(number)
                     if (message := self._retry(group, ending)) is None:
                         self._finish(number, group, ending)
@@ -154,17 +134,14 @@ class _Training:
         return None
 
     def _finish(self, number: int, group: Group, ending: Ending) -> None:
-        status, message = ending.status, ending.message
+        status, message, trained = ending
         if status == "died":
             status, message = "failed", f"its worker died {_DEATHS} times ({message}); is there enough memory?"
             with contextlib.suppress(BusyError, OSError), group.claimed():
-                for run in group.runs:
-                    if not run.done:
-                        run.start()
-                        run.fail(message)
-        self.outcome.trained += ending.trained
+                group.fail(message)
+        self.outcome.trained += trained
         if status == "busy":
-            self.outcome.busy += sum(not run.done for run in group.runs)
+            self.outcome.busy += len(group.left)
         elif status == "failed":
             self.outcome.failed.append(f"{self._label(group)}: {message}")
         self.outcome.interrupted |= status == "stopped"
@@ -172,3 +149,41 @@ class _Training:
 
     def _label(self, group: Group) -> str:
         return self.job.task.label([run.config for run in group.runs])
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[Callable[[], bool]]:
+    """Turns the first Ctrl-C (or SIGTERM) into a flag; a second one ends the process.
+
+    Python runs signal handlers between two instructions, which a compiler may keep waiting for a long time. The
+    interpreter's wakeup descriptor is written to at once, and a thread reads it.
+    """
+    flag = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield flag.is_set
+        return
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    listener = threading.Thread(target=_listen, args=(reader, flag), daemon=True)
+    before = {number: signal.signal(number, lambda *_: None) for number in _SIGNALS}
+    descriptor = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    listener.start()
+    try:
+        yield flag.is_set
+    finally:
+        signal.set_wakeup_fd(descriptor)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        os.close(writer)
+        listener.join()
+        os.close(reader)
+
+
+def _listen(reader: int, flag: threading.Event) -> None:
+    while signals := os.read(reader, 1):
+        if signals[0] in _SIGNALS and flag.is_set():
+            os.write(2, _SHOW_CURSOR if sys.stderr.isatty() else b"")
+            os._exit(128 + signals[0])
+        if signals[0] in _SIGNALS:
+            flag.set()
+            os.write(2, b"\nStopping: what is running is being saved. Press Ctrl-C again to quit at once.\n")

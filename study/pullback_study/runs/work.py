@@ -1,7 +1,4 @@
-"""Training one group of runs: from its last checkpoint to its published results.
-
-The hash of a run holds the names of its data alone; the checksums of the files stand in its result and in its checkpoints.
-"""
+"""Training one group of runs: from its last checkpoint to its published results."""
 
 from __future__ import annotations
 
@@ -14,22 +11,20 @@ import platform
 import subprocess
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pullback_study.runs.files import write_atomically
-from pullback_study.runs.groups import Group, saved
-from pullback_study.runs.lock import BusyError
-from pullback_study.runs.run import Run
+from pullback_study.runs.files import BusyError, write_atomically
+from pullback_study.runs.run import Group, saved
 
 if TYPE_CHECKING:
+    from pullback_study.runs.run import Run
     from pullback_study.tasks.task import Task, Trainer
 
 _TALK_SECONDS = 0.25
 _EPOCH_SECONDS = 1.0  # a save takes some 20 ms, and an epoch perhaps 100
-_Curves = Sequence[Sequence[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -44,25 +39,23 @@ class Job:
     tensorboard: bool = False  # also write event files into the run directories
     beside: int = 1  # how many runs train side by side: each saves its epochs that much less often
 
-    def of(self, configs: tuple[Any, ...]) -> Job:
-        return dataclasses.replace(self, configs=configs)
+    def of(self, group: Group) -> Job:
+        return dataclasses.replace(self, configs=tuple(run.config for run in group.runs))
 
     @property
     def group(self) -> Group:
         return Group(tuple(self.task.run(config, self.folder) for config in self.configs))
 
 
-@dataclass(frozen=True)
-class Reached:
+class Reached(NamedTuple):
     """A group is at this step of so many; `latest` is the last evaluation of each run."""
 
     step: int
     steps: int
-    latest: Sequence[dict[str, Any]] = ()
+    latest: list[dict[str, Any]] = []  # noqa: RUF012
 
 
-@dataclass(frozen=True)
-class Ending:
+class Ending(NamedTuple):
     """How the work on a group ended: `done`, `stopped`, `failed`, `busy`, because another process has it, or `died`: its worker
     is gone, and it resumes from its last checkpoint in another one.
     """
@@ -81,24 +74,22 @@ def train_group(job: Job, tell: Tell, stopped: Callable[[], bool]) -> Ending:
     try:
         with group.claimed():
             try:
-                if group.done:
-                    group.remove()
-                    return Ending("done", "done by another process")
-                return _train(job, group, tell, stopped)
+                if group.left:
+                    return _train(job, group, tell, stopped)
+                group.remove()
+                return Ending("done", "done by another process")
             except Exception as error:
-                message, details = explain(error, job.folder), traceback.format_exc()
+                message, details = _explain(error, job.folder), traceback.format_exc()
                 with contextlib.suppress(OSError):  # the disk that made it fail may be too full for this file as well
-                    for run in group.runs:
-                        if not run.done:
-                            run.fail(message, details)
+                    group.fail(message, details)
                 return Ending("failed", message)
             finally:
                 if job.device != "cpu":
                     gc.collect()  # optimisers of PyTorch are in cycles, which hold the memory of a trainer on a GPU
     except BusyError:
-        return Ending("done", "done by another process") if group.done else Ending("busy", "another process trains it")
+        return Ending("busy", "another process trains it") if group.left else Ending("done", "done by another process")
     except OSError as error:  # not even the lock could be had
-        return Ending("failed", explain(error, job.folder))
+        return Ending("failed", _explain(error, job.folder))
 
 
 def _train(job: Job, group: Group, tell: Tell, stopped: Callable[[], bool]) -> Ending:
@@ -107,28 +98,37 @@ def _train(job: Job, group: Group, tell: Tell, stopped: Callable[[], bool]) -> E
     tell(Reached(0, 0))
     files = {name: path for config in job.configs for name, path in job.task.sources(config).items()}
     trainer = job.task.trainer(list(job.configs), job.device)
-    made_from, seconds = checksums(files), 0.0
+    made_from, seconds = _checksums(files), 0.0
     if (checkpoint := group.load()) is not None:
-        if difference := change(checkpoint["checksums"], files):
-            raise ValueError(
-                f"{group.checkpoint}, the checkpoint of {group.runs[0].path}, was made with other data: {difference}; put that "
-                f"file back, use another folder of runs (--runs), or delete {group.checkpoint} to train from the start"
-            )
+        about = f"{group.checkpoint}, the checkpoint of {group.runs[0].path},"
+        if problem := _other_data(about, group.checkpoint, checkpoint["checksums"], files):
+            raise ValueError(problem)
         trainer.restore(checkpoint["trainer"])
         seconds = checkpoint["seconds"]
-    began = time.perf_counter()
-    with _events(job, group, trainer.step) as events:
+    seconds -= time.perf_counter()
+    with contextlib.ExitStack() as closing:
+        writers, shown = [], trainer.step
+        if job.tensorboard:  # from the step where training resumes
+            from torch.utils.tensorboard import SummaryWriter
+
+            paths = [str(run.path) for run in group.runs]
+            writers = [closing.enter_context(SummaryWriter(path, purge_step=shown + 1)) for path in paths]
 
         def write_curves() -> None:
+            nonlocal shown
             history = trainer.history()
             for run, rows in zip(group.runs, history, strict=True):
                 if not run.done:
                     run.write_curve(rows)
-            events(history)
+            for writer, rows in zip(writers, history, strict=False):
+                for row in (row for row in rows if row["step"] > shown):
+                    for name in row.keys() - {"step"}:
+                        writer.add_scalar(name, row[name], row["step"])
+                writer.flush()
+            shown = max((rows[-1]["step"] for rows in history if rows), default=shown)
 
         def save() -> None:
-            spent = seconds + time.perf_counter() - began
-            group.save({"trainer": trainer.state(), "seconds": spent, "checksums": made_from})
+            group.save({"trainer": trainer.state(), "seconds": seconds + time.perf_counter(), "checksums": made_from})
             write_curves()
 
         _advance(job, trainer, save, tell, stopped)
@@ -138,7 +138,7 @@ def _train(job: Job, group: Group, tell: Tell, stopped: Callable[[], bool]) -> E
         if len(group.runs) > 1:
             save()  # should it be killed between two results, the group resumes here, with the same members
         write_curves()
-    trained = _publish(group, trainer, job.device, seconds + time.perf_counter() - began)
+    trained = _publish(group, trainer, job.device, seconds + time.perf_counter())
     group.remove()
     return Ending("done", "done", trained)
 
@@ -152,8 +152,7 @@ def _advance(job: Job, trainer: Trainer, save: Callable[[], None], tell: Tell, s
         trainer.advance(min(trainer.steps, trainer.step + chunk), stopped)
         now = time.perf_counter()
         chunk = 2 * chunk if now - at < _TALK_SECONDS else max(1, chunk // 2)
-        latest = [rows[-1] for rows in trainer.history() if rows]
-        tell(Reached(trainer.step, trainer.steps, latest))
+        tell(Reached(trainer.step, trainer.steps, [rows[-1] for rows in trainer.history() if rows]))
         patience = _EPOCH_SECONDS * job.beside if trainer.epochs > saved_epochs else job.checkpoint_seconds
         if now - saved_at > min(patience, job.checkpoint_seconds) and trainer.step < trainer.steps:
             save()
@@ -172,31 +171,7 @@ def _publish(group: Group, trainer: Trainer, device: str, seconds: float) -> int
     return published
 
 
-@contextlib.contextmanager
-def _events(job: Job, group: Group, after: int) -> Iterator[Callable[[_Curves], None]]:
-    """TensorBoard's event files beside the curves, if they are wanted; from the step where training resumes."""
-    if not job.tensorboard:
-        yield lambda history: None
-        return
-    from torch.utils.tensorboard import SummaryWriter
-
-    with contextlib.ExitStack() as writers:
-        open_files = [writers.enter_context(SummaryWriter(str(run.path), purge_step=after + 1)) for run in group.runs]
-        written = after
-
-        def write(history: _Curves) -> None:
-            nonlocal written
-            for writer, rows in zip(open_files, history, strict=True):
-                for row in (row for row in rows if row["step"] > written):
-                    for name in row.keys() - {"step"}:
-                        writer.add_scalar(name, row[name], row["step"])
-                writer.flush()
-            written = max((rows[-1]["step"] for rows in history if rows), default=written)
-
-        yield write
-
-
-def explain(error: Exception, folder: Path) -> str:
+def _explain(error: Exception, folder: Path) -> str:
     """An error in words, with what to do where that is known."""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"no space left on the disk of {folder}/; free some, and run the same command again"
@@ -211,52 +186,48 @@ def _provenance(device: str) -> dict[str, Any]:
     import pullback
 
     command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=40"]
-    try:
+    commit = None
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
         commit = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
-        commit = None
-    return {
-        "device": torch.cuda.get_device_name() if device.startswith("cuda") else platform.machine(),
-        "threads": torch.get_num_threads(),
-        "torch": torch.__version__,
-        "pullback": pullback.__version__,
-        "commit": commit,
-    }
-
-
-def checksums(files: Mapping[str, Path]) -> dict[str, str]:
-    """The SHA-256 of each file; of one that nothing has touched since, as this process remembers it."""
-    stats = {name: path.stat() for name, path in files.items()}
-    return {name: _checksum(files[name], (at.st_size, at.st_ino, at.st_mtime_ns, at.st_ctime_ns)) for name, at in stats.items()}
-
-
-def change(recorded: Any, files: Mapping[str, Path]) -> str | None:
-    """How files differ from recorded checksums, in words; None if they do not, or if there is nothing to compare."""
-    with contextlib.suppress(OSError):
-        if isinstance(recorded, dict):
-            for name, found in checksums({name: path for name, path in files.items() if name in recorded}).items():
-                if found != recorded[name]:
-                    return f"{files[name]} has changed since: its SHA-256 was {recorded[name]} and is {found}"
-    return None
+    where = torch.cuda.get_device_name() if device.startswith("cuda") else platform.machine()
+    made_by = {"torch": torch.__version__, "pullback": pullback.__version__, "commit": commit}
+    return {"device": where, "threads": torch.get_num_threads(), **made_by}
 
 
 def changed_since(task: Task, run: Run) -> str | None:
-    """Why the result of a run is not that of the data at hand; None if it is, is not there yet, or cannot be told."""
+    """Why the result of a run is not that of the data at hand; None if it is, is not there yet, or cannot be told.
+
+    The hash of a run holds the names of its data alone; the checksums of the files stand in its result and in its checkpoints.
+    """
     try:
         files = task.sources(run.config) if run.done else {}
     except ValueError:
         return None
     data = run.result.get("data") if files else None
-    difference = change(data.get("checksums"), files) if isinstance(data, dict) else None
-    return difference and (
-        f"{run.path} is a result on other data: {difference}; put that file back, use another folder of runs (--runs), or "
-        f"delete {run.path} to train this run again"
-    )
+    return _other_data(f"{run.path}", run.path, data.get("checksums") if isinstance(data, dict) else None, files)
+
+
+def _other_data(about: str, place: Path, recorded: Any, files: dict[str, Path]) -> str | None:
+    """How files differ from recorded checksums, and what to do; None if they do not, or if there is nothing to compare."""
+    recorded = recorded if isinstance(recorded, dict) else {}
+    there = {name: path for name, path in files.items() if name in recorded and path.exists()}
+    for name, found in _checksums(there).items():
+        if found != recorded[name]:
+            return (
+                f"{about} was made with other data: {files[name]} has changed since, its SHA-256 was {recorded[name]} and is "
+                f"{found}; put that file back, use another folder of runs (--runs), or delete {place} to train from the start"
+            )
+    return None
+
+
+def _checksums(files: dict[str, Path]) -> dict[str, str]:
+    """The SHA-256 of each file; of one that nothing has touched since, as this process remembers it."""
+    stats = {name: path.stat() for name, path in files.items()}
+    return {name: _checksum(files[name], (at.st_size, at.st_ino, at.st_ctime_ns)) for name, at in stats.items()}
 
 
 @functools.lru_cache(maxsize=64)
 def _checksum(path: Path, stamp: tuple[int, ...]) -> str:
-    from pullback_study.corpora.files import remembered_sha256
-    from pullback_study.corpora.layout import cache_folder
+    from pullback_study.corpora.files import cache_folder, remembered_sha256
 
     return remembered_sha256(path, cache_folder() / "checksums")

@@ -9,42 +9,31 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+import pkgutil
 from pathlib import Path
 
-from pullback_study.tasks.methods import Method
 from pullback_study.tasks.schema import nearest
-from pullback_study.tasks.task import Metric, ReplicaTask, Task, Trainer, load_attribute
+from pullback_study.tasks.task import Method, Metric, ReplicaTask, Task, Trainer
 
-__all__ = ["TASKS", "Method", "Metric", "ReplicaTask", "Task", "Trainer", "find_task", "load_attribute"]
-
-
-def _own() -> dict[str, str]:
-    """The tasks of PULLBACK_TASKS."""
-    listed = [item.strip() for item in os.environ.get("PULLBACK_TASKS", "").split(",") if item.strip()]
-    found = {name.strip(): place.strip() for name, _, place in (item.partition("=") for item in listed)}
-    for name, place in found.items():
-        if not name or not all(place.partition(":")[::2]):
-            raise ValueError(f"PULLBACK_TASKS has {name}={place}; write name=module:ATTRIBUTE, separated by commas")
-    return found
+__all__ = ["TASKS", "Method", "Metric", "ReplicaTask", "Task", "Trainer", "find_task"]
 
 
+_OWN = [item.partition("=") for item in os.environ.get("PULLBACK_TASKS", "").replace(" ", "").split(",") if item]
+if wrong := [name for name, _, place in _OWN if not name or ":" not in place]:
+    raise ValueError(f"PULLBACK_TASKS has {wrong[0]!r}; write name=module:ATTRIBUTE, separated by commas")
 TASKS = {
     "synthetic": "pullback_study.tasks.synthetic.task:TASK",
-    "sst": "pullback_study.tasks.text:SST",
-    "snli": "pullback_study.tasks.text:SNLI",
+    "sst": "pullback_study.tasks.text.task:SST",
+    "snli": "pullback_study.tasks.text.task:SNLI",
     "planted": "pullback_study.tasks.planted.task:TASK",
     "listops": "pullback_study.tasks.listops.task:TASK",
-    **_own(),
+    **{name: place for name, _, place in _OWN},
 }
 """By name, where each task is found: module and attribute."""
 
 
 def find_task(name: str, data: Path | None = None) -> Task:
-    """The task of that name.
-
-    Args:
-        name: in the registry.
-        data: the folder of the data, for the tasks that need one; None for `$PULLBACK_DATA`.
+    """The task of that name; its data, if it needs any, is in a folder, by default `$PULLBACK_DATA`.
 
     >>> find_task("sst").title
     'SST'
@@ -58,7 +47,7 @@ def find_task(name: str, data: Path | None = None) -> Task:
 @functools.cache
 def _load(name: str) -> Task:
     try:
-        task = load_attribute(TASKS[name])
+        task = pkgutil.resolve_name(TASKS[name])
     except (ImportError, AttributeError) as error:
         raise ValueError(f"the task {name!r} cannot be loaded from {TASKS[name]}: {error}") from error
     if not isinstance(task, Task):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from pullback import Downstream, Estimator, Structure
-from pullback_study.tasks.methods import Method
+from pullback_study.tasks.task import Method
 
 
 class Blended(Estimator):

@@ -11,19 +11,18 @@ import torch
 from torch import Tensor, nn
 
 from pullback.estimators import Estimator
-from pullback_study.tasks.runtime import CapturedSteps, RandomNumbers, Stopwatch, wait_for
+from pullback_study.tasks.runtime import Captured, RandomNumbers, Stopwatch, wait_for
 from pullback_study.tasks.task import Task, Trainer
 
 
 class Loop(Trainer):
     """Takes steps of training and evaluates now and then. A subclass makes the model and the estimator.
 
-    Args:
-        task: whose method of that name is trained.
-        configs: of the runs that train together.
-        device: `cpu` or `cuda`.
-        noise: what the random numbers depend on.
+    The random numbers depend on the words after the device.
     """
+
+    evaluate_every: int  # steps between evaluations
+    evaluate_last = False  # whether the last step is evaluated in any case
 
     def __init__(self, task: Task, configs: Sequence[Any], device: str, *noise: str | int) -> None:
         self.task, self.configs, self.config = task, configs, configs[0]
@@ -35,7 +34,7 @@ class Loop(Trainer):
         self.seconds = 0.0
         self.loss = torch.zeros(len(configs), dtype=torch.float64, device=self.device)  # over the steps since an evaluation
         self.random, self.stopwatch = RandomNumbers(self.device, *noise), Stopwatch(self.device)
-        self.graphs: CapturedSteps | None = None
+        self.graphs: Captured | None = None
 
     @abc.abstractmethod
     def batch(self) -> tuple[Tensor, int]:
@@ -57,11 +56,6 @@ class Loop(Trainer):
     def restore_own(self, state: dict[str, Any]) -> None:
         """Take it from a checkpoint."""
 
-    @property
-    @abc.abstractmethod
-    def evaluate_every(self) -> int:
-        """Steps between evaluations."""
-
     def use(self, estimator: Estimator | None, *, captured: bool) -> None:
         """Train with this estimator; in CUDA graphs or not."""
         self.estimator = estimator
@@ -69,8 +63,8 @@ class Loop(Trainer):
             estimator.to(self.device)
         varies = ("seed", "learning_rate", "step_size", "epochs", "steps")
         same = [value for name, value in vars(self.config).items() if name not in varies]
-        kind = (self.task.name, len(self.configs), *same)  # of steps whose kernels are the same
-        self.graphs = CapturedSteps(self.update, self.stopwatch, kind) if captured else None
+        self.kind = (self.task.name, len(self.configs), *same)  # of steps whose kernels are the same
+        self.graphs = Captured(self.update, self.stopwatch, self.kind) if captured else None
 
     def advance(self, until: int, stop: Callable[[], bool]) -> None:
         with self.random.in_place():
@@ -80,29 +74,26 @@ class Loop(Trainer):
                 while self.step < last and not stop():
                     self.take_step(*self.batch())
                     self.step += 1
-                if self.device.type == "cuda":  # replays are far behind the host
-                    wait_for(torch.cuda.current_stream(self.device))
+                wait_for(self.device)  # replays are far behind the host
                 self.seconds += time.perf_counter() - began
-                if self.is_due():
+                if self.step % self.evaluate_every == 0 or (self.evaluate_last and self.step == self.steps):
                     self.evaluate_now()
 
-    def is_due(self) -> bool:
-        return self.step % self.evaluate_every == 0
-
     def take_step(self, rows: Tensor, width: int) -> None:
-        (self.graphs or self.update)(rows, width)
+        try:
+            (self.graphs or self.update)(rows, width)
+        except RuntimeError:
+            if self.graphs is None or not self.graphs.capturing:
+                raise
+            self.graphs = None  # nothing was changed: kernels are not run while they are captured
+            torch.cuda.synchronize(self.device)
+            self.update(rows, width)
 
     def state(self) -> dict[str, Any]:
         return {
-            "step": self.step,
-            "steps": self.steps,
-            "rows": self.history(),
-            "seconds": self.seconds,
-            "loss": self.loss.cpu(),
-            "random": self.random.state,
-            "estimator": self.estimator.state_dict() if self.estimator else {},
-            **self.own_state(),
-        }
+            "step": self.step, "steps": self.steps, "rows": self.history(), "seconds": self.seconds, "loss": self.loss.cpu(),
+            "random": self.random.state, "estimator": self.estimator.state_dict() if self.estimator else {}, **self.own_state(),
+        }  # fmt: skip
 
     @torch.no_grad()
     def restore(self, state: dict[str, Any]) -> None:

@@ -36,32 +36,26 @@ class Replicas(Loop):
     """Trains R replicas together. A step of Adam follows the gradient of each replica's mean loss.
 
     A replica's data and initialisation depend on its own config alone, so that it takes the same steps in every group, up to
-    rounding.
-
-    Args:
-        task: it says in which fields the configs of a group may differ.
-        configs: of a group.
-        device: `cpu` or `cuda`; on the latter steps are captured as CUDA graphs where the structure's operations can be.
-        graph: False to launch the kernels of each step one by one, also on a GPU.
+    rounding. On a GPU steps are captured as CUDA graphs where the structure's operations can be.
     """
 
     best_by: str | None = None  # the measure by which the best model is kept; None where the last one counts
     curve_loss: str | None = "mean"  # what curves show: the mean `loss` since the last evaluation, the `last` one, or None
     splits: dict[str, Any]  # examples by name, `validation` and `test` among them
 
-    def __init__(self, task: ReplicaTask, configs: Sequence[Any], device: str = "cpu", *, graph: bool = True) -> None:
+    def __init__(self, task: ReplicaTask, configs: Sequence[Any], device: str = "cpu") -> None:
         if len({task.common(each) for each in configs}) > 1:
             raise ValueError(f"the replicas of a group may differ in {', '.join(task.varied)} only")
         super().__init__(task, configs, device, task.name, content_hash([str(dataclasses.astuple(each)) for each in configs]))
-        self.replicas, self.steps = len(configs), self.config.steps
+        self.replicas, self.steps, self.evaluate_every = len(configs), self.config.steps, self.config.evaluate_every
+        self.evaluate_last = self.best_by is not None
         self.clock = torch.zeros((), dtype=torch.int64, device=self.device)  # the step, on the device
         self.model = self.prepare()
         initial = torch.stack([self.model.initial(each.seed) for each in configs])
         self.theta = initial.to(self.device, self.dtype).requires_grad_()
-        self.adam = Adam(self.theta, self.per_replica([each.learning_rate or 0.0 for each in configs]), self.clock)
+        self.adam = Adam(self.theta, [each.learning_rate or 0.0 for each in configs], self.clock)
         self.best, self.best_value = self.theta.detach().clone(), torch.full((self.replicas,), -math.inf).double()
-        captured = graph and self.device.type == "cuda" and not self.method.reads_back
-        self.use(self.method.build(**self.offered()), captured=captured)
+        self.use(self.method.build(**self.offered()), captured=self.device.type == "cuda" and not self.method.reads_back)
 
     @abc.abstractmethod
     def prepare(self) -> Parameters:
@@ -92,23 +86,6 @@ class Replicas(Loop):
     def scaled(self, gradient: Tensor) -> Tensor:
         """What Adam sees of the gradient `[R, P]`."""
         return gradient
-
-    def take_step(self, rows: Tensor, width: int) -> None:
-        try:
-            super().take_step(rows, width)
-        except RuntimeError:
-            if self.graphs is None or not self.graphs.capturing:
-                raise
-            self.graphs = None  # nothing was changed: kernels are not run while they are captured
-            torch.cuda.synchronize(self.device)
-            self.update(rows, width)
-
-    @property
-    def evaluate_every(self) -> int:
-        return self.config.evaluate_every
-
-    def is_due(self) -> bool:
-        return super().is_due() or (self.best_by is not None and self.step == self.steps)
 
     def evaluate_now(self) -> None:
         found = self.measures(self.splits["validation"], self.theta.detach())
@@ -146,11 +123,6 @@ class Replicas(Loop):
         """The parameters that count, `[R, P]`."""
         return self.theta.detach() if self.best_by is None else self.best
 
-    @property
-    def step_ms(self) -> float:
-        """The milliseconds of a step of the whole group."""
-        return 1000 * self.seconds / max(1, self.step)
-
     def own_state(self) -> dict[str, Any]:
         return {
             "parameters": self.theta.detach().cpu(), "adam_mean": self.adam.mean.cpu(), "adam_square": self.adam.square.cpu(),
@@ -165,13 +137,10 @@ class Replicas(Loop):
         self.best.copy_(state["best"])
         self.best_value = state["best_accuracy"]
 
-    def per_replica(self, values: Sequence[float]) -> Tensor:
-        return torch.tensor(values, dtype=torch.float64, device=self.device)
-
     def step_sizes(self, examples: int, dims: int, scale: float = 1.0) -> Tensor:
         """Of the examples of each replica, `[R * examples, 1, ...]` with so many dimensions more."""
-        sizes = self.per_replica([(each.step_size or 0.0) / scale for each in self.configs]).to(self.dtype)
-        return sizes.repeat_interleave(examples).view(-1, *[1] * dims)
+        sizes = torch.tensor([(each.step_size or 0.0) / scale for each in self.configs], dtype=torch.float64)
+        return sizes.to(self.device, self.dtype).repeat_interleave(examples).view(-1, *[1] * dims)
 
 
 class Adam:
@@ -180,21 +149,16 @@ class Adam:
         m <- b1 m + (1 - b1) g,   v <- b2 v + (1 - b2) g^2
         theta <- theta - lr / (1 - b1^t) * m / (sqrt(v / (1 - b2^t)) + eps)
 
-    Everything is a tensor that is updated in place, so that a step can be captured in a CUDA graph.
-
-    Args:
-        parameters: `[R, P]`, one replica a row.
-        learning_rates: `[R]`.
-        step: t - 1, an integer tensor that the owner advances after each update.
+    One replica is a row, with a learning rate of its own, `[R]`. Everything is a tensor that is updated in place, so that a
+    step can be captured in a CUDA graph; `step`, t - 1, is advanced by the owner after each update.
     """
 
     betas, eps = (0.9, 0.999), 1e-8
 
-    def __init__(self, parameters: Tensor, learning_rates: Tensor, step: Tensor) -> None:
+    def __init__(self, parameters: Tensor, learning_rates: Sequence[float], step: Tensor) -> None:
         self.parameters = parameters
-        self.mean = torch.zeros_like(parameters, requires_grad=False)
-        self.square = torch.zeros_like(parameters, requires_grad=False)
-        self._rates = learning_rates.double()[:, None]
+        self.mean, self.square = torch.zeros_like(parameters).detach(), torch.zeros_like(parameters).detach()
+        self._rates = torch.tensor(learning_rates, dtype=torch.float64, device=parameters.device)[:, None]
         self._step = step
 
     @torch.no_grad()

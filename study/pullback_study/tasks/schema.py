@@ -23,6 +23,7 @@ GAMMA_SCALE: dict[str, Any] = {
     "shown": "paper",
     "choices": ("paper", "example"),
 }
+_NAMES = {str: "a string", int: "an integer", float: "a number", bool: "true or false", list: "a list", dict: "a table"}
 
 
 @dataclass(frozen=True)
@@ -43,43 +44,29 @@ class Option:
     @property
     def types(self) -> list[Any]:
         """What it may be, apart from None."""
-        union = typing.get_origin(self.kind) in (typing.Union, types.UnionType)
-        return [choice for choice in (typing.get_args(self.kind) if union else (self.kind,)) if choice is not types.NoneType]
+        return [each for each in typing.get_args(self.kind) or (self.kind,) if each is not types.NoneType]
 
     def convert(self, value: Any) -> Any:
-        """The value as the field's type; raises `ValueError` if it is not one.
-
-        >>> Option("rate", float | None, None, "").convert(1)
-        1.0
-        """
+        """The value as the field's type; raises `ValueError` if it is not one."""
         if value is None and self.types != [self.kind]:
             return None
-        for kind in self.types:
-            if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
-                if not math.isfinite(value):
-                    raise ValueError(f"{self.name} is {value}, which is not a finite number")
-                value = float(value)  # 1 and 1.0 are the same run
-            if type(value) is kind:
-                break
-        else:
+        if float in self.types and type(value) is int:
+            value = float(value)  # 1 and 1.0 are the same run
+        wrong = ""
+        if type(value) not in self.types:
             wanted = " or ".join(_NAMES[kind] for kind in self.types)
-            raise ValueError(f"{self.name} is {value!r}, {_NAMES.get(type(value), type(value).__name__)}; it must be {wanted}")
-        if self.choices is not None and value not in self.choices:
-            raise ValueError(f"{self.name} is {value!r}; {nearest(str(value), self.choices)}")
-        if self.positive and not value > 0:
-            raise ValueError(f"{self.name} is {value}; it must be positive")
-        if self.least is not None and value < self.least:
-            raise ValueError(f"{self.name} is {value}; it must be at least {self.least:g}")
+            wrong = f"{value!r}, {_NAMES.get(type(value), type(value).__name__)}; it must be {wanted}"
+        elif type(value) is float and not math.isfinite(value):
+            wrong = f"{value}, which is not a finite number"
+        elif self.choices is not None and value not in self.choices:
+            wrong = f"{value!r}; {nearest(str(value), self.choices)}"
+        elif self.positive and not value > 0:
+            wrong = f"{value}; it must be positive"
+        elif self.least is not None and value < self.least:
+            wrong = f"{value}; it must be at least {self.least:g}"
+        if wrong:
+            raise ValueError(f"{self.name} is {wrong}")
         return value
-
-    def alternatives(self, value: Any) -> list[Any]:
-        """What a sweep file says of the field, one value or a list of them, as values of its type."""
-        found = [self.convert(item) for item in (value if isinstance(value, list) else [value])]
-        if not found:
-            raise ValueError(f"{self.name} has an empty list; give at least one value, or leave the field out")
-        if repeated := [item for i, item in enumerate(found) if item in found[:i]]:
-            raise ValueError(f"{self.name} has {repeated[0]!r} twice")
-        return found
 
 
 def option(default: Any = None, *, help: str, **about: Any) -> Any:
@@ -91,19 +78,8 @@ def option(default: Any = None, *, help: str, **about: Any) -> Any:
 def options(config_type: Any) -> dict[str, Option]:
     """The fields of a config by name."""
     kinds = typing.get_type_hints(config_type)
-    found = {}
-    for field in dataclasses.fields(config_type):
-        if field.default is dataclasses.MISSING or "help" not in field.metadata:
-            raise TypeError(f"{config_type.__name__}.{field.name} needs a default and a help text: use option(...)")
-        found[field.name] = Option(field.name, kinds[field.name], field.default, **field.metadata)
-    return found
-
-
-def check(config: Any) -> None:
-    """Raises `ValueError` for a field of the wrong type or out of its range; puts 1.0 in the place of 1 for a float."""
-    kind: Any = type(config)
-    for name, each in options(kind).items():
-        object.__setattr__(config, name, each.convert(getattr(config, name)))
+    fields = {each.name: each for each in dataclasses.fields(config_type)}
+    return {name: Option(name, kinds[name], each.default, **each.metadata) for name, each in fields.items()}
 
 
 @dataclass(frozen=True)
@@ -124,7 +100,10 @@ class EstimatorConfig:
     inner_steps: int | None = option(None, help="The number k of inner steps.", shown="1", least=1)
 
     def __post_init__(self) -> None:
-        check(self)
+        """Raises `ValueError` for a field of the wrong type or out of its range."""
+        kind: Any = type(self)
+        for name, each in options(kind).items():
+            object.__setattr__(self, name, each.convert(getattr(self, name)))
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -132,6 +111,3 @@ def nearest(name: str, known: Iterable[str]) -> str:
     known = list(known)
     close = difflib.get_close_matches(name, known, n=1)
     return f"did you mean {close[0]!r}?" if close else f"known are {', '.join(sorted(known))}"
-
-
-_NAMES = {str: "a string", int: "an integer", float: "a number", bool: "true or false", list: "a list", dict: "a table"}

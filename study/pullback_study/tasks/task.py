@@ -1,23 +1,24 @@
-"""What a task is to everything else: configs that train together in groups, a trainer for a group, and metrics."""
+"""What a task is to everything else: the rows of its tables, metrics, and configs that a trainer trains in groups."""
 
 from __future__ import annotations
 
 import abc
 import dataclasses
-import importlib
+import inspect
 import math
+import pkgutil
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from pullback_study.tasks.methods import Method
 from pullback_study.tasks.schema import nearest, options
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from pullback.estimators import Estimator
     from pullback_study.runs.run import Run
 
 
@@ -42,40 +43,69 @@ class Metric:
         return "" if value is None or math.isnan(value) else f"{value:.{self.digits}f}"
 
 
-class Trainer(abc.ABC):
+@dataclass(frozen=True)
+class Method:
+    """A row of a task's tables."""
+
+    name: str  # on the command line and in configs
+    label: str  # in tables; the paper's name where it has one
+    kind: str  # the heading above it: `Baselines`, `Relaxed`, `Argmax`; `Erratum` for what no one should use
+    make: Callable[..., Estimator] | None = None  # the estimator's factory; None for a baseline
+    aliases: tuple[str, ...] = ()  # other names on the command line
+    stochastic: bool = False  # whether training draws noise
+    in_paper: bool = False  # whether the paper's tables have this row
+    defaults: Mapping[str, Any] = field(default_factory=dict)  # its own fields of a config: learning rate, step size, ...
+    decoder_calls: Callable[[int], int] = field(default=lambda steps: 1)  # of a training step, from the inner steps
+    reads_back: bool = False  # whether a step reads numbers back from the device, so that no CUDA graph can hold it
+
+    @property
+    def latent(self) -> bool:
+        return self.make is not None
+
+    @property
+    def pulled_back(self) -> bool:
+        """Whether it makes inner steps of a size: then step_size, inner_steps and gamma_scale apply."""
+        return {"step_size", "steps"} <= self.accepted.keys()
+
+    @property
+    def accepted(self) -> Mapping[str, inspect.Parameter]:
+        """The arguments of the factory."""
+        return inspect.signature(self.make).parameters if self.make is not None else {}
+
+    def build(self, **offered: Any) -> Estimator | None:
+        """The estimator, from those of the offered arguments that its factory takes; None for a baseline.
+
+        The argument `projection` may be `local`: inner steps are then projected onto a set that contains the marginal polytope.
+        """
+        if self.make is None:
+            return None
+        made: Any = self.make(**{name: value for name, value in offered.items() if name in self.accepted})
+        if offered.get("projection") != "local":
+            return made
+        from pullback.estimators import LocallyProjected, PulledBack
+
+        return PulledBack(made.loss, made.start, LocallyProjected(made.update.step_size), made.steps)
+
+
+class Trainer(Protocol):
     """Trains the runs of one group together, from step 0 to `steps`.
 
-    Its state is tensors and plain values alone, so that a checkpoint is data and not code, and it decides
-    everything that follows: a trainer restored from its state ends with the same numbers.
+    `advance` trains up to a step, and returns early, between two steps, when `stop()` is true. `state` is all that training
+    depends on, and the evaluations so far, in tensors and plain values alone, so that a checkpoint is data and not code: a
+    trainer of the same group that is restored from it ends with the same numbers. The others give for each run its
+    evaluations so far, rows with a `step`; its final numbers, once, at the last step; and its named parameters.
     """
 
     step: int
     steps: int
     epochs: int = 0  # that have ended; stays 0 where a step is all of the data, and only time calls for a checkpoint
 
-    @abc.abstractmethod
-    def advance(self, until: int, stop: Callable[[], bool]) -> None:
-        """Train up to step `until`; return early, between two steps, when `stop()` is true."""
-
-    @abc.abstractmethod
-    def state(self) -> dict[str, Any]:
-        """All that training depends on; also the evaluations so far."""
-
-    @abc.abstractmethod
-    def restore(self, state: dict[str, Any]) -> None:
-        """Resume from the state of a trainer of the same group."""
-
-    @abc.abstractmethod
-    def history(self) -> list[list[dict[str, Any]]]:
-        """For each run, its evaluations so far: rows with a `step`."""
-
-    @abc.abstractmethod
-    def results(self) -> list[dict[str, Any]]:
-        """For each run, its final numbers. Called once, at the last step."""
-
-    @abc.abstractmethod
-    def parameters(self) -> list[dict[str, Tensor]]:
-        """For each run, its named parameters."""
+    def advance(self, until: int, stop: Callable[[], bool]) -> None: ...
+    def state(self) -> dict[str, Any]: ...
+    def restore(self, state: dict[str, Any]) -> None: ...
+    def history(self) -> list[list[dict[str, Any]]]: ...
+    def results(self) -> list[dict[str, Any]]: ...
+    def parameters(self) -> list[dict[str, Tensor]]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +117,7 @@ class Task(abc.ABC):
     about: str = ""  # one line for `--help`
     version: int = 1  # goes up when a fix changes results, or a default changes, so that old results are never reused
     config_type: type  # a frozen dataclass of `schema.option` fields, among them `estimator` and `seed`
+    trained_by: str = ""  # its trainer, `module:class`, imported when it is needed
     metrics: tuple[Metric, ...]  # in the order of the columns of tables
     selected_by: str = "validation_accuracy"  # settings are chosen by its mean over the seeds, the higher the better
     tables_by: tuple[str, ...] = ()  # fields of the config whose values make separate tables
@@ -98,23 +129,21 @@ class Task(abc.ABC):
     def methods(self) -> Mapping[str, Method]:
         """The rows of the task's tables by name: baselines, and estimators that fit its structure."""
 
-    @abc.abstractmethod
     def trainer(self, configs: Sequence[Any], device: str) -> Trainer:
         """A trainer for one group, at step 0."""
+        return pkgutil.resolve_name(self.trained_by)(self, configs, device)
 
     def defaults(self, method: Method) -> dict[str, Any]:
-        """The fields of a config that the method, or the data at hand, decide."""
-        found: dict[str, Any] = {"learning_rate": 0.001}
-        if "step_size" in method.accepted:
-            usual = method.accepted["step_size"].default
-            found["step_size"] = float(usual) if isinstance(usual, int | float) else 1.0
-        if "steps" in method.accepted:
-            found["inner_steps"] = 1
-        if method.pulled_back and "gamma_scale" in options(self.config_type):
-            found["gamma_scale"] = "paper"
-        if method.name in self.projections:
-            found["projection"] = self.projections[method.name]
-        return found | dict(method.defaults)
+        """The fields of a config that the method, or the data at hand, decide; None for those that do not apply to it."""
+        usual = getattr(method.accepted.get("step_size"), "default", None)
+        return {
+            "learning_rate": 0.001,
+            "step_size": (float(usual) if isinstance(usual, int | float) else 1.0) if "step_size" in method.accepted else None,
+            "inner_steps": 1 if "steps" in method.accepted else None,
+            "gamma_scale": "paper" if method.pulled_back else None,
+            "projection": self.projections.get(method.name),
+            **method.defaults,
+        }
 
     def partition(self, configs: Sequence[Any]) -> list[list[Any]]:
         """The groups in which these configs train, in a fixed order. Each config is in exactly one."""
@@ -134,30 +163,15 @@ class Task(abc.ABC):
 
     def configure(self, *, estimator: str = "", **fields: Any) -> Any:
         """A config, with the task's and the method's defaults for whatever is not given, or None."""
-        known = options(self.config_type)
-        for name in fields:
-            if name not in known:
-                raise ValueError(f"a config of {self.name} has no field {name!r}; {nearest(name, known)}")
-        method = self.find_method(estimator)
+        known, method = options(self.config_type), self.find_method(estimator)
+        for name in fields.keys() - known.keys():
+            raise ValueError(f"a config of {self.name} has no field {name!r}; {nearest(name, known)}")
+        own = {name: value for name, value in self.defaults(method).items() if name in known}
         given = {name: value for name, value in fields.items() if value is not None}
-        config = self.config_type(**{"estimator": method.name, **self.defaults(method), **given})
-        self.validate(config, method)
+        config = self.config_type(**{"estimator": method.name, **own, **given})
+        for name in (name for name, value in own.items() if value is None and name in given):
+            raise ValueError(f"{name} is {getattr(config, name)!r}; {method.name} has none: leave it out")
         return config
-
-    def validate(self, config: Any, method: Method) -> None:
-        """Raises `ValueError` for fields that do not go together; each by itself is checked by the config."""
-        for name, does in self.applies(method).items():
-            if not does and (value := getattr(config, name, None)) is not None:
-                raise ValueError(f"{name} is {value!r}; {method.name} has none: leave it out")
-
-    def applies(self, method: Method) -> dict[str, bool]:
-        """Whether fields apply to a method; one that does not has to be left out."""
-        return {
-            "step_size": "step_size" in method.accepted,
-            "inner_steps": "steps" in method.accepted,
-            "gamma_scale": method.pulled_back,
-            "projection": method.name in self.projections,
-        }
 
     def find_method(self, name: str) -> Method:
         """The method of that name, or of one of its aliases."""
@@ -167,9 +181,6 @@ class Task(abc.ABC):
         if name not in names:
             raise ValueError(f"there is no estimator {name!r}; {nearest(name, names)}")
         return names[name]
-
-    def metric(self, name: str) -> Metric | None:
-        return next((metric for metric in self.metrics if metric.name == name), None)
 
     def run(self, config: Any, folder: Path) -> Run:
         """The run of a config, and its directory in a folder of runs."""
@@ -182,7 +193,6 @@ class Task(abc.ABC):
 class ReplicaTask(Task):
     """A task whose runs train together as replicas of one model."""
 
-    replicas: str  # its trainer, `module:class`, imported when it is needed
     varied: tuple[str, ...] = ("seed", "learning_rate", "step_size")  # the fields in which the runs of a group may differ
     most: int = 16  # runs in a group
 
@@ -201,11 +211,35 @@ class ReplicaTask(Task):
         ordered = [sorted(group, key=self.order) for group in groups.values()]
         return [group[i : i + self.most] for group in ordered for i in range(0, len(group), self.most)]
 
-    def trainer(self, configs: Sequence[Any], device: str) -> Trainer:
-        return load_attribute(self.replicas)(self, configs, device)
+
+def settings(best: Mapping[str, tuple[float, float | None]]) -> dict[str, dict[str, Any]]:
+    """Defaults of methods from their best learning rates and step sizes.
+
+    >>> settings({"marginals": (0.002, None), "spigot": (0.002, 0.1)})
+    {'marginals': {'learning_rate': 0.002}, 'spigot': {'learning_rate': 0.002, 'step_size': 0.1}}
+    """
+    return {name: {"learning_rate": rate} | ({"step_size": size} if size else {}) for name, (rate, size) in best.items()}
 
 
-def load_attribute(place: str) -> Any:
-    """What `module:ATTRIBUTE` names; imported now."""
-    module, _, attribute = place.partition(":")
-    return getattr(importlib.import_module(module), attribute)
+def registered(
+    defaults: Mapping[str, Mapping[str, Any]], *, categorical: bool = False, in_paper: Callable[[str], bool] | None = None
+) -> list[Method]:
+    """Every estimator of the library's registry that fits the structure, and one of our own, as methods with their defaults.
+
+    For a categorical structure some estimators have another name, and there are more. `in_paper` says of a name whether the
+    paper's table has it; by default, whether any of its tables has.
+    """
+    from pullback.estimators import registry
+    from pullback.structures import Categorical
+    from pullback_study.results.paper.names import name_of
+    from pullback_study.tasks.blended import BLENDED
+
+    found = []
+    for entry in registry.ENTRIES:
+        name = name_of(entry.name, structured=not categorical)
+        kind = name.heading if name.in_paper else {"average": "Relaxed", "structure": "Argmax"}[entry.sees]
+        paper = name.in_paper and (in_paper is None or in_paper(entry.name))
+        about = entry.make, entry.aliases, entry.stochastic, paper, defaults.get(entry.name, {})
+        if categorical or entry.only is not Categorical:
+            found.append(Method(entry.name, name.label, kind, *about, entry.downstream.at, entry.reads_back))
+    return [*found, BLENDED]

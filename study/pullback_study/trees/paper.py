@@ -23,10 +23,6 @@ class PrintedTree(NamedTuple):
         return SENTENCES[self.sentence]
 
     @property
-    def mu(self) -> None:
-        """The paper prints no average structures."""
-
-    @property
     def label(self) -> str:
         return f"the paper's {', '.join(self.models)}"
 
@@ -51,9 +47,5 @@ PRINTED: tuple[PrintedTree, ...] = (
 
 
 def printed_for(estimator: str) -> list[PrintedTree]:
-    """The paper's own trees of an estimator, in the order of the sentences; not all have one for each.
-
-    >>> [tree.sentence for tree in printed_for("spigot-ce")], [tree.sentence for tree in printed_for("ste-s")]
-    ([0, 1, 2], [2])
-    """
+    """The paper's own trees of an estimator, in the order of the sentences; not all have one for each."""
     return [tree for tree in PRINTED if estimator in (model.lower() for model in tree.models)]

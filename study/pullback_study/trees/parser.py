@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-import pickle
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,12 +16,12 @@ from pullback_study.corpora import Vectors, corpus_file, find_data, load, read_v
 from pullback_study.corpora.corpus import UNKNOWN
 from pullback_study.corpora.loading import READERS
 from pullback_study.runs.store import read_run
-from pullback_study.tasks import find_task
+from pullback_study.tasks import TASKS, find_task
+from pullback_study.tasks.schema import options
 from pullback_study.tasks.text.task import TextTask
 
 Tokens = tuple[str, ...]
 _BATCH_SIZE = 64
-_REMEDY = "use another run, or delete this one and train it again"
 
 
 class Analysis(NamedTuple):
@@ -38,22 +36,18 @@ class Analysis(NamedTuple):
 class LatentParser:
     """The parser inside a trained model; a parameter named `embedding` holds trained word vectors."""
 
-    def __init__(self, task: TextTask, config: Any, model: nn.Module, data: Path, dimension: int) -> None:
-        self.config = config
-        self.task: str = task.name
-        self.estimator: str = config.estimator
+    def __init__(self, task: TextTask, config: Any, model: Any, data: Path, dimension: int) -> None:
+        self.task, self.config, self.estimator = task.name, config, config.estimator
         self._task, self._model, self._data, self._dimension = task, model.eval(), data, dimension
-        self._all: Vectors | None = None
-        if config.embeddings == "trained":
-            words = load(task.name, data, config.vectors).vocabulary
-            self._all = Vectors("trained", words, model.get_parameter("embedding").detach().float().numpy())
 
     @torch.no_grad()
     def parse(self, sentences: Sequence[Tokens]) -> list[Analysis]:
         """The latent trees of sentences, each a tuple of at least one token."""
         if not all(sentences):
             raise ValueError(f"sentence {[bool(each) for each in sentences].index(False) + 1} has no words")
-        vectors = self._lookup({token for tokens in sentences for token in tokens})
+        tokens = {token for each in sentences for token in each}
+        vectors = self._vectors(tokens)
+        rows = {token: -1 if (row := vectors.lookup(token)) is None else row for token in tokens}
         unknown = vectors.matrix[UNKNOWN] if self.config.embeddings == "trained" else np.zeros(self._dimension, np.float32)
         table = torch.from_numpy(np.concatenate([unknown[None], vectors.matrix])).to(next(self._model.parameters()).dtype)
         order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))  # so that little is padding
@@ -61,94 +55,70 @@ class LatentParser:
         for start in range(0, len(order), _BATCH_SIZE):
             batch = order[start : start + _BATCH_SIZE]
             part = [sentences[i] for i in batch]
-            words = torch.zeros(len(part), max(map(len, part)), dtype=torch.long)
-            for i, tokens in enumerate(part):
-                rows = [vectors.lookup(token) for token in tokens]
-                words[i, : len(tokens)] = torch.tensor([0 if row is None else row + 1 for row in rows])
-            found.update(zip(batch, self._analyses(part, table[words]), strict=True))
+            words = [torch.tensor([rows[token] + 1 for token in each]) for each in part]
+            padded = nn.utils.rnn.pad_sequence(words, batch_first=True)
+            found.update(zip(batch, self._analyses(part, table[padded]), strict=True))
         return [found[i] for i in range(len(sentences))]
 
     def unknown(self, tokens: Iterable[str]) -> set[str]:
         """The tokens that have no vector: they are all the same word to the model."""
         wanted = set(tokens)
-        found = self._lookup(wanted)
+        found = self._vectors(wanted)
         return {token for token in wanted if found.lookup(token) is None}
 
-    def _analyses(self, sentences: Sequence[Tokens], vectors: Tensor) -> Iterator[Analysis]:
-        model: Any = self._model
-        lengths = torch.tensor([len(tokens) for tokens in sentences])
-        if self._task.sides == 1:
-            encoded = model.encode(vectors, lengths)
-            scores = model.scores(encoded)
-        else:  # as the premise of a pair: both sides are parsed alike
-            encoded = model.encode(vectors[:, None], lengths[:, None])
-            scores = model.scores(encoded)[:, 0]
+    def _analyses(self, sentences: Sequence[Tokens], vectors: Tensor) -> list[Analysis]:
+        lengths, labels = torch.tensor([len(tokens) for tokens in sentences]), [""] * len(sentences)
+        alone = self._task.sides == 1  # else as the premise of a pair: both sides are parsed alike
+        encoded = self._model.encode(*(each if alone else each[:, None] for each in (vectors, lengths)))
+        scores = self._model.scores(encoded).view(len(sentences), *[vectors.shape[1]] * 2)
         structure, estimator = self._task.structure(lengths, self.config), self._task.estimator(self.config)
         assert estimator is not None
         heads, mu = structure.heads(structure.argmax(scores)), estimator.predict(structure, scores)
-        labels = [""] * len(sentences)
-        if self._task.sides == 1:
-            labels = [self._task.labels[i] for i in model.logits(encoded, mu).argmax(-1).tolist()]
-        for i, tokens in enumerate(sentences):
-            n = len(tokens)
-            yield Analysis(tokens, tuple(heads[i, :n].tolist()), mu[i, :n, :n].double().numpy(), labels[i])
+        if alone:
+            labels = [self._task.labels[i] for i in self._model.logits(encoded, mu).argmax(-1).tolist()]
+        return [
+            Analysis(tokens, tuple(heads[i, :n].tolist()), mu[i, :n, :n].double().numpy(), labels[i])
+            for i, tokens in enumerate(sentences)
+            for n in [len(tokens)]
+        ]
 
-    def _lookup(self, tokens: set[str]) -> Vectors:
-        """The vectors of the tokens: an `.npz` file is read once as a whole, of a text file only the lines needed."""
-        if self._all is not None:
-            return self._all
+    def _vectors(self, tokens: set[str]) -> Vectors:
+        """Those that the model was trained with, or has learned: at least the vectors of the tokens."""
+        if self.config.embeddings == "trained":
+            words = load(self.task, self._data, self.config.vectors).vocabulary
+            return Vectors("trained", words, self._model.get_parameter("embedding").detach().float().numpy())
         path = vector_file(self._data, self.config.vectors)
-        found = read_vectors(path, None if path.suffix == ".npz" else tokens)
+        found = read_vectors(path, tokens)
         if found.matrix.shape[1] != self._dimension:
             raise ValueError(
                 f"the vectors in {path} have {found.matrix.shape[1]} dimensions, and the run was trained with "
                 f"{self._dimension}; pass the data that it was trained with (--data)"
             )
-        if path.suffix == ".npz":
-            self._all = found
         return found
 
 
 def load_parser(path: Path, data: Path | None = None) -> LatentParser:
-    """The parser of a run.
-
-    Args:
-        path: its directory, with `config.json`, `result.json` and `checkpoint.pt`.
-        data: the data folder, for the word vectors; None for `$PULLBACK_DATA`.
-    """
+    """The parser of the run in a directory, with the word vectors of a data folder, by default `$PULLBACK_DATA`."""
     run = read_run(path)
-    if run.state == "unreadable":
-        raise ValueError(f"{path} is not a run that can be read: {run.error}; `pullback runs` lists the runs")
-    task = _text_task(run.task, f"{path} is a run of the task {run.task!r}, which has no latent trees of sentences")
     if run.state != "done":
-        raise ValueError(f"{path} is not done ({run.state}); `pullback runs` shows how far it is")
-    known = {each.name for each in dataclasses.fields(task.config_type)}
+        raise ValueError(f"{path} is not a run that is done ({run.error or run.state}); `pullback runs` lists the runs")
+    task, name = find_task(run.task) if run.task in TASKS else None, str(run.config.get("estimator"))
+    if not isinstance(task, TextTask) or name not in task.methods or not task.methods[name].latent:
+        raise ValueError(f"{path} is a run of {run.task}, {name}, which has no latent trees of sentences")
     try:
-        config: Any = task.config_type(**{name: value for name, value in run.config.items() if name in known})
-        method = task.find_method(config.estimator)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{path / 'config.json'} is not a config of this version: {error}") from None
-    if not method.latent:
-        raise ValueError(f"{path} is a run of the baseline, which has no latent trees")
-    about = run.result.get("data")
-    dimension = about.get("dimension") if isinstance(about, dict) else None
-    if not isinstance(dimension, int) or dimension < 1:
-        raise ValueError(f"{path / 'result.json'} does not say the dimension of the word vectors; {_REMEDY}")
-    model: nn.Module = task.model(dimension, True)
-    _load_parameters(model, path / "checkpoint.pt", trained=config.embeddings == "trained")
-    return LatentParser(task, config, model.to(getattr(torch, config.dtype)), find_data(data), dimension)
-
-
-def _load_parameters(model: nn.Module, path: Path, *, trained: bool) -> None:
-    if not path.exists():
-        raise ValueError(f"{path.parent} has no parameters: there is no checkpoint.pt in it; {_REMEDY}")
-    try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
-        if trained:
+        config: Any = task.config_type(**{name: run.config[name] for name in options(task.config_type)})
+        dimension = run.result["data"]["dimension"]
+        model, state = task.model(dimension, True), torch.load(path / "checkpoint.pt", map_location="cpu", weights_only=True)
+        if config.embeddings == "trained":
             model.register_parameter("embedding", nn.Parameter(state["embedding"]))
         model.load_state_dict(state)
-    except (OSError, EOFError, pickle.UnpicklingError, RuntimeError, ValueError, KeyError, TypeError, AttributeError):
-        raise ValueError(f"{path} is damaged, or does not hold the parameters of this model; {_REMEDY}") from None
+    except Exception as error:  # damaged in one of many ways
+        why = str(error).partition("\n")[0]
+        raise ValueError(
+            f"{path} does not hold config, result and parameters of a model of this version ({why}); use another run, or "
+            "delete this one and train it again"
+        ) from None
+    return LatentParser(task, config, model.to(getattr(torch, config.dtype)), find_data(data), dimension)
 
 
 def task_sentences(task: str, data: Path) -> list[Tokens]:
@@ -156,28 +126,13 @@ def task_sentences(task: str, data: Path) -> list[Tokens]:
 
     Examples that the task leaves out (neutral ones of SST, SNLI's without a label) are left out.
     """
-    _text_task(task, f"there are no test sentences for the task {task!r}")
     examples = READERS[task](corpus_file(task, data, "test"), Counter(), 10**6)
     return list(dict.fromkeys(tokens for example in examples for tokens in example.sentences if tokens))
 
 
 def sample(sentences: list[Tokens], size: int, seed: int, first: tuple[Tokens, ...] = ()) -> list[Tokens]:
-    """Random sentences in the order of the set, after those of `first` that it contains.
-
-    >>> sample([("a",), ("b",), ("c",)], 2, seed=0, first=(("c",), ("d",)))
-    [('c',), ('b',)]
-    """
-    if size < 1:
-        raise ValueError(f"the sample has {size} sentences; it needs at least 1")
-    there = set(sentences)
-    start = [tokens for tokens in first if tokens in there][:size]
-    rest = [tokens for tokens in sentences if tokens not in set(start)]
+    """Random sentences in the order of the set, after those of `first` that it contains."""
+    start = [tokens for tokens in first if tokens in set(sentences)][:size]
+    rest = [tokens for tokens in sentences if tokens not in start]
     drawn = random.Random(seed).sample(range(len(rest)), min(size - len(start), len(rest)))
     return start + [rest[i] for i in sorted(drawn)]
-
-
-def _text_task(name: str, otherwise: str) -> TextTask:
-    task = find_task(name)
-    if not isinstance(task, TextTask):
-        raise ValueError(otherwise)
-    return task

@@ -5,7 +5,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pullback_study.corpora import Split, batches
+from pullback_study.corpora import Split, batches, gather
+
+
+def gathered(split, *arguments, **options):
+    return [gather(split, *each) for each in batches(split, *arguments, **options)]
+
+
+def plan(*arguments, **options):
+    return [examples for examples, _ in batches(*arguments, **options)]
 
 
 @st.composite
@@ -26,7 +34,7 @@ seeds = st.none() | st.integers(0, 2**32)
 
 @given(splits(), st.integers(1, 7), seeds, st.integers(0, 5), st.integers(1, 5))
 def test_every_example_comes_once_with_its_words_and_label(split, size, seed, epoch, multiple):
-    found = batches(split, size, seed=seed, epoch=epoch, multiple=multiple)
+    found = gathered(split, size, seed=seed, epoch=epoch, multiple=multiple)
     seen = []
     for batch in found:
         words = batch.words.view(len(batch.labels), split.sides, -1)
@@ -49,12 +57,12 @@ def test_every_example_comes_once_with_its_words_and_label(split, size, seed, ep
 
 @given(splits(), st.integers(1, 7), seeds, st.integers(0, 5))
 def test_the_order_depends_on_seed_and_epoch_only(split, size, seed, epoch):
-    first = batches(split, size, seed=seed, epoch=epoch)
+    first = plan(split, size, seed=seed, epoch=epoch)
     torch.manual_seed(epoch)
     torch.rand(3)
     batches(split, size, seed=seed, epoch=epoch + 1)
-    again = batches(split, size, seed=seed, epoch=epoch, multiple=3)
-    assert [each.tolist() for each in first.plan] == [each.tolist() for each in again.plan]
+    again = plan(split, size, seed=seed, epoch=epoch, multiple=3)
+    assert [each.tolist() for each in first] == [each.tolist() for each in again]
 
 
 def split_of(lengths):
@@ -68,28 +76,28 @@ def many(examples=3000):
 
 def test_other_seeds_and_epochs_give_other_orders_and_other_batches():
     split = split_of(torch.arange(1, 1600))  # no two of the same length: ties cannot be what makes batches differ
-    plans = [batches(split, 8, seed=seed, epoch=epoch).plan for seed in (0, 1) for epoch in (0, 1)]
-    assert len({tuple(torch.cat(plan).tolist()) for plan in plans}) == 4
-    contents = [{frozenset(each.tolist()) for each in plan} for plan in plans]
+    plans = [plan(split, 8, seed=seed, epoch=epoch) for seed in (0, 1) for epoch in (0, 1)]
+    assert len({tuple(torch.cat(each).tolist()) for each in plans}) == 4
+    contents = [{frozenset(each.tolist()) for each in epoch} for epoch in plans]
     assert len(contents[0] & contents[1]) < 5
 
 
 @pytest.mark.parametrize("seed", [None, 0])
 def test_batches_have_little_padding(seed):
     split = many()
-    padded = sum(batch.words.numel() for batch in batches(split, 32, seed=seed))
+    padded = sum(batch.words.numel() for batch in gathered(split, 32, seed=seed))
     assert padded < 1.05 * len(split.words)
 
 
 def test_training_does_not_see_sentences_in_the_order_of_their_lengths():
-    lengths = [float(batch.lengths.float().mean()) for batch in batches(many(), 32, seed=0)]
+    lengths = [float(batch.lengths.float().mean()) for batch in gathered(many(), 32, seed=0)]
     rises = sum(first < second for first, second in pairwise(lengths))
     assert 0.35 < rises / len(lengths) < 0.65
 
 
 def test_two_sides_have_a_dimension_of_their_own():
     split = Split(torch.arange(2, 8), torch.tensor([0, 1, 3, 6, 6]), torch.tensor([2, 0]), 2)
-    (batch,) = batches(split, 4, seed=None)
+    (batch,) = gathered(split, 4, seed=None)
     assert batch.words.tolist() == [[[2, 0, 0], [3, 4, 0]], [[5, 6, 7], [0, 0, 0]]]
     assert batch.lengths.tolist() == [[1, 2], [3, 0]]
 
@@ -107,6 +115,6 @@ def test_sizes_below_one_are_refused():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_split_on_a_gpu_is_gathered_there():
     split = many(200)
-    for batch, other in zip(batches(split.to("cuda"), 32, seed=0), batches(split, 32, seed=0), strict=True):
+    for batch, other in zip(gathered(split.to("cuda"), 32, seed=0), gathered(split, 32, seed=0), strict=True):
         assert batch.words.device.type == batch.lengths.device.type == "cuda"
         assert batch.words.cpu().equal(other.words)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from pullback_study.corpora import CorpusError, batches, choose_vectors, find_data, load
+from pullback_study.corpora import CorpusError, batches, choose_vectors, find_data, gather, load
 
 
 def sentences(corpus, split):
@@ -102,7 +102,8 @@ def test_gold_heads_reach_the_batches(data, tmp_path):
         corpus = load("ewt", data, "tiny", max_tokens=3, cache=tmp_path)
         assert corpus.train.gold.tolist() == [2, 0, 2, 3, 3, 0]
         assert load("sst", data, "tiny", cache=tmp_path).train.gold is None
-    [batch] = batches(corpus.train, 2, seed=None, multiple=4)
+    [each] = batches(corpus.train, 2, seed=None, multiple=4)
+    batch = gather(corpus.train, *each)
     assert batch.gold.tolist() == [[2, 0, 2, -1], [3, 3, 0, -1]]
     assert batch.gold.dtype == torch.int64
     with pytest.raises(CorpusError, match="2 more than 2 tokens"):

@@ -6,7 +6,7 @@ import zipfile
 import pytest
 
 from corpora.server import digest, serve
-from pullback_study.corpora import layout, load
+from pullback_study.corpora import files, load
 from pullback_study.corpora.download import DATASETS, Dataset, Source
 
 typer_testing = pytest.importorskip("typer.testing")
@@ -29,9 +29,9 @@ def invoke(monkeypatch, tmp_path):
 @pytest.fixture
 def published(data, monkeypatch):
     """The small folder's checksums in the place of the official ones."""
-    sums = {f"sst/{split}.txt": digest((data / "sst" / f"{split}.txt").read_bytes()) for split in layout.SPLITS}
+    sums = {f"sst/{split}.txt": digest((data / "sst" / f"{split}.txt").read_bytes()) for split in files.SPLITS}
     source = Source("", {}, "", sums | {"snli/snli_1.0_dev.jsonl": "00"})
-    monkeypatch.setattr("pullback_study.corpora.check.DATASETS", {"all": Dataset("", "", (source,))})
+    monkeypatch.setattr("pullback_study.corpora.download.DATASETS", {"all": Dataset("", "", (source,))})
 
 
 def test_check_lists_files_checksums_and_vectors(invoke, data, published):
@@ -88,7 +88,7 @@ def test_download_then_again(invoke, tmp_path, monkeypatch):
 def test_downloaded_data_is_all_that_the_text_experiments_need(invoke, tmp_path, data, monkeypatch):
     """The publishers' archives in small: SST and GloVe 840B, unpacked where the loaders look for them."""
     monkeypatch.setenv("no_proxy", "*")
-    trees = {f"trees/{split}.txt": (data / "sst" / f"{split}.txt").read_bytes() for split in layout.SPLITS}
+    trees = {f"trees/{split}.txt": (data / "sst" / f"{split}.txt").read_bytes() for split in files.SPLITS}
     glove = {"glove.840B.300d.txt": b"It 1 2\nworks 3 4\n. . . 5 6\n"}
     with serve() as site:
         for name, members in (("sst", trees), ("glove", glove)):

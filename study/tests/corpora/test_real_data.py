@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pullback_study.corpora import corpus_file, layout, load, read_conllu
-from pullback_study.corpora.check import check
+from pullback_study.corpora import corpus_file, files, load, read_conllu
+from pullback_study.corpora.download import check
 
 DATA = Path(os.environ.get("PULLBACK_DATA", Path(__file__).parents[4] / "shared" / "data"))
 VECTORS = "googlenews_mapped.300d"
@@ -42,6 +42,6 @@ def test_snli_loads(tmp_path):
 def test_ewt_loads_with_its_trees(tmp_path):
     corpus = load("ewt", DATA, VECTORS, max_tokens=40, cache=tmp_path)
     rows = {name: len(split) + sum(split.dropped.values()) for name, split in corpus.splits.items()}
-    assert rows == layout.ROWS["ewt"]
+    assert rows == files.ROWS["ewt"]
     gold = [parse.heads for parse in read_conllu(corpus_file("ewt", DATA, "dev")) if len(parse.tokens) <= 40]
     assert corpus.dev.gold.tolist() == [head for heads in gold for head in heads]

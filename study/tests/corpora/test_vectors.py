@@ -61,7 +61,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_word(tmp_path):
         (["a 1 2", "b 1"], ", line 2: 1 numbers after the word; the file's vectors have 2"),
         (["a 1 2", ""], ", line 2: 0 numbers after the word; the file's vectors have 2"),
         (["a"], ", line 1: 0 numbers"),
-        (["a 1 2", "b 1 x"], ", line 2: the vector of b'b': "),
+        (["a 1 2", "b 1 x"], ", line 2: the vector of 'b': "),
         (["a 1 2", "b 1 nan"], ": the vector of 'b' is not finite"),
         (["a 1 2", "b 1 1e60"], ": the vector of 'b' is not finite"),
         ([], ": no vectors in it"),

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pullback.estimators.registry import ENTRIES
-from pullback_study.report.explorer import describe, presets
+from pullback_study.report.page import presets, recipe
 from pullback_study.results.paper.names import ORDER
 from report.nodes import in_node, needs_node
 from report.settings import RECIPES, in_library, random_settings
@@ -29,14 +29,14 @@ DETERMINISTIC = [name for name in ORDER if name in {entry.name for entry in ENTR
 def test_every_estimator_of_the_paper_without_noise_can_be_explored_and_others_need_not():
     assert len(DETERMINISTIC) == 7
     assert set(DETERMINISTIC) <= set(PRESETS) <= {entry.name for entry in ENTRIES}
-    assert describe(object()) is None
+    assert recipe(object()) is None
 
 
 @pytest.mark.parametrize("name", [*DETERMINISTIC, "own"])
 def test_the_page_agrees_with_the_library(name):
     settings = random_settings(2 * len(RECIPES) if name == "own" else 20, seed=len(name))
     estimators = [{"family": "pulled-back", **each["recipe"]} if name == "own" else PRESETS[name] for each in settings]
-    found = in_node("mechanics", "given.map(([estimator, settings]) => evaluate(estimator, settings))",
+    found = in_node("explorer", "given.map(([estimator, settings]) => evaluate(estimator, settings))",
                     list(zip(estimators, settings, strict=True)))  # fmt: skip
     for page, each in zip(found, settings, strict=True):
         assert_agree(page, in_library(name, each))
@@ -45,7 +45,7 @@ def test_the_page_agrees_with_the_library(name):
 def test_the_label_of_a_projected_step_is_in_the_simplex_and_its_trial_is_not_needed_to_be():
     settings = random_settings(20, seed=3)
     script = f"given.map((settings) => evaluate({json.dumps(PRESETS['spigot'])}, settings))"
-    for found in in_node("mechanics", script, settings):
+    for found in in_node("explorer", script, settings):
         assert len(found["trials"]) == len(found["path"]) - 1
         for mu in found["path"]:
             assert min(mu) >= 0
@@ -54,21 +54,8 @@ def test_the_label_of_a_projected_step_is_in_the_simplex_and_its_trial_is_not_ne
 
 def test_a_point_of_the_plane_is_its_vector():
     for vector in ([0.2, 0.3, 0.5], [1.0, 0.0, 0.0], [-1.0, 2.0, 0.0]):
-        assert in_node("explorer", "fromPlane(toPlane(given), 1)", vector) == pytest.approx(vector, abs=1e-12)
-
-
-def test_a_small_picture_shows_whole_arrows():
-    settings = random_settings(40, seed=5)
-    script = """given.map(([estimator, settings, result]) => {
-        const { pixel } = view(180, reachOf(settings, result));
-        const end = settings.scores.map((value, i) => value - result.gradient[i]);
-        return [settings.scores, end].map((vector) => pixel(toPlane(vector)));
-    })"""
-    for name in ("ste-i", "spigot", "marginals"):
-        results = in_node("mechanics", f"given.map((settings) => evaluate({json.dumps(PRESETS[name])}, settings))", settings)
-        given = [[PRESETS[name], each, result] for each, result in zip(settings, results, strict=True)]
-        for points in in_node("explorer", script, given):
-            assert all(0 <= x <= 180 and 0 <= y <= 154.8 for x, y in points)
+        for expression in ("fromPlane(toPlane(given), 1)", "fromPlane(point(pixel(toPlane(given))), 1)"):
+            assert in_node("explorer", expression, vector) == pytest.approx(vector, abs=1e-12)
 
 
 def test_rows_sort_with_missing_values_last():

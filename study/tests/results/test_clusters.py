@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from pullback_study.results.cells import interval
 from pullback_study.results.choice import Chosen, Runs
 from pullback_study.results.paper import clusters
 from pullback_study.results.paper.claims_clusters import CLAIMS, Evidence
@@ -18,9 +19,8 @@ from pullback_study.results.paper.clusters import (
     steps_plan,
     table_plan,
 )
-from pullback_study.results.paper.numbers import rows
-from pullback_study.results.paper.verdicts import Verdict, above, decide, verdict, within
-from pullback_study.results.statistics import interval
+from pullback_study.results.paper.names import rows
+from pullback_study.results.paper.verdicts import Verdict, decide, exceeds, near, verdict
 
 # A world in which every claim holds: accuracy and V-measure.
 WORLD = {
@@ -191,6 +191,8 @@ def test_the_figures_are_the_medians_of_the_runs(tmp_path):
     for k in (1, 3):
         for config in steps_plan("spigot", k).configs:
             publish(tmp_path, config, 60 + k + (config.step_size == 2.0), 20)
+    table = clusters.steps_table(Runs(tmp_path), clusters.FULL)
+    assert [row.texts["calls"] for row in table.rows] == [row.texts["inner"] for row in table.rows] != []
     figure = clusters.steps(Runs(tmp_path))
     (curve,) = figure.panels[0].curves
     assert (curve.label, list(curve.x)) == ("SPIGOT", [1, 3])
@@ -205,6 +207,10 @@ def test_every_row_of_the_paper_is_there():
 
 def test_intervals_and_verdicts():
     assert interval([1.0, 1.0, 1.0, 1.0]) == (1.0, 1.0, 1.0)
-    assert above(interval([5.0]), 0.0) is Verdict.OPEN
-    nan = interval([float("nan")] * 4)
-    assert above(nan, 0.0) is within(nan, 1.0) is Verdict.OPEN
+    assert exceeds("one seed", [5.0]).verdict is Verdict.OPEN
+    nan = [float("nan")] * 4
+    assert exceeds("", nan).verdict is near("", nan, 1.0).verdict is Verdict.OPEN
+    assert exceeds("", [4.0, 5.0, 6.0], 1.0).verdict is exceeds("", [-4.0, -5.0, -6.0], -9.0).verdict is Verdict.HOLDS
+    assert exceeds("", [4.0, 5.0, 6.0], 9.0).verdict is Verdict.FAILS
+    shortfalls = {(0.0, 0.5, 1.0): Verdict.HOLDS, (7.0, 8.0, 9.0): Verdict.FAILS, (-2.0, 8.0, 18.0): Verdict.OPEN}
+    assert {values: near("", values, 3.0).verdict for values in shortfalls} == shortfalls

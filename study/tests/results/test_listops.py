@@ -20,8 +20,8 @@ from pullback_study.results.listops import (
     plan,
     results,
 )
-from pullback_study.results.pages import markdown
 from pullback_study.results.paper.verdicts import Verdict
+from pullback_study.results.registry import markdown
 
 
 def publish(root, config, accuracy, attachment):

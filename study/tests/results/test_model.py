@@ -8,10 +8,9 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
-from pullback_study.results.cells import MEAN, MEAN_ERROR, MEDIAN, Cell, Reference
+from pullback_study.results.cells import MEAN, MEAN_ERROR, MEDIAN, Cell, Reference, bootstrap, interval, share
 from pullback_study.results.figures import Curve, Figure, Panel, over_seeds
 from pullback_study.results.recovery.leaderboard import leaderboard
-from pullback_study.results.statistics import bootstrap, interval, share
 from pullback_study.results.tables import Column, Row, Table, at_least, quarters
 from pullback_study.results.tables import interval as intervals
 

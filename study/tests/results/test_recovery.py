@@ -6,15 +6,15 @@ import pytest
 from typer.testing import CliRunner
 
 from pullback_study.cli import app
-from pullback_study.results import pages
 from pullback_study.results.cells import Cell
 from pullback_study.results.choice import Runs
-from pullback_study.results.pages import markdown
 from pullback_study.results.recovery import bias, page, plans
-from pullback_study.results.recovery.beds import all_beds, best_and_tied, missing
+from pullback_study.results.recovery.beds import Bed, all_beds, best_and_tied, missing
+from pullback_study.results.recovery.combined import combined
 from pullback_study.results.recovery.grid import grid_tables
 from pullback_study.results.recovery.summary import summary, times
-from pullback_study.results.registry import Group
+from pullback_study.results.registry import BEGIN, END, Group, markdown, update_page
+from pullback_study.runs.store import Stored
 from pullback_study.tasks import find_task
 
 
@@ -47,7 +47,9 @@ def test_other_tasks_use_the_most_common_setting_and_the_most_seeds(tmp_path):
         for seed in range(seeds):
             config = task.configure(estimator="ste-s", clusters=3, seed=seed, learning_rate=rate)
             publish(tmp_path, task, config, test_v_measure=measure)
-    publish(tmp_path, task, task.configure(estimator="ste-s", clusters=3, steps=7), test_v_measure=1.0)
+    for rate in range(1, 8):  # a search, with fewer steps, of one seed
+        config = task.configure(estimator="ste-s", clusters=3, steps=7, learning_rate=rate / 100)
+        publish(tmp_path, task, config, test_v_measure=1.0)
     runs = Runs(tmp_path)
     (bed,) = all_beds(runs)
     assert bed.title == "Synthetic clusters, 3 clusters"
@@ -112,20 +114,20 @@ def test_expensive_estimators_skip_only_the_largest_trees():
 
 
 def test_a_page_with_two_pairs_of_marks_has_its_first_group_in_the_first(tmp_path):
-    marks = f"{pages.BEGIN}\nold\n{pages.END}"
+    marks = f"{BEGIN}\nold\n{END}"
     (tmp_path / "page.md").write_text(f"Before.\n{marks}\nBetween.\n{marks}\nAfter.\n")
     groups = [Group("One", prose="1"), Group("Lost", warning="no runs"), Group("Two"), Group("Three")]
     for _ in range(2):
-        pages.update(tmp_path / "page.md", groups)
+        update_page(tmp_path / "page.md", groups)
     text = (tmp_path / "page.md").read_text()
     places = [text.index(word) for word in ("Before.", "## One", "Between.", "## Two", "## Three", "After.")]
     assert places == sorted(places)
     assert "old" not in text
     assert "Lost" not in text
-    assert text.count(pages.END) == 2
-    (tmp_path / "page.md").write_text(pages.BEGIN)
+    assert text.count(END) == 2
+    (tmp_path / "page.md").write_text(BEGIN)
     with pytest.raises(ValueError, match="has no lines"):
-        pages.update(tmp_path / "page.md", [])
+        update_page(tmp_path / "page.md", [])
 
 
 def test_gradients_are_related_to_recovery():
@@ -154,6 +156,22 @@ def test_the_command_trains_resumes_and_writes_its_page(tmp_path, monkeypatch):
     assert "| best | 1 [1, 1] |" in text
     again = CliRunner().invoke(app, [*words, *only], env={"COLUMNS": "200"})
     assert "0 trained" in again.stderr
-    wrong = CliRunner().invoke(app, ["reproduce", "recovery", "--structure", "forest"])
-    assert wrong.exit_code == 2
-    assert "there is no structure 'forest'" in wrong.output
+    for words, message in [
+        (["--structure", "forest"], "there is no structure 'forest'"),
+        (["--no-train", "--structure", "forest"], "there is no structure 'forest'"),
+        (["--no-train", "--runs", "empty"], "empty has no runs to show"),
+    ]:
+        wrong = CliRunner().invoke(app, ["reproduce", "recovery", *words])
+        assert wrong.exit_code == 2
+        assert message in wrong.output
+    assert not Path("docs").exists()
+
+
+def test_the_combination_is_paired_over_the_seeds():
+    found = {"blended": {1: 50.0, 2: 90.0, 3: 70.0}, "marginals": {2: 80.0, 1: 40.0}, "sampled-ste": {3: 60.0}}
+    rows = {
+        name: [Stored(Path("run"), config={"seed": seed}, result={"test_recovery": value}) for seed, value in values.items()]
+        for name, values in found.items()
+    }
+    (row,) = combined([Bed("tree", "test_recovery", rows)]).rows
+    assert row.texts == {"seeds": "3", "sampled-ste": "+10.0 (1 seed)", "marginals": "+10.0 [10.0, 10.0]"}

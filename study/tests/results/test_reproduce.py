@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pullback_study.cli import app, terminal
-from pullback_study.results.pages import BEGIN, END
+from pullback_study.results.registry import BEGIN, END
 from report.folders import publish
 
 
@@ -17,14 +17,14 @@ def invoke(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("os.fsync", lambda descriptor: None)
 
-    def train(task, configs, folder, **how):
+    def train(task, configs, *, runs, **how):
         terminal.err.print("training ...")
         for config in dict.fromkeys(configs):
-            run = task.run(config, folder)
+            run = task.run(config, runs)
             if run.done:
                 continue
             if task.name == "synthetic":
-                publish(folder, config, 80.0, 100.0 if config.seed % 2 else 60.0)
+                publish(runs, config, 80.0, 100.0 if config.seed % 2 else 60.0)
             else:
                 run.start()
                 numbers = {"validation_accuracy": 80.0, "test_accuracy": 81.0 + config.seed, "test_depth": 2.0}

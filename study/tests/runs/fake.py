@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from pullback_study.runs.train import Report
+from pullback_study.runs.progress import Report
 from pullback_study.tasks import Method, Metric, Task, Trainer
 from pullback_study.tasks.schema import EstimatorConfig, option
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from pullback_study.runs import work
-from pullback_study.runs.groups import Group
+from pullback_study.runs.run import Group
 from pullback_study.runs.train import train
 from runs.fake import FAKE, Config, Fake, FakeTrainer
 

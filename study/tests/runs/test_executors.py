@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from pullback_study.runs import list_runs
-from pullback_study.runs.executor import Pool, ThisProcess
-from pullback_study.runs.groups import Group
+from pullback_study.runs.executor import Executor, Pool
+from pullback_study.runs.run import Group
 from pullback_study.runs.side_by_side import SideBySide, away
 from pullback_study.runs.train import train
 from pullback_study.runs.work import Ending, train_group
@@ -83,7 +83,7 @@ def test_a_worker_that_is_killed_is_replaced_and_its_run_resumes(tmp_path):
     assert numbers(configs, tmp_path / "runs") == numbers(quick, tmp_path / "alone")
 
 
-class Doomed(ThisProcess):
+class Doomed(Executor):
     def run(self, jobs, tell, stopped):
         for number, job in enumerate(jobs):
             doomed = job.configs[0].name == "doomed"
@@ -159,7 +159,7 @@ def test_ctrl_c_is_acknowledged_and_everything_is_saved(where, tmp_path):
 def test_ctrl_c_is_acknowledged_while_nothing_returns_to_python():
     """As in a compiler: the acknowledgement does not wait for the call to end."""
     program = (
-        "import ctypes; from pullback_study.runs.interrupt import interruptible\n"
+        "import ctypes; from pullback_study.runs.train import interruptible\n"
         "with interruptible() as stopped:\n"
         "    print('ready', flush=True); left = ctypes.CDLL(None).sleep\n"
         "    import time; end = time.monotonic() + 5\n"

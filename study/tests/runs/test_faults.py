@@ -7,7 +7,7 @@ import os
 import pytest
 
 from pullback_study.runs import list_runs
-from pullback_study.runs.groups import Group
+from pullback_study.runs.run import Group
 from pullback_study.runs.train import train
 from runs import chaos
 from runs.fake import FAKE, Config, Recorder
@@ -52,10 +52,10 @@ def test_a_full_disk_stops_one_run_and_leaves_no_half_file(tmp_path, monkeypatch
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (lambda path: path.write_text("a file"), "is not a folder"),
+        (lambda path: path.write_text("a file"), "File exists"),
         (lambda path: (path.mkdir(), (path / "config.json").write_text("{half")), "cannot be read"),
         (lambda path: (path.mkdir(), (path / "config.json").write_text("[" * 100_000)), "cannot be read"),
-        (lambda path: (path.mkdir(), (path / "config.json").write_text("{}")), "is not the config of this run"),
+        (lambda path: (path.mkdir(), (path / "config.json").write_text("{}")), "is not the config of a run"),
         (lambda path: (path.mkdir(), (path / "result.json").write_text("[]")), "cannot be read"),
         (lambda path: (path.mkdir(), (path / "result.json").write_text('{"a":' * 100_000)), "cannot be read"),
         (lambda path: (path.mkdir(), (path / "result.json").write_bytes(b"\xff")), "cannot be read"),

@@ -11,12 +11,12 @@ import threading
 
 import pytest
 
-from pullback_study.runs.lock import BusyError, is_locked, locked
+from pullback_study.runs.files import BusyError, is_locked, locked
 
 PROGRAM = """
 import sys, time
 from pathlib import Path
-from pullback_study.runs.lock import locked
+from pullback_study.runs.files import locked
 with locked([Path(sys.argv[1])]):
     print("held", flush=True)
     time.sleep(600)
@@ -88,7 +88,7 @@ def test_removing_the_file_lets_nobody_in_twice(tmp_path):
 
 def test_more_locks_than_open_files_are_allowed(tmp_path):
     program = (
-        "import resource, sys; from pathlib import Path; from pullback_study.runs.lock import locked\n"
+        "import resource, sys; from pathlib import Path; from pullback_study.runs.files import locked\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))\n"
         "with locked(Path(sys.argv[1], str(i)) for i in range(200)): pass"
     )

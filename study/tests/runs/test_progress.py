@@ -6,7 +6,7 @@ import re
 import pytest
 from rich.console import Console
 
-from pullback_study.runs.progress import LiveReport, PlainReport
+from pullback_study.runs.progress import Report
 from pullback_study.runs.work import Reached
 
 LABEL = "SST, SPIGOT-CE w/ a long name, rate 0.0001, 5 inner steps, seed 0"
@@ -15,7 +15,7 @@ AFTER_AN_EPOCH = [{"step": 217, "loss": 0.6931471, "accuracy": 81.234, "examples
 
 def lines(width, *events):
     console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system="truecolor")
-    report = LiveReport(console)
+    report = Report(console)
     report.plan([(LABEL, 1), ("another", 1)])
     for event in events:
         report.at(0, event)
@@ -36,7 +36,7 @@ def test_the_bar_stays_after_the_first_epoch(width):
 
 
 def test_a_group_that_ends_or_whose_worker_dies_leaves_no_bar():
-    report = LiveReport(Console(file=io.StringIO(), force_terminal=True))
+    report = Report(Console(file=io.StringIO(), force_terminal=True))
     report.plan([(LABEL, 1), ("another", 1)])
     for group in (0, 1):
         report.at(group, Reached(1, 10))
@@ -50,7 +50,7 @@ def test_a_group_that_ends_or_whose_worker_dies_leaves_no_bar():
 
 def test_without_a_terminal_there_is_a_line_for_each_group():
     console = Console(file=io.StringIO(), width=200)
-    report = PlainReport(console)
+    report = Report(console)
     report.plan([("first", 2), ("second", 1)])
     report.at(0, Reached(1, 10))
     report.end(0, "done", "done")

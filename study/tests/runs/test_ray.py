@@ -106,7 +106,7 @@ class Assassin(threading.Thread):
 
 
 def test_a_node_dies_and_every_run_finishes_with_the_same_numbers(cluster, tmp_path):
-    from pullback_study.runs.ray_tasks import RayTasks
+    from pullback_study.runs.executor import RayTasks
 
     address, (_, second) = cluster
     configs = [Config(name="ray", seed=seed, steps=150, pause=0.02) for seed in range(6)]
@@ -126,7 +126,7 @@ def test_a_node_dies_and_every_run_finishes_with_the_same_numbers(cluster, tmp_p
 
 def test_an_address_where_nobody_listens_is_a_mistake_not_a_wait():
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'pullback-study[ray]'")
-    from pullback_study.runs.ray_tasks import RayTasks
+    from pullback_study.runs.executor import RayTasks
 
     with pytest.raises(ValueError, match="no Ray cluster answers there"):
         RayTasks(f"127.0.0.1:{free_port()}")

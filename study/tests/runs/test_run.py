@@ -8,7 +8,7 @@ import torch
 
 from pullback_study.runs import Run, list_runs, write_atomically
 from pullback_study.runs.files import create_once
-from pullback_study.runs.groups import Group, plan
+from pullback_study.runs.run import Group, plan
 from pullback_study.runs.train import train
 from pullback_study.tasks.schema import option
 from runs.fake import FAKE, Config, Fake

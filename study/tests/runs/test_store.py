@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from pullback_study.cli import app
 from pullback_study.runs import list_runs
-from pullback_study.runs.groups import Group
-from pullback_study.runs.query import as_csv, select
+from pullback_study.runs.run import Group
+from pullback_study.runs.store import as_csv, select
 from pullback_study.tasks import find_task
 from tasks.small import small
 
@@ -129,7 +129,7 @@ def test_runs_made_before_tasks_had_names_are_listed_and_not_reused(tmp_path):
 def test_a_folder_that_is_none(tmp_path):
     assert list_runs(tmp_path / "nothing") == []
     (tmp_path / "file").write_text("")
-    with pytest.raises(ValueError, match="is a file; --runs needs a folder"):
+    with pytest.raises(ValueError, match="--runs needs a folder"):
         list_runs(tmp_path / "file")
     result = CliRunner().invoke(app, ["runs", "--runs", str(tmp_path / "file")])
     assert result.exit_code == 2

@@ -101,4 +101,4 @@ def test_every_field_of_a_config_can_be_swept(name):
     task = find_task(name)
     for field in dataclasses.fields(task.config_type):
         if field.default is not None:
-            assert options(task.config_type)[field.name].alternatives(field.default) == [field.default]
+            assert options(task.config_type)[field.name].convert(field.default) == field.default

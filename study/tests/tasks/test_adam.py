@@ -11,7 +11,7 @@ def test_equals_pytorchs_for_each_replica(peer):
     start = torch.randn(3, 7, generator=generator, dtype=torch.float64)
     gradients = torch.randn(30, 3, 7, generator=generator, dtype=torch.float64)
     step = torch.zeros((), dtype=torch.int64)
-    together = Adam(start.clone(), torch.tensor(rates, dtype=torch.float64), step)
+    together = Adam(start.clone(), rates, step)
     alone = [start[r].clone().requires_grad_() for r in range(3)]
     peers = [peer([parameter], lr=rate) for parameter, rate in zip(alone, rates, strict=True)]
     for gradient in gradients:

@@ -1,6 +1,6 @@
 import torch
 
-from pullback_study.tasks.synthetic.data import generate
+from pullback_study.tasks.synthetic.train import generate
 
 
 def test_sizes_and_labels():

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from pullback_study.tasks.synthetic.data import v_measure
+from pullback_study.tasks.synthetic.train import v_measure
 
 
 def by_hand(counts):

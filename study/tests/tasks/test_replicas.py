@@ -6,9 +6,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from pullback import Categorical
 from pullback_study.tasks import find_task
-from pullback_study.tasks.synthetic.data import generate
 from pullback_study.tasks.synthetic.methods import METHODS
-from pullback_study.tasks.synthetic.train import Outputs
+from pullback_study.tasks.synthetic.train import Outputs, generate
 from tasks.small import small
 
 

@@ -12,7 +12,8 @@ import torch
 from pullback_study.corpora import Corpus, Split
 from pullback_study.tasks import find_task
 from pullback_study.tasks.latent.trainer import LatentTrainer
-from pullback_study.tasks.text import task as text_task
+from pullback_study.tasks.text.problem import TextProblem
+from pullback_study.tasks.text.task import TextTask
 
 EXAMPLE = ("A", "taut", ",", "intelligent", "psychological", "drama", ".")
 WORDS = [*EXAMPLE, *(f"w{i}" for i in range(20))]
@@ -62,15 +63,22 @@ def config(task: str = "sst", estimator: str = "marginals", **options):
     return find_task(task).configure(estimator=estimator, **fields)
 
 
-def in_memory(task: str = "sst", examples: int = 60):
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class InMemory(TextTask):
+    corpus: Corpus
+
+    def problem(self, settings):
+        return TextProblem(self, settings, self.corpus)
+
+
+def in_memory(task: str = "sst", examples: int = 60) -> InMemory:
     """The task on the corpus in memory."""
-    text_task._loaded.clear()
-    text_task._loaded[task, Path("/"), "tiny"] = corpus(task, examples)
-    return dataclasses.replace(find_task(task), data=Path("/"))
+    fields = {each.name: getattr(find_task(task), each.name) for each in dataclasses.fields(TextTask)}
+    return InMemory(**fields, corpus=corpus(task, examples))
 
 
 def trainer(settings, task: str = "sst", device: str = "cpu", examples: int = 60) -> LatentTrainer:
-    return LatentTrainer(in_memory(task, examples), settings, device)
+    return LatentTrainer(in_memory(task, examples), [settings], device)
 
 
 def write(folder: Path, examples: int = 60) -> Path:

@@ -7,14 +7,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from pullback import DependencyTree
 from pullback_study.tasks import find_task
-from pullback_study.tasks.text.models import (
-    ArcScorer,
-    Baseline,
-    BatchDropout,
-    BiLSTM,
-    DecomposableAttention,
-    LatentTree,
-)
+from pullback_study.tasks.text.models import ArcScorer, BatchDropout, BiLSTM, DecomposableAttention, Sentiment
 
 TASKS = {name: find_task(name) for name in ("sst", "snli")}
 METHODS = TASKS["sst"].methods
@@ -25,8 +18,8 @@ TREES = {"projective": True, "non-projective": False}
 @pytest.mark.parametrize(
     ("model", "thousands"),
     [
-        (Baseline, 150),
-        (LatentTree, 180),
+        (lambda: Sentiment(trees=False), 150),
+        (lambda: Sentiment(trees=True), 180),
         (lambda: DecomposableAttention(trees=False), 340),
         (lambda: DecomposableAttention(trees=True), 420),
     ],

@@ -126,7 +126,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_word(invoke, tmp_path):
         (("parse", "--run", "5c08", "--format", "conllu", "--out", "a.svg", FILM), "conllu cannot be written to a.svg"),
         (("parse", "--run", "5c08", "--format", "svg", "--out", "a.TXT", FILM), "--format svg cannot be written to a.TXT"),
         (("trees", "--run", "5c08", "--format", "conllu", "--out", "a.svg"), "conllu cannot be written to a.svg"),
-        (("trees", "--run", "5c08", "--sample", "0"), "needs at least 1"),
+        (("trees", "--run", "5c08", "--sample", "0"), "Invalid value for '--sample'"),
         (("trees", "--run", "5c08", "--max-length", "5"), "--max-length needs --gold"),
         (("trees", "--run", "5c08", "--gold", "data/sst/test.txt"), "test.txt, line 1"),
         (("trees", "--run", "5c08", "--gold", os.devnull), "it has no sentences"),

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from pullback_study.results.paper.names import name_of
+from pullback_study.trees.measures import depth
 from pullback_study.trees.paper import OTHERS, PRINTED, SENTENCES, printed_for
-from pullback_study.trees.shape import depth
 
 SOURCE = Path(__file__).parents[4] / "shared" / "paper" / "understanding-spigot.tex"
 

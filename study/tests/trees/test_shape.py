@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 
 from pullback.structures import DependencyTree
-from pullback_study.trees.shape import baseline_trees, depth, is_projective, shape
+from pullback_study.trees.measures import baseline_trees, depth, is_projective, shape
 from viz.drawn import trees
 
 

@@ -6,8 +6,7 @@ import torch
 
 from pullback.structures import DependencyTree
 from pullback_study.corpora import Parse, read_conllu
-from pullback_study.trees.agreement import compare, tables
-from pullback_study.trees.shape import baseline_trees
+from pullback_study.trees.measures import baseline_trees, compare, tables
 
 
 def small_treebank():
@@ -42,7 +41,7 @@ def test_tables_show_every_row():
 
 
 def test_no_sentences():
-    with pytest.raises(ValueError, match="no sentences"):
+    with pytest.raises(ValueError, match="no trees"):
         compare([], {})
 
 

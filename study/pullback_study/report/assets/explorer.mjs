@@ -1,15 +1,93 @@
-// The explorer: settings in, one large picture of the 3-simplex and a small one for each estimator out. `ESTIMATORS` comes from
-// Python: [{name, title, ...description}]; only the descriptions' parts are known here. Markup holds numbers and our own words.
+// The explorer: settings in, a picture of the 3-simplex out. The estimators come from Python: [{name, title, ...description}], with
+// {family: "pulled-back", loss, start, update} or {family: "layer", forward, backward}; only these parts are known here.
+// First the mechanics, as in the library, which do not touch the page; vectors are arrays. Markup holds numbers and our own words.
 
-import { downstream, evaluate, minus, sparsemax, times } from "./mechanics.mjs";
+const minus = (a, b) => a.map((value, i) => value - b[i]);
+const times = (factor, a) => a.map((value) => factor * value);
+const dot = (a, b) => a.reduce((sum, value, i) => sum + value * b[i], 0);
 
-const [ROOT2, ROOT6, SIZE, LIFT, REACH, EDGE] = [Math.sqrt(2), Math.sqrt(6), 560, 0.14, 1.55, 14];
-const CORNERS = [[1, 0, 0], [0, 1, 0], [0, 0, 1]];
-const CHOICES = {
-  loss: ["perceptron", "cross-entropy", "sparsemap"],
-  start: ["argmax", "marginals", "zero"],
-  update: ["unconstrained", "projected", "mirror"],
+// The best vertex, the first of equals.
+function argmax(s) {
+  const best = s.indexOf(Math.max(...s));
+  return s.map((_, i) => (i === best ? 1 : 0));
+}
+
+function softmax(s) {
+  const best = Math.max(...s);
+  const weights = s.map((value) => Math.exp(value - best));
+  return times(1 / weights.reduce((sum, value) => sum + value), weights);
+}
+
+// The Euclidean projection onto the simplex: max(s - tau, 0) with tau such that it sums to one.
+function sparsemax(s) {
+  let [sum, tau] = [0, 0];
+  [...s].sort((a, b) => b - a).forEach((value, i) => {
+    sum += value;
+    if (1 + (i + 1) * value > sum) tau = (sum - 1) / (i + 1);
+  });
+  return s.map((value) => Math.max(value - tau, 0));
+}
+
+const MAPS = { argmax, softmax, sparsemax };
+const STARTS = { argmax, marginals: softmax, zero: (s) => s.map(() => 0) };
+// What an intermediate loss compares with the label: its gradient is prediction - label.
+const PREDICTIONS = { perceptron: argmax, "cross-entropy": softmax, sparsemap: sparsemax };
+
+// J' v, with J the Jacobian of the map at scores s.
+const THROUGH = {
+  softmax(s, v) {
+    const p = softmax(s);
+    return p.map((value, i) => value * (v[i] - dot(p, v)));
+  },
+  sparsemax(s, v) {
+    const support = sparsemax(s).map((value) => (value > 0 ? 1 : 0));
+    const mean = dot(support, v) / dot(support, support);
+    return v.map((value, i) => support[i] * (value - mean));
+  },
 };
+
+// From the state {mu, scores} to the next; `trial` is the point before it is brought back to the simplex.
+const UPDATES = {
+  unconstrained: ({ mu, scores }, step) => ({ mu: minus(mu, step), scores, trial: null }),
+  projected: ({ mu, scores }, step) => ({ mu: sparsemax(minus(mu, step)), scores, trial: minus(mu, step) }),
+  mirror: ({ scores }, step) => ({ mu: softmax(minus(scores, step)), scores: minus(scores, step), trial: null }),
+};
+
+// Downstream losses: {kind: "linear", gradient} is <g, mu>, {kind: "quadratic", target} half the squared distance.
+function downstream(loss) {
+  if (loss.kind === "linear") return { value: (mu) => dot(loss.gradient, mu), gamma: () => loss.gradient };
+  const away = (mu) => minus(mu, loss.target);
+  return { value: (mu) => dot(away(mu), away(mu)) / 2, gamma: away };
+}
+
+const FAMILIES = {
+  "pulled-back"({ loss: intermediate, start, update }, { scores, stepSize, steps, loss }) {
+    if (update === "mirror" && start !== "marginals") throw new Error("a mirror step can only start from the marginals");
+    let state = { mu: STARTS[start](scores), scores, trial: null };
+    const [path, trials] = [[state.mu], []];
+    for (let t = 0; t < steps; t += 1) {
+      state = UPDATES[update](state, times(stepSize, downstream(loss).gamma(state.mu)));
+      path.push(state.mu);
+      trials.push(state.trial);
+    }
+    const gradient = minus(PREDICTIONS[intermediate](scores), state.mu);
+    const calls = start === "argmax" ? steps : steps + 1;
+    return { forward: argmax(scores), start: path[0], path, trials, label: state.mu, gradient, calls };
+  },
+  layer({ forward, backward }, { scores, loss }) {
+    const z = MAPS[forward](scores);
+    const gradient = THROUGH[backward](scores, downstream(loss).gamma(z));
+    return { forward: z, gradient, start: null, path: [], trials: [], label: null, calls: 1 };
+  },
+};
+
+// What the decoder sees (forward), the start, the path and the pulled-back label where there is one, the surrogate gradient of
+// the scores and the calls of the decoder; settings are {scores, loss, stepSize, steps}.
+export const evaluate = (estimator, settings) => FAMILIES[estimator.family](estimator, settings);
+
+const [ROOT2, ROOT6, SIZE, LIFT, UNIT, EDGE] = [Math.sqrt(2), Math.sqrt(6), 560, 0.14, 180, 14];
+const CORNERS = [[1, 0, 0], [0, 1, 0], [0, 0, 1]];
+const CHOICES = { loss: Object.keys(PREDICTIONS), start: Object.keys(STARTS), update: Object.keys(UPDATES) };
 const LOSSES = {
   quadratic: { kind: "quadratic", target: [0, 1.2, -0.2] },
   linear: { kind: "linear", gradient: [0.35, -0.6, 0.25] },
@@ -25,13 +103,9 @@ const SITUATIONS = {
     scores: [1.1, -0.9, -0.2], loss: { kind: "quadratic", target: [0, 1, 0] }, stepSize: 1, steps: 8, chosen: "spigot-eg" },
 };
 const WORDS = {
-  argmax: ["argmax(s)", "The label starts at the corner that the decoder sees: the first step needs no other decoder call."],
-  marginals: ["Marg(s)", "The label starts at the softmax, inside the simplex, which costs one more decoder call."],
-  zero: ["0", "The label starts at the origin."],
-  unconstrained: ["μ ← μ − ηγ", "It moves freely and may leave the simplex."],
-  projected: ["μ ← SparseMAP(μ − ηγ)", "Every step is projected back: from a corner, steps outwards change nothing."],
-  mirror: ["s ← s − ηγ, μ = Marg(s)", "Steps are taken in the scores, so the label never reaches an edge."],
-  perceptron: ["argmax(s)"], "cross-entropy": ["Marg(s)"], sparsemap: ["SparseMAP(s)"], softmax: ["Marg"], sparsemax: ["SparseMAP"],
+  argmax: "argmax(s)", marginals: "Marg(s)", zero: "0", softmax: "Marg(s)", sparsemax: "SparseMAP(s)", perceptron: "argmax(s)",
+  "cross-entropy": "Marg(s)", sparsemap: "SparseMAP(s)", unconstrained: "μ ← μ − ηγ, which may leave the simplex,",
+  projected: "μ ← SparseMAP(μ − ηγ)", mirror: "s ← s − ηγ, μ = Marg(s)",
 };
 
 const at = (id) => document.getElementById(id);
@@ -41,34 +115,24 @@ export const toPlane = ([a, b, c]) => [(c - b) / ROOT2, (2 * a - b - c) / ROOT6]
 export const fromPlane = ([x, y], sum = 0) =>
   [(2 * y) / ROOT6, -x / ROOT2 - y / ROOT6, x / ROOT2 - y / ROOT6].map((value) => value + sum / 3);
 
-// From the plane to pixels of a picture that shows [-reach, reach] across, and back; y grows downwards there.
-export function view(size, reach) {
-  const [unit, middle] = [size / (2 * reach), size * 0.43];
-  return {
-    unit,
-    pixel: ([x, y]) => [size / 2 + unit * x, middle - unit * (y - LIFT)],
-    point: ([px, py]) => [(px - size / 2) / unit, (middle - py) / unit + LIFT],
-  };
-}
+// From the plane to pixels of the picture, and back; y grows downwards there.
+export const pixel = ([x, y]) => [SIZE / 2 + UNIT * x, SIZE * 0.43 - UNIT * (y - LIFT)];
+export const point = ([px, py]) => [(px - SIZE / 2) / UNIT, (SIZE * 0.43 - py) / UNIT + LIFT];
 
-// How far a small picture must reach so that nothing of it is cut.
-export function reachOf({ scores }, { gradient, path }) {
-  const points = [scores, minus(scores, gradient), ...path].map(toPlane);
-  return 1.08 * Math.max(1.2, ...points.flatMap(([x, y]) => [Math.abs(x), Math.abs(y - LIFT) / 0.86]));
-}
+const line = (kind, from, to) => `<path class="${kind}" d="M${from.join(" ")}L${to.join(" ")}"/>`;
 
-function arrow([x1, y1], [x2, y2], kind, head) {
+function arrow([x1, y1], [x2, y2], kind) {
   const length = Math.hypot(x2 - x1, y2 - y1);
   if (length < 1) return "";
-  const [ux, uy, size] = [(x2 - x1) / length, (y2 - y1) / length, Math.min(head, length)];
-  const [bx, by] = [x2 - ux * size, y2 - uy * size];
-  const side = (sign) => `${bx - (sign * uy * size) / 2} ${by + (sign * ux * size) / 2}`;
-  return `<g class="${kind}"><path class="shaft" d="M${x1} ${y1}L${bx} ${by}"/><path d="M${x2} ${y2}L${side(1)}L${side(-1)}Z"/></g>`;
+  const size = Math.min(9, length);
+  const [ux, uy] = [((x2 - x1) / length) * size, ((y2 - y1) / length) * size];
+  const head = `<path d="M${x2} ${y2}L${x2 - ux - uy / 2} ${y2 - uy + ux / 2}L${x2 - ux + uy / 2} ${y2 - uy - ux / 2}Z"/>`;
+  return `<g class="${kind}">${line("shaft", [x1, y1], [x2 - ux, y2 - uy])}${head}</g>`;
 }
 
 // Lines on which the loss is constant: parallel for a linear loss, circles for a squared distance.
-function levels(loss, pixel, unit) {
-  const ring = ([cx, cy], i) => `<circle class="level" cx="${cx}" cy="${cy}" r="${unit * 0.35 * (i + 1)}"/>`;
+function levels(loss) {
+  const ring = ([cx, cy], i) => `<circle class="level" cx="${cx}" cy="${cy}" r="${UNIT * 0.35 * (i + 1)}"/>`;
   if (loss.kind === "quadratic") return Array.from({ length: 9 }, (_, i) => ring(pixel(toPlane(loss.target)), i)).join("");
   const [gx, gy] = toPlane(loss.gradient);
   const norm = Math.hypot(gx, gy) || 1;
@@ -76,46 +140,32 @@ function levels(loss, pixel, unit) {
   return Array.from({ length: 15 }, (_, i) => `<path class="level" d="M${end(0.35 * (i - 7), -1)}L${end(0.35 * (i - 7), 1)}"/>`).join("");
 }
 
-// Everything but the handles. `large`: with the loss's level lines, projections and names of corners.
-function picture(settings, result, size, large) {
-  const { pixel, unit } = view(size, large ? REACH : reachOf(settings, result));
+// Everything but the handles.
+function picture({ scores, loss }, { forward, gradient, path, trials }) {
   const on = (vector) => pixel(toPlane(vector));
-  const line = (kind, from, to) => `<path class="${kind}" d="M${from.join(" ")}L${to.join(" ")}"/>`;
-  const [corners, points, r] = [CORNERS.map(on), result.path.map(on), large ? 7 : 4.5];
-  const [fx, fy] = on(result.forward);
-  let out = large ? levels(settings.loss, pixel, unit) : "";
+  const [corners, points, [fx, fy]] = [CORNERS.map(on), path.map(on), on(forward)];
+  let out = levels(loss) + `<polygon class="simplex" points="${corners.join(" ")}"/>`;
   out += CORNERS.map((corner) => line("tie", pixel([0, 0]), on(times(-4, minus(corner, [1 / 3, 1 / 3, 1 / 3]))))).join("");
-  out += `<polygon class="simplex" points="${corners.join(" ")}"/>`;
-  if (large) {
-    out += corners.map(([x, y], i) => `<text x="${x + [0, -14, 14][i]}" y="${y + [-16, 18, 18][i]}" text-anchor="middle">z${"₁₂₃"[i]}</text>`).join("");
-    out += line("projection", on(settings.scores), on(sparsemax(settings.scores)));
-    result.trials.forEach((trial, t) => trial && (out += line("trial", points[t], on(trial)) + line("projection", on(trial), points[t + 1])));
-  }
+  out += corners.map(([x, y], i) => `<text x="${x + [0, -14, 14][i]}" y="${y + [-16, 18, 18][i]}" text-anchor="middle">z${"₁₂₃"[i]}</text>`).join("");
+  out += line("projection", on(scores), on(sparsemax(scores)));
+  trials.forEach((trial, t) => trial && (out += line("trial", points[t], on(trial)) + line("projection", on(trial), points[t + 1])));
   if (points.length) {
     const [[x, y], [sx, sy]] = [points.at(-1), points[0]];
     out += `<polyline class="path" points="${points.join(" ")}"/>`;
-    out += `<rect class="start" x="${sx - 0.8 * r}" y="${sy - 0.8 * r}" width="${1.6 * r}" height="${1.6 * r}"/>`;
-    out += `<path class="label" d="M${x} ${y - r}L${x + r} ${y}L${x} ${y + r}L${x - r} ${y}Z"/>`;
+    out += `<rect class="start" x="${sx - 5.6}" y="${sy - 5.6}" width="11.2" height="11.2"/>`;
+    out += `<path class="label" d="M${x} ${y - 7}L${x + 7} ${y}L${x} ${y + 7}L${x - 7} ${y}Z"/>`;
   }
-  out += `<circle class="forward" cx="${fx}" cy="${fy}" r="${large ? 9 : 5}"/>`;
-  out += arrow(on(settings.scores), on(minus(settings.scores, result.gradient)), "gradient", large ? 9 : 6);
-  return out + (large ? "" : `<circle class="scores" cx="${on(settings.scores)[0]}" cy="${on(settings.scores)[1]}" r="3"/>`);
+  out += loss.kind === "linear" ? arrow(pixel([0, 0]), on(loss.gradient), "downstream") : "";
+  return `${out}<circle class="forward" cx="${fx}" cy="${fy}" r="9"/>${arrow(on(scores), on(minus(scores, gradient)), "gradient")}`;
 }
 
 function formula({ family, loss, start, update, forward, backward }) {
-  if (family === "pulled-back") return `${WORDS[update][0]} from ${WORDS[start][0]}; gradient ${WORDS[loss][0]} − μ⁽ᵏ⁾`;
-  return `z = ${forward === "argmax" ? "argmax" : WORDS[forward][0]}(s); gradient J′γ, J of ${WORDS[backward][0]}(s)`;
-}
-
-function about({ family, start, update, forward }) {
-  if (family === "pulled-back") return `${WORDS[start][1]} ${WORDS[update][1]}`;
-  const sees = forward === "argmax" ? "The decoder sees a corner; the backward pass is another map's." : "The decoder sees an average, and the gradient is exact.";
-  return `${sees} There is no pulled-back label.`;
+  if (family === "pulled-back") return `${WORDS[update]} from ${WORDS[start]}; gradient ${WORDS[loss]} − μ⁽ᵏ⁾`;
+  return `z = ${WORDS[forward]}; gradient J′γ, J of ${WORDS[backward]}; there is no pulled-back label`;
 }
 
 // A point that is dragged by mouse, pen or finger, and moved with the arrow keys.
 function handle(element, picture, read, write) {
-  const { pixel, point } = view(SIZE, REACH);
   const inside = (value, size) => Math.min(Math.max(value, EDGE), size - EDGE);
   const move = ([x, y]) => write(point([inside(x, SIZE), inside(y, SIZE * 0.86)]));
   element.addEventListener("pointerdown", (event) => {
@@ -157,10 +207,11 @@ export function explore(estimators) {
     handle(at("loss"), at("picture"), () => toPlane(vector()), (point) =>
       set({ loss: linear() ? { ...settings.loss, gradient: fromPlane(point) } : { ...settings.loss, target: fromPlane(point, 1) } })),
   ];
-  const fill = (id, names, choose) => {
-    at(id).append(...names.map((name) => new Option(name)));
+  const fill = (id, names, choose, titles = names) => {
+    at(id).append(...names.map((name, i) => new Option(titles[i], name)));
     at(id).addEventListener("change", () => choose(at(id).value));
   };
+  fill("estimator", all.map(({ name }) => name), (chosen) => set({ chosen }), all.map(({ title }) => title));
   fill("situation", Object.keys(SITUATIONS), (name) => set(SITUATIONS[name]));
   fill("downstream", Object.keys(LOSSES), (kind) => set({ loss: LOSSES[kind] }));
   for (const part of Object.keys(CHOICES))
@@ -170,26 +221,13 @@ export function explore(estimators) {
     });
   at("step-size").addEventListener("input", () => set({ stepSize: 10 ** Number(at("step-size").value) }));
   at("inner-steps").addEventListener("input", () => set({ steps: Number(at("inner-steps").value) }));
-  for (const { name, title } of all) {
-    const button = Object.assign(document.createElement("button"), { type: "button", className: "mini" });
-    button.dataset.estimator = name;
-    button.innerHTML = `<svg viewBox="0 0 180 154.8" aria-hidden="true"></svg><span></span>`;
-    button.lastChild.textContent = title;
-    button.addEventListener("click", () => set({ chosen: name }));
-    at("minis").append(button);
-  }
 
   function update() {
-    const described = all.map((each) => (each.name === "own" ? { ...each, ...settings.recipe } : each));
-    const chosen = described.find((each) => each.name === settings.chosen) ?? described.at(-1);
-    const { pixel } = view(SIZE, REACH);
-    for (const each of described) {
-      const button = document.querySelector(`[data-estimator="${CSS.escape(each.name)}"]`);
-      button.setAttribute("aria-pressed", String(each === chosen));
-      button.firstChild.innerHTML = picture(settings, evaluate(each, settings), 180, false);
-    }
+    const found = all.find((each) => each.name === settings.chosen) ?? all.at(-1);
+    const chosen = found.name === "own" ? { ...found, ...settings.recipe } : found;
     const result = evaluate(chosen, settings);
-    at("layers").innerHTML = picture(settings, result, SIZE, true) + (linear() ? arrow(pixel([0, 0]), pixel(toPlane(vector())), "downstream", 9) : "");
+    at("layers").innerHTML = picture(settings, result);
+    at("estimator").value = chosen.name;
     scores("s", settings.scores);
     loss(linear() ? "gradient of L" : "target", vector());
     at("step-size").value = Math.log10(settings.stepSize);
@@ -201,7 +239,6 @@ export function explore(estimators) {
     for (const part of Object.keys(CHOICES)) at(`own-${part}`).value = settings.recipe[part];
     at("title").textContent = chosen.title;
     at("formula").textContent = formula(chosen);
-    at("about").textContent = about(chosen);
     const { value, gamma } = downstream(settings.loss);
     const row = (name, values, show) => values ? `<tr><th scope="row">${name}</th>${values.map((each) => `<td>${show(each)}</td>`).join("")}</tr>` : "";
     at("vectors").innerHTML = row("scores s", settings.scores, signed) + row("decoder sees", result.forward, fixed)

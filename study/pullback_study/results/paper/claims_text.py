@@ -1,7 +1,7 @@
 """The paper's claims on text, each with the rule that decides it.
 
 The rules were fixed before the runs were made. All compare the same seeds, pair by pair, with 95% intervals
-(`statistics.interval`), on the test set unless said otherwise, each run at its epoch with the best validation accuracy.
+(`cells.interval`), on the test set unless said otherwise, each run at its epoch with the best validation accuracy.
 A row enters with the learning rate that the search chose, the same few for every row; step sizes are the paper's, with the
 paper's scale of gamma. A comparison uses the seeds that all its rows have, and needs LEAST of them, or all of a table with
 fewer. A claim holds if all its parts hold, does not hold if one part does not, and is otherwise not decided; so is a part
@@ -12,24 +12,14 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pullback_study.results.choice import Chosen, Runs
 from pullback_study.results.paper import text
-from pullback_study.results.paper.text import (
-    FULL,
-    INNER_STEPS,
-    LEAST,
-    METHODS,
-    ROWS,
-    STEPPED,
-    Scope,
-    on_data_of,
-    table_plan,
-)
+from pullback_study.results.paper.text import INNER_STEPS, LEAST, METHODS, ROWS, STEPPED
 
 from pullback_study.results.paper.verdicts import (  # isort: skip
-    Claim, Finding, Values, Verdict, below, best_of, decide, exceeds, inside, minus, missing, most, near_best,
+    Finding, Values, Verdict, below, best_of, decide, exceeds, inside, minus, most, near_best,
 )  # fmt: skip
 from pullback_study.results.registry import Section
 
@@ -49,12 +39,12 @@ class Evidence:
     """The runs that the verdicts rest on."""
 
     runs: Runs
-    scopes: dict[str, Scope] = field(default_factory=dict)  # by default on the data that most of the runs were trained on
+    scopes: dict[str, text.Scope] = field(default_factory=dict)  # by default on the data that most of the runs were trained on
 
     def row(self, task: str, estimator: str, inner_steps: int | None = None) -> Chosen:
         """A row with the runs that are done."""
-        scope = self.scopes[task] if task in self.scopes else on_data_of(self.runs, FULL[task])
-        row = table_plan(estimator, scope, search=True).choose(self.runs)
+        scope = self.scopes[task] if task in self.scopes else text.on_data_of(self.runs, text.FULL[task])
+        row = text.table_plan(estimator, scope, search=True).choose(self.runs)
         return row.replace(self.runs, inner_steps=inner_steps) if inner_steps else row
 
     def rows(self, task: str, *estimators: str) -> list[Chosen]:
@@ -104,9 +94,7 @@ def claim_9(evidence: Evidence) -> list[Finding]:
         shortfall = minus(relaxed, rows["snli"][name].values("test_accuracy"))
         found.append(exceeds(f"relaxations - {METHODS[name].label}, test accuracy, SNLI", shortfall))
     for task in ("sst", "snli"):
-        unstable, stable = (
-            _mean_of([rows[task][name] for name in names], _late_deviation) for names in (ARGMAX, RELAXED)
-        )
+        unstable, stable = (_mean_of([rows[task][name] for name in names], _late_deviation) for names in (ARGMAX, RELAXED))
         statement = f"deviation of the validation accuracy late in training, {task.upper()}"
         found.append(exceeds(f"argmax methods - relaxations, {statement}", minus(unstable, stable)))
     return found
@@ -132,11 +120,7 @@ def claim_10(evidence: Evidence) -> list[Finding]:
     ]
 
 
-CLAIMS: dict[int, Callable[[Evidence], list[Finding]]] = {7: claim_7, 8: claim_8, 9: claim_9, 10: claim_10}
-
-
-def claims(runs: Runs) -> list[Claim]:
-    return decide(CLAIMS, Evidence(runs))
+CLAIMS = {7: claim_7, 8: claim_8, 9: claim_9, 10: claim_10}
 
 
 def _common(rows: Sequence[Chosen]) -> list[Chosen]:
@@ -144,8 +128,8 @@ def _common(rows: Sequence[Chosen]) -> list[Chosen]:
     seeds = range(len(rows[0].runs)) if all(rows) else ()
     there = [i for i in seeds if all(row.runs[i] for row in rows)]
     if not there or len(there) < min(LEAST, len(seeds)):
-        return [Chosen(row.task, row.estimator) for row in rows]
-    return [Chosen(row.task, row.estimator, *(tuple(x[i] for i in there) for x in (row.configs, row.runs))) for row in rows]
+        there = []
+    return [replace(row, configs=tuple(row.configs[i] for i in there), runs=tuple(row.runs[i] for i in there)) for row in rows]
 
 
 def _mean_of(rows: Sequence[Chosen], values: Callable[[Chosen], list[float]]) -> Values:
@@ -162,7 +146,7 @@ def _late_deviation(chosen: Chosen) -> list[float]:
 def _example(row: Chosen) -> Finding:
     statement = "SPIGOT-CE attaches taut, intelligent and psychological to drama"
     if not row:
-        return missing(statement)
+        return Finding(statement)
     trees = [run.result["example_heads"] for run in row.done]
     right = [all(heads[word - 1] == DRAMA for word in ADJECTIVES) for heads in trees]
     verdict = Verdict.OPEN
@@ -175,5 +159,6 @@ def _example(row: Chosen) -> Finding:
 SECTION = Section(
     "Latent trees on text",
     "Table 2 of the paper: accuracy in percent on SST and SNLI, beside the paper's numbers.",
-    text.groups, claims,
-)  # fmt: skip
+    text.groups,
+    lambda runs: decide(CLAIMS, Evidence(runs)),
+)

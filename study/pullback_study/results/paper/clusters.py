@@ -9,9 +9,8 @@ from typing import Any
 
 from pullback_study.results.cells import MEDIAN
 from pullback_study.results.choice import Plan, Runs, settings_of
-from pullback_study.results.commands import command
 from pullback_study.results.figures import Figure, Panel, curves_against, learning_curves
-from pullback_study.results.paper.numbers import reported, rows
+from pullback_study.results.paper.names import reported, rows
 from pullback_study.results.registry import Group
 from pullback_study.results.tables import Column, Table, at_least, interval, quarters
 from pullback_study.tasks import find_task
@@ -61,10 +60,11 @@ QUARTILES = 8
 """The number of seeds from which quartiles and distributions are shown."""
 
 
-def with_seeds_of(scope: Scope, seeds: int) -> Scope:
-    """The scope with seeds 0 to N - 1; many seeds come with the inner steps of MANY."""
-    inner = MANY.inner_steps if seeds >= QUARTILES and scope.search else scope.inner_steps
-    return replace(scope, seeds=tuple(range(seeds)), inner_steps=inner)
+def scope_of(quick: bool = False, seeds: int | None = None, dtype: str = "float32", **_: Any) -> Scope:
+    """The one that the options of a command ask for; many seeds come with the inner steps of MANY."""
+    scope = replace(QUICK if quick else FULL, dtype=dtype)
+    inner = MANY.inner_steps if (seeds or 0) >= QUARTILES and scope.search else scope.inner_steps
+    return replace(scope, seeds=tuple(range(seeds)), inner_steps=inner) if seeds else scope
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,7 @@ VARIANTS = {
 
 
 @functools.cache
-def table_plan(
-    estimator: str, clusters: int, *, grid: bool, gamma_scale: str = "paper", scope: Scope = FULL
-) -> Plan:
+def table_plan(estimator: str, clusters: int, *, grid: bool, gamma_scale: str = "paper", scope: Scope = FULL) -> Plan:
     """One row of the table in one setting, over the paper's grid or at its best setting, where it lists one."""
     method = METHODS[estimator]
     search = grid or ("learning_rate" not in method.defaults and scope.search)
@@ -129,13 +127,11 @@ def results(variant: Variant, clusters: int, runs: Runs, *, title: str = "") -> 
     """One setting of the paper's table, ours beside the paper's: on the test set after the last step."""
     columns = [Column(name, label, reference=True) for name, label in MEASURES.items()]
     found = []
-    for name in variant.rows:
-        chosen = variant.plan(name, clusters).finished(runs)
-        paper = {each: reported("synthetic", METHODS[name].label, f"{clusters} clusters", each) for each in MEASURES}
-        cells = {measure: chosen.cell(f"test_{measure}", MEDIAN, paper[measure]) for measure in MEASURES}
-        found.append(chosen.row(cells))
+    for chosen in (variant.plan(name, clusters).finished(runs) for name in variant.rows):
+        paper = {each: reported("synthetic", chosen.method.label, f"{clusters} clusters", each) for each in MEASURES}
+        found.append(chosen.row({each: chosen.cell(f"test_{each}", MEDIAN, paper[each]) for each in MEASURES}))
     title, name = title or f"{clusters} clusters", f"clusters-{clusters}" + "-example" * (variant.scale == "example")
-    making = command("reproduce", "table1", *variant.words, runs=runs.folder)
+    making = runs.command("table1", *variant.words)
     return Table(title, columns, found, ["*: stochastic."], name, variant.scope.warning, making)
 
 
@@ -148,18 +144,13 @@ def with_others(variant: Variant, runs: Runs) -> Variant:
 
 def spreads(table: Table) -> Table:
     """The same rows for many seeds: quartiles, intervals and how many runs find every cluster."""
-    columns = [
-        column
-        for name, label in MEASURES.items()
-        for column in (
-            Column(name, label), Column(name, "quartiles", show=quarters), Column(name, "95% interval", show=interval)
-        )
-    ]  # fmt: skip
+    ways = {"quartiles": quarters, "95% interval": interval}
+    columns = []
+    for name, label in MEASURES.items():
+        columns += [Column(name, label), *(Column(name, words, show=show) for words, show in ways.items())]
     columns.append(Column("v_measure", "recovered", show=at_least(RECOVERED)))
-    notes = [
-        f"Recovered: the share of runs with a V-measure of at least {RECOVERED:g}, with its 95% interval (Wilson).",
-        "95% interval: of the median (bootstrap over the seeds).", *table.notes,
-    ]  # fmt: skip
+    notes = [f"Recovered: the share of runs with a V-measure of at least {RECOVERED:g}, with its 95% interval (Wilson).",
+             "95% interval: of the median (bootstrap over the seeds).", *table.notes]  # fmt: skip
     return replace(table, columns=columns, notes=notes, name=f"{table.name}-spreads")
 
 
@@ -184,6 +175,20 @@ def steps(runs: Runs, scope: Scope = FULL) -> Figure:
     return _figure("Impact of multiple updates, 10 clusters", "synthetic-steps", drawn, scope)
 
 
+def steps_table(runs: Runs, scope: Scope) -> Table:
+    """The points of that figure as numbers, with the calls of the decoder in a training step."""
+    found = [(k, steps_plan(name, k, scope).finished(runs)) for name in STEPPED for k in scope.inner_steps]
+    made = []
+    for k, chosen in ((k, chosen) for k, chosen in found if chosen):
+        calls = ", ".join(sorted({f"{each:g}" for each in chosen.values("decoder_calls")}))
+        words = {"inner": str(k), "size": f"{chosen.config.step_size:g}", "calls": calls}
+        made.append(chosen.row({each: chosen.cell(f"test_{each}", MEDIAN) for each in MEASURES}, words))
+    columns = [Column("inner", "inner steps"), Column("size", "step size"), Column("calls", "decoder calls")]
+    columns += [Column(name, label) for name, label in MEASURES.items()]
+    title, name = f"Several inner steps, 10 clusters, {len(scope.seeds)} seeds", f"synthetic-steps-{len(scope.seeds)}"
+    return Table(title, columns, made, [], name, scope.warning, runs.command("steps", "--seeds", str(len(scope.seeds))))
+
+
 def _figure(title: str, name: str, drawn: Sequence[Panel], scope: Scope) -> Figure:
     quick, many = bool(scope.warning), len(scope.seeds) >= QUARTILES
     note = f"Median and range of {len(scope.seeds)} seeds. {scope.warning}".strip()
@@ -203,7 +208,8 @@ def groups(runs: Runs) -> list[Group]:
         if name == "best":
             plans = [VARIANTS["grid"].plan(name, k) for name in ROWS for k in SETTINGS]
             found += [Group("Chosen settings", [table])] if (table := settings(plans, runs)).rows else []
-    for title, scopes in {"Figures": (FULL, MANY), "Figures, quick runs": (QUICK,)}.items():
+    for title, scopes in {"Several inner steps, and figures": (FULL, MANY), "Figures, quick runs": (QUICK,)}.items():
         figures = [draw(runs, scope) for scope in scopes for draw in (curves, steps)]
-        found.append(Group(title, figures=[figure for figure in figures if figure.drawn], warning=scopes[0].warning))
+        tables = [table for scope in scopes if (table := steps_table(runs, scope)).rows]
+        found.append(Group(title, tables, [figure for figure in figures if figure.drawn], warning=scopes[0].warning))
     return [group for group in found if group.tables or group.figures]

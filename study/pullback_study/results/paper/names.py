@@ -1,8 +1,13 @@
-"""The names under which the paper's tables list the estimators."""
+"""The names under which the paper's tables list the estimators, and the numbers it reports (`paper.json` beside this file)."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import json
+from importlib import resources
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from pullback_study.results.cells import Reference
 
 
 class Name(NamedTuple):
@@ -15,19 +20,8 @@ class Name(NamedTuple):
 
 OTHERS = "Not in the paper"
 
-_ROWS = {  # estimator: categorical, structured, heading; in the order of the paper's tables
-    "marginals": ("Softmax", "Marginals", "Relaxed"),
-    "sparsemap": ("Sparsemax", "SparseMAP", "Relaxed"),
-    "perturbed-marginals": ("Gumbel-Softmax", "Perturbed marginals", "Relaxed"),
-    "perturb-and-map": ("ST-Gumbel", "Perturb-and-MAP", "Argmax"),
-    "sfe": ("SFE", "SFE", "Argmax"),
-    "sfe-baseline": ("SFE w/ baseline", "SFE w/ baseline", "Argmax"),
-    "ste-s": ("STE-S", "STE-S", "Argmax"),
-    "ste-i": ("STE-I", "STE-I", "Argmax"),
-    "spigot": ("SPIGOT", "SPIGOT", "Argmax"),
-    "spigot-ce": ("SPIGOT-CE", "SPIGOT-CE", "Argmax"),
-    "spigot-eg": ("SPIGOT-EG", "SPIGOT-EG", "Argmax"),
-}
+_PAPER: dict[str, Any] = json.loads(resources.files(__package__).joinpath("paper.json").read_text())
+_ROWS = _PAPER["names"]  # estimator: categorical, structured, heading; in the order of the paper's tables
 ORDER = tuple(_ROWS)
 """The paper's estimators, in the order of its tables."""
 
@@ -44,3 +38,20 @@ def name_of(estimator: str, *, structured: bool) -> Name:
         return Name(estimator, OTHERS, in_paper=False)
     categorical, other, heading = _ROWS[estimator]
     return Name(other if structured else categorical, heading)
+
+
+def reported(study: str, row: str, setting: str, measure: str) -> Reference | None:
+    """One cell of the paper's tables; None for a row that they do not have.
+
+    >>> reported("synthetic", "STE-I", "10 clusters", "v_measure")
+    Reference(value=94.48, spread=1.35, source='paper')
+    """
+    from pullback_study.results.cells import Reference
+
+    found = rows(study).get(row, {}).get(setting, {}).get(measure)
+    return None if found is None else Reference(*found)
+
+
+def rows(study: str) -> dict[str, Any]:
+    """All rows of one of the two tables, `synthetic` and `structured`."""
+    return _PAPER[study]["rows"]

@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pullback_study.results.choice import Chosen, Plan, Runs, settings_of
-from pullback_study.results.commands import command
 from pullback_study.results.figures import Figure, curves_against, learning_curves
-from pullback_study.results.paper.numbers import reported, rows
+from pullback_study.results.paper.names import reported, rows
 from pullback_study.results.registry import Group
 from pullback_study.results.tables import Column, Table
 from pullback_study.tasks import find_task
@@ -25,12 +24,6 @@ STEPPED = ("spigot", "spigot-ce", "spigot-eg")
 INNER_STEPS = (1, 2, 5)
 DECIDING_SEED = 0
 _SPLITS = {"validation": "Validation", "test": "Test"}
-_PANELS = {"accuracy": "Accuracy (%)", "depth": "Depth of the trees"}
-# Minutes of an epoch, from the paper's table of training details: SST and SNLI.
-MINUTES = {
-    "marginals": (3, 4), "sparsemap": (3, 25), "perturb-and-map": (5, 7), "ste-s": (4, 6), "ste-i": (2, 5),
-    "spigot": (3, 15), "spigot-ce": (4, 30), "spigot-eg": (5, 7),
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -48,8 +41,7 @@ class Scope:
 
     @property
     def title(self) -> str:
-        plural = "s" * (self.epochs != 1)
-        return f"{TASKS[self.task].title}, {self.epochs} epoch{plural}"
+        return f"{TASKS[self.task].title}, {self.epochs} epoch{'s' * (self.epochs != 1)}"
 
     @property
     def warning(self) -> str:
@@ -57,7 +49,7 @@ class Scope:
         enough = any(len(self.seeds) >= len(each.seeds) and self.epochs >= each.epochs for each in whole)
         if enough and self.train_examples is None:
             return ""
-        part = f", the first {self.train_examples} training examples" if self.train_examples else ""
+        part = f", the first {self.train_examples} training examples" * bool(self.train_examples)
         return (
             f"Reduced: {len(self.seeds)} of {len(full.seeds)} seeds, {self.epochs} of {full.epochs} epochs{part}. These "
             "numbers are not comparable with the paper's."
@@ -96,19 +88,17 @@ def on_data_of(runs: Runs, scope: Scope) -> Scope:
 
 
 @functools.cache
-def table_plan(estimator: str, scope: Scope, *, search: bool, **options: Any) -> Plan:
+def table_plan(estimator: str, scope: Scope, *, search: bool) -> Plan:
     """A row at the paper's best setting, or over the learning rates of the search, which the deciding seed chooses from.
 
-    Step sizes are always the paper's; `options` are other fields of the configs.
+    Step sizes are always the paper's.
     """
-    fields = {name: getattr(scope, name) for name in ("epochs", "data", "vectors", "train_examples")} | options
+    fields = {name: getattr(scope, name) for name in ("epochs", "data", "vectors", "train_examples")}
     rates: Sequence[float | None] = scope.rates if search else [None]
     settings = [{**fields, "learning_rate": rate} for rate in rates]
     plan = Plan.of(TASKS[scope.task], estimator, settings, scope.seeds, [DECIDING_SEED] if len(rates) > 1 else [])
-    if scope.search_epochs is None:
-        return plan
-    short = [[replace(config, epochs=scope.search_epochs) for config in some] for some in plan.deciding]
-    return replace(plan, deciding=tuple(map(tuple, short)))
+    short = {} if scope.search_epochs is None else {"epochs": scope.search_epochs}
+    return replace(plan, deciding=tuple(tuple(replace(config, **short) for config in some) for some in plan.deciding))
 
 
 def choose(scope: Scope, runs: Runs, *, search: bool, names: Sequence[str] = ROWS) -> list[Chosen]:
@@ -137,28 +127,19 @@ def results(title: str, scope: Scope, found: Sequence[Chosen], runs: Runs, *word
         "Accuracy in percent. *: stochastic. Depth: of the best trees on the test set; one word at the root and all others "
         "below it make 2, all words at the root 1."
     ]
-    title = f"{title}. {made_with(found)}"
-    making = command("reproduce", "table2", "--task", scope.task, *words, runs=runs.folder)
-    return Table(title, columns, lines, notes, scope.task, scope.warning, making)
+    making = runs.command("table2", "--task", scope.task, *words)
+    return Table(f"{title}. {made_with(found)}", columns, lines, notes, scope.task, scope.warning, making)
 
 
 def settings(found: Sequence[Chosen]) -> Table:
-    """Which learning rate and step size each row has, and at which epoch its model was chosen."""
-    there = [row for row in found if row]
-    best = [_epochs(row.values("best_epoch")) for row in there]
-    epochs = [{"best epoch": each, "epochs": str(row.config.epochs)} for row, each in zip(there, best, strict=True)]
-    return settings_of(there, epochs)
+    """Which learning rate and step size each row has, and at which epoch its models were chosen: each, or median and range."""
 
+    def best(values: Sequence[float]) -> str:
+        each = ", ".join(f"{value:.0f}" for value in values)
+        return each if len(values) < 5 else f"{statistics.median(values):.0f} ({min(values):.0f} to {max(values):.0f})"
 
-def _epochs(values: Sequence[float]) -> str:
-    """A few numbers, or the median and the range of many.
-
-    >>> _epochs([3.0, 9.0]), _epochs([3.0, 9.0, 4.0, 5.0, 7.0])
-    ('3, 9', '5 (3 to 9)')
-    """
-    if len(values) < 5:
-        return ", ".join(f"{value:.0f}" for value in values)
-    return f"{statistics.median(values):.0f} ({min(values):.0f} to {max(values):.0f})"
+    more = [{"best epoch": best(row.values("best_epoch")), "epochs": str(row.config.epochs)} for row in found if row]
+    return settings_of([row for row in found if row], more)
 
 
 def speed(task: str, found: Sequence[Chosen]) -> Table:
@@ -170,8 +151,8 @@ def speed(task: str, found: Sequence[Chosen]) -> Table:
             seconds = f"{statistics.median(each['seconds'] for each in epochs):.1f}"
             share = f"{statistics.median(each['latent_share'] for each in epochs):.0%}" if row.method.latent else ""
             where = {f"{run.result.get('device')}, {run.result.get('threads')} threads" for run in row.done}
-            minutes = str(MINUTES[row.estimator][list(TASKS).index(task)]) if row.estimator in MINUTES else ""
-            lines.append((row.label, seconds, minutes, share, "; ".join(sorted(where))))
+            paper = reported("structured", row.method.label, TASKS[task].title, "minutes")
+            lines.append((row.label, seconds, f"{paper.value:g}" if paper else "", share, "; ".join(sorted(where))))
     notes = ["Median over all epochs and seeds, evaluation not counted. Runs that share a device are slower than alone."]
     columns = ["Model", "seconds", "paper, minutes", "latent part", "device"]
     return Table.of_words(f"{TASKS[task].title}: one epoch of training", columns, lines, notes)
@@ -189,11 +170,11 @@ def steps_table(title: str, found: Sequence[Chosen], runs: Runs) -> Table:
     return Table(f"{title}. {made_with(found)}", columns, lines, ["k: inner steps. Test accuracy in percent."], "steps-text")
 
 
-def curves(runs: Runs, scope: Scope, *, search: bool) -> Figure:
+def curves(runs: Runs, scope: Scope) -> Figure:
     """Validation accuracy and depth against epochs."""
-    labels = {name: f"Validation: {label}" for name, label in _PANELS.items()}
-    drawn = learning_curves(choose(scope, runs, search=search), labels, "epoch", statistics.fmean)
-    note = f"{'Learning rates of the search' if search else 'The paper’s best settings'}; mean and range of the seeds."
+    labels = {"accuracy": "Validation: Accuracy (%)", "depth": "Validation: Depth of the trees"}
+    drawn = learning_curves(choose(scope, runs, search=True), labels, "epoch", statistics.fmean)
+    note = "Learning rates of the search; mean and range of the seeds."
     return Figure(f"{TASKS[scope.task].title}: learning curves", drawn, f"{scope.task}-curves", note)
 
 
@@ -201,7 +182,7 @@ def steps(runs: Runs, scope: Scope) -> Figure:
     """Test accuracy and depth with 1, 2 and 5 inner steps, at the setting that the search chose."""
     found = choose(scope, runs, search=True, names=STEPPED)
     at = {k: [row.replace(runs, inner_steps=k) for row in found] for k in INNER_STEPS}
-    labels = {f"test_{name}": f"Test: {label}" for name, label in _PANELS.items()}
+    labels = {"test_accuracy": "Test: Accuracy (%)", "test_depth": "Test: Depth of the trees"}
     drawn = curves_against("Inner steps", at, labels, statistics.fmean)
     note = "Learning rates of the search with one step; mean and range of the seeds."
     return Figure("SST: the number of inner steps", drawn, "sst-steps", note)
@@ -242,6 +223,6 @@ def groups(runs: Runs) -> list[Group]:
         scope = on_data_of(runs, scope)
         table = results(scope.title, scope, with_others(scope, runs, search=False), runs, "--quick")
         found += [Group(f"Quick runs, {TASKS[task].title}", [table], warning=scope.warning)] if table.runs else []
-    drawn = [*(curves(runs, scope, search=True) for scope in scopes.values()), steps(runs, scopes["sst"])]
+    drawn = [*(curves(runs, scope) for scope in scopes.values()), steps(runs, scopes["sst"])]
     figures = [figure for figure in drawn if figure.drawn]
     return [*found, *([Group("Figures", figures=figures)] if figures else [])]

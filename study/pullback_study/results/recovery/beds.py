@@ -5,8 +5,8 @@ The rules, committed before the runs:
 1. Planted beds: the learning rate and the step size of an estimator are those with the best mean validation accuracy over the
    search's seeds (1000 to 1003) at the structure's base setting; results are from seeds 100 to 131 after the last step.
 2. Other tasks: of all runs, those with the settings (apart from estimator, seed, learning rate, step size, the scale of
-   gamma and how SPIGOT-CE projects) that most runs have; of an estimator, the configuration with the most seeds, then the
-   best mean validation metric.
+   gamma and how SPIGOT-CE projects) that most runs have, where runs of an estimator with the same seed count once; of an
+   estimator, the configuration with the most seeds, then the best mean validation metric.
 3. The best on a bed has the highest mean; another estimator is tied with it if the 95% bootstrap interval of their difference
    (paired over the seeds that both have) contains 0, or if the means differ by less than 1 point. With fewer than 5 seeds
    in common nothing is decided, and the two are tied.
@@ -26,10 +26,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pullback_study.results.cells import Cell, Summary
-from pullback_study.results.choice import Runs, number
+from pullback_study.results.cells import Cell, Summary, bootstrap, deviation, number
+from pullback_study.results.choice import Runs
 from pullback_study.results.recovery.plans import BASES, ESTIMATORS, FULL, TASK, Scope, Setting, chosen
-from pullback_study.results.statistics import bootstrap, deviation
 from pullback_study.tasks import TASKS, find_task
 
 if TYPE_CHECKING:
@@ -51,11 +50,7 @@ class Bed:
     rows: Mapping[str, Sequence[Stored]] = field(default_factory=dict)  # by estimator
 
     def cells(self, measure: str) -> dict[str, Cell]:
-        return {
-            name: Cell(tuple(number(run, measure) for run in rows), tuple(run.id for run in rows),
-                       tuple(run.seed for run in rows), MEAN, digits=1)
-            for name, rows in self.rows.items()
-        }  # fmt: skip
+        return {name: Cell.of(rows, measure, MEAN, digits=1) for name, rows in self.rows.items()}
 
     @property
     def recovery(self) -> dict[str, Cell]:
@@ -90,7 +85,7 @@ def of_task(runs: Runs, name: str) -> list[Bed]:
     for run in runs.of(name):
         if run.config.get("estimator") in latent and run.config.get("inner_steps") in (None, 1):
             found[tuple(run.config.get(each) for each in task.tables_by)].append(run)
-    beds, measure = [], next((each for each in RECOVERY if task.metric(each)), "")
+    beds, measure = [], next((each for each in RECOVERY if each in {metric.name for metric in task.metrics}), "")
     for part, stored in sorted(found.items(), key=repr):
         where = ", ".join(f"{value} {each}" for each, value in zip(task.tables_by, part, strict=True))
         beds.append(Bed(f"{task.title}{', ' * bool(where)}{where}", measure, _by_rule(stored, task.selected_by)))
@@ -104,7 +99,8 @@ def _by_rule(stored: Sequence[Stored], validation: str) -> dict[str, list[Stored
     def rest(run: Stored) -> str:
         return key(run.config, run.config.keys() - set(_SEARCHED))
 
-    usual = Counter(map(rest, stored)).most_common(1)[0][0]
+    once = dict.fromkeys((rest(run), run.config["estimator"], run.seed) for run in stored)
+    usual = Counter(setting for setting, *_ in once).most_common(1)[0][0]
     configurations: dict[str, dict[str, dict[Any, Stored]]] = defaultdict(lambda: defaultdict(dict))
     for run in (run for run in stored if rest(run) == usual):
         configurations[run.config["estimator"]][key(run.config, set(_SEARCHED) - {"seed"})][run.seed] = run

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from pullback_study.results.cells import Cell
-from pullback_study.results.statistics import Interval
+from pullback_study.results.cells import Cell, Interval
 from pullback_study.results.tables import Column, Row, Table
 
 _RESAMPLES = 2000

@@ -10,6 +10,7 @@ from pullback_study.results.choice import Chosen, Runs
 from pullback_study.results.figures import Figure, curves_against, learning_curves
 from pullback_study.results.recovery import bias
 from pullback_study.results.recovery.beds import RECOVERY, Bed, all_beds, best_and_tied, missing, planted
+from pullback_study.results.recovery.combined import combined
 from pullback_study.results.recovery.grid import grid_tables
 from pullback_study.results.recovery.leaderboard import leaderboard, mean_ranks
 
@@ -141,6 +142,8 @@ def groups(runs: Runs, scope: Scope = FULL, *, gradients: bool = False) -> list[
     found.append(Group("Recommendation by the rules", prose=verdict(beds) + note))
     if beds:
         found.append(Group("All beds side by side", boards(beds)))
+        longer = planted(runs, Setting("tree", max(setting.n for setting in GRID)), scope)
+        found.append(Group("A combination", [combined([*beds, longer])]))
     if base.rows and gradients:
         found.append(Group("What separates the good from the bad", [_relation(base, beds)]))
     found.append(Group("Do the planted beds need their structure?", [needs_structure(runs, scope)]))

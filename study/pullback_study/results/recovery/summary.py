@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from pullback_study.results.cells import Cell
-from pullback_study.results.choice import Runs, number
+from pullback_study.results.cells import Cell, Interval, number
+from pullback_study.results.choice import Runs
 from pullback_study.results.recovery.beds import RECOVERY, Bed, best_and_tied
 from pullback_study.results.recovery.leaderboard import mean_ranks
 from pullback_study.results.recovery.plans import FULL, METHODS, Scope, timed
-from pullback_study.results.statistics import Interval
 from pullback_study.results.tables import Column, Row, Table
 
 _RESAMPLES = 2000

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pullback_study.tasks.methods import Method, registered
 from pullback_study.tasks.schema import EstimatorConfig, option
-from pullback_study.tasks.task import Task, Trainer
+from pullback_study.tasks.task import Method, Task, registered, settings
 
 if TYPE_CHECKING:
     from pullback.estimators import Estimator
@@ -32,14 +32,11 @@ class LatentConfig(EstimatorConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class LatentTask(Task):
-    """A task that is described by a `Problem`; every estimator of the library can train it.
-
-    Args:
-        baselines: methods without a latent structure; the problem gets their name in its config.
-    """
+    """A task that is described by a `Problem`; every estimator of the library can train it."""
 
     config_type: type = LatentConfig
-    baselines: tuple[Method, ...] = ()
+    best: Mapping[str, tuple[float, float | None]] = field(default_factory=dict)  # of the paper: learning rate, step size
+    trained_by: str = "pullback_study.tasks.latent.trainer:LatentTrainer"
 
     @abc.abstractmethod
     def problem(self, config: Any) -> Problem:
@@ -47,14 +44,16 @@ class LatentTask(Task):
 
     @property
     def methods(self) -> Mapping[str, Method]:
-        return {method.name: method for method in (*self.baselines, *registered({}, in_paper=lambda name: False))}
+        return _methods(tuple(self.best.items()))
 
     def estimator(self, config: Any) -> Estimator | None:
         """The estimator of a config; None for a baseline."""
         return self.methods[config.estimator].build(step_size=config.step_size, steps=config.inner_steps)
 
-    def trainer(self, configs: Sequence[Any], device: str) -> Trainer:
-        from pullback_study.tasks.latent.trainer import LatentTrainer
 
-        (config,) = configs
-        return LatentTrainer(self, config, device)
+@functools.cache
+def _methods(best: tuple[tuple[str, tuple[float, float | None]], ...]) -> Mapping[str, Method]:
+    """The registry's estimators, and a baseline where the paper has one; those with settings of the paper are its rows."""
+    own = settings(dict(best))
+    baselines = [Method(name, "Baseline", "", in_paper=True, defaults=own[name]) for name in own if name == "baseline"]
+    return {method.name: method for method in (*baselines, *registered(own, in_paper=lambda name: name in own))}

@@ -33,6 +33,9 @@ class Examples:
     def take(self, rows: Tensor) -> Examples:
         return Examples({name: values[rows] for name, values in self.tensors.items()})
 
+    def first(self, count: int) -> Examples:
+        return Examples({name: values[:count] for name, values in self.tensors.items()})
+
     def to(self, device: torch.device, dtype: torch.dtype) -> Examples:
         return Examples(
             {name: values.to(device, dtype if values.is_floating_point() else None) for name, values in self.tensors.items()}
@@ -48,7 +51,7 @@ class Problem(abc.ABC):
     model: nn.Module  # whose parameters are trained
     splits: tuple[Any, Any, Any]  # training, validation and test examples
     gradient_scale: float = 1.0  # what the gradient of the scores is multiplied with
-    capturable: bool = False  # whether training and evaluation may be captured in CUDA graphs: what changes, changes in place
+    capturable: bool = False  # in CUDA graphs: what changes, changes in place, and noise of the decoder is drawn by `encode`
     captured: bool = False  # whether the trainer does so: few different widths are then worth some padding
 
     @abc.abstractmethod
@@ -97,8 +100,3 @@ class Problem(abc.ABC):
         """Move model and data."""
         self.model.to(device, dtype)
         self.splits = tuple(split.to(device, dtype) for split in self.splits)  # type: ignore[assignment]
-
-    def shorten(self, examples: int) -> None:
-        """Train on the first so many examples only."""
-        train, dev, test = self.splits
-        self.splits = (train.take(torch.arange(min(examples, len(train)))), dev, test)

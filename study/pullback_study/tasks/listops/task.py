@@ -6,9 +6,8 @@ import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pullback_study.tasks.methods import Method, registered
 from pullback_study.tasks.schema import EstimatorConfig, option
-from pullback_study.tasks.task import Metric, ReplicaTask
+from pullback_study.tasks.task import Method, Metric, ReplicaTask, registered
 
 LSTMS = {"lstm": 1, "gold": 0}
 """How many LSTMs a baseline has; all other rows have two."""
@@ -43,6 +42,14 @@ class Config(EstimatorConfig):
     )
     dtype: str = option("float32", help="Precision.", choices=("float32", "float64"))
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        shortest = 4 + 3 * (self.depth - 1)
+        if self.tokens < shortest:
+            raise ValueError(f"tokens is {self.tokens}; an expression of depth {self.depth} has at least {shortest}")
+        if self.dropout >= 1:
+            raise ValueError(f"dropout is {self.dropout}; it must be below 1")
+
 
 class ListOps(ReplicaTask):
     """Nested operations on digits; seeds, learning rates and step sizes of one method train together as replicas."""
@@ -52,24 +59,13 @@ class ListOps(ReplicaTask):
         """An LSTM without trees, gold trees, every estimator of the registry, and one of our own."""
         return _methods()
 
-    def validate(self, config: Config, method: Method) -> None:
-        super().validate(config, method)
-        shortest = 4 + 3 * (config.depth - 1)
-        if config.tokens < shortest:
-            raise ValueError(f"tokens is {config.tokens}; an expression of depth {config.depth} has at least {shortest}")
-        if config.dropout >= 1:
-            raise ValueError(f"dropout is {config.dropout}; it must be below 1")
-
 
 @functools.cache
 def _methods() -> dict[str, Method]:
-    from pullback_study.tasks.blended import BLENDED
-
     rows = (
         Method("lstm", "LSTM, no trees", "Baselines", in_paper=True),
         Method("gold", "Gold trees", "Baselines", in_paper=True),
         *registered({}),
-        BLENDED,
     )
     return {method.name: method for method in rows}
 
@@ -80,7 +76,7 @@ TASK = ListOps(
     about="Nested operations on digits; the latent dependency tree is known.",
     config_type=Config,
     projections={"spigot-ce": "local"},
-    replicas="pullback_study.tasks.listops.train:ListOpsReplicas",
+    trained_by="pullback_study.tasks.listops.train:ListOpsReplicas",
     metrics=(
         Metric("validation_accuracy", "Validation accuracy", curve="accuracy"),
         Metric("validation_attachment", "Validation attachment", curve="attachment", headline=False),

@@ -96,8 +96,8 @@ class ListOpsReplicas(Replicas):
     def more(self, replica: int) -> dict[str, Any]:
         rows = self.rows[replica]
         best = max(rows, key=lambda row: row["accuracy"])["step"]
-        size = sum(self.model.sizes)
-        return {"best_step": best, "loss": rows[-1]["loss"], "parameters": size, "step_ms": self.step_ms}
+        size, step_ms = sum(self.model.sizes), 1000 * self.seconds / max(1, self.step)
+        return {"best_step": best, "loss": rows[-1]["loss"], "parameters": size, "step_ms": step_ms}
 
     def _logits(
         self, named: dict[str, Tensor], encoded: Encoded, batch: Split, z: Tensor | None, rounds: int | None = None

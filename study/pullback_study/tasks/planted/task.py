@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pullback_study.tasks.methods import Method, registered
 from pullback_study.tasks.schema import EstimatorConfig, option
-from pullback_study.tasks.task import Metric, ReplicaTask
+from pullback_study.tasks.task import Method, Metric, ReplicaTask, registered
 
 PLANTED = ("tree", "chain", "segmentation", "subset", "alignment", "binary-tree")
 SELECTIONS = ("xor", "orange-skin", "additive", "switch")
@@ -56,9 +55,7 @@ class PlantedTask(ReplicaTask):
 
     @property
     def methods(self) -> Mapping[str, Method]:
-        from pullback_study.tasks.blended import BLENDED
-
-        return {method.name: method for method in (*BASELINES, *registered({}, in_paper=lambda name: False), BLENDED)}
+        return {method.name: method for method in (*BASELINES, *registered({}, in_paper=lambda name: False))}
 
     def defaults(self, method: Method) -> dict[str, Any]:
         return {**super().defaults(method), "learning_rate": 0.01}
@@ -73,7 +70,7 @@ TASK = PlantedTask(
     title="Planted structures",
     about=f"A planted scorer's best structure decides the label: {', '.join(PLANTED)}; and the selections of L2X.",
     config_type=Config,
-    replicas="pullback_study.tasks.planted.train:PlantedReplicas",
+    trained_by="pullback_study.tasks.planted.train:PlantedReplicas",
     varied=("noise", "share", "seed", "learning_rate", "step_size"),
     most=320,
     metrics=(

@@ -117,7 +117,7 @@ class PlantedReplicas(Replicas):
         return {"accuracy": 100 * right.double().mean(1), "recovery": parts.double(), "exact": 100 * exact}
 
     def more(self, replica: int) -> dict[str, Any]:
-        return {"step_ms": self.step_ms, "replicas": self.replicas}
+        return {"step_ms": 1000 * self.seconds / max(1, self.step), "replicas": self.replicas}
 
     def _given(self, named: Named, examples: Named) -> Tensor:
         """The z of a method that does not infer it, `[R, b, *parts]`."""

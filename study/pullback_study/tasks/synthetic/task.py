@@ -7,9 +7,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pullback_study.tasks.methods import Method
 from pullback_study.tasks.schema import GAMMA_SCALE, EstimatorConfig, option
-from pullback_study.tasks.task import Metric, ReplicaTask
+from pullback_study.tasks.task import Method, Metric, ReplicaTask
 
 _NUMBERS = 1 << 25
 """How many scores a replica group has at most: a tensor of them takes 128 MiB in float32."""
@@ -46,24 +45,18 @@ class Synthetic(ReplicaTask):
 
         A group has at most `_NUMBERS` scores, so that its tensors fit on the device; more seeds make more groups.
         """
-        seeds: dict[tuple[Config, float | None, float | None], set[int]] = defaultdict(set)
+        seeds: dict[Config, set[int]] = defaultdict(set)
         for config in configs:
-            seeds[self.common(config), config.learning_rate, config.step_size].add(config.seed)
-        groups: dict[tuple[Config, tuple[int, ...]], list[tuple[float, float | None]]] = defaultdict(list)
-        for (shared, *setting), which in seeds.items():
-            groups[shared, tuple(sorted(which))].append(tuple(setting))  # type: ignore[arg-type]
+            seeds[dataclasses.replace(config, seed=0)].add(config.seed)
+        groups: dict[tuple[Config, tuple[int, ...]], list[Config]] = defaultdict(list)
+        for setting, which in seeds.items():
+            groups[self.common(setting), tuple(sorted(which))].append(setting)
         found = []
         for (shared, ordered), settings in groups.items():
             most = max(1, _NUMBERS // (shared.train_examples * shared.clusters * len(settings)))
-            by_rate = sorted(settings, key=lambda setting: (setting[0], setting[1] or 0.0))
+            settings.sort(key=self.order)
             for part in (ordered[i : i + most] for i in range(0, len(ordered), most)):
-                found.append(
-                    [
-                        dataclasses.replace(shared, seed=seed, learning_rate=rate, step_size=size)
-                        for seed in part
-                        for rate, size in by_rate
-                    ]
-                )
+                found.append([dataclasses.replace(each, seed=seed) for seed in part for each in settings])
         return found
 
 
@@ -81,5 +74,5 @@ TASK = Synthetic(
         Metric("loss", "Loss", curve="loss", percent=False, higher_is_better=False, headline=False, digits=4),
     ),
     tables_by=("clusters",),
-    replicas="pullback_study.tasks.synthetic.train:Clusters",
+    trained_by="pullback_study.tasks.synthetic.train:Clusters",
 )

@@ -1,4 +1,4 @@
-"""Replicas of the synthetic study: S seeds, each with its own data, and G settings for each seed.
+"""The synthetic study: clusters with a linear model each, and replicas, S seeds with their own data and G settings for each.
 
     scores  s = W_f x + b_f        (encoder, linear)
     logits  z' W_g x + b_g         (decoder, bilinear, two outputs)
@@ -19,20 +19,79 @@ from torch import Tensor
 
 from pullback_study.tasks.replicas import Parameters, Replicas
 from pullback_study.tasks.streams import StreamedCategorical, StreamedGumbel, Streams, key
-from pullback_study.tasks.synthetic.data import Data, Split, generate, v_measure
+
+_ROUNDING = 1e-12
+
+
+class Split(NamedTuple):
+    """Examples: inputs x `[n, D]`, true clusters z `[n]`, labels y `[n]` in {0, 1}."""
+
+    x: Tensor
+    z: Tensor
+    y: Tensor
+
+
+class Data(NamedTuple):
+    train: Split
+    validation: Split
+    test: Split
+
+
+def generate(*, clusters: int, seed: int, features: int = 100, sizes: tuple[int, int, int] = (5000, 1000, 1000)) -> Data:
+    """Draw a data set.
+
+        z ~ Uniform{1..K},   x ~ Normal(m_z, 0.1^2 I),   y = [w_z . x > b_z],
+
+    with centers m_z and models w_z ~ Normal(0, I). The threshold b_z is the mean of w_z . x over the cluster's share of
+    the pool of training and validation examples, so that the classes balance; the test set has the same centers,
+    models and thresholds. `sizes` are those of the three sets.
+    """
+    generator = torch.Generator().manual_seed(key("data", clusters, seed))
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    centers, models = normal(clusters, features), normal(clusters, features)
+    z = torch.randint(clusters, (sum(sizes),), generator=generator)
+    x = centers[z] + 0.1 * normal(sum(sizes), features)
+    height = (models[z] * x).sum(-1)
+    pool = slice(0, sizes[0] + sizes[1])
+    totals = torch.zeros(clusters, dtype=torch.float64).index_add_(0, z[pool], height[pool])
+    thresholds = totals / z[pool].bincount(minlength=clusters).clamp_min(1)
+    y = (height > thresholds[z]).long()
+    return Data(*(Split(*parts) for parts in zip(x.split(sizes), z.split(sizes), y.split(sizes), strict=True)))
+
+
+def v_measure(counts: Tensor) -> Tensor:
+    """The harmonic mean of homogeneity and completeness, between 0 and 1, from counts `[..., true, predicted]`.
+
+        h = 1 - H(true | predicted) / H(true),   c = 1 - H(predicted | true) / H(predicted),   v = 2 h c / (h + c)
+
+    (Rosenberg and Hirschberg, 2007). h is 1 if there is one true cluster, c is 1 if there is one predicted
+    cluster, and v is 0 if both h and c are.
+
+    >>> v_measure(torch.tensor([[0, 5], [5, 0]]))   # the same clusters under other names
+    tensor(1., dtype=torch.float64)
+    """
+    p = counts.double()
+    p = p / p.sum((-2, -1), keepdim=True)
+    joint, true, predicted = _entropy(p.flatten(-2)), _entropy(p.sum(-1)), _entropy(p.sum(-2))
+    mutual = true + predicted - joint
+    h = torch.where(true > _ROUNDING, mutual / true, 1.0)
+    c = torch.where(predicted > _ROUNDING, mutual / predicted, 1.0)
+    return torch.where(h + c > _ROUNDING, 2 * h * c / (h + c), 0.0).clamp(0.0, 1.0)
+
+
+def _entropy(p: Tensor) -> Tensor:
+    return -torch.xlogy(p, p).sum(-1)
 
 
 class Outputs(NamedTuple):
-    """What the two linear maps say of each example of each replica, replica by replica (B = R n).
+    """What the two linear maps say of each example of each replica, replica by replica (B = R n)."""
 
-    scores: `[B, K]`, the encoder's; without an encoder there are none (K = 0).
-    slopes: `[B, K]`, (W_g[1] - W_g[0]) x: what each class's linear model says for y = 1.
-    offsets: `[B]`, b_g[1] - b_g[0].
-    """
-
-    scores: Tensor
-    slopes: Tensor
-    offsets: Tensor
+    scores: Tensor  # [B, K], the encoder's; without an encoder there are none (K = 0)
+    slopes: Tensor  # [B, K], (W_g[1] - W_g[0]) x: what each class's linear model says for y = 1
+    offsets: Tensor  # [B], b_g[1] - b_g[0]
 
     def logits(self, z: Tensor) -> Tensor:
         """The decoder: its logit for y = 1 less its logit for y = 0, `[B]`, for z `[B, K]`."""
@@ -40,37 +99,25 @@ class Outputs(NamedTuple):
 
 
 class Model(Parameters):
-    """Replicas of one architecture.
+    """Replicas of one architecture, with K classes and D features; K = 1 makes the decoder a plain linear model.
 
-    Args:
-        classes: K, the classes of the latent variable; 1 makes the decoder a plain linear model.
-        features: D.
-        encoder: whether there is one; the linear model and the model with gold clusters have none.
+    The linear model and the model with gold clusters have no encoder.
     """
 
     def __init__(self, *, classes: int, features: int, encoder: bool) -> None:
         self.classes, self.features = classes, features
         scored = classes if encoder else 0
-        super().__init__(
-            {
-                "encoder.weight": (scored, features),
-                "encoder.bias": (scored,),
-                "decoder.weight": (2, classes, features),
-                "decoder.bias": (2,),
-            }
-        )
+        encoder_shapes = {"encoder.weight": (scored, features), "encoder.bias": (scored,)}
+        super().__init__({**encoder_shapes, "decoder.weight": (2, classes, features), "decoder.bias": (2,)})
 
     def initial(self, seed: int) -> Tensor:
         """A replica's first parameters, `[P]`: PyTorch's defaults for `Linear(D, K)` and `Bilinear(K, D, 2)`."""
         generator = torch.Generator().manual_seed(key("parameters", self.classes, seed))
-        encoder, decoder = 1 / math.sqrt(self.features), 1 / math.sqrt(self.classes)
-        if self.classes == 1:
-            decoder = encoder
-        parts = [
-            (2 * torch.rand(size, generator=generator, dtype=torch.float64) - 1) * bound
-            for size, bound in zip(self.sizes, (encoder, encoder, decoder, decoder), strict=True)
-        ]
-        return torch.cat(parts)
+        encoder = 1 / math.sqrt(self.features)
+        decoder = encoder if self.classes == 1 else 1 / math.sqrt(self.classes)
+        bounds = zip(self.sizes, (encoder, encoder, decoder, decoder), strict=True)
+        drawn = [(torch.rand(size, generator=generator, dtype=torch.float64), bound) for size, bound in bounds]
+        return torch.cat([(2 * part - 1) * bound for part, bound in drawn])
 
     def outputs(self, parameters: Tensor, x: Tensor) -> Outputs:
         """Both linear maps of all replicas of a seed as one wide product with its inputs.
@@ -103,16 +150,13 @@ class Clusters(Replicas):
         sizes = (config.train_examples, config.validation_examples, config.test_examples)
         drawn = [generate(clusters=config.clusters, seed=seed, features=config.features, sizes=sizes) for seed in seeds]
         self.splits = {name: self._stacked([getattr(data, name) for data in drawn]) for name in Data._fields}
-        train = self.splits["train"]
-        self._against = -self._spread(train.y).flatten()
+        self._against = -self._spread(self.splits["train"].y).flatten()
         keys = [key("noise", each.seed, each.learning_rate, each.step_size) for each in self.configs]
         self._streams = Streams(keys, config.train_examples * config.clusters, self.clock)
         # Without checks of values: they wait for the device, and a replica that diverges must not stop the others.
         self._structure = StreamedCategorical(self._streams.gumbel, validate=False)
         classes = 1 if config.estimator == "linear" else config.clusters
-        model = Model(classes=classes, features=config.features, encoder=self.method.latent)
-        self._known = None if self.method.latent else self._given(train, classes)
-        return model
+        return Model(classes=classes, features=config.features, encoder=self.method.latent)
 
     def offered(self) -> dict[str, Any]:
         config, n = self.config, self.config.train_examples
@@ -128,8 +172,7 @@ class Clusters(Replicas):
             return F.softplus(self._against * outputs.logits(z))
 
         if self.estimator is None:
-            assert self._known is not None
-            return downstream(self._known)
+            return downstream(self._given(self.splits["train"]))
         return self.estimator.objective(self._structure, outputs.scores, downstream)
 
     def scaled(self, gradient: Tensor) -> Tensor:
@@ -142,7 +185,7 @@ class Clusters(Replicas):
         """Accuracy and V-measure in percent."""
         outputs = self.model.outputs(theta, examples.x)
         if self.estimator is None:
-            z = clusters = self._given(examples, self.model.classes)
+            z = clusters = self._given(examples)
         else:
             z = self.estimator.predict(self._structure, outputs.scores)
             clusters = self.estimator.predict(self._structure, outputs.scores, argmax=True)
@@ -154,9 +197,9 @@ class Clusters(Replicas):
         calls = self.method.decoder_calls(self.config.inner_steps or 1)
         return {"loss": self.loss[replica].item(), "decoder_calls": calls}
 
-    def _given(self, examples: Split, classes: int) -> Tensor:
+    def _given(self, examples: Split) -> Tensor:
         """The z of a model that does not infer it, `[B, K]`: the true clusters, or the one class of a linear model."""
-        if classes == 1:
+        if self.model.classes == 1:
             return examples.x.new_ones(self.replicas * examples.x.shape[1], 1)
         return self._spread(examples.z).flatten(0, 1)
 

@@ -5,7 +5,6 @@ A model never knows which estimator trains it: it scores arcs, and reads whateve
 
 from __future__ import annotations
 
-import abc
 from typing import NamedTuple
 
 import torch
@@ -25,11 +24,7 @@ class BiLSTM(nn.Module):
 
     An LSTM's state depends on what came before it alone, so padding on the right changes nothing; the second one
     reads each sentence reversed in place. Packed sequences give the same, more slowly on a CPU, and they need the lengths
-    on the host.
-
-    Args:
-        inputs: the size of a word's vector.
-        units: of both directions together, an even number.
+    on the host. Both directions together have `units`, an even number.
     """
 
     def __init__(self, inputs: int, units: int) -> None:
@@ -39,8 +34,7 @@ class BiLSTM(nn.Module):
 
     def forward(self, vectors: Tensor, lengths: Tensor) -> Tensor:
         """States `[B, n, units]`, zero on padding, from vectors `[B, n, d]` and lengths `[B]`."""
-        position = torch.arange(vectors.shape[1], device=vectors.device)
-        inside = position < lengths[:, None]
+        position, inside = torch.arange(vectors.shape[1], device=vectors.device), _inside(lengths, vectors.shape[1])
         mirrored = torch.where(inside, lengths[:, None] - 1 - position, position)
         left = self.forwards(vectors)[0]
         right = _take(self.backwards(_take(vectors, mirrored))[0], mirrored)
@@ -54,10 +48,6 @@ class ArcScorer(nn.Module):
 
     A learned root vector stands in the place of h_i for the attachment of word j to the root. W [h_i; h_j] is computed
     as W_1 h_i + W_2 h_j, so that no `[n, n, 2h]` tensor is formed.
-
-    Args:
-        states: h, the size of a word's state and of the root's vector.
-        hidden: the size of v.
     """
 
     def __init__(self, states: int, hidden: int) -> None:
@@ -66,9 +56,8 @@ class ArcScorer(nn.Module):
         self.modifier = nn.Linear(states, hidden, bias=False)
         self.output = nn.Linear(hidden, 1, bias=False)
         self.root = nn.Parameter(torch.empty(states).uniform_(-1, 1) / states**0.5)
-        for half in (self.head, self.modifier):  # initialised as the one layer of 2h inputs that they are
-            nn.init.uniform_(half.weight, -((2 * states) ** -0.5), (2 * states) ** -0.5)
-        nn.init.uniform_(self.head.bias, -((2 * states) ** -0.5), (2 * states) ** -0.5)
+        for part in (self.head.weight, self.modifier.weight, self.head.bias):  # as in the one layer of 2h inputs they are
+            nn.init.uniform_(part, -((2 * states) ** -0.5), (2 * states) ** -0.5)
 
     def forward(self, states: Tensor) -> Tensor:
         """Scores `[..., n, n]`, head x modifier, with the root on the diagonal, from states `[..., n, h]`."""
@@ -90,15 +79,11 @@ class BatchDropout(nn.Module):
     """Dropout whose mask is drawn once per batch, by `draw`: a decoder that is called at several points sees one mask.
 
     mask x / (1 - p) in training, x otherwise; an entry of the mask is 0 with probability p, else 1.
-
-    Args:
-        p: the share of the numbers that is dropped.
     """
 
     def __init__(self, p: float) -> None:
         super().__init__()
-        self.p = p
-        self._scale: Tensor | None = None
+        self.p, self._scale = p, torch.ones(())
 
     def draw(self, like: Tensor, *shape: int) -> None:
         """A new mask for inputs of a shape, in the type and on the device of a tensor."""
@@ -106,24 +91,17 @@ class BatchDropout(nn.Module):
             self._scale = (torch.rand(shape, device=like.device) >= self.p).to(like.dtype) / (1 - self.p)
 
     def forward(self, x: Tensor) -> Tensor:
-        if not self.training:
-            return x
-        assert self._scale is not None, "draw a mask first"
-        return x * self._scale
+        return x * self._scale if self.training else x
 
 
-class TextModel(nn.Module, abc.ABC):
-    """From word vectors to logits, through a tree for each sentence if there is an arc scorer (`parser`)."""
+class TextModel(nn.Module):
+    """From word vectors to logits, through a tree for each sentence if there is an arc scorer.
+
+    A subclass encodes sentences, from vectors `[B, ..., n, d]`, with anything on padding, and lengths `[B, ...]`, and has
+    logits `[B, classes]` from trees or averages of trees, `[B, ..., n, n]`; None for a baseline.
+    """
 
     parser: ArcScorer | None
-
-    @abc.abstractmethod
-    def encode(self, vectors: Tensor, lengths: Tensor) -> Encoded:
-        """Encode sentences: vectors `[B, ..., n, d]`, with anything on padding, and lengths `[B, ...]`."""
-
-    @abc.abstractmethod
-    def logits(self, encoded: Encoded, mu: Tensor | None) -> Tensor:
-        """`[B, classes]`, from trees or averages of trees, `[B, ..., n, n]`; None for a baseline."""
 
     def scores(self, encoded: Encoded) -> Tensor:
         """The scores of the arcs, `[B, ..., n, n]`, head x modifier, with the root on the diagonal."""
@@ -131,60 +109,37 @@ class TextModel(nn.Module, abc.ABC):
         return self.parser(encoded.states)
 
 
-class Recurrent(TextModel):
-    """What both models of SST share: the words' vectors go through a BiLSTM of 100 units."""
+class Sentiment(TextModel):
+    """SST: a BiLSTM over the words; each word's state beside its head's, ReLU, attention over the words, a linear output.
+
+        r_j = ReLU(A [h_j; head(j)] + a),    logits = O (sum over j of softmax_j(u . r_j) r_j) + o
+
+    Without trees the sum of the states over the words goes through a two-layer ReLU network.
+    """
 
     units = 100
 
-    def __init__(self, inputs: int) -> None:
+    def __init__(self, inputs: int = 300, trees: bool = True) -> None:
         super().__init__()
-        self.lstm = BiLSTM(inputs, self.units)
+        self.lstm, units = BiLSTM(inputs, self.units), self.units
+        self.parser = ArcScorer(units, units) if trees else None
+        if trees:
+            self.combine = nn.Linear(2 * units, units)
+            self.attention = nn.Linear(units, 1, bias=False)
+        self.output = nn.Linear(units, 2) if trees else nn.Sequential(nn.Linear(units, units), nn.ReLU(), nn.Linear(units, 2))
 
     def encode(self, vectors: Tensor, lengths: Tensor) -> Encoded:
         inside = _inside(lengths, vectors.shape[1])
         vectors = vectors.masked_fill(~inside[..., None], 0.0)
         return Encoded(vectors, self.lstm(vectors, lengths), inside)
 
-
-class Baseline(Recurrent):
-    """SST without a tree: the sum of the states over the words, and a two-layer ReLU network."""
-
-    parser = None
-
-    def __init__(self, inputs: int = 300) -> None:
-        super().__init__(inputs)
-        self.output = nn.Sequential(nn.Linear(self.units, self.units), nn.ReLU(), nn.Linear(self.units, 2))
-
     def logits(self, encoded: Encoded, mu: Tensor | None) -> Tensor:
-        return self.output(encoded.states.sum(1))
-
-
-class LatentTree(Recurrent):
-    """SST: each word's state beside its head's, an affine layer, ReLU, attention over the words, and a linear output.
-
-    r_j = ReLU(A [h_j; head(j)] + a),    logits = O (sum over j of softmax_j(u . r_j) r_j) + o
-    """
-
-    parser: ArcScorer
-
-    def __init__(self, inputs: int = 300) -> None:
-        super().__init__(inputs)
-        self.parser = ArcScorer(self.units, self.units)
-        self.combine = nn.Linear(2 * self.units, self.units)
-        self.attention = nn.Linear(self.units, 1, bias=False)
-        self.output = nn.Linear(self.units, 2)
-
-    def logits(self, encoded: Encoded, mu: Tensor | None) -> Tensor:
-        assert mu is not None
+        if self.parser is None or mu is None:
+            return self.output(encoded.states.sum(1))
         both = torch.cat([encoded.states, self.parser.heads(encoded.states, mu)], -1)
         words = torch.relu(self.combine(both))
         relevance = self.attention(words)[..., 0].masked_fill(~encoded.inside, torch.finfo(words.dtype).min)
         return self.output((relevance.softmax(-1)[:, None, :] @ words)[:, 0])
-
-
-def sentiment(inputs: int, trees: bool) -> TextModel:
-    """A model of SST."""
-    return LatentTree(inputs) if trees else Baseline(inputs)
 
 
 class DecomposableAttention(TextModel):
@@ -221,26 +176,22 @@ class DecomposableAttention(TextModel):
         return Encoded(vectors, self.encoder(vectors).masked_fill(~inside[..., None], 0.0), inside)
 
     def logits(self, encoded: Encoded, mu: Tensor | None) -> Tensor:
-        states, inside = encoded.states, encoded.inside
-        if self.parser is not None:
-            assert mu is not None
+        vectors, states, inside = encoded
+        if self.parser is not None and mu is not None:
             states = torch.cat([states, self.parser.heads(states, mu)], -1)
         agreement = states[:, 0] @ states[:, 1].mT
         towards = torch.stack([agreement, agreement.mT], 1).masked_fill(
             ~inside.flip(1)[:, :, None, :], torch.finfo(states.dtype).min
         )
-        aligned = towards.softmax(-1) @ encoded.vectors.flip(1)
-        compared = self.compare(torch.cat([encoded.vectors, aligned], -1))
+        aligned = towards.softmax(-1) @ vectors.flip(1)
+        compared = self.compare(torch.cat([vectors, aligned], -1))
         return self.aggregate(compared.masked_fill(~inside[..., None], 0.0).sum(2).flatten(1))
 
 
 def depths(heads: Tensor) -> Tensor:
-    """The arcs on the longest path from the artificial root, for each tree, `[...]`.
+    """The arcs on the longest path from the artificial root, for each tree, `[...]`: 2 for a flat tree with one root.
 
-    A flat tree, one word attached to the root and all others to that word, has depth 2.
-
-    Args:
-        heads: the head of each word, `[..., n]`: 0 is the root, 1 the first word, -1 padding (`DependencyTree.heads`).
+    The heads of the words, `[..., n]`, are those of `DependencyTree.heads`: 0 is the root, 1 the first word, -1 padding.
 
     >>> depths(torch.tensor([[0, 1, 1], [0, 1, 2], [0, -1, -1]]))
     tensor([2, 3, 1])

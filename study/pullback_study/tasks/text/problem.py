@@ -11,34 +11,37 @@ from torch import Tensor, nn
 from pullback.structures import Structure
 from pullback_study.corpora import Batch, Corpus, Split, batches, gather
 from pullback_study.corpora.corpus import UNKNOWN
-from pullback_study.corpora.vectors import spellings
+from pullback_study.corpora.readers import spellings
 from pullback_study.tasks.latent.problem import Problem
 from pullback_study.tasks.runtime import WIDTHS
-from pullback_study.tasks.text.models import Encoded, TextModel, depths
+from pullback_study.tasks.text.models import Encoded, depths
 
 if TYPE_CHECKING:
     from pullback_study.tasks.text.task import TextConfig, TextTask
 
 
 class TextProblem(Problem):
-    """The model and the structure of a task on a corpus, in the setting of a config."""
+    """The model and the structure of a task on a corpus, in the setting of a config.
+
+    The model's `embedding` holds the vectors of the words, `[rows, d]`: a parameter if they are trained.
+    """
 
     capturable = True
-    model: TextModel
+    model: Any
 
     def __init__(self, task: TextTask, config: TextConfig, corpus: Corpus) -> None:
-        self._task, self._config = task, config
-        self._vocabulary, self._description = corpus.vocabulary, corpus.description
+        self._task, self._config, self._corpus = task, config, corpus
         self._latent = task.methods[config.estimator].latent
         self.splits = (corpus.train, corpus.dev, corpus.test)
         self.model = task.model(corpus.vectors.shape[1], self._latent)
         self.gradient_scale = float(task.gamma_divisor(config))
-        self._fixed = corpus.vectors
         if config.embeddings == "trained":
-            self.model.register_parameter("embedding", nn.Parameter(corpus.vectors.clone()))
+            self.model.embedding = nn.Parameter(corpus.vectors.clone())
+        else:
+            self.model.register_buffer("embedding", corpus.vectors, persistent=False)
 
     def encode(self, batch: Batch) -> Encoded:
-        return self.model.encode(self._vectors[batch.words], batch.lengths)
+        return self.model.encode(self.model.embedding[batch.words], batch.lengths)
 
     def scores(self, batch: Batch, encoded: Encoded) -> Tensor:
         return self.model.scores(encoded)
@@ -57,38 +60,24 @@ class TextProblem(Problem):
 
     def batches(self, split: Split, size: int, *, seed: int | None, epoch: int = 0) -> Sequence[tuple[Tensor, int]]:
         multiple = WIDTHS if self.captured and seed is not None else 1
-        made = batches(split, size, seed=seed, epoch=epoch, multiple=multiple)
-        return [made.examples(number) for number in range(len(made))]
+        return batches(split, size, seed=seed, epoch=epoch, multiple=multiple)
 
     def gather(self, split: Split, rows: Tensor, width: int) -> Batch:
         return gather(split, rows, width)
 
-    def results(self) -> dict[str, Any]:
-        return {"example_heads": self._example(), "vectors": self._config.vectors, "data": self._description}
-
     def to(self, device: torch.device, dtype: torch.dtype) -> None:
         self.model.to(device, dtype)
         self.splits = tuple(split.to(device) for split in self.splits)  # type: ignore[assignment]
-        self._fixed = self._fixed.to(device, dtype)
-
-    def shorten(self, examples: int) -> None:
-        train, dev, test = self.splits
-        self.splits = (train.first(examples), dev, test)
-
-    @property
-    def _vectors(self) -> Tensor:
-        """Of the words, `[rows, d]`."""
-        return self.model.get_parameter("embedding") if self._config.embeddings == "trained" else self._fixed
 
     @torch.no_grad()
-    def _example(self) -> list[int] | None:
-        """The best tree of the task's example."""
-        if not self._latent or not self._task.example:
-            return None
-        rows = {word: row for row, word in enumerate(self._vocabulary)}
-        words = self._task.example
+    def results(self) -> dict[str, Any]:
+        """Also the best tree of the task's example."""
+        about, words = {"vectors": self._config.vectors, "data": self._corpus.description}, self._task.example
+        if not self._latent or not words:
+            return {"example_heads": None, **about}
+        rows = {word: row for row, word in enumerate(self._corpus.vocabulary)}
         known = [next((rows[word] for word in spellings(token) if word in rows), UNKNOWN) for token in words]
-        lengths = torch.tensor([len(known)], device=self._fixed.device)
+        lengths = torch.tensor([len(known)], device=self.model.embedding.device)
         structure = self._task.structure(lengths, self._config)
-        scores = self.model.scores(self.model.encode(self._vectors[known][None], lengths))
-        return structure.heads(structure.argmax(scores))[0].tolist()
+        scores = self.model.scores(self.model.encode(self.model.embedding[known][None], lengths))
+        return {"example_heads": structure.heads(structure.argmax(scores))[0].tolist(), **about}
