@@ -8,6 +8,7 @@ from torch.testing import assert_close
 import pullback as pb
 from cases import CATEGORICAL, TREE_CASES
 from oracles import everything
+from pullback.inference.sparsemap import compiled
 from pullback.inference.sparsemap.generic import project
 from pullback.inference.sparsemap.solution import NotConverged
 from pullback.inference.trees import TREES
@@ -238,3 +239,19 @@ def test_compiled_models(case):
     model(eager).backward()
     torch.compile(model, fullgraph=True, backend="aot_eager")(compiled).backward()
     assert_close(compiled.grad, eager.grad)
+
+
+@pytest.mark.parametrize("tags", [4, 5, 8], ids=["fits", "ends just above", "grows"])
+@pytest.mark.parametrize("complete", [False, True])
+def test_active_sets_beyond_the_first_room_lose_nothing(monkeypatch, tags, complete):
+    monkeypatch.setattr(compiled, "_ROOM", 16)
+    generator = torch.Generator().manual_seed(0)
+    scores = 1e-3 * torch.randn(6, 2, tags, tags, generator=generator, dtype=torch.float64)
+    chain = pb.LinearChain()
+    found = chain.sparsemap_solution(scores.requires_grad_(complete))
+    z = chain.enumerate(2, tags).double().flatten(1)
+    apart = (scores - found.mu).detach().flatten(1)
+    gap = (apart @ z.T).amax(1) - (apart * found.mu.detach().flatten(1)).sum(1)
+    assert_close(gap, torch.zeros_like(gap), atol=1e-12, rtol=0)
+    assert_close((found.weights[..., None, None, None] * found.structures).sum(1), found.mu.detach())
+    assert_close(found.weights.sum(1), torch.ones_like(gap))

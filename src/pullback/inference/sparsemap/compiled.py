@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -14,7 +15,7 @@ from pullback.inference.records import Memory
 from pullback.inference.sparsemap import projector
 from pullback.inference.sparsemap.oracle import Oracle
 from pullback.inference.sparsemap.solve import Problem, Result, solve
-from pullback.inference.sparsemap.state import state_plan
+from pullback.inference.sparsemap.state import room_of, state_plan
 from pullback.inference.threads import spread
 
 _WORK = 300  # operations of half a nanosecond for each part, about
@@ -58,15 +59,17 @@ def search(
         "complete": complete, "order": _longest_first(size) if threads > 1 else torch.from_numpy(np.arange(batch)),
         "taken": torch.from_numpy(taken), "found": _NOTHING,
     }  # fmt: skip
-    result = make_result(batch, parts, room, width)
+    plan = functools.partial(
+        state_plan, parts, oracle.place_count(shape), width, rough=oracle.rough, work=oracle.work(shape)
+    )
+    result = make_result(batch, parts, room_of(plan(room)), width)
     while batch > 0:
-        plan = state_plan(parts, oracle.place_count(shape), width, room, oracle.rough, oracle.work(shape))
-        states, work = Memory.kept(plan, threads), _WORK * parts * len(given["order"])
+        states, work = Memory.kept(plan(room), threads), _WORK * parts * len(given["order"])
         spread(solve, threads, work, Problem.table(given), states.table, Result.table(result))
         if FULL not in result["status"].numpy():
             break
         given["order"], room, taken[0] = torch.nonzero(result["status"] == FULL).flatten(), 2 * room, 0
-        result = _more_room(given, result, room)
+        result = _more_room(given, result, room_of(plan(room)))
     return tensors(result, scores), result["status"]
 
 

@@ -60,6 +60,11 @@ def state_plan(parts: int, places: int, width: int, room: int, rough: bool = Fal
     return Plan(State, shapes | inverse_shapes(room, "inverse."), zeros=3)
 
 
+def room_of(plan: Plan) -> int:
+    """For how many active structures states have room: for more than were asked for."""
+    return plan.arrays["weights"][1][0]
+
+
 @called
 def place(state, parts, count, weight):
     """Put a structure behind the active ones, in the room there is for it, and give slots to its new parts."""
