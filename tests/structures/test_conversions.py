@@ -50,6 +50,8 @@ def test_combine_by_the_kernel_of_large_batches(tags, dtype, monkeypatch):
     direction = torch.randn(2, 4, tags, tags, dtype=dtype).mT.requires_grad_()
     found, wanted = (torch.autograd.grad(x, (emissions, transitions), direction, retain_graph=True) for x in (scores, expected))
     torch.testing.assert_close(found, wanted)
+    several = torch.autograd.grad(scores, emissions, direction[None], retain_graph=True, is_grads_batched=True)[0]
+    torch.testing.assert_close(several[0], wanted[0])
     first = torch.autograd.grad(scores, emissions, direction, create_graph=True)[0]
     assert torch.equal(torch.autograd.grad(first.sum(), direction)[0], torch.ones_like(direction))
 

@@ -6,7 +6,7 @@ from torch.autograd import forward_ad
 from torch.testing import assert_close
 
 import pullback as pb
-from cases import DIFFERENTIABLE, OPERATIONS
+from cases import DIFFERENTIABLE, ENTRIES, OPERATIONS
 from pullback.estimators.registry import create
 
 EACH = pytest.mark.parametrize("operation", DIFFERENTIABLE.values(), ids=DIFFERENTIABLE)
@@ -51,6 +51,18 @@ def test_transforms_compose(case, operation):
     leaf = scores.clone().requires_grad_()
     function(leaf).square().sum().backward()
     assert_close(slope, leaf.grad)
+
+
+@pytest.mark.parametrize("entry", [entry for entry in ENTRIES if entry.gibbs], ids=lambda entry: entry.name)
+@EACH
+def test_several_gradients_at_once(entry, operation):
+    """`is_grads_batched`, which vectorised Jacobians take: each is what a backward pass by itself gives."""
+    scores, structure = entry.scores(seed=9).requires_grad_(), entry.structure()
+    value = operation(structure, scores)
+    directions = torch.stack([torch.full_like(value, 2.0), torch.linspace(-1, 1, value.numel()).reshape(value.shape)])
+    expected = [torch.autograd.grad(operation(structure, scores), scores, each)[0] for each in directions.to(value.dtype)]
+    found = torch.autograd.grad(value, scores, directions.to(value.dtype), is_grads_batched=True)[0]
+    assert_close(found, torch.stack(expected))
 
 
 def test_the_hessian_of_log_partition(tree):

@@ -211,7 +211,7 @@ class Family:
                 return (None,) * (tensors + statics)
             found = slope(ctx, grad)
             if operation.gradient is not None:
-                last = operation.kept_gradient and derivatives.is_last_use()
+                last = operation.kept_gradient and derivatives.is_last_use(grad)
                 if not (last and grad.device.type == "cpu" and (grad.numpy() == 1).all()):
                     factor = grad.to(found.dtype).reshape(-1, *[1] * self.layout.dims)
                     found = found.mul_(factor) if last else found * factor

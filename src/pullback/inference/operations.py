@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from pullback.inference.torch_seam.derivatives import is_batched
+
 if TYPE_CHECKING:
     from pullback.inference.family import Family
 
@@ -90,7 +92,8 @@ def _log_partition_gradient(kept: Kept) -> Tensor:
 
 
 def _marginals_product(kept: Kept, direction: Tensor) -> Tensor:
-    return kept.family.call("marginals_vjp", *kept.tensors, direction, *kept.options)
+    args = *kept.tensors, direction, *kept.options
+    return kept.family.marginals_vjp(*args) if is_batched(direction) else kept.family.call("marginals_vjp", *args)
 
 
 def _entropy_gradient(kept: Kept) -> Tensor:

@@ -40,7 +40,7 @@ class _Join(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:  # type: ignore[override]
         first, second = ctx.needs_input_grad
-        if torch.is_grad_enabled():
+        if torch.is_grad_enabled() or derivatives.is_batched(grad):
             return grad.sum_to_size(ctx.shape) if first else None, grad.sum(-2) if second else None
         sums = torch.empty(grad.shape[:-1], dtype=grad.dtype) if second else None
         if sums is not None:

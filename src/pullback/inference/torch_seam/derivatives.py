@@ -115,10 +115,18 @@ def keep(ctx: Any, *tensors: Tensor) -> None:
         ctx.save_for_forward(*tensors)
 
 
-def is_last_use() -> bool:
-    """Whether the backward pass that runs now frees what was kept, so that it may be written over."""
+def is_last_use(grad: Tensor) -> bool:
+    """Whether the backward pass that runs now, with this gradient, frees what was kept, so that it may be written over."""
     keeps = getattr(torch._C._autograd, "_get_current_graph_task_keep_graph", None)
-    return keeps is not None and internals_work() and not torch.is_grad_enabled() and not keeps()
+    return keeps is not None and internals_work() and not (torch.is_grad_enabled() or is_batched(grad) or keeps())
+
+
+_batched: Callable[[Tensor], bool] = getattr(torch._C._functorch, "is_legacy_batchedtensor", lambda x: False)
+
+
+def is_batched(grad: Tensor) -> bool:
+    """Whether a gradient stands for several (`is_grads_batched=True`), so that only PyTorch's operators can read it."""
+    return _batched(grad)
 
 
 def is_ordinary() -> bool:
