@@ -17,9 +17,9 @@ from typing import Any
 
 import torch
 
+from pullback_study.results.paper.clusters import LEARNING_RATES, METHODS, ROWS, STEP_SIZES
 from pullback_study.tasks import find_task
-from pullback_study.tasks.synthetic.methods import METHODS, ROWS
-from pullback_study.tasks.synthetic.task import LEARNING_RATES, STEP_SIZES, Config
+from pullback_study.tasks.synthetic.task import Config
 from pullback_study.tasks.synthetic.train import Clusters
 
 TASK: Any = find_task("synthetic")
@@ -42,7 +42,7 @@ def compare(names: list[str], device: str, clusters: int, seconds: float) -> Non
     for name in names:
         configs = replicas(name, clusters)
         group = Clusters(TASK, configs, device)
-        alone = Clusters(TASK, configs[:1], device, graph=False)
+        alone = _launched(configs[:1], device)
         together, single = best_of((group, alone), seconds)
         loop = single * len(configs)
         print(
@@ -79,7 +79,8 @@ def check(names: list[str], device: str) -> None:
         loop = torch.cat([_trained([config], "cpu").theta for config in (few[0], few[-1])])
         differences = [(group.theta[[0, -1]] - loop).abs().max()]
         if device == "cuda":
-            graph, launched = _trained(few, "cuda"), _trained(few, "cuda", graph=False)
+            graph, launched = _trained(few, "cuda"), _launched(few, "cuda")
+            _advance(launched, 50)
             differences.append((group.theta - graph.theta.cpu()).abs().max())
             differences.append((graph.theta - launched.theta).abs().max())
             resumed = Clusters(TASK, few, "cuda")
@@ -104,9 +105,16 @@ def replicas(name: str, clusters: int) -> list[Config]:
     ]
 
 
-def _trained(configs: list[Config], device: str, *, graph: bool = True) -> Clusters:
-    group = Clusters(TASK, configs, device, graph=graph)
+def _trained(configs: list[Config], device: str) -> Clusters:
+    group = Clusters(TASK, configs, device)
     _advance(group, 50)
+    return group
+
+
+def _launched(configs: list[Config], device: str) -> Clusters:
+    """Without CUDA graphs."""
+    group = Clusters(TASK, configs, device)
+    group.use(group.estimator, captured=False)
     return group
 
 

@@ -16,11 +16,11 @@ import tempfile
 import time
 from pathlib import Path
 
+from pullback_study.results.paper.clusters import ROWS
 from pullback_study.runs import list_runs
 from pullback_study.runs.executor import Executor, Pool, cores
 from pullback_study.runs.train import train
 from pullback_study.tasks import find_task
-from pullback_study.tasks.synthetic.methods import ROWS
 from pullback_study.tasks.synthetic.task import Config
 
 TASK = find_task("synthetic")

@@ -78,7 +78,6 @@ class Batch:
     words: Tensor  # rows of the corpus's vectors, 0 on padding, [B, n]
     lengths: Tensor  # [B]
     labels: Tensor  # [B]
-    indices: Tensor  # the numbers of these examples in the split, [B]
     gold: Tensor | None = None  # `Split.gold` of these words, -1 on padding, [B, n]
 
 
@@ -118,7 +117,7 @@ def gather(split: Split, indices: Tensor, width: int) -> Batch:
     gold = None if split.gold is None else split.gold[at].long().masked_fill(~inside, -1)
     if split.sides == 1:
         words, lengths, gold = words[:, 0], lengths[:, 0], None if gold is None else gold[:, 0]
-    return Batch(words, lengths, split.labels[indices], indices, gold)
+    return Batch(words, lengths, split.labels[indices], gold)
 
 
 def _bucketed(keys: np.ndarray, size: int, generator: np.random.Generator) -> list[Tensor]:

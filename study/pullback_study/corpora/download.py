@@ -17,7 +17,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path, PureWindowsPath
 
@@ -30,12 +30,16 @@ WRONG = "not the published file"
 
 @dataclass(frozen=True)
 class Source:
-    """A file of a publisher: a zip archive, or the file itself."""
+    """A file of a publisher: a zip archive, or the file itself; members go to a folder of the data under their own names."""
 
     url: str
-    files: dict[str, str]  # {member of the archive: path in the data folder}; {"": path} for a file that is no archive
     sha256: str  # of the file at the address
-    checksums: dict[str, str] = field(default_factory=dict)  # SHA-256 of the files by path, as far as known
+    members: dict[str, str | None]  # of the archive, and their SHA-256 where it is known; "" for a file that is no archive
+    folder: str
+
+    def path(self, member: str) -> str:
+        """Of a member in the data folder."""
+        return f"{self.folder}/{(member or self.url).rpartition('/')[2]}"
 
 
 @dataclass(frozen=True)
@@ -47,20 +51,11 @@ class Dataset:
     sources: tuple[Source, ...]
 
 
-def _datasets() -> dict[str, Dataset]:
-    """By the names of `--only`, from `sources.json`: members of archives go to a folder of the data under their own names."""
-    found = {}
-    for name, about in json.loads(resources.files(__package__).joinpath("sources.json").read_text()).items():
-        sources = []
-        for each in about["sources"]:
-            files = {member: f"{about['folder']}/{(member or each['url']).rpartition('/')[2]}" for member in each["members"]}
-            known = {files[member]: checksum for member, checksum in each["members"].items() if checksum}
-            sources.append(Source(each["url"], files, each["sha256"], known))
-        found[name] = Dataset(about["title"], about["size"], tuple(sources))
-    return found
-
-
-DATASETS = _datasets()
+DATASETS = {
+    name: Dataset(about["title"], about["size"], tuple(Source(folder=about["folder"], **each) for each in about["sources"]))
+    for name, about in json.loads(resources.files(__package__).joinpath("sources.json").read_text()).items()
+}
+"""By the names of `--only`."""
 
 
 class DownloadError(ValueError):
@@ -84,7 +79,8 @@ def _fetch(source: Source, data: Path, work: Path) -> list[Path]:
     import pooch
     import requests
 
-    missing = {member: path for member, path in source.files.items() if not _is_there(data / path, source.checksums.get(path))}
+    paths = {member: data / source.path(member) for member in source.members}
+    missing = {member: path for member, path in paths.items() if not _is_there(path, source.members[member])}
     if not missing:
         return []
     pooch.get_logger().setLevel("WARNING")
@@ -98,9 +94,9 @@ def _fetch(source: Source, data: Path, work: Path) -> list[Path]:
     except ValueError as error:  # of the checksum
         raise DownloadError(f"{source.url}: {error} Try again; if it persists, the publisher has changed the file") from None
     for member, path in missing.items():
-        (data / path).parent.mkdir(parents=True, exist_ok=True)
-        os.replace(_unpacked(arrived, member) if member else arrived, data / path)
-    return [data / path for path in missing.values()]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(_unpacked(arrived, member) if member else arrived, path)
+    return list(missing.values())
 
 
 def _unpacked(archive: Path, name: str) -> Path:
@@ -137,7 +133,7 @@ def _as_published(path: Path, checksum: str) -> bool:
 def check(data: Path) -> list[list[str]]:
     """For each split of each corpus its file, its size in MB, and what its checksum says."""
     sources = [source for dataset in DATASETS.values() for source in dataset.sources]
-    known = {path: checksum for source in sources for path, checksum in source.checksums.items()}
+    known = {source.path(member): checksum for source in sources for member, checksum in source.members.items()}
     rows = []
     for corpus, split in ((corpus, split) for corpus in FILES for split in SPLITS):
         try:

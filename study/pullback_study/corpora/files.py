@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gzip
 import hashlib
 import io
@@ -68,14 +69,19 @@ def sha256(path: Path, *, content: bool = False) -> str:
 
 
 def remembered_sha256(path: Path, memory: Path) -> str:
-    """`sha256`; that of a large file is remembered in a folder, under what changes whenever the file does.
+    """`sha256`; remembered by this process, and for a large file in a folder, under what changes whenever the file does.
 
     Users can set a file's time of modification, but not its inode's time of change.
     """
     status = path.stat()
-    if status.st_size < LARGE:
+    return remembered(path.resolve(), memory, status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
+
+
+@functools.lru_cache(maxsize=64)
+def remembered(path: Path, memory: Path, size: int, *stamp: int) -> str:
+    if size < LARGE:
         return sha256(path)
-    note = memory / content_hash([str(path.resolve()), status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns])
+    note = memory / content_hash([str(path), size, *stamp])
     with contextlib.suppress(OSError):
         return note.read_text()
     checksum = sha256(path)

@@ -97,35 +97,29 @@ class Parse(NamedTuple):
 
     tokens: tuple[str, ...]
     heads: tuple[int, ...]
-    relations: tuple[str, ...]
     tags: tuple[str, ...]  # universal parts of speech
-    name: str = ""  # the `sent_id`
 
 
 def read_conllu(path: Path) -> list[Parse]:
     """The sentences of a treebank in CoNLL-U: ten columns per word, a blank line after each sentence."""
     found: list[Parse] = []
     rows: list[list[str]] = []
-    name = ""
     for number, line in read_lines(path):
         if not line.strip():
-            found += [_parse(path, number, name, rows)] if rows else []
-            rows, name = [], ""
-        elif line.startswith("#"):
-            key, _, value = line[1:].partition("=")
-            name = value.strip() if key.strip() == "sent_id" else name
-        else:
+            found += [_parse(path, number, rows)] if rows else []
+            rows = []
+        elif not line.startswith("#"):
             columns = line.split("\t")
             if len(columns) != _COLUMNS:
                 raise CorpusError(path, number, f"{len(columns)} columns, separated by tabs; CoNLL-U has {_COLUMNS}")
             if not _NOT_A_WORD.fullmatch(columns[0]):
                 rows.append(columns)
-    return found + ([_parse(path, number, name, rows)] if rows else [])
+    return found + ([_parse(path, number, rows)] if rows else [])
 
 
-def _parse(path: Path, end: int, name: str, rows: list[list[str]]) -> Parse:
+def _parse(path: Path, end: int, rows: list[list[str]]) -> Parse:
     """The sentence that ends before a line."""
-    tokens, tags, given, relations = (tuple(row[k] for row in rows) for k in (1, 3, 6, 7))
+    tokens, tags, given = (tuple(row[k] for row in rows) for k in (1, 3, 6))
     numbers = [str(number) for number in range(len(rows) + 1)]
     if [row[0] for row in rows] != numbers[1:] or not set(given) <= set(numbers):
         raise CorpusError(path, end, f"words must be numbered from 1 and have heads from 0 to {len(rows)}; not so in the "
@@ -136,7 +130,7 @@ def _parse(path: Path, end: int, name: str, rows: list[list[str]]) -> Parse:
         reached |= {word for word, head in enumerate(heads, 1) if head in reached}
     if len(reached) <= len(rows):
         raise CorpusError(path, end, "some heads of the sentence that ends here form a cycle and never reach the root")
-    return Parse(tokens, heads, relations, tags, name)
+    return Parse(tokens, heads, tags)
 
 
 @dataclass(frozen=True, eq=False)

@@ -194,16 +194,10 @@ def _with_spread(value: float, spread: float, digits: int) -> str:
 
 
 def number(run: Stored, measure: str) -> float:
-    """A number of a run's result; NaN for what is not one."""
-    value: Any = run.result.get(measure)
-    return float(value) if _is_number(value) else math.nan
+    """A number of a run's result; NaN where there is none."""
+    return float(run.metrics.get(measure, math.nan))
 
 
-def history(rows: Sequence[Mapping[str, Any]], measure: str, unit: str = "step") -> dict[float, float]:
-    """A measure by the step of its evaluation; what is not a number is left out."""
-    good = [row for row in rows if isinstance(row, dict) and _is_number(row.get(unit)) and _is_number(row.get(measure))]
-    return {row[unit]: row[measure] for row in good}
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+def history(rows: Sequence[Mapping[str, float]], measure: str, unit: str = "step") -> dict[float, float]:
+    """A measure by the step of its evaluation."""
+    return {row[unit]: row[measure] for row in rows if unit in row and measure in row}

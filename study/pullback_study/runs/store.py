@@ -55,10 +55,10 @@ class Stored:
         seed = self.config.get("seed")
         return seed if isinstance(seed, int) else None
 
-    def curve(self) -> list[dict[str, Any]]:
-        """The evaluations so far: rows with a `step`; none if they cannot be read."""
+    def curve(self) -> list[dict[str, float]]:
+        """The numbers of the evaluations so far, in rows with a `step`; none if they cannot be read."""
         try:
-            return read_rows(self.path / "metrics.jsonl")
+            return [_numbers(row) for row in read_rows(self.path / "metrics.jsonl")]
         except (OSError, ValueError):
             return []
 

@@ -221,13 +221,8 @@ def _other_data(about: str, place: Path, recorded: Any, files: dict[str, Path]) 
 
 
 def _checksums(files: dict[str, Path]) -> dict[str, str]:
-    """The SHA-256 of each file; of one that nothing has touched since, as this process remembers it."""
-    stats = {name: path.stat() for name, path in files.items()}
-    return {name: _checksum(files[name], (at.st_size, at.st_ino, at.st_ctime_ns)) for name, at in stats.items()}
-
-
-@functools.lru_cache(maxsize=64)
-def _checksum(path: Path, stamp: tuple[int, ...]) -> str:
+    if not files:
+        return {}
     from pullback_study.corpora.files import cache_folder, remembered_sha256
 
-    return remembered_sha256(path, cache_folder() / "checksums")
+    return {name: remembered_sha256(path, cache_folder() / "checksums") for name, path in files.items()}

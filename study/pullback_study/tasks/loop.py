@@ -97,11 +97,8 @@ class Loop(Trainer):
 
     @torch.no_grad()
     def restore(self, state: dict[str, Any]) -> None:
-        if "rows" not in state:  # of a version before this one: train from the start
-            return
-        rows = state["rows"]
-        self.rows = [list(each) for each in (rows if rows and isinstance(rows[0], list) else [rows])]
-        self.step, self.steps, self.seconds = state["step"], state.get("steps", self.steps), state["seconds"]
+        self.rows = [list(rows) for rows in state["rows"]]
+        self.step, self.steps, self.seconds = state["step"], state["steps"], state["seconds"]
         self.loss.copy_(state["loss"])
         self.random.restore(state["random"])
         self.stopwatch.take()

@@ -29,8 +29,6 @@ class Metric:
     name: str  # in `result.json`, for example `test_accuracy`
     label: str  # in tables
     curve: str | None = None  # its name in the rows of learning curves, for a metric of the validation data
-    percent: bool = True
-    higher_is_better: bool | None = True  # None where neither is better
     headline: bool = True  # whether short tables show it
     digits: int = 2  # after the decimal point
 

@@ -6,15 +6,17 @@ A tree is its heads: 0 is the artificial root, 1 the first word.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
+import torch
 
+from pullback.structures import DependencyTree
 from pullback.viz import Table
 from pullback_study.corpora import Parse
+from pullback_study.tasks.text.models import depths
 
 Trees = Sequence[Sequence[int]]
 GOLD = "gold"
@@ -25,8 +27,6 @@ _BATCH = 256
 class Shape(NamedTuple):
     """The shape of many trees together; NaN for what there is none of."""
 
-    sentences: int  # those without words do not count
-    words: int
     depth: float  # arcs on the longest path from the artificial root, mean over the trees
     arc_length: float  # words from head to modifier, mean over all arcs between words
     roots: float  # words attached to the root, mean over the trees
@@ -35,7 +35,7 @@ class Shape(NamedTuple):
 
 
 def shape(trees: Iterable[Sequence[int]]) -> Shape:
-    """The shape of some trees."""
+    """The shape of some trees; those without words do not count."""
     kept = [list(heads) for heads in trees if len(heads)]
     if not kept:
         raise ValueError("there are no trees to measure; pass at least one with words")
@@ -43,7 +43,7 @@ def shape(trees: Iterable[Sequence[int]]) -> Shape:
     length = fmean(abs(head - word) for head, word in arcs) if arcs else math.nan
     left = fmean(word < head for head, word in arcs) if arcs else math.nan
     roots, projective = fmean(heads.count(0) for heads in kept), fmean(map(is_projective, kept))
-    return Shape(len(kept), sum(map(len, kept)), fmean(map(depth, kept)), length, roots, left, projective)
+    return Shape(fmean(map(depth, kept)), length, roots, left, projective)
 
 
 def depth(heads: Sequence[int]) -> int:
@@ -52,15 +52,7 @@ def depth(heads: Sequence[int]) -> int:
     >>> depth([2, 0, 2]), depth([0, 0]), depth([0, 1, 2]), depth([])
     (2, 1, 3, 0)
     """
-    children = defaultdict(list)
-    for word, head in enumerate(heads, 1):
-        children[head].append(word)
-    level, reached, below = 0, 0, [0]
-    while below := [child for word in below for child in children[word]]:
-        level, reached = level + 1, reached + len(below)
-    if reached < len(heads):
-        raise ValueError(f"the heads {list(heads)} are not a tree: some words do not reach the root")
-    return level
+    return int(depths(torch.tensor([*heads], dtype=torch.int64)))
 
 
 def is_projective(heads: Sequence[int]) -> bool:
@@ -75,10 +67,6 @@ def baseline_trees(lengths: Sequence[int], seed: int) -> dict[str, list[list[int
     Left-branching: the head is the next word; right-branching: the one before; random: one tree per sentence, uniform over
     the projective trees with any number of roots (samples of zero scores), which depends on the seed and on all lengths.
     """
-    import torch
-
-    from pullback.structures import DependencyTree
-
     generator = torch.Generator().manual_seed(seed)
     drawn: list[list[int]] = [[] for _ in lengths]
     order = sorted(range(len(lengths)), key=lambda i: lengths[i])
@@ -140,12 +128,9 @@ def ratio(parts: np.ndarray, wholes: np.ndarray, *, seed: int = 0, resamples: in
     """100 * sum(parts) / sum(wholes) with a percentile bootstrap over the entries; NaN if there is nothing to count."""
     if wholes.sum() == 0:
         return Score(math.nan, math.nan, math.nan)
-    generator = np.random.default_rng(seed)
-    values = np.empty(resamples)
-    for k in range(resamples):
-        drawn = generator.integers(len(wholes), size=len(wholes))
-        whole = wholes[drawn].sum()
-        values[k] = parts[drawn].sum() / whole if whole else np.nan
+    generator, n = np.random.default_rng(seed), len(wholes)
+    draws = (generator.integers(n, size=n) for _ in range(resamples))
+    values = [parts[drawn].sum() / (wholes[drawn].sum() or np.nan) for drawn in draws]
     low, high = np.nanquantile(values, [0.025, 0.975])
     return Score(*(100 * float(value) for value in (parts.sum() / wholes.sum(), low, high)))
 

@@ -34,23 +34,22 @@ seeds = st.none() | st.integers(0, 2**32)
 
 @given(splits(), st.integers(1, 7), seeds, st.integers(0, 5), st.integers(1, 5))
 def test_every_example_comes_once_with_its_words_and_label(split, size, seed, epoch, multiple):
-    found = gathered(split, size, seed=seed, epoch=epoch, multiple=multiple)
-    seen = []
-    for batch in found:
+    options = {"seed": seed, "epoch": epoch, "multiple": multiple}
+    found, examples = gathered(split, size, **options), [rows for rows, _ in batches(split, size, **options)]
+    for batch, rows in zip(found, examples, strict=True):
         words = batch.words.view(len(batch.labels), split.sides, -1)
         lengths = batch.lengths.view(len(batch.labels), split.sides)
         n = words.shape[-1]
         assert n % multiple == 0
         assert n - multiple < max(int(lengths.max()), 1) <= n
         assert batch.words.dtype == batch.lengths.dtype == torch.int64
-        for row, example in enumerate(batch.indices.tolist()):
+        for row, example in enumerate(rows.tolist()):
             for side in range(split.sides):
                 start, end = split.offsets[example * split.sides + side :][:2].tolist()
                 assert words[row, side].tolist() == [*range(2 + start, 2 + end), *[0] * (n - (end - start))]
                 assert lengths[row, side] == end - start
-        assert batch.labels.equal(split.labels[batch.indices])
-        seen += batch.indices.tolist()
-    assert sorted(seen) == list(range(len(split)))
+        assert batch.labels.equal(split.labels[rows])
+    assert sorted(torch.cat(examples).tolist()) == list(range(len(split)))
     assert len(found) == -(-len(split) // size)
     assert max(len(batch.labels) for batch in found) <= size
 

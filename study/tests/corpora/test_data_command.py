@@ -29,9 +29,9 @@ def invoke(monkeypatch, tmp_path):
 @pytest.fixture
 def published(data, monkeypatch):
     """The small folder's checksums in the place of the official ones."""
-    sums = {f"sst/{split}.txt": digest((data / "sst" / f"{split}.txt").read_bytes()) for split in files.SPLITS}
-    source = Source("", {}, "", sums | {"snli/snli_1.0_dev.jsonl": "00"})
-    monkeypatch.setattr("pullback_study.corpora.download.DATASETS", {"all": Dataset("", "", (source,))})
+    sums = {f"{split}.txt": digest((data / "sst" / f"{split}.txt").read_bytes()) for split in files.SPLITS}
+    sources = Source("", "", sums, "sst"), Source("", "", {"snli_1.0_dev.jsonl": "00"}, "snli")
+    monkeypatch.setattr("pullback_study.corpora.download.DATASETS", {"all": Dataset("", "", sources)})
 
 
 def test_check_lists_files_checksums_and_vectors(invoke, data, published):
@@ -71,10 +71,10 @@ def test_download_then_again(invoke, tmp_path, monkeypatch):
     monkeypatch.setattr("pullback_study.corpora.download.RETRIES", 0)
     with serve() as site:
         site.files["/x.txt"] = b"hello"
-        source = Source(f"{site.address}/x.txt", {"": "s/x"}, digest(b"hello"))
+        source = Source(f"{site.address}/x.txt", digest(b"hello"), {"": None}, "s")
         monkeypatch.setitem(DATASETS, "sst", Dataset("X", "5 bytes", (source,)))
         status, output = invoke("download", tmp_path / "new", "--only", "sst")
-        assert (status, (tmp_path / "new" / "s" / "x").read_bytes()) == (0, b"hello")
+        assert (status, (tmp_path / "new" / "s" / "x.txt").read_bytes()) == (0, b"hello")
         assert "X (5 bytes)" in output
         status, output = invoke("download", tmp_path / "new", "--only", "sst")
         assert status == 0
@@ -98,8 +98,8 @@ def test_downloaded_data_is_all_that_the_text_experiments_need(invoke, tmp_path,
                     archive.writestr(member, content)
             site.files[f"/{name}.zip"] = file.getvalue()
             [real] = DATASETS[name].sources
-            assert set(real.files) == set(members)
-            source = Source(f"{site.address}/{name}.zip", real.files, digest(file.getvalue()))
+            assert set(real.members) == set(members)
+            source = Source(f"{site.address}/{name}.zip", digest(file.getvalue()), dict.fromkeys(members), real.folder)
             monkeypatch.setitem(DATASETS, name, Dataset(name, "", (source,)))
         new = tmp_path / "new"
         status, output = invoke("download", new, "--only", "sst", "--only", "glove")

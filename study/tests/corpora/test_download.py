@@ -17,7 +17,7 @@ from pullback_study.corpora.download import DATASETS, DownloadError, Source
 
 
 def plain(site, content=CONTENT):
-    return Source(f"{site.address}/a.txt", {"": "set/a.txt"}, digest(content), {"set/a.txt": digest(content)})
+    return Source(f"{site.address}/a.txt", digest(content), {"": digest(content)}, "set")
 
 
 def test_a_file_arrives_whole_and_nothing_else_is_left(site, fetch, tmp_path):
@@ -58,9 +58,9 @@ def test_a_bad_download_is_a_clear_error_and_leaves_nothing(site, fetch, tmp_pat
 
 def test_an_address_without_a_file_or_a_server(site, fetch, tmp_path):
     with pytest.raises(DownloadError, match=r"/b.txt: .*404"):
-        fetch(Source(f"{site.address}/b.txt", {"": "b.txt"}, digest(b"")))
+        fetch(Source(f"{site.address}/b.txt", digest(b""), {"": None}, "set"))
     with pytest.raises(DownloadError, match=r"127.0.0.1.*refused"):
-        fetch(Source("http://127.0.0.1:1/b.txt", {"": "b.txt"}, digest(b"")))
+        fetch(Source("http://127.0.0.1:1/b.txt", digest(b""), {"": None}, "set"))
 
 
 def test_a_file_that_exists_but_differs_is_not_overwritten(site, fetch, tmp_path):
@@ -91,9 +91,9 @@ def zipped(*members):
     return file.getvalue()
 
 
-def archive(site, content, **options):
+def archive(site, content, checksum=None):
     site.files["/a.zip"] = content
-    return Source(f"{site.address}/a.zip", {"trees/x.txt": "set/x.txt"}, digest(content), **options)
+    return Source(f"{site.address}/a.zip", digest(content), {"trees/x.txt": checksum}, "set")
 
 
 def link(name):
@@ -104,7 +104,7 @@ def link(name):
 
 def test_members_of_an_archive(site, fetch, tmp_path):
     content = zipped(("trees/", b""), GOOD, ("trees/other.txt", b"no"))
-    fetch(archive(site, content, checksums={"set/x.txt": digest(b"hello")}))
+    fetch(archive(site, content, checksum=digest(b"hello")))
     assert everything(tmp_path) == {"set/x.txt": b"hello"}
 
 
@@ -123,9 +123,8 @@ def test_pooch_is_imported_for_downloads_alone():
 
 def test_the_list_of_sources_is_sound():
     sources = [source for dataset in DATASETS.values() for source in dataset.sources]
-    paths = [path for source in sources for path in source.files.values()]
+    paths = [source.path(member) for source in sources for member in source.members]
     assert len(paths) == len(set(paths)) == 10
     for source in sources:
         assert source.url.startswith("https://")
-        assert all(len(each) == 64 for each in (source.sha256, *source.checksums.values()))
-        assert set(source.checksums) <= set(source.files.values())
+        assert all(len(each) == 64 for each in (source.sha256, *filter(None, source.members.values())))

@@ -34,11 +34,11 @@ CALLS = {"spigot-ce": 1, "spigot-eg": 1}
 @dataclass(frozen=True)
 class FakeRun:
     seed: int
-    result: dict
-    metrics: list
+    metrics: dict
+    rows: list
 
     def curve(self):
-        return self.metrics
+        return self.rows
 
 
 def fake_run(config, accuracy, v_measure):
@@ -46,11 +46,11 @@ def fake_run(config, accuracy, v_measure):
     early = 80 if config.estimator in ("marginals", "sparsemap") else 65
     noise = 2.0 + config.seed if config.estimator == "spigot" else 0.1
     late = [(step, accuracy + noise * (step % 200 == 0)) for step in range(8000, 10_001, 100)]
-    metrics = [{"step": step, "accuracy": value} for step, value in [(1000, early + wobble), *late]]
+    rows = [{"step": step, "accuracy": value} for step, value in [(1000, early + wobble), *late]]
     numbers = {"accuracy": accuracy + wobble, "v_measure": v_measure - wobble}
     result = {f"{split}_{name}": value for split in ("validation", "test") for name, value in numbers.items()}
     result["decoder_calls"] = (config.inner_steps or 1) + CALLS.get(config.estimator, 0)
-    return FakeRun(config.seed, result, metrics)
+    return FakeRun(config.seed, result, rows)
 
 
 class World(Evidence):
@@ -110,8 +110,8 @@ def publish(root, config, accuracy, v_measure):
     run = TASK.run(config, root)
     run.start()
     made = fake_run(config, accuracy, v_measure)
-    run.write_curve(made.metrics)
-    run.publish(made.result)
+    run.write_curve(made.rows)
+    run.publish(made.metrics)
 
 
 def test_a_choice_waits_for_all_candidates_and_takes_the_best_on_validation(tmp_path):

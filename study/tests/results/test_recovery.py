@@ -170,7 +170,7 @@ def test_the_command_trains_resumes_and_writes_its_page(tmp_path, monkeypatch):
 def test_the_combination_is_paired_over_the_seeds():
     found = {"blended": {1: 50.0, 2: 90.0, 3: 70.0}, "marginals": {2: 80.0, 1: 40.0}, "sampled-ste": {3: 60.0}}
     rows = {
-        name: [Stored(Path("run"), config={"seed": seed}, result={"test_recovery": value}) for seed, value in values.items()]
+        name: [Stored(Path("run"), config={"seed": seed}, metrics={"test_recovery": value}) for seed, value in values.items()]
         for name, values in found.items()
     }
     (row,) = combined([Bed("tree", "test_recovery", rows)]).rows

@@ -11,8 +11,7 @@ from pullback_study.trees.measures import baseline_trees, compare, tables
 
 def small_treebank():
     tags = ("DET", "ADJ", "NOUN", "PUNCT")
-    relations = ("det", "amod", "root", "punct")
-    return [Parse(("A", "fun", "film", "."), (3, 3, 0, 3), relations, tags, f"s{i}") for i in range(3)]
+    return [Parse(("A", "fun", "film", "."), (3, 3, 0, 3), tags)] * 3
 
 
 def test_scores_by_hand():
@@ -59,7 +58,7 @@ def test_baselines_on_english(ewt):
     rows = {row.name: row for row in compare(ewt, {})}
     scores = {name: row.scores["attachment"] for name, row in rows.items()}
     words = sum(len(parse.tokens) for parse in ewt)
-    assert (len(ewt), rows["gold"].shape.words) == (2001, words)
+    assert len(ewt) == 2001
     chains = baseline_trees([len(parse.heads) for parse in ewt], 0)
     for name in ("left-branching", "right-branching"):
         same = sum(h == g for p, chain in zip(ewt, chains[name], strict=True) for h, g in zip(chain, p.heads, strict=True))

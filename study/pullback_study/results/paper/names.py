@@ -22,8 +22,6 @@ OTHERS = "Not in the paper"
 
 _PAPER: dict[str, Any] = json.loads(resources.files(__package__).joinpath("paper.json").read_text())
 _ROWS = _PAPER["names"]  # estimator: categorical, structured, heading; in the order of the paper's tables
-ORDER = tuple(_ROWS)
-"""The paper's estimators, in the order of its tables."""
 
 
 def name_of(estimator: str, *, structured: bool) -> Name:

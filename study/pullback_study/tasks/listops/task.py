@@ -89,6 +89,6 @@ TASK = ListOps(
         Metric("depth_8_attachment", "Attachment, depth 8", headline=False),
         Metric("depth_10_accuracy", "Accuracy, depth 10"),
         Metric("depth_10_attachment", "Attachment, depth 10", headline=False),
-        Metric("loss", "Loss", curve="loss", percent=False, higher_is_better=False, headline=False, digits=4),
+        Metric("loss", "Loss", curve="loss", headline=False, digits=4),
     ),
 )

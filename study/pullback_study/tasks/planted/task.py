@@ -79,7 +79,7 @@ TASK = PlantedTask(
         Metric("test_accuracy", "Test accuracy"),
         Metric("test_recovery", "Recovery"),
         Metric("test_exact", "Whole structures", headline=False),
-        Metric("step_ms", "Milliseconds per step", percent=False, higher_is_better=False, headline=False, digits=3),
+        Metric("step_ms", "Milliseconds per step", headline=False, digits=3),
     ),
     tables_by=("structure", "n", "noise", "share"),
 )

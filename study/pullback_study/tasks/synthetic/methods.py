@@ -62,5 +62,3 @@ METHODS: dict[str, Method] = {
         Method("sfe-baseline-no-partition", "SFE b., no log Z", "Erratum", unnormalised_with_moving_average, stochastic=True),
     )
 }
-ROWS = tuple(name for name, method in METHODS.items() if method.in_paper)
-ERRATA = tuple(name for name, method in METHODS.items() if method.kind == "Erratum")

@@ -12,8 +12,6 @@ from pullback_study.tasks.task import Method, Metric, ReplicaTask
 
 _NUMBERS = 1 << 25
 """How many scores a replica group has at most: a tensor of them takes 128 MiB in float32."""
-LEARNING_RATES, STEP_SIZES = (0.0001, 0.001, 0.002), (0.1, 1.0, 2.0)
-"""The paper's grid."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ TASK = Synthetic(
         Metric("validation_v_measure", "Validation V-measure", curve="v_measure", headline=False),
         Metric("test_accuracy", "Test accuracy"),
         Metric("test_v_measure", "Test V-measure"),
-        Metric("loss", "Loss", curve="loss", percent=False, higher_is_better=False, headline=False, digits=4),
+        Metric("loss", "Loss", curve="loss", headline=False, digits=4),
     ),
     tables_by=("clusters",),
     trained_by="pullback_study.tasks.synthetic.train:Clusters",

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 METRICS = (
     Metric("validation_accuracy", "Validation accuracy", curve="accuracy"),
     Metric("test_accuracy", "Test accuracy"),
-    Metric("validation_depth", "Validation depth", curve="depth", percent=False, higher_is_better=None, headline=False),
-    Metric("test_depth", "Tree depth", percent=False, higher_is_better=None),
-    Metric("loss", "Loss", curve="loss", percent=False, higher_is_better=False, headline=False, digits=4),
+    Metric("validation_depth", "Validation depth", curve="depth", headline=False),
+    Metric("test_depth", "Tree depth"),
+    Metric("loss", "Loss", curve="loss", headline=False, digits=4),
 )
 
 
