@@ -206,7 +206,8 @@ def _text_scope(
     scope = (text.QUICK if given["quick"] else text.FULL)[task]
     if not given["quick"] and task in text.MANY and len(text.MANY[task].seeds) <= (given["seeds"] or 0):
         scope = text.MANY[task]
-    scope = dataclasses.replace(scope, data=found.training_data(folder), vectors=choose_vectors(folder, given["vectors"]))
+    vectors = given["vectors"] or choose_vectors(folder)
+    scope = dataclasses.replace(scope, data=found.training_data(folder), vectors=vectors)
     wanted = range(given["seeds"]) if given["seeds"] else seeds or scope.seeds
     return found, dataclasses.replace(scope, seeds=tuple(wanted), epochs=epochs or scope.epochs)
 

@@ -102,15 +102,11 @@ def _what(run: Stored) -> str:
     """The task, the estimator, and the fields that differ from their defaults."""
     from pullback_study.tasks.schema import options
 
-    known = options(find_task(run.task).config_type) if run.task in TASKS else {}
-    defaults = {name: each.default for name, each in known.items()}
-    given = [
-        f"{name}={value}"
-        for name, value in run.config.items()
-        if name not in ("estimator", "task") and value is not None and (name == "seed" or value != defaults.get(name))
-    ]
-    older = ["(made by an older version: train it again)"] if run.older else []
-    return " ".join([run.task, str(run.config.get("estimator", "")), *given, *older])[:300]
+    known, estimator = options(find_task(run.task).config_type) if run.task in TASKS else {}, run.config.get("estimator", "")
+    usual = {name: each.default for name, each in known.items()} | {"estimator": estimator, "seed": None}
+    given = [f"{name}={value}" for name, value in run.config.items() if value not in (None, usual.get(name))]
+    older = ["(made by an older version: train it again)"] * run.older
+    return " ".join([run.task, str(estimator), *given, *older])[:300]
 
 
 @uses("runs")

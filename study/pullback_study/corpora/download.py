@@ -58,10 +58,6 @@ DATASETS = {
 """By the names of `--only`."""
 
 
-class DownloadError(ValueError):
-    """A download that cannot be finished, and why."""
-
-
 def download(sources: Sequence[Source], data: Path) -> list[Path]:
     """Fetch the files that are missing into the data folder, which is made if it does not exist; returns the new files.
 
@@ -72,7 +68,7 @@ def download(sources: Sequence[Source], data: Path) -> list[Path]:
         with tempfile.TemporaryDirectory(prefix=".download-", dir=data) as work:
             return [path for source in sources for path in _fetch(source, data, Path(work))]
     except OSError as error:
-        raise DownloadError(f"cannot write to {data}: {error}") from None
+        raise ValueError(f"cannot write to {data}: {error}") from None
 
 
 def _fetch(source: Source, data: Path, work: Path) -> list[Path]:
@@ -90,9 +86,9 @@ def _fetch(source: Source, data: Path, work: Path) -> list[Path]:
         fetcher = pooch.create(work, "", registry=checksums, urls=dict.fromkeys(checksums, source.url), retry_if_failed=RETRIES)
         arrived = Path(fetcher.fetch(*checksums, downloader=bar))
     except requests.RequestException as error:
-        raise DownloadError(f"{source.url}: {error}") from None
+        raise ValueError(f"{source.url}: {error}") from None
     except ValueError as error:  # of the checksum
-        raise DownloadError(f"{source.url}: {error} Try again; if it persists, the publisher has changed the file") from None
+        raise ValueError(f"{source.url}: {error} Try again; if it persists, the publisher has changed the file") from None
     for member, path in missing.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         os.replace(_unpacked(arrived, member) if member else arrived, path)
@@ -105,9 +101,9 @@ def _unpacked(archive: Path, name: str) -> Path:
         for member in opened.infolist():
             path = PureWindowsPath(member.orig_filename)  # it splits at slashes of both kinds
             if path.anchor or ".." in path.parts:
-                raise DownloadError(f"{archive.name}: the member {str(path)!r} would be written outside its folder; refused")
+                raise ValueError(f"{archive.name}: the member {str(path)!r} would be written outside its folder; refused")
             if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG, stat.S_IFDIR):
-                raise DownloadError(f"{archive.name}: the member {str(path)!r} is a link or a special file; refused")
+                raise ValueError(f"{archive.name}: the member {str(path)!r} is a link or a special file; refused")
         with opened.open(name) as source, open(archive.with_name("member"), "wb") as target:
             shutil.copyfileobj(source, target)
     return archive.with_name("member")
@@ -119,7 +115,7 @@ def _is_there(path: Path, checksum: str | None) -> bool:
     if there is None or checksum is None:
         return there is not None
     if not _as_published(there, checksum):
-        raise DownloadError(f"{there} exists, but the SHA-256 of its content is not {checksum}; move it away and try again")
+        raise ValueError(f"{there} exists, but the SHA-256 of its content is not {checksum}; move it away and try again")
     return True
 
 

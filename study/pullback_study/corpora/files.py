@@ -121,14 +121,11 @@ def corpus_file(corpus: str, data: Path, split: str) -> Path:
     raise ValueError(f"no {wanted} in {(data / names[0]).parent}; `pullback data check` shows what is missing")
 
 
-def choose_vectors(data: Path, name: str | None = None) -> str:
-    """The name of the word vectors to use: the one given if it exists, else the best ones in `data/vectors`.
+def choose_vectors(data: Path) -> str:
+    """The name of the best word vectors in `data/vectors`.
 
     The order is GloVe 840B, the vectors of the recorded results, then the widest (the number in `NAME.300d`), then by name.
     """
-    if name is not None:
-        vector_file(data, name)
-        return name
     names = vector_names(data)
     if not names:
         raise ValueError(f"no word vectors in {data / 'vectors'}; `pullback data download {data} --only glove` fetches some")

@@ -41,7 +41,7 @@ def load(name: str, data: Path, vectors: str | None = None, *, max_tokens: int =
     """
     folder = cache or cache_folder()
     files = {split: corpus_file(name, data, split) for split in SPLITS}
-    sources = {**files, "vectors": vector_file(data, choose_vectors(data, vectors))}
+    sources = {**files, "vectors": vector_file(data, vectors or choose_vectors(data))}
     checksums = {each: remembered_sha256(path, folder / "checksums") for each, path in sources.items()}
     names = {each: path.name for each, path in sources.items()}
     key = {"task": name, "checksums": checksums, "names": names, "max_tokens": max_tokens, "format": FORMAT}

@@ -19,11 +19,11 @@ from pullback.estimators import registry
 from pullback.viz import visible
 from pullback_study.results.choice import Runs
 from pullback_study.results.configurations import best_curves, configurations, describe, listing, parts
-from pullback_study.results.paper.names import name_of
 from pullback_study.results.registry import SECTIONS, Group, find_section
 from pullback_study.results.tables import shown
 from pullback_study.runs.files import write_atomically
 from pullback_study.runs.store import STATES
+from pullback_study.tasks import find_task
 
 _CONFIGURATIONS = 300  # the most of a table
 _PARTS: dict[str, dict[type, str]] = {
@@ -98,8 +98,8 @@ def explorer_page() -> str:
 
 def presets() -> list[dict[str, Any]]:
     """The estimators of the registry that the explorer can show, in its order; the others are left out."""
-    described = {entry.name: recipe(entry.make()) for entry in registry.ENTRIES}
-    return [{"name": name, "title": name_of(name, structured=False).label, **each} for name, each in described.items() if each]
+    described, rows = {entry.name: recipe(entry.make()) for entry in registry.ENTRIES}, find_task("synthetic").methods
+    return [{"name": name, "title": rows[name].label, **each} for name, each in described.items() if each]
 
 
 def recipe(estimator: Any) -> dict[str, Any] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pullback.viz import Table as TextTable
 from pullback_study.results.cells import Cell, quartiles, share
+from pullback_study.runs.files import as_json
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -128,8 +128,7 @@ class Table:
     def json(self) -> str:
         cells = [{name: cell.json() for name, cell in row.cells.items()} for row in self.rows]
         rows = [{**vars(row), "cells": each} for row, each in zip(self.rows, cells, strict=True)]
-        text = json.dumps({"title": self.title, "notes": self.caption, "rows": rows})
-        return json.dumps(json.loads(text, parse_constant=lambda _: None), indent=1)  # JSON has no NaN and no infinities
+        return as_json({"title": self.title, "notes": self.caption, "rows": rows}, indent=1)
 
     def distribution(self, column: str) -> Figure:
         """One line per row, one dot per seed."""

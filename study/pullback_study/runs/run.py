@@ -66,11 +66,6 @@ class Run:
     def result(self) -> dict[str, Any]:
         return files.read_json(self.path / "result.json")
 
-    @property
-    def curve(self) -> list[dict[str, Any]]:
-        """The evaluations so far, in order of their steps."""
-        return files.read_rows(self.path / "metrics.jsonl")
-
     def start(self) -> None:
         """Create the directory with its config, and forget an earlier failure."""
         if not (self.path / "config.json").exists():

@@ -229,15 +229,15 @@ def registered(
     """
     from pullback.estimators import registry
     from pullback.structures import Categorical
-    from pullback_study.results.paper.names import name_of
+    from pullback_study.results.paper.names import NAMES
     from pullback_study.tasks.blended import BLENDED
 
     found = []
     for entry in registry.ENTRIES:
-        name = name_of(entry.name, structured=not categorical)
-        kind = name.heading if name.in_paper else {"average": "Relaxed", "structure": "Argmax"}[entry.sees]
-        paper = name.in_paper and (in_paper is None or in_paper(entry.name))
+        *labels, heading = NAMES.get(entry.name, (entry.name, entry.name, ""))
+        kind = heading or {"average": "Relaxed", "structure": "Argmax"}[entry.sees]
+        paper = bool(heading) and (in_paper is None or in_paper(entry.name))
         about = entry.make, entry.aliases, entry.stochastic, paper, defaults.get(entry.name, {})
         if categorical or entry.only is not Categorical:
-            found.append(Method(entry.name, name.label, kind, *about, entry.downstream.at, entry.reads_back))
+            found.append(Method(entry.name, labels[not categorical], kind, *about, entry.downstream.at, entry.reads_back))
     return [*found, BLENDED]

@@ -70,7 +70,7 @@ class LatentParser:
         lengths, labels = torch.tensor([len(tokens) for tokens in sentences]), [""] * len(sentences)
         alone = self._task.sides == 1  # else as the premise of a pair: both sides are parsed alike
         encoded = self._model.encode(*(each if alone else each[:, None] for each in (vectors, lengths)))
-        scores = self._model.scores(encoded).view(len(sentences), *[vectors.shape[1]] * 2)
+        scores = self._model.parser(encoded.states).view(len(sentences), *[vectors.shape[1]] * 2)
         structure, estimator = self._task.structure(lengths, self.config), self._task.estimator(self.config)
         assert estimator is not None
         heads, mu = structure.heads(structure.argmax(scores)), estimator.predict(structure, scores)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 
+from pullback_study.runs import read_run
 from pullback_study.runs.progress import Report
 from pullback_study.tasks import Method, Metric, Task, Trainer
 from pullback_study.tasks.schema import EstimatorConfig, option
@@ -112,7 +113,7 @@ def numbers(configs, folder):
     found = []
     for config in configs:
         run = FAKE.run(config, folder)
-        found.append((run.curve, run.result["validation_accuracy"], run.result["test_accuracy"]))
+        found.append((read_run(run.path).curve(), run.result["validation_accuracy"], run.result["test_accuracy"]))
         parameters = torch.load(run.path / "checkpoint.pt", weights_only=True)
         assert parameters["x"] == run.result["validation_accuracy"]
         assert {path.name for path in run.path.iterdir()} == {"config.json", "metrics.jsonl", "result.json", "checkpoint.pt"}

@@ -52,7 +52,7 @@ def test_equals_a_plain_training_loop(estimator):
     """nn.Linear, nn.Bilinear, cross-entropy over two outputs, torch.optim.Adam, one model."""
     config = small(estimator, gamma_scale="example" if METHODS[estimator].pulled_back else None, learning_rate=0.01)
     group = trained([config])
-    data = generate(clusters=4, seed=0, features=8, sizes=(60, 20, 20)).train
+    data = generate(clusters=4, seed=0, features=8, sizes=(60, 20, 20))[0]
     encoder, decoder = nn.Linear(8, 4).double(), nn.Bilinear(4, 8, 2).double()
     initial = group.model.named(group.model.initial(0))
     with torch.no_grad():

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from pullback_study.runs import read_run
 from pullback_study.runs.side_by_side import SideBySide
 from pullback_study.runs.train import train
 from text.small import config, in_memory, trainer
@@ -70,6 +71,6 @@ def test_runs_side_by_side_have_the_numbers_of_runs_alone(estimator, tmp_path, m
     found = []
     for name, executor in {"alone": None, "beside": SideBySide(3)}.items():
         assert train(task, configs, tmp_path / name, device="cuda", executor=executor).complete
-        curves = [task.run(config, tmp_path / name).curve for config in configs]
+        curves = [read_run(task.run(config, tmp_path / name).path).curve() for config in configs]
         found.append([[row["loss"] for row in curve] for curve in curves])
     assert found[0] == [pytest.approx(losses, rel=1e-5) for losses in found[1]]

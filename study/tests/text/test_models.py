@@ -68,7 +68,7 @@ def outputs(model, estimator, projective, vectors, lengths):
     encoded = model.encode(vectors, lengths)
     if estimator is None:
         return model.logits(encoded, None), None, None
-    scores, trees = model.scores(encoded), DependencyTree(lengths, projective=projective, multiroot=True)
+    scores, trees = model.parser(encoded.states), DependencyTree(lengths, projective=projective, multiroot=True)
     mu = estimator.predict(trees, scores)
     return model.logits(encoded, mu), trees.heads(trees.argmax(scores)), mu
 
@@ -113,7 +113,7 @@ def test_a_gradient_reaches_all_parts_by_every_estimator(task, estimator):
     labels = torch.tensor([0, 1, 0, 1])
     losses = built.objective(
         DependencyTree(lengths, multiroot=True),
-        model.scores(encoded),
+        model.parser(encoded.states),
         lambda mu: nn.functional.cross_entropy(model.logits(encoded, mu), labels, reduction="none"),
     )
     losses.mean().backward()

@@ -15,6 +15,7 @@ import torch
 from typer.testing import CliRunner
 
 from pullback_study.cli import app
+from pullback_study.runs import read_run
 from pullback_study.runs.run import Group
 from pullback_study.runs.train import train
 from pullback_study.tasks import find_task
@@ -77,7 +78,7 @@ def test_killed_and_resumed_it_ends_with_the_same_numbers(data, tmp_path):
         for run in (whole, resumed)
     ]
     assert results[0] == results[1]
-    assert without_times(whole.curve) == without_times(resumed.curve)
+    assert without_times(read_run(whole.path).curve()) == without_times(read_run(resumed.path).curve())
     expected, found = (torch.load(run.path / "checkpoint.pt", weights_only=True) for run in (whole, resumed))
     assert all(torch.equal(expected[name], found[name]) for name in expected)
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from pullback_study.results.paper.names import name_of
+from pullback_study.results.paper.names import NAMES
 from pullback_study.trees.measures import depth
 from pullback_study.trees.paper import OTHERS, PRINTED, SENTENCES, printed_for
 
@@ -17,7 +17,7 @@ def test_printed_trees_are_trees_of_their_sentences():
 
 def test_every_model_has_at_most_one_tree_of_a_sentence():
     rows = ("marginals", "sparsemap", "perturb-and-map", "ste-s", "ste-i", "spigot", "spigot-ce", "spigot-eg")
-    assert set(OTHERS) < {name_of(name, structured=True).label for name in rows}
+    assert set(OTHERS) < {NAMES[name][1] for name in rows}
     for name in rows:
         sentences = [tree.sentence for tree in printed_for(name)]
         assert sentences == sorted(set(sentences))

@@ -31,20 +31,14 @@ class Split(NamedTuple):
     y: Tensor
 
 
-class Data(NamedTuple):
-    train: Split
-    validation: Split
-    test: Split
-
-
-def generate(*, clusters: int, seed: int, features: int = 100, sizes: tuple[int, int, int] = (5000, 1000, 1000)) -> Data:
+def generate(*, clusters: int, seed: int, features: int = 100, sizes: Sequence[int] = (5000, 1000, 1000)) -> list[Split]:
     """Draw a data set.
 
         z ~ Uniform{1..K},   x ~ Normal(m_z, 0.1^2 I),   y = [w_z . x > b_z],
 
     with centers m_z and models w_z ~ Normal(0, I). The threshold b_z is the mean of w_z . x over the cluster's share of
     the pool of training and validation examples, so that the classes balance; the test set has the same centers,
-    models and thresholds. `sizes` are those of the three sets.
+    models and thresholds. `sizes` are those of the training, the validation and the test set.
     """
     generator = torch.Generator().manual_seed(key("data", clusters, seed))
 
@@ -59,7 +53,7 @@ def generate(*, clusters: int, seed: int, features: int = 100, sizes: tuple[int,
     totals = torch.zeros(clusters, dtype=torch.float64).index_add_(0, z[pool], height[pool])
     thresholds = totals / z[pool].bincount(minlength=clusters).clamp_min(1)
     y = (height > thresholds[z]).long()
-    return Data(*(Split(*parts) for parts in zip(x.split(sizes), z.split(sizes), y.split(sizes), strict=True)))
+    return [Split(*parts) for parts in zip(*(values.split(list(sizes)) for values in (x, z, y)), strict=True)]
 
 
 def v_measure(counts: Tensor) -> Tensor:
@@ -149,7 +143,7 @@ class Clusters(Replicas):
             raise ValueError(f"a group has the same number of replicas for each seed; got {[c.seed for c in self.configs]}")
         sizes = (config.train_examples, config.validation_examples, config.test_examples)
         drawn = [generate(clusters=config.clusters, seed=seed, features=config.features, sizes=sizes) for seed in seeds]
-        self.splits = {name: self._stacked([getattr(data, name) for data in drawn]) for name in Data._fields}
+        self.splits = dict(zip(("train", "validation", "test"), map(self._stacked, zip(*drawn, strict=True)), strict=True))
         self._against = -self._spread(self.splits["train"].y).flatten()
         keys = [key("noise", each.seed, each.learning_rate, each.step_size) for each in self.configs]
         self._streams = Streams(keys, config.train_examples * config.clusters, self.clock)

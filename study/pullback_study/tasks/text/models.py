@@ -1,6 +1,8 @@
 """The models of SST and SNLI: an encoder, an arc scorer, and a decoder that reads the trees.
 
-A model never knows which estimator trains it: it scores arcs, and reads whatever structure it is given.
+A model never knows which estimator trains it. It encodes sentences, from vectors `[B, ..., n, d]`, with anything on padding,
+and lengths `[B, ...]`; its `parser`, None for a baseline, scores arcs from their states; and its decoder has logits
+`[B, classes]` from trees or averages of trees, `[B, ..., n, n]`, or from None.
 """
 
 from __future__ import annotations
@@ -94,22 +96,7 @@ class BatchDropout(nn.Module):
         return x * self._scale if self.training else x
 
 
-class TextModel(nn.Module):
-    """From word vectors to logits, through a tree for each sentence if there is an arc scorer.
-
-    A subclass encodes sentences, from vectors `[B, ..., n, d]`, with anything on padding, and lengths `[B, ...]`, and has
-    logits `[B, classes]` from trees or averages of trees, `[B, ..., n, n]`; None for a baseline.
-    """
-
-    parser: ArcScorer | None
-
-    def scores(self, encoded: Encoded) -> Tensor:
-        """The scores of the arcs, `[B, ..., n, n]`, head x modifier, with the root on the diagonal."""
-        assert self.parser is not None, "a baseline has no trees"
-        return self.parser(encoded.states)
-
-
-class Sentiment(TextModel):
+class Sentiment(nn.Module):
     """SST: a BiLSTM over the words; each word's state beside its head's, ReLU, attention over the words, a linear output.
 
         r_j = ReLU(A [h_j; head(j)] + a),    logits = O (sum over j of softmax_j(u . r_j) r_j) + o
@@ -142,7 +129,7 @@ class Sentiment(TextModel):
         return self.output((relevance.softmax(-1)[:, None, :] @ words)[:, 0])
 
 
-class DecomposableAttention(TextModel):
+class DecomposableAttention(nn.Module):
     """SNLI: align the words of premise and hypothesis, compare each with its counterpart, and add up.
 
         e_ij = <x_i, y_j>,    x_i = [f(a_i); head(i)],    y_j the same for the hypothesis; without trees, x_i = f(a_i)

@@ -44,7 +44,7 @@ class TextProblem(Problem):
         return self.model.encode(self.model.embedding[batch.words], batch.lengths)
 
     def scores(self, batch: Batch, encoded: Encoded) -> Tensor:
-        return self.model.scores(encoded)
+        return self.model.parser(encoded.states)
 
     def structure(self, batch: Batch) -> Structure:
         return self._task.structure(batch.lengths, self._config)
@@ -79,5 +79,5 @@ class TextProblem(Problem):
         known = [next((rows[word] for word in spellings(token) if word in rows), UNKNOWN) for token in words]
         lengths = torch.tensor([len(known)], device=self.model.embedding.device)
         structure = self._task.structure(lengths, self._config)
-        scores = self.model.scores(self.model.encode(self.model.embedding[known][None], lengths))
+        scores = self.model.parser(self.model.encode(self.model.embedding[known][None], lengths).states)
         return {"example_heads": structure.heads(structure.argmax(scores))[0].tolist(), **about}

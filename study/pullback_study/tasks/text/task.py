@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pullback.estimators import Estimator
     from pullback.structures import DependencyTree
     from pullback_study.corpora import Corpus
-    from pullback_study.tasks.text.models import TextModel
     from pullback_study.tasks.text.problem import TextProblem
 
 METRICS = (
@@ -89,8 +88,8 @@ class TextTask(LatentTask):
 
         return find_data(self.data)
 
-    def model(self, inputs: int, trees: bool) -> TextModel:
-        """A model with fresh parameters."""
+    def model(self, inputs: int, trees: bool) -> Any:
+        """A model with fresh parameters (`models.py`)."""
         return pkgutil.resolve_name(self.models)(inputs, trees)
 
     def training_data(self, folder: Path) -> str:
