@@ -15,6 +15,7 @@ from pullback_study.cli.options import uses
 if TYPE_CHECKING:
     from pullback_study.results.recovery.plans import Scope
 
+_PUBLISHED = Path("docs/results/recovery.md")
 _EMPTY = "# Which estimator recovers the structure?\n\n<!-- from the runs -->\n<!-- end -->\n"
 
 
@@ -22,7 +23,9 @@ _EMPTY = "# Which estimator recovers the structure?\n\n<!-- from the runs -->\n<
 def recovery(
     structure: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this structure; repeatable.")] = None,
     train: Annotated[bool, typer.Option("--train/--no-train", help="Train missing runs of the planted beds.")] = True,
-    page: Annotated[Path, typer.Option(help="The results page to write.")] = Path("docs/results/recovery.md"),
+    page: Annotated[
+        Path | None, typer.Option(help="The results page to write.  [default: docs/results/recovery.md; none for fewer runs]")
+    ] = None,
     **given: Any,
 ) -> None:
     r"""A leaderboard of estimators over test beds with gold structures, and its page.
@@ -32,7 +35,7 @@ def recovery(
     Finished runs are skipped, and interrupted runs resume.
 
     \b
-    pullback reproduce recovery --quick --structure tree --page recovery.md
+    pullback reproduce recovery --quick --structure tree
     pullback reproduce recovery --device cuda --workers 4
     pullback reproduce recovery --no-train
     """
@@ -58,13 +61,13 @@ def recovery(
     with terminal.user_errors():
         if not beds and not train:
             raise ValueError(f"{given['runs']} has no runs to show; choose another folder (--runs), or leave out --no-train")
-        if not page.exists():
-            page.parent.mkdir(parents=True, exist_ok=True)
-            page.write_text(_EMPTY)
-        update_page(page, recovered.groups(found, scope, gradients=True))
-    boards = recovered.boards(beds)
-    terminal.show(recovered.needs_structure(found, scope), *boards, markdown=given["markdown"])
-    terminal.err.print(f"wrote {page}")
+        if path := page or (None if scope.warning else _PUBLISHED):
+            if not path.exists():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(_EMPTY)
+            update_page(path, recovered.groups(found, scope, gradients=True))
+            terminal.err.print(f"wrote {path}")
+    terminal.show(recovered.needs_structure(found, scope), *recovered.boards(beds), markdown=given["markdown"])
     if not complete:
         raise typer.Exit(1)
 

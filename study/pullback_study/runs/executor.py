@@ -50,6 +50,10 @@ class Executor:
             if not stopped():
                 yield number, train_group(job, functools.partial(tell, number), stopped)
 
+    def shrink(self) -> int:
+        """A group found no memory: train fewer at a time from now on; returns how many, or 0 if there cannot be fewer."""
+        return 0
+
     def close(self) -> None:
         """Leave nothing behind."""
 

@@ -12,6 +12,7 @@ import dataclasses
 import os
 import queue
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
 from pullback_study.runs.executor import Executor, Tell
@@ -43,27 +44,32 @@ class SideBySide(Executor):
 
     def __init__(self, groups: int) -> None:
         os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")  # as many queues as a GPU has; read when CUDA starts
-        self._most = groups
+        self._most, self._running = groups, 0
         self._turn = threading.Lock()
 
     def run(self, jobs: Sequence[Job], tell: Tell, stopped: Callable[[], bool]) -> Iterator[tuple[int, Ending]]:
         events: queue.SimpleQueue[tuple[int, Reached | Ending]] = queue.SimpleQueue()
-        threads: dict[int, threading.Thread] = {}
-        left = iter(enumerate(jobs))
+        left = deque(enumerate(jobs))
         while True:
-            while len(threads) < self._most and not stopped() and (each := next(left, None)):
-                # so that all of them together are saved as often as one
-                number, job = each[0], dataclasses.replace(each[1], beside=self._most)
-                threads[number] = threading.Thread(target=self._train, args=(number, job, events, stopped), daemon=True)
-                threads[number].start()
-            if not threads:
+            while left and self._running < self._most and not stopped():
+                number, job = left.popleft()
+                job = dataclasses.replace(job, beside=self._most)  # so that all of them together are saved as often as one
+                threading.Thread(target=self._train, args=(number, job, events, stopped), daemon=True).start()
+                self._running += 1
+            if not self._running:
                 return
             number, event = events.get()
             if isinstance(event, Ending):
-                threads.pop(number).join()
+                self._running -= 1
                 yield number, event
             else:
                 tell(number, event)
+
+    def shrink(self) -> int:
+        if self._most == 1:
+            return 0
+        self._most = max(1, min(self._most - 1, self._running))
+        return self._most
 
     def _train(
         self, number: int, job: Job, events: queue.SimpleQueue[tuple[int, Reached | Ending]], stopped: Callable[[], bool]

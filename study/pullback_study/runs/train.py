@@ -131,6 +131,8 @@ class _Training:
         if ending.status == "died" and self.deaths[group.path] < _DEATHS - 1:
             self.deaths[group.path] += 1
             return f"its worker died ({ending.message}); it resumes from its last checkpoint"
+        if ending.status == "full" and (fewer := self.executor.shrink()):
+            return f"the memory of the GPU is full; it resumes later, with at most {fewer} at a time (--streams {fewer})"
         return None
 
     def _finish(self, number: int, group: Group, ending: Ending) -> None:
@@ -139,6 +141,7 @@ class _Training:
             status, message = "failed", f"its worker died {_DEATHS} times ({message}); is there enough memory?"
             with contextlib.suppress(BusyError, OSError), group.claimed():
                 group.fail(message)
+        status = "failed" if status == "full" else status
         self.outcome.trained += trained
         if status == "busy":
             self.outcome.busy += len(group.left)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pullback_study.runs.run import Run
     from pullback_study.tasks.task import Task, Trainer
 
+_NO_MEMORY = ("CUDA out of memory", "CUDA error: out of memory", "STATUS_ALLOC_FAILED")  # of PyTorch, CUDA and its libraries
 _TALK_SECONDS = 0.25
 _EPOCH_SECONDS = 1.0  # a save takes some 20 ms, and an epoch perhaps 100
 
@@ -56,8 +57,8 @@ class Reached(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """How the work on a group ended: `done`, `stopped`, `failed`, `busy`, because another process has it, or `died`: its worker
-    is gone, and it resumes from its last checkpoint in another one.
+    """How the work on a group ended: `done`, `stopped`, `failed`, `full`, failed for lack of memory on the GPU, `busy`, because
+    another process has it, or `died`: its worker is gone, and it resumes from its last checkpoint in another one.
     """
 
     status: str
@@ -82,7 +83,7 @@ def train_group(job: Job, tell: Tell, stopped: Callable[[], bool]) -> Ending:
                 message, details = _explain(error, job.folder), traceback.format_exc()
                 with contextlib.suppress(OSError):  # the disk that made it fail may be too full for this file as well
                     group.fail(message, details)
-                return Ending("failed", message)
+                return Ending("full" if any(words in message for words in _NO_MEMORY) else "failed", message)
             finally:
                 if job.device != "cpu":
                     gc.collect()  # optimisers of PyTorch are in cycles, which hold the memory of a trainer on a GPU

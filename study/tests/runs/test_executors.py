@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
 from pullback_study.runs import list_runs
 from pullback_study.runs.executor import Executor, Pool
@@ -54,6 +55,32 @@ def test_side_by_side_one_computes_while_others_are_away(tmp_path, monkeypatch):
     configs = [Config(name="turns", seed=seed) for seed in range(4)]
     assert train(FAKE, configs, tmp_path, executor=SideBySide(3)).complete
     assert max(most) == 3
+
+
+def test_side_by_side_what_finds_no_memory_resumes_with_fewer_at_a_time(tmp_path, monkeypatch):
+    """There is room for two trainers; alone, one that always fails is reported, and the others go on."""
+    holding = set()
+
+    def advance(trainer, until, stop):
+        holding.add(trainer)
+        if len(holding) > 2 or trainer.configs[0].name == "huge":
+            holding.remove(trainer)
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+        with away():
+            time.sleep(0.01)
+        trainer.step = until
+        if until == trainer.steps:
+            holding.remove(trainer)
+
+    monkeypatch.setattr(FakeTrainer, "advance", advance)
+    configs = [Config(name="room", seed=seed) for seed in range(6)]
+    report = Recorder()
+    assert train(FAKE, configs, tmp_path, executor=SideBySide(4), report=report).complete
+    assert "the memory of the GPU is full; it resumes later, with at most 2 at a time (--streams 2)" in report.said
+    assert {run.state for run in list_runs(tmp_path)} == {"done"}
+    outcome = train(FAKE, [Config(name="huge"), Config(name="fine")], tmp_path, executor=SideBySide(2))
+    assert outcome.trained == 1
+    assert outcome.failed == ["huge 0: OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."]
 
 
 class Assassin(Recorder):
