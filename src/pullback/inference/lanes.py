@@ -53,6 +53,13 @@ def _integers(kind):
     return Lanes(types.int32 if kind.dtype.bitwidth == 32 else types.int64, kind.count)
 
 
+@intrinsic
+def lanes_in(typingctx, array):
+    """How many numbers of an array fill a vector: a constant for the compiler, which `BYTES // array.itemsize` is not."""
+    count = floats(array.dtype).count
+    return types.intp(array), lambda context, builder, signature, args: context.get_constant(types.intp, count)
+
+
 @numba.njit
 def aligned(size, like):
     """An uninitialised array of `size` elements, the dtype of `like`, that starts at a cache line."""

@@ -6,7 +6,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from pullback.inference.lanes import address_of, floats, lanewise, splat_of, vector_of
+from pullback.inference.lanes import Lanes, address_of, lanewise, load_from, splat_of, vector_of
 
 
 def _first_lanes(builder, vector, count):
@@ -25,7 +25,7 @@ def _masked(builder, name, result, vector, *operands):
 @intrinsic
 def load_first(typingctx, array, index, count, fill):
     """The first `count` numbers from `array.flat[index]` on; `fill` in the other lanes, whose memory is not read."""
-    kind = floats(array.dtype)
+    kind = fill
 
     def generate(context, builder, signature, args):
         vector, align = vector_of(kind), ir.Constant(ir.IntType(32), array.dtype.bitwidth // 8)
@@ -33,6 +33,45 @@ def load_first(typingctx, array, index, count, fill):
         return _masked(builder, "load", vector, vector, pointer, align, _first_lanes(builder, vector, args[2]), args[3])
 
     return kind(array, types.intp, types.intp, kind), generate
+
+
+@intrinsic
+def splat_four(typingctx, array, value):
+    """Four lanes of `array`'s dtype with `value` in each."""
+    kind = Lanes(array.dtype, 4)
+
+    def generate(context, builder, signature, args):
+        return splat_of(builder, context.cast(builder, args[1], signature.args[1], kind.dtype), vector_of(kind))
+
+    return kind(array, value), generate
+
+
+@intrinsic
+def load_like(typingctx, array, index, like):
+    """The vector at `array.flat[index]`, as wide as another one."""
+
+    def generate(context, builder, signature, args):
+        return load_from(context, builder, signature.args[0], args[0], args[1], like)
+
+    return like(array, types.intp, like), generate
+
+
+@intrinsic
+def splat_like(typingctx, array, index, like):
+    """A vector as wide as another one, with `array.flat[index]` in every lane."""
+
+    def generate(context, builder, signature, args):
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        return splat_of(builder, builder.load(builder.gep(data, [args[1]])), vector_of(like))
+
+    return like(array, types.intp, like), generate
+
+
+@intrinsic
+def lanes_of(typingctx, vector):
+    """How many lanes a vector has, a constant."""
+    count = vector.count
+    return types.intp(vector), lambda context, builder, signature, args: context.get_constant(types.intp, count)
 
 
 @intrinsic
@@ -71,6 +110,8 @@ Processors do so themselves where memory is read in order, but not beyond a page
 """
 prefetch_to_write = _prefetching(1)
 """The same for a line that is going to be written."""
+AHEAD = 1200
+"""How many numbers ahead of their use long rows are asked for."""
 
 
 @intrinsic
@@ -110,8 +151,8 @@ sum_of = _folding(lambda builder, a, b: builder.fadd(a, b))
 
 
 @intrinsic
-def add_sums(typingctx, array, index, a, b, c, d):
-    """Add the sums of the lanes of four vectors to `array.flat[index]` and the numbers behind it."""
+def store_sums(typingctx, array, index, a, b, c, d):
+    """Write the sums of the lanes of four vectors to `array.flat[index]` and the numbers behind it."""
 
     def generate(context, builder, signature, args):
         kind = vector_of(a)
@@ -135,9 +176,7 @@ def add_sums(typingctx, array, index, a, b, c, d):
         four = ir.VectorType(kind.element, 4)
         pointer = address_of(context, builder, signature.args[0], args[0], args[1], four)
         found, align = pick(total, total, [i * count // 4 for i in range(4)]), array.dtype.bitwidth // 8
-        before = builder.load(pointer, typ=four)
-        before.align = align
-        builder.store(builder.fadd(before, found), pointer).align = align
+        builder.store(found, pointer).align = align
         return context.get_dummy_value()
 
     return types.void(array, types.intp, a, b, c, d), generate
@@ -150,6 +189,15 @@ def _count_nan(builder, x, so_far):
 
 count_nan = lanewise(_count_nan, 2)
 """`count_nan(x, so_far)`: `so_far`, with 1 in the lanes where x is NaN."""
+
+
+def _either(builder, a, b):
+    bits = ir.VectorType(ir.IntType(32 if isinstance(a.type.element, ir.FloatType) else 64), a.type.count)
+    return builder.bitcast(builder.or_(builder.bitcast(a, bits), builder.bitcast(b, bits)), a.type)
+
+
+either = lanewise(_either, 2)
+"""`either(a, b)`: zero in the lanes where both are, else not zero."""
 
 
 @intrinsic

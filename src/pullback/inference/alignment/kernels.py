@@ -12,7 +12,7 @@ import numpy as np
 
 from pullback.inference.compile import kernel, lean
 from pullback.inference.hypergraph.vectors import log, narrow, select_positive, splat_wide, widen
-from pullback.inference.lanes import BYTES, aligned, exp, gather, larger, load, splat, store, where_larger
+from pullback.inference.lanes import aligned, exp, gather, lanes_in, larger, load, splat, store, where_larger
 from pullback.inference.rows import any_nonzero, count_nan, largest_of, shift_down, shift_up
 
 
@@ -43,7 +43,7 @@ def _combined(scores, corner, above, left, s, chances, at, keep):
     total = a + b + c
     some = select_positive(total, total, one)
     if keep:
-        inverse, lanes = one / some, BYTES // scores.itemsize
+        inverse, lanes = one / some, lanes_in(scores)
         store(chances, at, a * inverse)
         store(chances, at + lanes, b * inverse)
         store(chances, at + 2 * lanes, c * inverse)
@@ -136,7 +136,7 @@ def sums(worker, workers, scores, rows, columns, down, keep, out, log_z, codes):
     `down` says whether paths may move down. `codes[b]` is not zero where scores of an example hold NaN or +inf, or no path is
     feasible.
     """
-    lanes, stride = BYTES // scores.itemsize, scores.shape[2]
+    lanes, stride = lanes_in(scores), scores.shape[2]
     cells, flat, flat_out = scores.shape[1] * stride, scores.reshape(-1), out.reshape(-1)
     pitch = 3 * lanes * (stride + lanes - 1)
     bands = -(-scores.shape[1] // lanes)
@@ -184,7 +184,7 @@ def _follow(values, pitch, lanes, n, m, down, stride, begin, z):
 @kernel
 def argmax(worker, workers, scores, rows, columns, down, z, best, codes):
     """Write the best paths over zeros, and their scores; otherwise as `sums`."""
-    lanes, stride = BYTES // scores.itemsize, scores.shape[2]
+    lanes, stride = lanes_in(scores), scores.shape[2]
     cells, flat, flat_z = scores.shape[1] * stride, scores.reshape(-1), z.reshape(-1)
     pitch, bands = lanes * (stride + lanes - 1), -(-scores.shape[1] // lanes)
     edge = np.empty(stride + lanes + 2)

@@ -4,68 +4,89 @@ from __future__ import annotations
 
 from pullback.inference.compile import lean
 from pullback.inference.hypergraph.vectors import select_positive, splat_wide, widen
-from pullback.inference.lanes import BYTES, load, splat, store
-from pullback.inference.rows import add_sums, any_nonzero, load_first, prefetch, store_first, sum_of
-
-AHEAD = 1200  # how many numbers ahead memory is asked for
+from pullback.inference.lanes import lanes_in, load, splat, store
+from pullback.inference.rows import (
+    any_nonzero,
+    either,
+    keep_first,
+    lanes_of,
+    load_first,
+    load_like,
+    splat_like,
+    store_first,
+    store_sums,
+    sum_of,
+)
 
 
 @lean
-def back(tags, alpha, total, row, reached, rate, held, at, out, place, sign):
-    """Write the probabilities of a position's parts times `sign`; `reached` becomes that of the tags before.
+def back(tags, alpha, total, row, room, sums, rate, out, at, sign):
+    """Turn the weights w(a, b) of a position into the probabilities p(a, b) = alpha(a) w(a, b) rate(b), times `sign`.
 
-    What vectors write beyond their row is written again later: columns go from the last to the first, rows from the first on.
+    The rate of a tag is its probability over `total`. Those of the tags before, sum_b w(a, b) rate(b) alpha(a) / total(a), are
+    written over them.
+    `sign` is a vector, as wide as all others here.
     """
-    lanes, zero = BYTES // held.itemsize, splat(held, 0.0)
-    for k in range(0, tags, lanes):
-        sums = load(total, row + k)
-        store(rate, k, select_positive(sums, load(reached, k) / sums, zero))
-        store(reached, k, zero)
-    for k in range((tags - 1) // (2 * lanes) * 2 * lanes, -1, -2 * lanes):
-        near, far = load(rate, k), load(rate, k + lanes)
-        for a in range(0, tags, 4):
-            first = _back_row(a, tags, k, alpha, row, near, far, held, at, out, place, sign)
-            second = _back_row(a + 1, tags, k, alpha, row, near, far, held, at, out, place, sign)
-            third = _back_row(a + 2, tags, k, alpha, row, near, far, held, at, out, place, sign)
-            fourth = _back_row(a + 3, tags, k, alpha, row, near, far, held, at, out, place, sign)
-            add_sums(reached, a, first, second, third, fourth)
-    for k in range(0, tags, lanes):
-        store(reached, k, load(reached, k) * load(alpha, row + k))
+    for a in range(0, tags - 3, 4):
+        first = _back_row(tags, alpha, row + a, rate, out, at + a * tags, sign)
+        second = _back_row(tags, alpha, row + a + 1, rate, out, at + (a + 1) * tags, sign)
+        third = _back_row(tags, alpha, row + a + 2, rate, out, at + (a + 2) * tags, sign)
+        fourth = _back_row(tags, alpha, row + a + 3, rate, out, at + (a + 3) * tags, sign)
+        store_sums(sums, a, first, second, third, fourth)
+    for a in range(tags - tags % 4, tags):
+        sums[a] = sum_of(_back_row(tags, alpha, row + a, rate, out, at + a * tags, sign))
+    for k in range(0, tags, lanes_of(sign)):
+        before = load_like(total, row - room + k, sign)
+        reached = load_like(sums, k, sign) * load_like(alpha, row + k, sign)
+        store(rate, k, select_positive(before, reached / before, sign - sign))
 
 
 @lean
-def _back_row(a, tags, k, alpha, row, near, far, held, at, out, place, sign):
-    """Write two vectors of a row, at the rates `near` and `far`; returns one whose lanes add up to their sum over alpha."""
-    lanes = BYTES // held.itemsize
-    p = splat(held, 0.0)
-    if a < tags:
-        factor, here, there = splat(held, sign * alpha[row + a]), at + a * tags + k, place + a * tags + k
-        p = load(held, here) * near
-        if (a + 1) * tags + 2 * lanes <= tags * tags:
-            store(out, there, p * factor)
+def _back_row(tags, alpha, place, rate, out, at, sign):
+    """Multiply a row by the rates and its alpha; returns a vector whose lanes add up to the row's sum without alpha.
+
+    The last vector of a row overlaps the one before: it is read before that is written, and only its new lanes are counted.
+    """
+    lanes, zero, factor = lanes_of(sign), sign - sign, splat_like(alpha, place, sign) * sign
+    last, rest, sums = max(tags - lanes, 0), tags % lanes, sign - sign
+    tail = load_like(out, at + last, sign) if tags >= lanes else load_first(out, at, tags, zero)
+    for k in range(0, tags - rest, lanes):
+        p = load_like(out, at + k, sign) * load_like(rate, k, sign)
+        store(out, at + k, p * factor)
+        sums = sums + p
+    if rest > 0:
+        p = tail * load_like(rate, last, sign)
+        if tags > lanes:
+            store(out, at + last, p * factor)
+            p = keep_first(zero, lanes - rest, p)
         else:
-            store_first(out, there, tags - k, p * factor)
-        if k + lanes < tags:
-            q = load(held, here + lanes) * far
-            if (a + 1) * tags + 2 * lanes <= tags * tags:
-                store(out, there + lanes, q * factor)
-            else:
-                store_first(out, there + lanes, tags - k - lanes, q * factor)
-            p = p + q
-    return p
+            store_first(out, at, tags, p * factor)
+        sums = sums + p
+    return sums
 
 
 @lean
 def add_structure(scores, z, out, start, stop):
     """Add z to `out`; returns the sum of s z over the parts that z has, in float64. Most vectors of z are zero."""
-    lanes, none, total = BYTES // scores.itemsize, splat(scores, 0.0), splat_wide(0.0, scores)
-    for p in range(start, stop, lanes):
-        prefetch(z, p + AHEAD)
-        width = min(lanes, stop - p)
-        x = load(z, p) if width == lanes else load_first(z, p, width, none)
-        if any_nonzero(x):
-            store_first(out, p, width, load_first(out, p, width, none) + x)
-            s = load_first(scores, p, width, none)
-            s = select_positive(x, s, select_positive(none - x, s, none))  # what z leaves out may be infinite
-            total = total + widen(x) * widen(s)
+    lanes, total = lanes_in(scores), splat_wide(0.0, scores)
+    whole = stop - (stop - start) % (4 * lanes)
+    for p in range(start, whole, 4 * lanes):
+        x = either(load(z, p), load(z, p + lanes))
+        if any_nonzero(either(x, either(load(z, p + 2 * lanes), load(z, p + 3 * lanes)))):
+            for q in range(p, p + 4 * lanes, lanes):
+                x = load(z, q)
+                store(out, q, load(out, q) + x)
+                total = total + _products(x, load(scores, q))
+    for p in range(whole, stop, lanes):
+        width, none = min(lanes, stop - p), splat(scores, 0.0)
+        x = load_first(z, p, width, none)
+        store_first(out, p, width, load_first(out, p, width, none) + x)
+        total = total + _products(x, load_first(scores, p, width, none))
     return sum_of(total)
+
+
+@lean
+def _products(x, s):
+    """The products x s in float64, 0 where x is 0: what a structure leaves out may be infinite or NaN."""
+    none = x - x
+    return widen(x) * widen(select_positive(x, s, select_positive(none - x, s, none)))

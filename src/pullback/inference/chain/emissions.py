@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pullback.inference.compile import kernel
 from pullback.inference.hypergraph.memory import empty_like
-from pullback.inference.lanes import BYTES, aligned, load, splat, store
+from pullback.inference.lanes import aligned, lanes_in, load, splat, store
 from pullback.inference.rows import load_first, store_first
 from pullback.inference.threads import spread
 from pullback.inference.torch_seam import derivatives
@@ -56,7 +56,7 @@ def _spread(function: Any, *tensors: Tensor) -> None:
 
 @kernel
 def _add(worker, workers, rows, tags, transitions, emissions, out):
-    cells, lanes = tags * tags, BYTES // out.itemsize
+    cells, lanes = tags * tags, lanes_in(out)
     tiled = aligned(tags + lanes, out)
     for r in range(worker, rows, workers):
         base, at, place = r * cells, r * cells % len(transitions), 0
@@ -75,7 +75,7 @@ def _add(worker, workers, rows, tags, transitions, emissions, out):
 
 @kernel
 def _sum(worker, workers, rows, tags, grad, out):
-    cells, lanes = tags * tags, BYTES // out.itemsize
+    cells, lanes = tags * tags, lanes_in(out)
     for r in range(worker, rows, workers):
         for k in range(0, tags, lanes):
             total, width = splat(out, 0.0), min(lanes, tags - k)

@@ -15,12 +15,26 @@ import math
 
 import numpy as np
 
-from pullback.inference.chain.downward import AHEAD, add_structure, back
+from pullback.inference.chain.downward import add_structure, back
 from pullback.inference.compile import kernel, lean
 from pullback.inference.hypergraph.packing import clear
 from pullback.inference.hypergraph.vectors import load_wide, log, narrow, select_positive, splat_wide, widen
-from pullback.inference.lanes import BYTES, aligned, exp, exp_or_nan, fma, larger, load, splat, store, where_larger
+from pullback.inference.lanes import (
+    aligned,
+    exp,
+    exp_or_nan,
+    fma,
+    lanes_in,
+    larger,
+    load,
+    load_half,
+    splat,
+    splat_half,
+    store,
+    where_larger,
+)
 from pullback.inference.rows import (
+    AHEAD,
     any_nonzero,
     count_nan,
     keep_first,
@@ -28,6 +42,8 @@ from pullback.inference.rows import (
     load_first,
     prefetch,
     prefetch_to_write,
+    splat_four,
+    splat_like,
     store_first,
 )
 
@@ -35,62 +51,87 @@ LOG_PARTITION, MARGINALS, SLOPE = range(3)
 
 
 @lean
-def _weigh(scores, base, count, shift, held, at, out, there):
-    """Write w = exp(s - shift) for a matrix of `count` scores, NaN for NaN, and zeros behind it; returns the largest score.
+def _weigh(scores, base, count, shift, z, out, at):
+    """Write w = exp(s - shift) for a matrix of `count` scores, NaN for NaN; returns the largest score.
 
-    Memory is asked for ahead of its use: scores, and the results at `there`, which the way back writes.
+    Memory is asked for ahead of its use: scores and results, and what the way back reads of z.
     """
-    lanes = BYTES // scores.itemsize
-    off, most, whole = splat(scores, shift), splat(scores, -np.inf), count - count % lanes
-    for p in range(0, whole, lanes):
-        x = load(scores, base + p)
-        prefetch(scores, base + p + AHEAD)
-        prefetch_to_write(out, there + p)
+    lanes, off, most = lanes_in(scores), splat(scores, shift), splat(scores, -np.inf)
+    if count < lanes:
+        most = load_first(scores, base, count, most)
+        store_first(out, at, count, exp_or_nan(most - off))
+    else:
+        for p in range(0, count - lanes, lanes):
+            x = load(scores, base + p)
+            prefetch(scores, base + p + AHEAD)
+            prefetch_to_write(out, at + p + AHEAD)
+            prefetch(z, base + p)
+            most = larger(x, most)
+            store(out, at + p, exp_or_nan(x - off))
+        x = load(scores, base + count - lanes)  # which overlaps the vector before
         most = larger(x, most)
-        store(held, at + p, exp_or_nan(x - off))
-    x = load_first(scores, base + whole, count - whole, splat(scores, -np.inf))
-    store(held, at + whole, exp_or_nan(x - off))
-    store(held, at + count, splat(scores, 0.0))
-    return np.float64(largest_of(larger(x, most)))
+        store(out, at + count - lanes, exp_or_nan(x - off))
+    return np.float64(largest_of(most))
 
 
 @lean
-def _multiply(tags, alpha, total, row, held, at, least):
+def _multiply(tags, alpha, total, row, out, at, least):
     """Write sum_a alpha(a) w(a, b) to `total`; returns the largest of these sums, +inf if one is not above `least`."""
-    lanes = BYTES // alpha.itemsize
-    zero, limit, top = splat(alpha, 0.0), splat(alpha, least), splat(alpha, 0.0)
-    one, small = splat(alpha, 1.0), splat(alpha, 0.0)
-    for k in range(0, tags, lanes):
-        even, odd, width = zero, zero, min(lanes, tags - k)
-        for a in range(0, tags - 1, 2):
-            even = fma(splat(alpha, alpha[row + a]), load(held, at + a * tags + k), even)
-            odd = fma(splat(alpha, alpha[row + a + 1]), load(held, at + (a + 1) * tags + k), odd)
-        if tags % 2 == 1:
-            even = fma(splat(alpha, alpha[row + tags - 1]), load(held, at + (tags - 1) * tags + k), even)
-        even = keep_first(even + odd, width, zero)
-        top = larger(even, top)
-        small = where_larger(keep_first(even, width, one), limit, small, one)
-        store(total, row + k, even)
-    return alpha.dtype.type(np.inf) if any_nonzero(small) else largest_of(top)
+    lanes, zero, one = lanes_in(out) // 2, splat_half(out, 0.0), splat_half(out, 1.0)
+    limit, top, small = splat_half(out, least), zero, zero
+    for k in range(0, tags, 3 * lanes):
+        x, y, z = _columns(tags, alpha, row, out, at + k, tags - k)
+        store(total, row + k, x)
+        top, small = larger(x, top), where_larger(keep_first(x, tags - k, one), limit, small, one)
+        if k + lanes < tags:
+            store(total, row + k + lanes, y)
+            top, small = larger(y, top), where_larger(keep_first(y, tags - k - lanes, one), limit, small, one)
+        if k + 2 * lanes < tags:
+            store(total, row + k + 2 * lanes, z)
+            top, small = larger(z, top), where_larger(keep_first(z, tags - k - 2 * lanes, one), limit, small, one)
+    return out.dtype.type(np.inf) if any_nonzero(small) else largest_of(top)
 
 
 @lean
-def _step(scores, base, tags, state, value, alpha, total, row, after, held, at, out, there):
-    """One position: p(a given b) is alpha(a) held(a, b) / total(b), and the next alpha is at `after`.
+def _columns(tags, alpha, row, out, at, width):
+    """The sums of three vectors of tags, of which `width` exist; what is read beyond them is not summed.
+
+    Rows that may be the last of the array are read no further than they go.
+    """
+    lanes, zero = lanes_in(out) // 2, splat_half(out, 0.0)
+    x = y = z = u = v = w = zero
+    inner = tags // 2 * 2 if at + tags * tags + 3 * lanes <= len(out) else 0
+    for a in range(0, inner, 2):  # by even and odd rows
+        p, q, i, j = splat_like(alpha, row + a, x), splat_like(alpha, row + a + 1, x), at + a * tags, at + (a + 1) * tags
+        x, u = fma(p, load_half(out, i), x), fma(q, load_half(out, j), u)
+        y, v = fma(p, load_half(out, i + lanes), y), fma(q, load_half(out, j + lanes), v)
+        z, w = fma(p, load_half(out, i + 2 * lanes), z), fma(q, load_half(out, j + 2 * lanes), w)
+    for a in range(inner, tags):
+        p, i = splat_like(alpha, row + a, x), at + a * tags
+        x = fma(p, load_first(out, i, width, zero), x)
+        y = fma(p, load_first(out, i + lanes, width - lanes, zero), y)
+        z = fma(p, load_first(out, i + 2 * lanes, width - 2 * lanes, zero), z)
+    x, y, z = keep_first(x + u, width, zero), keep_first(y + v, width - lanes, zero), z + w
+    return x, y, keep_first(z, width - 2 * lanes, zero)
+
+
+@lean
+def _step(scores, base, tags, state, value, alpha, total, row, after, z, out, at):
+    """One position: p(a given b) is alpha(a) w(a, b) / total(b), with w at `at`, and the next alpha is at `after`.
 
     `state[0]` is the logarithm by which alpha is too small; `state[1]` says whether `value` has the logarithms of all tags;
     `state[2]` is the largest score of the position before, which serves for this one if the two are not far apart.
     Returns +inf where the scores hold NaN or +inf.
     """
-    least, far = (1e-25, 60.0) if scores.itemsize == 4 else (1e-200, 600.0)
+    least, far = (1e-25, 60.0) if lanes_in(scores) == 16 else (1e-200, 600.0)
     shift = state[2]
-    most = _weigh(scores, base, tags * tags, shift, held, at, out, there)
+    most = _weigh(scores, base, tags * tags, shift, z, out, at)
     state[2] = most if -np.inf < most < np.inf else 0.0
-    top = _multiply(tags, alpha, total, row, held, at, least)
+    top = _multiply(tags, alpha, total, row, out, at, least)
     if not (top < np.inf and most < shift + far):
         shift = state[2]
-        _weigh(scores, base, tags * tags, shift, held, at, out, there)
-        top = _multiply(tags, alpha, total, row, held, at, least)
+        _weigh(scores, base, tags * tags, shift, z, out, at)
+        top = _multiply(tags, alpha, total, row, out, at, least)
     if top < np.inf:
         _scale(tags, alpha, total, row, after, 1.0 / top)
         state[0] += shift + math.log(top)
@@ -99,7 +140,7 @@ def _step(scores, base, tags, state, value, alpha, total, row, after, held, at, 
     if state[1] == 0.0:
         for a in range(tags):
             value[a] = state[0] + math.log(alpha[row + a]) if alpha[row + a] > 0.0 else -np.inf
-    nan = _careful_step(scores, base, tags, value, alpha, total, row, held, at)
+    nan = _careful_step(scores, base, tags, value, alpha, total, row, out, at)
     _enter(scores, tags, state, value, alpha, after)
     return np.inf if nan else most
 
@@ -107,9 +148,9 @@ def _step(scores, base, tags, state, value, alpha, total, row, after, held, at, 
 @lean
 def _scale(tags, alpha, total, row, after, factor):
     """The next alpha: the sums times a factor."""
-    inverse = splat(alpha, factor)
-    for k in range(0, tags, BYTES // alpha.itemsize):
-        store(alpha, after + k, load(total, row + k) * inverse)
+    inverse = splat_half(alpha, factor)
+    for k in range(0, tags, lanes_in(alpha) // 2):  # as they were written
+        store(alpha, after + k, load_half(total, row + k) * inverse)
 
 
 @lean
@@ -120,14 +161,14 @@ def _enter(scores, tags, state, value, alpha, row):
         top = max(top, value[b])
     state[0], state[1] = top, 1.0
     shift = splat_wide(top if top > -np.inf else 0.0, scores)
-    for k in range(0, tags, BYTES // scores.itemsize):
+    for k in range(0, tags, lanes_in(scores)):
         store(alpha, row + k, exp(narrow(load_wide(value, k, scores) - shift, scores)))
 
 
 @lean
-def _careful_step(scores, base, tags, value, alpha, total, row, held, at):
+def _careful_step(scores, base, tags, value, alpha, total, row, out, at):
     """The same with the maximum of each sum taken out, written to the second half of `value`; returns whether NaN was read."""
-    lanes, room = BYTES // scores.itemsize, len(value) // 2
+    lanes, room = lanes_in(scores), len(value) // 2
     least, nothing, zero = splat(scores, -np.inf), splat_wide(-np.inf, scores), splat_wide(0.0, scores)
     nan = splat(scores, 0.0)
     for k in range(0, tags, lanes):
@@ -143,7 +184,7 @@ def _careful_step(scores, base, tags, value, alpha, total, row, held, at):
             x = splat_wide(value[a], scores) + widen(load_first(scores, base + a * tags + k, width, least))
             w = exp(narrow(x - finite, scores))
             sums = sums + w
-            store_first(held, at + a * tags + k, width, w)
+            store_first(out, at + a * tags + k, width, w)
         store(total, row + k, sums)
         some = select_positive(sums, sums, splat(scores, 1.0))
         store(value, room + k, where_larger(best, nothing, finite + widen(log(some)), nothing))
@@ -153,7 +194,7 @@ def _careful_step(scores, base, tags, value, alpha, total, row, held, at):
 
 
 @lean
-def _forward(scores, begin, length, tags, keep, state, value, alpha, total, held, pitch, out):
+def _forward(scores, begin, length, tags, keep, state, value, alpha, total, z, out):
     """Go through all positions; returns the row of the last alpha, and +inf where the scores hold NaN or +inf.
 
     The steps' weights are kept, or written over each other.
@@ -168,21 +209,22 @@ def _forward(scores, begin, length, tags, keep, state, value, alpha, total, held
     row, state[2] = room * keep, 0.0
     _enter(scores, tags, state, value, alpha, row)
     for i in range(1, length):
-        base, at, after = begin + i * tags * tags, i * pitch * keep, row + room * keep
-        most = _step(scores, base, tags, state, value, alpha, total, row, after, held, at, out, base * keep)
+        base, after = begin + i * tags * tags, row + room * keep
+        most = _step(scores, base, tags, state, value, alpha, total, row, after, z, out, base * keep)
         worst, row = max(worst, most), after
     return row, worst
 
 
 @lean
-def _last(tags, alpha, row, reached):
-    """The probability of each last tag; returns the logarithm of alpha's sum."""
-    total = 0.0
+def _last(tags, alpha, row, total, before, rate):
+    """Write the rate of each last tag; returns the logarithm of alpha's sum."""
+    whole = 0.0
     for b in range(tags):
-        total += alpha[row + b]
-    for b in range(len(reached)):
-        reached[b] = alpha[row + b] / total if total > 0.0 and b < tags else 0.0
-    return math.log(total) if total > 0.0 else -np.inf
+        whole += alpha[row + b]
+    for b in range(len(rate)):
+        real = b < tags and alpha[row + b] > 0.0
+        rate[b] = alpha[row + b] / whole / total[before + b] if real else 0.0
+    return math.log(whole) if whole > 0.0 else -np.inf
 
 
 @kernel
@@ -192,25 +234,31 @@ def sums(worker, workers, tags, scores, lengths, what, z, out, log_z, log_p, cod
     `scores`, `z` and `out` are `[B, n * tags * tags]`; `codes[b]` is not zero where the scores of an example hold
     NaN or +inf, or no structure is feasible.
     """
-    cells, lanes = tags * tags, BYTES // scores.itemsize
+    cells, lanes = tags * tags, lanes_in(scores)
     n, room = scores.shape[1] // cells, -(-tags // lanes) * lanes
-    keep, sign, pitch = what != LOG_PARTITION, -1 if what == SLOPE else 1, -(-cells // lanes) * lanes + lanes
-    flat, flat_z, flat_out = scores.reshape(-1), z.reshape(-1), out.reshape(-1)
-    value, reached, rate = aligned(2 * room, np.empty(0)), aligned(room, scores), aligned(room + lanes, scores)
+    keep, sign = what != LOG_PARTITION, -1 if what == SLOPE else 1
+    flat, flat_z = scores.reshape(-1), z.reshape(-1)
+    flat_out = out.reshape(-1) if keep else aligned(cells + 2 * lanes, scores)
+    value, above, rate = aligned(2 * room, np.empty(0)), aligned(room, scores), aligned(room, scores)
     rows, state = (n + 1 if keep else 1), np.empty(3)
-    alpha, total, held = aligned(rows * room, scores), aligned(rows * room, scores), aligned(rows * pitch, scores)
+    alpha, total = aligned(rows * room, scores), aligned(rows * room, scores)
+    total[:room], above[:] = 1.0, 0.0  # before the first position there is nothing to divide by
     for b in range(worker, len(scores), workers):
         length, begin = lengths[b], b * n * cells
         if length > 0:
-            last, worst = _forward(flat, begin, length, tags, keep, state, value, alpha, total, held, pitch, flat_out)
-            log_z[b] = state[0] + _last(tags, alpha, last, reached)
+            last, worst = _forward(flat, begin, length, tags, keep, state, value, alpha, total, flat_z, flat_out)
+            log_z[b] = state[0] + _last(tags, alpha, last, total, last - room * keep, rate)
             codes[b] = worst == np.inf or log_z[b] == -np.inf
         if keep:
             for i in range(length - 1, 0, -1):
-                back(tags, alpha, total, i * room, reached, rate, held, i * pitch, flat_out, begin + i * cells, sign)
+                at = begin + i * cells
+                if 2 * tags >= lanes:
+                    back(tags, alpha, total, i * room, room, above, rate, flat_out, at, splat_half(out, sign))
+                else:
+                    back(tags, alpha, total, i * room, room, above, rate, flat_out, at, splat_four(out, sign))
             clear(flat_out, begin, begin + min(length, 1) * cells)
             clear(flat_out, begin + length * cells, begin + n * cells)
             for tag in range(tags * min(length, 1)):
-                flat_out[begin + tag] = sign * reached[tag]
+                flat_out[begin + tag] = sign * rate[tag]
             if what == SLOPE:
                 log_p[b] = add_structure(flat, flat_z, flat_out, begin, begin + n * cells) - log_z[b]

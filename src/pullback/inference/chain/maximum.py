@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference.chain.downward import AHEAD
 from pullback.inference.compile import kernel, lean
 from pullback.inference.hypergraph.packing import clear
 from pullback.inference.hypergraph.vectors import raised, widen
-from pullback.inference.lanes import BYTES, aligned, larger, load, load_half, splat, splat_half, store
-from pullback.inference.rows import any_nonzero, count_nan, load_first, prefetch
+from pullback.inference.lanes import aligned, lanes_in, larger, load, load_half, splat, splat_half, store
+from pullback.inference.rows import AHEAD, any_nonzero, count_nan, load_first, prefetch
 
 
 @lean
@@ -20,7 +19,7 @@ def _climb(scores, begin, length, tags, values, room, z):
 
     The last vector of a row overlaps the one before, or is half a vector, or has lanes that are not in use.
     """
-    lanes = BYTES // scores.itemsize
+    lanes = lanes_in(scores)
     whole, width = tags - tags % lanes, tags % lanes
     zero, half_zero = splat(scores, 0.0), splat_half(scores, 0.0)
     nan, half_nan = zero, half_zero  # sums of scores: NaN if one of them is
@@ -49,7 +48,7 @@ def _climb(scores, begin, length, tags, values, room, z):
 @lean
 def _column(scores, at, width, tags, values, now, then, nan):
     """The largest sums of a vector of tags; returns `nan` plus its scores."""
-    most, least, full = widen(splat(scores, -np.inf)), splat(scores, -np.inf), width == BYTES // scores.itemsize
+    most, least, full = widen(splat(scores, -np.inf)), splat(scores, -np.inf), width == lanes_in(scores)
     for a in range(tags):
         x = load(scores, at + a * tags) if full else load_first(scores, at + a * tags, width, least)
         prefetch(scores, at + a * tags + AHEAD)
@@ -73,7 +72,7 @@ def _follow(scores, begin, length, tags, values, room, tag, z):
 @kernel
 def argmax(worker, workers, tags, scores, lengths, z, best, codes):
     """Write the best structures, and their scores. Ties: from the last position back, the first tag."""
-    cells, lanes = tags * tags, BYTES // scores.itemsize
+    cells, lanes = tags * tags, lanes_in(scores)
     n, room = scores.shape[1] // cells, -(-tags // lanes) * lanes
     flat, flat_z, values = scores.reshape(-1), z.reshape(-1), aligned(n * room, np.empty(0))
     for b in range(worker, len(scores), workers):

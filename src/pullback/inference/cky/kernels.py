@@ -22,7 +22,7 @@ from pullback.inference.cky.slopes import product
 from pullback.inference.compile import kernel, lean
 from pullback.inference.hypergraph.packing import clear, pack, unpack
 from pullback.inference.hypergraph.vectors import select_positive
-from pullback.inference.lanes import BYTES, aligned, exp, fma, larger, load, splat, store, where_larger
+from pullback.inference.lanes import aligned, exp, fma, lanes_in, larger, load, splat, store, where_larger
 from pullback.inference.rows import count_nan
 
 LOG_PARTITION, MARGINALS, PRODUCT = range(3)
@@ -31,7 +31,7 @@ LOG_PARTITION, MARGINALS, PRODUCT = range(3)
 @lean
 def _weights(packed, side, n, lengths, first, line, shifts, weight):
     """Write W of all spans, 0 for those beyond an example's length, and g of each lane, NaN where a score is NaN."""
-    lanes = len(line)
+    lanes = lanes_in(line)
     none, zero = splat(packed, -np.inf), splat(packed, 0.0)
     top, total, nan = none, zero, zero
     for j in range(n):
@@ -133,7 +133,7 @@ def _outside(n, lanes, weight, inside, outside, parent):
 @lean
 def _totals(lengths, first, line, shifts, limit, inside, outside, keep, order, filled, log_z, sound):
     """Write log Z of a group's examples, whether it is in range, and the outside values of whole sentences, 1 / Z."""
-    lanes = len(line)
+    lanes = lanes_in(line)
     for lane in range(lanes):
         length = lengths[first + lane]
         last = (length * (length + 1) // 2 - 1) * lanes + lane
@@ -164,7 +164,7 @@ def sums(worker, workers, side, scores, lengths, order, what, direction, out, lo
     `scores`, `direction` and `out` are `[B, side * side]`; `order` lists the examples by falling length, filled up to whole
     groups, and `lengths` has their lengths. `sound[b]` says whether an example's results are right.
     """
-    lanes, cells, spans = BYTES // scores.itemsize, side * side, side * (side + 1) // 2
+    lanes, cells, spans = lanes_in(scores), side * side, side * (side + 1) // 2
     keep, slope = what != LOG_PARTITION, what == PRODUCT
     flat, flat_out, flat_direction = scores.reshape(-1), out.reshape(-1), direction.reshape(-1)
     packed, line = aligned((cells + 1) * lanes, scores), aligned(lanes, scores)
@@ -173,7 +173,7 @@ def sums(worker, workers, side, scores, lengths, order, what, direction, out, lo
     rise, moved = aligned(spans * lanes * slope, scores), aligned(spans * lanes * slope, scores)
     along = aligned(spans * lanes * slope, scores)
     bases, shifts = np.empty(lanes, np.int64), np.empty(lanes)
-    limit = 1e28 if scores.itemsize == 4 else 1e280
+    limit = 1e28 if lanes_in(scores) == 16 else 1e280
     for first in range(worker * lanes, len(order), workers * lanes):
         n, filled = lengths[first], min(lanes, len(scores) - first)
         for lane in range(lanes):

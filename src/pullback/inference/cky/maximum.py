@@ -7,7 +7,7 @@ import numpy as np
 from pullback.inference.compile import kernel, lean
 from pullback.inference.hypergraph.packing import check, pack
 from pullback.inference.hypergraph.vectors import load_wide, widen
-from pullback.inference.lanes import BYTES, aligned, larger, load, splat, store
+from pullback.inference.lanes import aligned, lanes_in, larger, load, splat, store
 
 
 @lean
@@ -49,7 +49,7 @@ def _follow(packed, side, length, lanes, lane, values, stack, z, base):
 @kernel
 def argmax(worker, workers, side, scores, lengths, order, z, best, codes):
     """Write the best trees over zeros, and their scores; the arguments are those of `kernels.sums`."""
-    lanes, cells, spans = BYTES // scores.itemsize, side * side, side * (side + 1) // 2
+    lanes, cells, spans = lanes_in(scores), side * side, side * (side + 1) // 2
     flat, flat_z = scores.reshape(-1), z.reshape(-1)
     packed, values = aligned((cells + 1) * lanes, scores), aligned(spans * lanes, np.empty(0))
     bases, found, stack = np.empty(lanes, np.int64), aligned(lanes, scores), np.empty(4 * side + 4, np.int64)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pullback.inference.compile import lean
 from pullback.inference.hypergraph.packing import clear
 from pullback.inference.hypergraph.vectors import select_positive
-from pullback.inference.lanes import fma, load, splat, store
+from pullback.inference.lanes import fma, lanes_in, load, splat, store
 
 
 @lean
 def _centre(side, n, lengths, first, line, weight, inside, outside, direction, along):
     """Write the direction of each span less the mean over a tree's spans, which changes no result but keeps digits."""
-    lanes, zero = len(line), splat(weight, 0.0)
+    lanes, zero = lanes_in(line), splat(weight, 0.0)
     mean = zero
     for j in range(n):
         for i in range(j + 1):
@@ -77,7 +77,7 @@ def _outside_slope(n, lanes, weight, inside, parent, along, rise, moved):
 @lean
 def product(side, n, lengths, first, line, weight, inside, outside, parent, direction, along, rise, moved):
     """Write the derivatives of the marginals along the direction to `moved`."""
-    lanes, spans = len(line), n * (n + 1) // 2
+    lanes, spans = lanes_in(line), n * (n + 1) // 2
     _centre(side, n, lengths, first, line, weight, inside, outside, direction, along)
     _inside_slope(n, lanes, weight, inside, along, rise)
     clear(moved, 0, spans * lanes)

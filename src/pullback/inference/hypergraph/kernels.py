@@ -21,7 +21,7 @@ from pullback.inference.hypergraph.sweeps import (
     upward_sum,
 )
 from pullback.inference.hypergraph.vectors import load_wide, narrow
-from pullback.inference.lanes import BYTES, aligned, store
+from pullback.inference.lanes import aligned, lanes_in, store
 from pullback.inference.random_kernels import uniform
 
 LOG_PARTITION, MARGINALS, SAMPLE = range(3)
@@ -49,7 +49,7 @@ def _seed(goals, order, group, lanes, top, reached):
 def argmax(worker, workers, graph, scores, goals, order, z, log_z, codes):
     """Write the best structures as zeros and ones, and their scores."""
     first, left, right, part, reach = graph
-    lanes = BYTES // scores.itemsize
+    lanes = lanes_in(scores)
     flat, bases = scores.reshape(-1), np.empty(lanes, np.int64)
     nodes = max(goals[order[0]], 0) + 1
     values, choices = aligned(nodes * lanes, np.empty(0)), np.empty(nodes * lanes, np.int64)
@@ -85,7 +85,7 @@ def argmax(worker, workers, graph, scores, goals, order, z, log_z, codes):
 def sums(worker, workers, graph, scores, goals, order, widest, what, seeds, out, log_z, codes):
     """Write log-partitions and, by `what`, marginals or samples."""
     first, left, right, part, reach = graph
-    lanes = BYTES // scores.itemsize
+    lanes = lanes_in(scores)
     flat, bases = scores.reshape(-1), np.empty(lanes, np.int64)
     nodes = max(goals[order[0]], 0) + 1
     values, terms = aligned(nodes * lanes, np.empty(0)), aligned((widest + 1) * lanes, np.empty(0))
@@ -144,7 +144,7 @@ def _walk(first, left, right, part, goal, weights, lanes, lane, seed, stack, z):
 def slopes(worker, workers, graph, scores, goals, order, widest, what, direction, out, value, codes):
     """Write entropies, or the derivative of the marginals along a direction or along -log p (the entropy's gradient)."""
     first, left, right, part, reach = graph
-    lanes = BYTES // scores.itemsize
+    lanes = lanes_in(scores)
     flat, bases, along = scores.reshape(-1), np.empty(lanes, np.int64), direction.reshape(-1)
     nodes = max(goals[order[0]], 0) + 1
     wide = np.empty(0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pullback.inference.compile import inner, lean
 from pullback.inference.hypergraph.vectors import pack_block, unpack_block
-from pullback.inference.lanes import BYTES, gather, larger, load, splat, store, trouble
+from pullback.inference.lanes import gather, lanes_in, larger, load, splat, store, trouble
 from pullback.inference.rows import store_first
 
 
@@ -14,7 +14,7 @@ def pack(array, bases, count, packed):
 
     The last vector of `packed`, the score of no part, becomes 0, however few numbers are needed.
     """
-    lanes = len(bases)
+    lanes = lanes_in(packed)
     whole = count - count % lanes
     for at in range(0, whole, lanes):
         pack_block(array, bases, at, packed, at * lanes)
@@ -26,7 +26,7 @@ def pack(array, bases, count, packed):
 @inner
 def check(packed, count, codes):
     """Write a code for each lane that says what is wrong with its numbers."""
-    lanes, worst = BYTES // packed.itemsize, splat(packed, 0.0)
+    lanes, worst = lanes_in(packed), splat(packed, 0.0)
     for at in range(count):
         worst = larger(trouble(load(packed, at * lanes)), worst)
     store(codes, 0, worst)
@@ -35,7 +35,7 @@ def check(packed, count, codes):
 @inner
 def unpack(packed, bases, filled, count, out):
     """Write `count` numbers of the first lanes to their examples: the reverse of `pack`."""
-    lanes = len(bases)
+    lanes = lanes_in(packed)
     whole = count - count % lanes if filled == lanes else 0
     for at in range(0, whole, lanes):
         unpack_block(packed, at * lanes, out, bases, at)
@@ -47,7 +47,7 @@ def unpack(packed, bases, filled, count, out):
 @lean
 def clear(out, start, stop):
     """Write zeros, by vectors: for large memory, C's way takes longer."""
-    lanes = BYTES // out.itemsize
+    lanes = lanes_in(out)
     for p in range(start, stop, lanes):
         if p + lanes <= stop:
             store(out, p, splat(out, 0.0))
