@@ -229,12 +229,24 @@ def test_bad_examples_are_named_or_nan(entry, value):
     scores = torch.where(mask_of(entry), entry.scores(), 0.0)
     bad = scores.clone()
     bad[0] = torch.where(mask_of(entry)[0], value, 0.0)
-    for operation in ["argmax", *(EXPECTATIONS if entry.gibbs else [])]:
+    for operation in ["argmax", *(EXPECTATIONS if entry.gibbs else []), *(["sample"] if entry.gibbs else [])]:
         with pytest.raises(ValueError, match=r"0 of the batch|scores\[0\]"):
-            getattr(entry.structure(validate=True), operation)(bad)
-        found = getattr(entry.structure(validate=False), operation)(bad)
+            _seeded(entry.structure(validate=True), operation, bad)
+        found = _seeded(entry.structure(validate=False), operation, bad)
         assert found[0].isnan().all()
-        torch.testing.assert_close(found[1:], getattr(entry.structure(), operation)(scores)[1:])
+        torch.testing.assert_close(found[1:], _seeded(entry.structure(), operation, scores)[1:])
+
+
+def test_one_infinite_score_ends_no_sample_in_a_loop(gibbs):
+    scores = torch.where(mask_of(gibbs), gibbs.scores(), 0.0)
+    scores[0].view(-1)[mask_of(gibbs)[0].view(-1).nonzero()[0]] = torch.inf
+    with pytest.raises(ValueError, match=r"contains \+inf"):
+        _seeded(gibbs.structure(validate=True), "sample", scores)
+
+
+def _seeded(structure, operation, scores):
+    torch.manual_seed(0)
+    return getattr(structure, operation)(scores)
 
 
 def test_scores_have_a_shape_and_a_dtype(entry):

@@ -64,7 +64,7 @@ def argmax(worker, workers, graph, scores, goals, order, z, log_z, codes):
             b = order[group + lane]
             log_z[b] = values[goals[b] * lanes + lane] if goals[b] >= 0 else -np.inf
             codes[b] = found[lane] + (log_z[b] == -np.inf)
-            if not log_z[b] > -np.inf:
+            if not -np.inf < log_z[b] < np.inf:
                 continue
             stack[0], height = goals[b], 1
             while height > 0:
@@ -104,7 +104,7 @@ def sums(worker, workers, graph, scores, goals, order, widest, what, seeds, out,
             b = order[group + lane]
             log_z[b] = values[goals[b] * lanes + lane] if goals[b] >= 0 else -np.inf
             codes[b] = found[lane] + (log_z[b] == -np.inf)
-            if what == SAMPLE and log_z[b] > -np.inf:
+            if what == SAMPLE and -np.inf < log_z[b] < np.inf:  # elsewhere no edge has a weight
                 _walk(first, left, right, part, goals[b], weights, lanes, lane, seeds[b], stack, out[b])
         if what == MARGINALS:
             _seed(goals, order, group, lanes, top, reached)
