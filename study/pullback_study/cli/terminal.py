@@ -101,10 +101,10 @@ def write_figures(figures: Sequence[Figure], folder: Path) -> None:
 
 @contextlib.contextmanager
 def user_errors() -> Iterator[None]:
-    """A user's mistake is a message, not a stack trace."""
+    """A user's mistake, or a file that cannot be read or written, is a message, not a stack trace."""
     try:
         yield
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         stop(str(error), code=2)
 
 

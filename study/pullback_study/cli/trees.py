@@ -6,16 +6,13 @@ import shutil
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from pullback_study.cli.options import uses
 from pullback_study.cli.terminal import count, err, show, user_errors
 from pullback_study.trees.drawing import Format, drawn, format_for
-
-if TYPE_CHECKING:
-    from pullback_study.trees.parser import LatentParser
 
 FormatOption = Annotated[Format | None, typer.Option("--format", help="The format of the trees. [default: text]")]
 Tokens = tuple[str, ...]
@@ -41,14 +38,14 @@ def parse(
     pullback parse --run 5c08 --file reviews.txt --out trees.conllu
     pullback parse --run 5c08 --format heatmap --out drama.svg "A taut , intelligent psychological drama ."
     """
+    from pullback_study.trees.parser import load_parser
+
     with user_errors():
         chosen = format_for(form, out)
         words = _sentences(sentences or [], file)
-        parser = _load(find_run(run), data)
-        analyses = parser.parse(words)
-        unknown = sorted(parser.unknown({word for each in words for word in each}))
-        _show(analyses, chosen, out, parser.estimator)
-        if unknown:
+        parser = load_parser(find_run(run), data)
+        _show(parser.parse(words), chosen, out, parser.estimator)
+        if unknown := sorted(parser.unknown):
             _say(f"words without a vector, all alike to the model: {' '.join(unknown[:10])}{' ...' if unknown[10:] else ''}")
 
 
@@ -97,9 +94,9 @@ def _draw(path: Path, data: Path | None, size: int, seed: int, paper: bool, form
     from pullback_study.corpora import find_data
     from pullback_study.trees.measures import shape, shape_table
     from pullback_study.trees.paper import SENTENCES, printed_for
-    from pullback_study.trees.parser import sample, task_sentences
+    from pullback_study.trees.parser import load_parser, sample, task_sentences
 
-    parser, theirs = _load(path, data), {}
+    parser, theirs = load_parser(path, data), {}
     name, chosen, which = f"{parser.estimator} {path.name[:8]}", list(SENTENCES), "the paper's sentences"
     if not paper:
         everything = task_sentences(parser.task, find_data(data))
@@ -120,6 +117,7 @@ def _measure(
     from pullback.viz import visible
     from pullback_study.corpora import read_conllu
     from pullback_study.trees.measures import compare, tables
+    from pullback_study.trees.parser import load_parser
 
     everything = read_conllu(gold)
     parses = [each for each in everything if max_length is None or len(each.tokens) <= max_length]
@@ -129,10 +127,10 @@ def _measure(
     words = Counter(word for each in parses for word in each.tokens)
     systems, notes = {}, {}
     for path in paths:
-        parser = _load(path, data)
-        known = 1 - sum(words[word] for word in parser.unknown(words)) / max(words.total(), 1)
-        notes[parser.config.vectors] = f"{parser.config.vectors} has vectors for {100 * known:.1f}% of the words"
+        parser = load_parser(path, data)
         trees = parser.parse([each.tokens for each in parses])
+        known = 1 - sum(words[word] for word in parser.unknown) / max(words.total(), 1)
+        notes[parser.config.vectors] = f"{parser.config.vectors} has vectors for {100 * known:.1f}% of the words"
         systems[f"{parser.estimator} {path.name[:8]}"] = [each.heads for each in trees]
     left_out = len(everything) - len(parses)
     note = f"; {count(left_out, 'sentence')} of more than {max_length} words left out" if left_out else ""
@@ -163,12 +161,6 @@ def _sentences(given: Sequence[str], file: Path | None) -> list[Tokens]:
     return sentences
 
 
-def _load(path: Path, data: Path | None) -> LatentParser:
-    from pullback_study.trees.parser import load_parser
-
-    return load_parser(path, data)
-
-
 def _show(analyses: Sequence[Any], form: Format, out: Path | None, source: str) -> None:
     """Print the trees, or write them to a file."""
     from pullback_study.runs import write_atomically
@@ -177,10 +169,7 @@ def _show(analyses: Sequence[Any], form: Format, out: Path | None, source: str) 
     if out is None:
         typer.echo(text, nl=False)
         return
-    try:
-        write_atomically(out, text)
-    except OSError as error:
-        raise ValueError(f"cannot write to {out}: {error.strerror}") from None
+    write_atomically(out, text)
     _say(f"{count(len(analyses), 'tree')} in {out}")
 
 

@@ -63,12 +63,9 @@ def download(sources: Sequence[Source], data: Path) -> list[Path]:
 
     A file that exists already is checked, and never overwritten.
     """
-    try:
-        data.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".download-", dir=data) as work:
-            return [path for source in sources for path in _fetch(source, data, Path(work))]
-    except OSError as error:
-        raise ValueError(f"cannot write to {data}: {error}") from None
+    data.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".download-", dir=data) as work:
+        return [path for source in sources for path in _fetch(source, data, Path(work))]
 
 
 def _fetch(source: Source, data: Path, work: Path) -> list[Path]:

@@ -14,7 +14,6 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-import pullback as pb
 from pullback.estimators import registry
 from pullback.viz import visible
 from pullback_study.results.choice import Runs
@@ -26,16 +25,6 @@ from pullback_study.runs.store import STATES
 from pullback_study.tasks import find_task
 
 _CONFIGURATIONS = 300  # the most of a table
-_PARTS: dict[str, dict[type, str]] = {
-    "loss": {pb.Perceptron: "perceptron", pb.CrossEntropy: "cross-entropy", pb.SparseMAPLoss: "sparsemap"},
-    "start": {pb.FromArgmax: "argmax", pb.FromMarginals: "marginals", pb.FromZero: "zero"},
-    "update": {pb.Unconstrained: "unconstrained", pb.Projected: "projected", pb.Mirror: "mirror"},
-}
-_LAYERS: dict[type, dict[str, Any]] = {
-    pb.Marginals: {"forward": "softmax", "backward": "softmax"},
-    pb.SparseMAP: {"forward": "sparsemax", "backward": "sparsemax"},
-    pb.STEMarginals: {"forward": "argmax", "backward": "softmax"},
-}
 
 
 def _as_text(value: Any) -> Any:
@@ -51,14 +40,9 @@ _ASSETS.filters["base64"] = lambda text: base64.b64encode(text.encode()).decode(
 
 def write(out: Path, folder: Path) -> list[Path]:
     """Write the report, and the explorer beside it; returns both files."""
-    if out.is_dir():
-        raise ValueError(f"--out {out} is a folder; name a file, such as {out / 'report.html'}")
     beside = out.with_name("explorer.html" if out.name != "explorer.html" else "mechanics.html")
-    try:
-        write_atomically(out, report(Runs(folder), beside.name))
-        write_atomically(beside, explorer_page())
-    except OSError as error:
-        raise ValueError(f"{out} cannot be written: {error.strerror or error}") from error
+    write_atomically(out, report(Runs(folder), beside.name))
+    write_atomically(beside, explorer_page())
     return [out, beside]
 
 
@@ -96,18 +80,14 @@ def explorer_page() -> str:
     return _page("pullback: the mechanics", _asset("explorer.html"), _asset("explorer.mjs") + start)
 
 
-def presets() -> list[dict[str, Any]]:
-    """The estimators of the registry that the explorer can show, in its order; the others are left out."""
-    described, rows = {entry.name: recipe(entry.make()) for entry in registry.ENTRIES}, find_task("synthetic").methods
-    return [{"name": name, "title": rows[name].label, **each} for name, each in described.items() if each]
-
-
-def recipe(estimator: Any) -> dict[str, Any] | None:
-    """An estimator as the parts that the explorer knows; None for one that has others."""
-    if type(estimator) in _LAYERS:
-        return {"family": "layer", **_LAYERS[type(estimator)]}
-    parts = {name: known.get(type(getattr(estimator, name, None))) for name, known in _PARTS.items()}
-    return {"family": "pulled-back", **parts} if all(parts.values()) else None
+def presets() -> list[dict[str, str]]:
+    """The estimators of the registry, in its order, by the classes of their parts; the explorer shows those that it knows."""
+    rows, found = find_task("synthetic").methods, []
+    for entry in registry.ENTRIES:
+        made: Any = entry.make()
+        parts = {part: type(getattr(made, part, None)).__name__ for part in ("loss", "start", "update")}
+        found.append({"name": entry.name, "title": rows[entry.name].label, "kind": type(made).__name__, **parts})
+    return found
 
 
 def _page(title: str, body: str, script: str) -> str:

@@ -107,9 +107,8 @@ def listing(task: str, runs: Sequence[Stored]) -> Table:
 
     rows = []
     for run in sorted(runs, key=order):
-        given = {name: run.config.get(name) for name in (*fields, "seed")}
+        given = {name: value for name in (*fields, "seed") if (value := run.config.get(name)) is not None}
         texts = {name: f"{value:g}" if isinstance(value, float) else str(value) for name, value in given.items()}
-        texts = {name: text for name, text in texts.items() if given[name] is not None}
         texts |= {metric.name: metric.show(run.metrics.get(metric.name)) for metric in about.metrics}
         texts |= {"state": run.state + " (older)" * run.older, "run": run.id}
         estimator = str(run.config.get("estimator", "?"))

@@ -7,13 +7,13 @@ import io
 import itertools
 import math
 import statistics
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pullback.viz import visible
-from pullback_study.results.cells import number
 from pullback_study.results.choice import Chosen
 
 if TYPE_CHECKING:
@@ -130,9 +130,10 @@ class Figure:
         """`<name>.svg` and `<name>.csv`."""
         from pullback_study.runs.files import write_atomically
 
-        for suffix, content in ((".svg", self.svg()), (".csv", self.csv())):
-            write_atomically(folder / f"{self.name}{suffix}", content)
-        return [folder / f"{self.name}{suffix}" for suffix in (".svg", ".csv")]
+        files = {folder / f"{self.name}.svg": self.svg(), folder / f"{self.name}.csv": self.csv()}
+        for path, content in files.items():
+            write_atomically(path, content)
+        return list(files)
 
 
 def learning_curves(
@@ -151,13 +152,10 @@ def curves_against(
     """A panel for each measure of the results, with a curve for each row; `at` has the same rows at each x."""
     panels = []
     for name, label in measures.items():
-        histories = {}
-        for rows in zip(*at.values(), strict=True):
-            seeds: dict[int | None, dict[Any, float]] = {}
-            for x, run in ((x, run) for x, row in zip(at, rows, strict=True) for run in row.done):
-                seeds.setdefault(run.seed, {})[x] = number(run, name)
-            histories[rows[0].method.label] = list(seeds.values())
-        panels.append(panel(name, x_label, label, histories, middle))
+        points: dict[str, list[dict[Any, float]]] = defaultdict(list)
+        for x, row in ((x, row) for x, rows in at.items() for row in rows):
+            points[row.method.label] += [{x: value} for value in row.values(name)]
+        panels.append(panel(name, x_label, label, points, middle))
     return panels
 
 

@@ -60,10 +60,7 @@ def update_page(page: Path, groups: Sequence[Group], claims: Sequence[Claim] = (
 
     On a page with several pairs of marks, each pair but the last holds one group.
     """
-    try:
-        text, *rest = page.read_text().split(BEGIN)
-    except OSError as error:
-        raise ValueError(f"{page} cannot be read: {error.strerror}") from None
+    text, *rest = page.read_text().split(BEGIN)
     if not rest or any(END not in part for part in rest):
         raise ValueError(f"{page} has no lines {BEGIN!r} and {END!r} to write between")
     shown = [group for group in groups if not group.warning]

@@ -74,16 +74,11 @@ class SideBySide(Executor):
     def _train(
         self, number: int, job: Job, events: queue.SimpleQueue[tuple[int, Reached | Ending]], stopped: Callable[[], bool]
     ) -> None:
+        import torch
+
         _mine.turn, ending = self._turn, Ending("stopped", "stopped before it began")
-        with self._turn, _own_stream(job.device):
+        on_gpu = job.device.startswith("cuda")
+        with self._turn, torch.cuda.stream(torch.cuda.Stream()) if on_gpu else contextlib.nullcontext():
             if not stopped():
                 ending = train_group(job, lambda event: events.put((number, event)), stopped)
         events.put((number, ending))
-
-
-def _own_stream(device: str) -> contextlib.AbstractContextManager[object]:
-    if not device.startswith("cuda"):
-        return contextlib.nullcontext()
-    import torch
-
-    return torch.cuda.stream(torch.cuda.Stream())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,6 +39,7 @@ class LatentParser:
     def __init__(self, task: TextTask, config: Any, model: Any, data: Path, dimension: int) -> None:
         self.task, self.config, self.estimator = task.name, config, config.estimator
         self._task, self._model, self._data, self._dimension = task, model.eval(), data, dimension
+        self.unknown: set[str] = set()  # tokens of the last `parse` without a vector: they are all the same word to the model
 
     @torch.no_grad()
     def parse(self, sentences: Sequence[Tokens]) -> list[Analysis]:
@@ -48,6 +49,7 @@ class LatentParser:
         tokens = {token for each in sentences for token in each}
         vectors = self._vectors(tokens)
         rows = {token: -1 if (row := vectors.lookup(token)) is None else row for token in tokens}
+        self.unknown = {token for token, row in rows.items() if row < 0}
         unknown = vectors.matrix[UNKNOWN] if self.config.embeddings == "trained" else np.zeros(self._dimension, np.float32)
         table = torch.from_numpy(np.concatenate([unknown[None], vectors.matrix])).to(next(self._model.parameters()).dtype)
         order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))  # so that little is padding
@@ -59,12 +61,6 @@ class LatentParser:
             padded = nn.utils.rnn.pad_sequence(words, batch_first=True)
             found.update(zip(batch, self._analyses(part, table[padded]), strict=True))
         return [found[i] for i in range(len(sentences))]
-
-    def unknown(self, tokens: Iterable[str]) -> set[str]:
-        """The tokens that have no vector: they are all the same word to the model."""
-        wanted = set(tokens)
-        found = self._vectors(wanted)
-        return {token for token in wanted if found.lookup(token) is None}
 
     def _analyses(self, sentences: Sequence[Tokens], vectors: Tensor) -> list[Analysis]:
         lengths, labels = torch.tensor([len(tokens) for tokens in sentences]), [""] * len(sentences)

@@ -10,13 +10,13 @@ from torch import Tensor
 import pullback as pb
 from pullback.estimators.pulled_back import PulledBack
 
-LOSSES = {"perceptron": pb.Perceptron(), "cross-entropy": pb.CrossEntropy(), "sparsemap": pb.SparseMAPLoss()}
-STARTS = {"argmax": pb.FromArgmax(), "marginals": pb.FromMarginals(), "zero": pb.FromZero()}
-UPDATES = {"unconstrained": pb.Unconstrained, "projected": pb.Projected, "mirror": pb.Mirror}
+LOSSES = {"Perceptron": pb.Perceptron(), "CrossEntropy": pb.CrossEntropy(), "SparseMAPLoss": pb.SparseMAPLoss()}
+STARTS = {"FromArgmax": pb.FromArgmax(), "FromMarginals": pb.FromMarginals(), "FromZero": pb.FromZero()}
+UPDATES = {"Unconstrained": pb.Unconstrained, "Projected": pb.Projected, "Mirror": pb.Mirror}
 RECIPES = [
     {"loss": loss, "start": start, "update": update}
     for loss in LOSSES for start in STARTS for update in UPDATES
-    if update != "mirror" or start == "marginals"
+    if update != "Mirror" or start == "FromMarginals"
 ]  # fmt: skip
 
 

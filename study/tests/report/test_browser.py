@@ -198,7 +198,7 @@ def test_an_estimator_is_chosen_and_the_loss_changes(explorer):
     assert "Decoder calls: 7." in texts(explorer, "#losses")[0]
     change(explorer, "estimator", "own", "change")
     assert not explorer.run("document.getElementById('own').hidden")
-    change(explorer, "own-update", "mirror", "change")
-    assert explorer.run("document.getElementById('own-start').value") == "marginals"
+    change(explorer, "own-update", "Mirror", "change")
+    assert explorer.run("document.getElementById('own-start').value") == "FromMarginals"
     change(explorer, "situation", "The same, with cross-entropy", "change")
     assert texts(explorer, "#title") == ["SPIGOT-CE"]

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pullback_study.cli import app
-from pullback_study.report.page import report, write
+from pullback_study.report.page import report
 from pullback_study.results.choice import Runs
 from pullback_study.results.paper.clusters import TASK, VARIANTS
 from report.folders import publish, raw_run, text_run
@@ -157,6 +157,7 @@ def test_the_command_writes_two_files_and_says_so(folder, tmp_path):
     assert out.stat().st_size > 100_000
     assert (tmp_path / "deep" / "explorer.html").exists()
     assert not done.stdout
-    with pytest.raises(ValueError, match="is a folder; name a file"):
-        write(tmp_path, folder)
+    wrong = CliRunner().invoke(app, ["report", "--runs", str(folder), "--out", str(tmp_path)])
+    assert wrong.exit_code == 2
+    assert "Is a directory" in wrong.stderr
     assert CliRunner().invoke(app, ["report", "--runs", str(out)]).exit_code == 2

@@ -1,5 +1,5 @@
-// The explorer: settings in, a picture of the 3-simplex out. The estimators come from Python: [{name, title, ...description}], with
-// {family: "pulled-back", loss, start, update} or {family: "layer", forward, backward}; only these parts are known here.
+// The explorer: settings in, a picture of the 3-simplex out. The estimators come from Python: [{name, title, kind, loss, start,
+// update}], the last four the names of the library's classes; those whose parts are known here are shown.
 // First the mechanics, as in the library, which do not touch the page; vectors are arrays. Markup holds numbers and our own words.
 
 const minus = (a, b) => a.map((value, i) => value - b[i]);
@@ -29,9 +29,11 @@ function sparsemax(s) {
 }
 
 const MAPS = { argmax, softmax, sparsemax };
-const STARTS = { argmax, marginals: softmax, zero: (s) => s.map(() => 0) };
+const STARTS = { FromArgmax: argmax, FromMarginals: softmax, FromZero: (s) => s.map(() => 0) };
 // What an intermediate loss compares with the label: its gradient is prediction - label.
-const PREDICTIONS = { perceptron: argmax, "cross-entropy": softmax, sparsemap: sparsemax };
+const PREDICTIONS = { Perceptron: argmax, CrossEntropy: softmax, SparseMAPLoss: sparsemax };
+// The maps of the forward and of the backward pass.
+const LAYERS = { Marginals: ["softmax", "softmax"], SparseMAP: ["sparsemax", "sparsemax"], STEMarginals: ["argmax", "softmax"] };
 
 // J' v, with J the Jacobian of the map at scores s.
 const THROUGH = {
@@ -48,9 +50,9 @@ const THROUGH = {
 
 // From the state {mu, scores} to the next; `trial` is the point before it is brought back to the simplex.
 const UPDATES = {
-  unconstrained: ({ mu, scores }, step) => ({ mu: minus(mu, step), scores, trial: null }),
-  projected: ({ mu, scores }, step) => ({ mu: sparsemax(minus(mu, step)), scores, trial: minus(mu, step) }),
-  mirror: ({ scores }, step) => ({ mu: softmax(minus(scores, step)), scores: minus(scores, step), trial: null }),
+  Unconstrained: ({ mu, scores }, step) => ({ mu: minus(mu, step), scores, trial: null }),
+  Projected: ({ mu, scores }, step) => ({ mu: sparsemax(minus(mu, step)), scores, trial: minus(mu, step) }),
+  Mirror: ({ scores }, step) => ({ mu: softmax(minus(scores, step)), scores: minus(scores, step), trial: null }),
 };
 
 // Downstream losses: {kind: "linear", gradient} is <g, mu>, {kind: "quadratic", target} half the squared distance.
@@ -60,30 +62,30 @@ function downstream(loss) {
   return { value: (mu) => dot(away(mu), away(mu)) / 2, gamma: away };
 }
 
-const FAMILIES = {
-  "pulled-back"({ loss: intermediate, start, update }, { scores, stepSize, steps, loss }) {
-    if (update === "mirror" && start !== "marginals") throw new Error("a mirror step can only start from the marginals");
-    let state = { mu: STARTS[start](scores), scores, trial: null };
-    const [path, trials] = [[state.mu], []];
-    for (let t = 0; t < steps; t += 1) {
-      state = UPDATES[update](state, times(stepSize, downstream(loss).gamma(state.mu)));
-      path.push(state.mu);
-      trials.push(state.trial);
-    }
-    const gradient = minus(PREDICTIONS[intermediate](scores), state.mu);
-    const calls = start === "argmax" ? steps : steps + 1;
-    return { forward: argmax(scores), start: path[0], path, trials, label: state.mu, gradient, calls };
-  },
-  layer({ forward, backward }, { scores, loss }) {
-    const z = MAPS[forward](scores);
-    const gradient = THROUGH[backward](scores, downstream(loss).gamma(z));
-    return { forward: z, gradient, start: null, path: [], trials: [], label: null, calls: 1 };
-  },
-};
+export const known = ({ kind, loss, start, update }) =>
+  kind in LAYERS || (loss in PREDICTIONS && start in STARTS && update in UPDATES);
 
 // What the decoder sees (forward), the start, the path and the pulled-back label where there is one, the surrogate gradient of
 // the scores and the calls of the decoder; settings are {scores, loss, stepSize, steps}.
-export const evaluate = (estimator, settings) => FAMILIES[estimator.family](estimator, settings);
+export function evaluate({ kind, loss: intermediate, start, update }, { scores, stepSize, steps, loss }) {
+  const { gamma } = downstream(loss);
+  if (kind in LAYERS) {
+    const [forward, backward] = LAYERS[kind];
+    const z = MAPS[forward](scores);
+    return { forward: z, gradient: THROUGH[backward](scores, gamma(z)), start: null, path: [], trials: [], label: null, calls: 1 };
+  }
+  if (update === "Mirror" && start !== "FromMarginals") throw new Error("a mirror step can only start from the marginals");
+  let state = { mu: STARTS[start](scores), scores, trial: null };
+  const [path, trials] = [[state.mu], []];
+  for (let t = 0; t < steps; t += 1) {
+    state = UPDATES[update](state, times(stepSize, gamma(state.mu)));
+    path.push(state.mu);
+    trials.push(state.trial);
+  }
+  const gradient = minus(PREDICTIONS[intermediate](scores), state.mu);
+  const calls = start === "FromArgmax" ? steps : steps + 1;
+  return { forward: argmax(scores), start: path[0], path, trials, label: state.mu, gradient, calls };
+}
 
 const [ROOT2, ROOT6, SIZE, LIFT, UNIT, EDGE] = [Math.sqrt(2), Math.sqrt(6), 560, 0.14, 180, 14];
 const CORNERS = [[1, 0, 0], [0, 1, 0], [0, 0, 1]];
@@ -103,9 +105,9 @@ const SITUATIONS = {
     scores: [1.1, -0.9, -0.2], loss: { kind: "quadratic", target: [0, 1, 0] }, stepSize: 1, steps: 8, chosen: "spigot-eg" },
 };
 const WORDS = {
-  argmax: "argmax(s)", marginals: "Marg(s)", zero: "0", softmax: "Marg(s)", sparsemax: "SparseMAP(s)", perceptron: "argmax(s)",
-  "cross-entropy": "Marg(s)", sparsemap: "SparseMAP(s)", unconstrained: "μ ← μ − ηγ, which may leave the simplex,",
-  projected: "μ ← SparseMAP(μ − ηγ)", mirror: "s ← s − ηγ, μ = Marg(s)",
+  argmax: "argmax(s)", softmax: "Marg(s)", sparsemax: "SparseMAP(s)", FromArgmax: "argmax(s)", FromMarginals: "Marg(s)", FromZero: "0",
+  Perceptron: "argmax(s)", CrossEntropy: "Marg(s)", SparseMAPLoss: "SparseMAP(s)", Mirror: "s ← s − ηγ, μ = Marg(s)",
+  Projected: "μ ← SparseMAP(μ − ηγ)", Unconstrained: "μ ← μ − ηγ, which may leave the simplex,",
 };
 
 const at = (id) => document.getElementById(id);
@@ -159,8 +161,9 @@ function picture({ scores, loss }, { forward, gradient, path, trials }) {
   return `${out}<circle class="forward" cx="${fx}" cy="${fy}" r="9"/>${arrow(on(scores), on(minus(scores, gradient)), "gradient")}`;
 }
 
-function formula({ family, loss, start, update, forward, backward }) {
-  if (family === "pulled-back") return `${WORDS[update]} from ${WORDS[start]}; gradient ${WORDS[loss]} − μ⁽ᵏ⁾`;
+function formula({ kind, loss, start, update }) {
+  if (!(kind in LAYERS)) return `${WORDS[update]} from ${WORDS[start]}; gradient ${WORDS[loss]} − μ⁽ᵏ⁾`;
+  const [forward, backward] = LAYERS[kind];
   return `z = ${WORDS[forward]}; gradient J′γ, J of ${WORDS[backward]}; there is no pulled-back label`;
 }
 
@@ -196,8 +199,8 @@ function handle(element, picture, read, write) {
 }
 
 export function explore(estimators) {
-  const all = [...estimators, { name: "own", title: "Your own", family: "pulled-back" }];
-  const settings = { recipe: { loss: "perceptron", start: "marginals", update: "projected" } };
+  const all = [...estimators.filter(known), { name: "own", title: "Your own" }];
+  const settings = { recipe: { loss: "Perceptron", start: "FromMarginals", update: "Projected" } };
   Object.assign(settings, Object.values(SITUATIONS)[0]);
   const linear = () => settings.loss.kind === "linear";
   const vector = () => (linear() ? settings.loss.gradient : settings.loss.target);
@@ -217,7 +220,7 @@ export function explore(estimators) {
   for (const part of Object.keys(CHOICES))
     fill(`own-${part}`, CHOICES[part], (value) => {
       const recipe = { ...settings.recipe, [part]: value };
-      set({ recipe: recipe.update === "mirror" ? { ...recipe, start: "marginals" } : recipe });
+      set({ recipe: recipe.update === "Mirror" ? { ...recipe, start: "FromMarginals" } : recipe });
     });
   at("step-size").addEventListener("input", () => set({ stepSize: 10 ** Number(at("step-size").value) }));
   at("inner-steps").addEventListener("input", () => set({ steps: Number(at("inner-steps").value) }));
