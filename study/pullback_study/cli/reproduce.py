@@ -158,9 +158,8 @@ def claims(**given: Any) -> None:
 
     with terminal.user_errors():
         found = Runs(given["runs"])
-        on_clusters = claims_clusters.Evidence.best(found)
-        if given["seeds"] is not None or given["dtype"] != "float32":
-            on_clusters = claims_clusters.Evidence(found, clusters.scope_of(**given))
+        own = claims_clusters.Evidence(found, clusters.scope_of(**given))
+        on_clusters = own if given["seeds"] or given["dtype"] != "float32" else claims_clusters.Evidence.best(found)
         decided = [*decide(claims_clusters.CLAIMS, on_clusters), *decide(claims_text.CLAIMS, claims_text.Evidence(found))]
     terminal.show(*(claim.table() for claim in decided), **given)
 

@@ -77,8 +77,6 @@ def pool(workers: int | None, device: str, per_gpu: int = 1) -> Executor | None:
 
     from pullback_study.runs.executor import Pool
 
-    if workers is not None and workers < 1:
-        stop(f"--workers {workers}: there must be at least one")
     gpus = torch.cuda.device_count() if device == "cuda" else 0
     return None if workers == 1 and gpus <= 1 else Pool(workers, gpus=gpus, per_gpu=per_gpu)
 

@@ -59,7 +59,7 @@ def sweep(
     file: Annotated[Path, typer.Argument(help="A TOML file with a task and lists of values for the fields of its config.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the runs without training.")] = False,
     workers: Annotated[
-        int | None, typer.Option(help="Worker processes.  [default: one per core, or --per-gpu per GPU]")
+        int | None, typer.Option(min=1, help="Worker processes.  [default: one per core, or --per-gpu per GPU]")
     ] = None,
     per_gpu: Annotated[int, typer.Option(min=1, help="Workers that share a GPU.")] = 1,
     ray: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Train on this Ray cluster: HOST:PORT, or auto.")] = None,

@@ -42,8 +42,8 @@ class Split:
         """The number of words of every sentence, int64 `[N, sides]`; always in the CPU's memory."""
         return self.offsets.cpu().diff().view(-1, self.sides)
 
-    def to(self, device: torch.device | str) -> Split:
-        """The same split in a device's memory, where `batches` then gathers."""
+    def to(self, device: torch.device | str, dtype: torch.dtype | None = None) -> Split:
+        """The same split in a device's memory, where `batches` then gathers; it has no numbers of a floating-point type."""
         names = [name for name in ("words", "offsets", "labels", "gold") if getattr(self, name) is not None]
         return replace(self, **{name: getattr(self, name).to(device) for name in names})
 
@@ -65,10 +65,6 @@ class Corpus:
     vectors: Tensor  # float32 [rows, d]; row 0 is padding and row 1 the unknown word, both zero
     vocabulary: list[str]  # the word of each row, as the vector file spells it
     description: dict[str, Any]  # files and checksums, counts, vectors and coverage
-
-    @property
-    def splits(self) -> dict[str, Split]:
-        return {"train": self.train, "dev": self.dev, "test": self.test}
 
 
 @dataclass(frozen=True, eq=False)

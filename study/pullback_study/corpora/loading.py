@@ -53,7 +53,7 @@ def load(name: str, data: Path, vectors: str | None = None, *, max_tokens: int =
             return corpus
         corpus = preprocess(name, files, sources["vectors"], max_tokens, checksums)
         file = io.BytesIO()
-        torch.save({**vars(corpus), **{each: vars(split) for each, split in corpus.splits.items()}}, file)
+        torch.save({**vars(corpus), **{each: vars(getattr(corpus, each)) for each in SPLITS}}, file)
         try:
             write_atomically(path, file.getvalue())
         except OSError as error:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pullback_study.results.cells import MEAN_ERROR, Cell, history
 from pullback_study.results.figures import Figure, panel
 from pullback_study.results.tables import Column, Row, Table
+from pullback_study.runs.store import Stored, rank
 from pullback_study.tasks import Metric, find_task
-
-if TYPE_CHECKING:
-    from pullback_study.runs.store import Stored
 
 
 class About(NamedTuple):
@@ -32,10 +30,8 @@ def describe(task: str, runs: Sequence[Stored] = ()) -> About:
         found = find_task(task)
     except ValueError:
         names = dict.fromkeys(name for run in runs for name in run.metrics if name.startswith(("validation_", "test_")))
-        validation = [name for name in names if name.startswith("validation_")]
-        curves = {name: name.removeprefix("validation_") for name in validation}
-        metrics = [Metric(name, name.replace("_", " ").capitalize(), curves.get(name)) for name in names]
-        return About(task, metrics, [*validation, "validation_accuracy"][0])
+        metrics = [Metric(name, name.replace("_", " ").capitalize(), name.removeprefix("validation_")) for name in names]
+        return About(task, metrics, next((name for name in names if name.startswith("validation_")), "validation_accuracy"))
     there = {name for run in runs for name in (*run.result, *run.metrics)}
     metrics = [metric for metric in found.metrics if metric.name in there]
     labels = {name: method.label for name, method in found.methods.items()}
@@ -99,14 +95,8 @@ def listing(task: str, runs: Sequence[Stored]) -> Table:
     fields = [name for name in varying([run.config for run in runs]) if name != "estimator"]
     columns = {name: name.replace("_", " ") for name in fields} | {"seed": "Seed", "state": "State"}
     columns |= {metric.name: metric.label for metric in about.metrics} | {"run": "Run"}
-
-    def order(run: Stored) -> list[tuple[float, str]]:
-        """Numbers by their size, then everything else by its words."""
-        values = [run.config.get(name) for name in ("estimator", *fields, "seed")]
-        return [(value, "") if isinstance(value, int | float) else (math.inf, str(value)) for value in values]
-
     rows = []
-    for run in sorted(runs, key=order):
+    for run in sorted(runs, key=lambda run: [rank(run.config.get(name)) for name in ("estimator", *fields, "seed")]):
         given = {name: value for name in (*fields, "seed") if (value := run.config.get(name)) is not None}
         texts = {name: f"{value:g}" if isinstance(value, float) else str(value) for name, value in given.items()}
         texts |= {metric.name: metric.show(run.metrics.get(metric.name)) for metric in about.metrics}
@@ -154,8 +144,8 @@ def _grouped(runs: Sequence[Stored], selected_by: str) -> list[list[Stored]]:
         setting = {name: value for name, value in run.config.items() if name != "seed"}
         groups.setdefault(json.dumps(setting, sort_keys=True, default=str), []).append(run)
 
-    def rank(group: Sequence[Stored]) -> float:
+    def score(group: Sequence[Stored]) -> float:
         cell = Cell.of(group, selected_by)
         return -math.inf if cell.diverged else cell.value
 
-    return sorted((sorted(group, key=lambda run: run.seed or 0) for group in groups.values()), key=rank, reverse=True)
+    return sorted((sorted(group, key=lambda run: run.seed or 0) for group in groups.values()), key=score, reverse=True)

@@ -54,15 +54,15 @@ class Panel:
         return 1.0 + 0.25 * len(self.curves) if self.strips else 3.2 + 0.2 * math.ceil(len(self.curves) / 4)
 
     def draw(self, axes: Axes, numbers: Mapping[str, int]) -> None:
-        for curve in self.curves if not self.strips else ():
+        axes.set(xlabel=visible(self.x_label), ylabel=visible(self.y_label))
+        if self.strips:
+            return self._draw_strips(axes)
+        for curve in self.curves:
             i = numbers[curve.label]
             colour, dash = _COLOURS[i % len(_COLOURS)], _DASHES[i // len(_COLOURS) % len(_DASHES)]
             marker = "o" if len(curve.x) <= 12 else None
             axes.plot(curve.x, curve.y, dash, color=colour, marker=marker, markersize=3, label=visible(curve.label))
             axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.1, linewidth=0)
-        axes.set(xlabel=visible(self.x_label), ylabel=visible(self.y_label))
-        if self.strips:
-            self._draw_strips(axes)
 
     def _draw_strips(self, axes: Axes) -> None:
         places, values = range(len(self.curves)), [[y for y in curve.y if math.isfinite(y)] for curve in self.curves]

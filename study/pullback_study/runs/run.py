@@ -46,8 +46,8 @@ class Run:
 
     @property
     def identity(self) -> dict[str, Any]:
-        values = {each.name: (getattr(self.config, each.name), each.default) for each in dataclasses.fields(self.config)}
-        differing = {name: value for name, (value, default) in values.items() if value != default}
+        usual = {each.name: each.default for each in dataclasses.fields(self.config)}
+        differing = {name: value for name, value in vars(self.config).items() if value != usual[name]}
         return {"task": self.task, "version": self.version, "config": differing}
 
     @property

@@ -167,7 +167,7 @@ def select(runs: Sequence[Stored], where: Sequence[str] = (), sort: str | None =
         if known and name not in known:
             raise ValueError(f"no run here has a field {name!r}; {nearest(name, known)}")
     if sort:
-        flat.sort(key=lambda item: _rank(item[1].get(order)), reverse=sort.startswith("-"))
+        flat.sort(key=lambda item: rank(item[1].get(order)), reverse=sort.startswith("-"))
         flat.sort(key=lambda item: item[1].get(order) is None)
     return [run for run, about in flat if all(condition.holds(about) for condition in conditions)]
 
@@ -192,7 +192,7 @@ def _fields(run: Stored) -> dict[str, Any]:
     return {**run.metrics, **run.config, **about, **({"error": run.error} if run.error else {})}
 
 
-def _rank(value: Any) -> tuple[bool, float, str]:
+def rank(value: Any) -> tuple[bool, float, str]:
     """Numbers by their size, then texts."""
     number = _number(value)
     return number is None, number or 0.0, str(value)

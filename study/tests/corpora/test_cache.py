@@ -22,9 +22,9 @@ def builds(monkeypatch):
 
 
 def assert_same(first, second):
-    for name, split in first.splits.items():
+    for split, same in ((first.train, second.train), (first.dev, second.dev), (first.test, second.test)):
         for field in dataclasses.fields(split):
-            one, other = getattr(split, field.name), getattr(second.splits[name], field.name)
+            one, other = getattr(split, field.name), getattr(same, field.name)
             assert torch.equal(one, other) and one.dtype == other.dtype if torch.is_tensor(one) else one == other
     assert first.vectors.equal(second.vectors)
     assert (first.vocabulary, first.description) == (second.vocabulary, second.description)

@@ -23,8 +23,9 @@ def test_sst_is_binary_and_what_is_left_out_is_counted(data, tmp_path):
     corpus = load("sst", data, "tiny", cache=tmp_path)
     assert sentences(corpus, corpus.train) == ["It works .", "<unknown> good ."]
     assert sentences(corpus, corpus.test) == ["( great )"]
-    assert [split.labels.tolist() for split in corpus.splits.values()] == [[1, 0], [0], [1]]
-    assert [split.dropped for split in corpus.splits.values()] == [{"neutral": 1}, {"neutral": 0}, {"neutral": 1}]
+    splits = corpus.train, corpus.dev, corpus.test
+    assert [split.labels.tolist() for split in splits] == [[1, 0], [0], [1]]
+    assert [split.dropped for split in splits] == [{"neutral": 1}, {"neutral": 0}, {"neutral": 1}]
     assert corpus.train.sides == 1
 
 

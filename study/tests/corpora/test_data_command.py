@@ -106,7 +106,7 @@ def test_downloaded_data_is_all_that_the_text_experiments_need(invoke, tmp_path,
     assert status == 0, output
     corpus = load("sst", new, cache=tmp_path / "corpora")
     assert corpus.description["vectors"] == "glove.840B.300d"
-    assert [len(split) for split in corpus.splits.values()] == [2, 1, 1]
+    assert [len(split) for split in (corpus.train, corpus.dev, corpus.test)] == [2, 1, 1]
 
 
 @pytest.mark.parametrize(

@@ -65,10 +65,6 @@ class TextProblem(Problem):
     def gather(self, split: Split, rows: Tensor, width: int) -> Batch:
         return gather(split, rows, width)
 
-    def to(self, device: torch.device, dtype: torch.dtype) -> None:
-        self.model.to(device, dtype)
-        self.splits = tuple(split.to(device) for split in self.splits)  # type: ignore[assignment]
-
     @torch.no_grad()
     def results(self) -> dict[str, Any]:
         """Also the best tree of the task's example."""
