@@ -210,22 +210,13 @@ class ReplicaTask(Task):
         return [group[i : i + self.most] for group in ordered for i in range(0, len(group), self.most)]
 
 
-def settings(best: Mapping[str, tuple[float, float | None]]) -> dict[str, dict[str, Any]]:
-    """Defaults of methods from their best learning rates and step sizes.
-
-    >>> settings({"marginals": (0.002, None), "spigot": (0.002, 0.1)})
-    {'marginals': {'learning_rate': 0.002}, 'spigot': {'learning_rate': 0.002, 'step_size': 0.1}}
-    """
-    return {name: {"learning_rate": rate} | ({"step_size": size} if size else {}) for name, (rate, size) in best.items()}
-
-
 def registered(
-    defaults: Mapping[str, Mapping[str, Any]], *, categorical: bool = False, in_paper: Callable[[str], bool] | None = None
+    best: Mapping[str, tuple[float, float | None]], *, categorical: bool = False, in_paper: Callable[[str], bool] | None = None
 ) -> list[Method]:
-    """Every estimator of the library's registry that fits the structure, and one of our own, as methods with their defaults.
+    """Every estimator of the library's registry that fits the structure, and one of our own, as methods.
 
-    For a categorical structure some estimators have another name, and there are more. `in_paper` says of a name whether the
-    paper's table has it; by default, whether any of its tables has.
+    `best` has learning rates and step sizes by name, the defaults of these methods. For a categorical structure some estimators
+    have another name, and there are more. `in_paper` says whether the paper's table has a name; by default, whether any has.
     """
     from pullback.estimators import registry
     from pullback.structures import Categorical
@@ -237,7 +228,8 @@ def registered(
         *labels, heading = NAMES.get(entry.name, (entry.name, entry.name, ""))
         kind = heading or {"average": "Relaxed", "structure": "Argmax"}[entry.sees]
         paper = bool(heading) and (in_paper is None or in_paper(entry.name))
-        about = entry.make, entry.aliases, entry.stochastic, paper, defaults.get(entry.name, {})
+        own = zip(("learning_rate", "step_size"), best.get(entry.name, ()), strict=False)
+        about = entry.make, entry.aliases, entry.stochastic, paper, {name: value for name, value in own if value}
         if categorical or entry.only is not Categorical:
             found.append(Method(entry.name, labels[not categorical], kind, *about, entry.downstream.at, entry.reads_back))
     return [*found, BLENDED]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pullback_study.tasks.schema import EstimatorConfig, option
-from pullback_study.tasks.task import Method, Task, registered, settings
+from pullback_study.tasks.task import Method, Task, registered
 
 if TYPE_CHECKING:
     from pullback.estimators import Estimator
@@ -54,6 +54,7 @@ class LatentTask(Task):
 @functools.cache
 def _methods(best: tuple[tuple[str, tuple[float, float | None]], ...]) -> Mapping[str, Method]:
     """The registry's estimators, and a baseline where the paper has one; those with settings of the paper are its rows."""
-    own = settings(dict(best))
-    baselines = [Method(name, "Baseline", "", in_paper=True, defaults=own[name]) for name in own if name == "baseline"]
+    own = dict(best)
+    rates = [{"learning_rate": rate} for name, (rate, _) in best if name == "baseline"]
+    baselines = [Method("baseline", "Baseline", "", in_paper=True, defaults=each) for each in rates]
     return {method.name: method for method in (*baselines, *registered(own, in_paper=lambda name: name in own))}

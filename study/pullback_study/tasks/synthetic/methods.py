@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pullback.estimators import Downstream, MovingAverage, ScoreFunction, STEMarginals
 from pullback.structures import Structure, Wrapper
-from pullback_study.tasks.task import Method, registered, settings
+from pullback_study.tasks.task import Method, registered
 
 # Learning rate and step size, from the paper's table of training details; where it lists no rate, the grid decides. STE-I
 # has no step size listed: with one inner step and Adam its size does not matter.
@@ -56,7 +56,7 @@ METHODS: dict[str, Method] = {
     for method in (
         Method("linear", "Linear model", "Baselines", in_paper=True, defaults={"learning_rate": 0.001}),
         Method("gold", "Gold cluster labels", "Baselines", in_paper=True, defaults={"learning_rate": 0.001}),
-        *registered(settings(_BEST), categorical=True),
+        *registered(_BEST, categorical=True),
         Method("ste-s-diagonal", "STE-S, diagonal", "Erratum", DiagonalStraightThrough, defaults={"learning_rate": 0.002}),
         Method("sfe-no-partition", "SFE, no log Z", "Erratum", UnnormalisedScoreFunction, stochastic=True),
         Method("sfe-baseline-no-partition", "SFE b., no log Z", "Erratum", unnormalised_with_moving_average, stochastic=True),
