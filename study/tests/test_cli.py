@@ -220,7 +220,7 @@ def test_a_bad_file_is_refused_before_anything_starts(invoke, change, said):
     ("arguments", "said"),
     [
         (("--by", "step_sise"), "did you mean 'step_size'?"),
-        (("--workers", "0"), "0 is not in the range x>=1"),
+        (("--workers", "0"), "Invalid value for '--workers'"),
     ],
 )
 def test_bad_options_get_a_hint(invoke, arguments, said):
