@@ -44,3 +44,18 @@ def test_an_infeasible_projection_taken_apart_is_nan():
     solution = pb.Subset(torch.tensor([1, 5]), validate=False).sparsemap_solution(torch.randn(2, 3))
     assert solution.weights.isnan().tolist() == [[False] * 3, [True] * 3]
     assert solution.structures[0].isfinite().all()
+
+
+@pytest.mark.parametrize("mask", [-6.0, -1e30])
+def test_a_projection_onto_one_subset_is_that_subset(mask):
+    """Items that are more than 1 below the others get exactly nothing, and no gradient flows."""
+    for seed in range(100):
+        generator = torch.Generator().manual_seed(seed)
+        k = 1 + seed % 11
+        z = torch.zeros(12, dtype=torch.float64).index_fill(0, torch.randperm(12, generator=generator)[:k], 1.0)
+        scores = torch.where(z > 0, torch.randn(12, generator=generator, dtype=torch.float64).clamp(-2, 2), mask)
+        found = pb.Subset(k).sparsemap_solution(scores.requires_grad_())
+        (found.mu * torch.arange(12)).sum().backward()
+        assert torch.equal(found.mu, z)
+        assert found.gap == 0
+        assert not scores.grad.any()

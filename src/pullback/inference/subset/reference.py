@@ -54,7 +54,8 @@ def project(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> Tenso
     total = (kind * points).cumsum(1) - slope * points
     last = ((total < k[:, None]).sum(1, keepdim=True) - 1).clamp_min(0)
     missing = (k[:, None] - total.gather(1, last)) / slope.gather(1, last).clamp_min(1.0)
-    tau = points.gather(1, last) - missing
+    few = ((s > -1.0) & allowed).sum(1, keepdim=True) == k[:, None]  # one subset, which rounding would not quite reach
+    tau = torch.where(few, -1.0, (points.gather(1, last) - missing).clamp_min(-1.0))
     mu = torch.where(allowed & (k > 0)[:, None], (s - tau).clamp(0.0, 1.0), 0.0)
     return checks.settled(mu.to(scores.dtype), status, validate)
 
