@@ -95,9 +95,10 @@ class Family:
     def call(self, operation: str, *args: Any) -> Any:
         """An operator; its kernel or derivative by itself where PyTorch would only take time to pass the call on."""
         x = args[0]
-        if derivatives.is_passed_on(x):
-            differentiated = torch.is_grad_enabled() and x.requires_grad
-            found = self._recorded.get(operation) if differentiated else self._kernels.get((operation, x.device.type))
+        found = self._kernels.get((operation, x.device.type))
+        if found is not None and derivatives.is_passed_on(x):
+            if torch.is_grad_enabled() and x.requires_grad:
+                found = self._recorded.get(operation)
             if found is not None:
                 return found(*args)
         return getattr(self, operation)(*args)
@@ -227,6 +228,8 @@ class Family:
             outputs = operation.outputs.count("Tensor")
             return first if outputs == 1 else (first, *[None] * (outputs - 1))
 
-        call = functools.partial(self.call, operation.name)
-        found = derivatives.register(_library, name, call=call, setup=setup, backward=backward, tangent=tangent)
+        def kernel(*args: Any) -> Any:
+            return self._kernels[operation.name, args[0].device.type](*args)
+
+        found = derivatives.register(_library, name, kernel=kernel, setup=setup, backward=backward, tangent=tangent)
         self._recorded[operation.name] = found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from pullback.inference.family import Family
 
 
-@dataclass(frozen=True)
-class Kept:
+class Kept(NamedTuple):
     """What the derivatives of an operation know of its call.
 
     Attributes:

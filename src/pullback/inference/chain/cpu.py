@@ -12,8 +12,8 @@ from torch import Tensor
 from pullback.inference.chain import kernels, maximum
 from pullback.inference.chain.derivations import graph
 from pullback.inference.chain.family import CHAIN
-from pullback.inference.checks import finish, in_range
-from pullback.inference.hypergraph.cpu import flat, operations
+from pullback.inference.checks import finish
+from pullback.inference.hypergraph.cpu import operations
 from pullback.inference.hypergraph.memory import empty_like
 from pullback.inference.threads import spread
 
@@ -24,7 +24,7 @@ def argmax(scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
     s = scores.detach().contiguous()
     z = empty_like(s)
     best = np.zeros(len(s))
-    fine = _spread(maximum.argmax, 0.5, s, lengths, flat(z), best)
+    fine = _spread(maximum.argmax, 0.5, s, lengths, z.numpy(), best)
     return z if fine else finish(CHAIN.layout, s, (lengths,), (z,), best, validate)[0]
 
 
@@ -48,9 +48,9 @@ def _sums(what: int, scores: Tensor, lengths: Tensor, validate: bool, z: Tensor 
     """Log-partitions and marginals, or the log-probabilities of z and z less the marginals."""
     s = scores.detach().contiguous()
     out = s if what == kernels.LOG_PARTITION else empty_like(s)
-    log_z, given = np.zeros(s.shape[0]), flat(s if z is None else z)
+    log_z, given = np.zeros(s.shape[0]), (s if z is None else z).numpy()
     value = np.zeros(len(log_z), given.dtype)
-    fine = _spread(kernels.sums, 2.0, s, lengths, what, given, flat(out), log_z, value)
+    fine = _spread(kernels.sums, 2.0, s, lengths, what, given, out.numpy(), log_z, value)
     first = torch.from_numpy(log_z if z is None else value)
     if fine:
         return first, out
@@ -64,8 +64,8 @@ def _spread(kernel: Callable[..., Any], cost: float, scores: Tensor, lengths: Te
 
     `cost` is the number of operations per score.
     """
-    (safe,), right = in_range(CHAIN.layout, scores.shape, (lengths,))
-    codes = np.zeros(len(safe), np.bool_)
-    if len(safe) > 0:
-        spread(kernel, len(safe), cost * scores.numel(), scores.shape[-1], flat(scores), safe, *rest, codes)
-    return right and not codes.any()
+    count, tags = scores.shape[0], scores.shape[-1]
+    codes = np.zeros(count, np.bool_)
+    if count > 0:
+        spread(kernel, count, cost * scores.numel(), tags, scores.numpy(), lengths.contiguous().numpy(), *rest, codes)
+    return not codes.any()

@@ -231,11 +231,11 @@ def _last(tags, alpha, row, total, before, rate):
 def sums(worker, workers, tags, scores, lengths, what, z, out, log_z, log_p, codes):
     """Write log-partitions and, by `what`, marginals, or z less the marginals and the log-probabilities of z.
 
-    `scores`, `z` and `out` are `[B, n * tags * tags]`; `codes[b]` is not zero where the scores of an example hold
-    NaN or +inf, or no structure is feasible.
+    `scores`, `z` and `out` are `[B, n, tags, tags]`; `codes[b]` is not zero where the scores of an example hold NaN or +inf,
+    no structure is feasible, or the length is not from 0 to n.
     """
     cells, lanes = tags * tags, lanes_in(scores)
-    n, room = scores.shape[1] // cells, -(-tags // lanes) * lanes
+    n, room = scores.shape[1], -(-tags // lanes) * lanes
     keep, sign = what != LOG_PARTITION, -1 if what == SLOPE else 1
     flat, flat_z = scores.reshape(-1), z.reshape(-1)
     flat_out = out.reshape(-1) if keep else aligned(cells + 2 * lanes, scores)
@@ -244,11 +244,12 @@ def sums(worker, workers, tags, scores, lengths, what, z, out, log_z, log_p, cod
     alpha, total = aligned(rows * room, scores), aligned(rows * room, scores)
     total[:room], above[:] = 1.0, 0.0  # before the first position there is nothing to divide by
     for b in range(worker, len(scores), workers):
-        length, begin = lengths[b], b * n * cells
+        length, begin = min(max(lengths[b], 0), n), b * n * cells
+        codes[b] = lengths[b] != length
         if length > 0:
             last, worst = _forward(flat, begin, length, tags, keep, state, value, alpha, total, flat_z, flat_out)
             log_z[b] = state[0] + _last(tags, alpha, last, total, last - room * keep, rate)
-            codes[b] = worst == np.inf or log_z[b] == -np.inf
+            codes[b] |= worst == np.inf or log_z[b] == -np.inf
         if keep:
             for i in range(length - 1, 0, -1):
                 at = begin + i * cells

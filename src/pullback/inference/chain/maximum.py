@@ -73,15 +73,16 @@ def _follow(scores, begin, length, tags, values, room, tag, z):
 def argmax(worker, workers, tags, scores, lengths, z, best, codes):
     """Write the best structures, and their scores. Ties: from the last position back, the first tag."""
     cells, lanes = tags * tags, lanes_in(scores)
-    n, room = scores.shape[1] // cells, -(-tags // lanes) * lanes
+    n, room = scores.shape[1], -(-tags // lanes) * lanes
     flat, flat_z, values = scores.reshape(-1), z.reshape(-1), aligned(n * room, np.empty(0))
     for b in range(worker, len(scores), workers):
-        length, begin = lengths[b], b * n * cells
+        length, begin = min(max(lengths[b], 0), n), b * n * cells
+        codes[b] = lengths[b] != length
         clear(flat_z, begin, begin + min(length, 1) * cells)
         clear(flat_z, begin + length * cells, begin + n * cells)
         if length == 0:
             continue
-        codes[b] = _climb(flat, begin, length, tags, values, room, flat_z)
+        codes[b] |= _climb(flat, begin, length, tags, values, room, flat_z)
         last, tag = (length - 1) * room, 0
         for c in range(1, tags):
             if values[last + c] > values[last + tag]:

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pullback.inference.checks import OK, BadValuesError, finish, in_range
+from pullback.inference.checks import OK, BadValuesError, finish
 from pullback.inference.cky import kernels, maximum
 from pullback.inference.cky.derivations import graph
 from pullback.inference.cky.family import BINARY_TREE
-from pullback.inference.hypergraph.cpu import flat, operations
+from pullback.inference.hypergraph.cpu import operations
 from pullback.inference.threads import spread
 
 (
@@ -24,13 +24,12 @@ from pullback.inference.threads import spread
 def argmax(scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
     s = scores.detach().contiguous()
     z, best, codes = torch.zeros_like(s), np.zeros(len(s)), np.zeros(len(s), np.bool_)
-    (sizes,), right = in_range(BINARY_TREE.layout, s.shape, (lengths,))
-    _spread(maximum.argmax, 0.5, s, sizes, flat(z), best, codes)
-    return z if right and not codes.any() else finish(BINARY_TREE.layout, s, (lengths,), (z,), best, validate)[0]
+    _spread(maximum.argmax, 0.5, s, lengths, z.numpy(), best, codes)
+    return z if not codes.any() else finish(BINARY_TREE.layout, s, (lengths,), (z,), best, validate)[0]
 
 
 def log_partition(scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
-    return _sums(kernels.LOG_PARTITION, scores, lengths, validate)[0]
+    return torch.from_numpy(_sums(kernels.LOG_PARTITION, scores, lengths, validate)[0])
 
 
 def marginals(scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
@@ -38,7 +37,8 @@ def marginals(scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
 
 
 def log_partition_marginals(scores: Tensor, lengths: Tensor, validate: bool) -> tuple[Tensor, Tensor]:
-    return _sums(kernels.MARGINALS, scores, lengths, validate)
+    log_z, mu = _sums(kernels.MARGINALS, scores, lengths, validate)
+    return torch.from_numpy(log_z), mu
 
 
 def marginals_vjp(scores: Tensor, lengths: Tensor, direction: Tensor, validate: bool) -> Tensor:
@@ -47,31 +47,27 @@ def marginals_vjp(scores: Tensor, lengths: Tensor, direction: Tensor, validate: 
 
 def _sums(
     what: int, scores: Tensor, lengths: Tensor, validate: bool, direction: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
+) -> tuple[np.ndarray, Tensor]:
     """Log-partitions, and marginals or the product of their Jacobian with a direction."""
     s = scores.detach().contiguous()
     count = s.shape[0]
     out = s if what == kernels.LOG_PARTITION else torch.empty_like(s)
     along = s if direction is None else direction.detach().to(s.dtype).contiguous()
     log_z, sound = np.zeros(count), np.zeros(count, np.bool_)
-    (sizes,), right = in_range(BINARY_TREE.layout, s.shape, (lengths,))
-    _spread(kernels.sums, 2.0, s, sizes, what, flat(along), flat(out), log_z, sound)
-    if not (right and sound.all()):
-        sound &= sizes == lengths.numpy()
+    _spread(kernels.sums, 2.0, s, lengths, what, along.numpy(), out.numpy(), log_z, sound)
+    if not sound.all():
         tensors = (s, lengths) if direction is None else (s, lengths, along)
         results = (torch.from_numpy(log_z), out)[: 1 if what == kernels.LOG_PARTITION else 2]
         _again(what, torch.from_numpy(np.flatnonzero(~sound)), tensors, results, validate)
-    return torch.from_numpy(log_z), out
+    return log_z, out
 
 
-def _spread(kernel: Callable[..., Any], cost: float, scores: Tensor, sizes: np.ndarray, *rest: Any) -> None:
+def _spread(kernel: Callable[..., Any], cost: float, scores: Tensor, lengths: Tensor, *rest: Any) -> None:
     """Run a kernel on groups of examples of falling length. `cost` is the number of operations per split."""
     if scores.numel() > 0:
-        count, side, lanes = *scores.shape[:2], 64 // scores.itemsize
-        order = np.argsort(-sizes, kind="stable")
-        if count % lanes:
-            order = np.concatenate([order, np.full(-count % lanes, order[-1])])
-        spread(kernel, len(order) // lanes, cost * count * side**3, side, flat(scores), sizes[order], order, *rest)
+        count, side = scores.shape[:2]
+        groups = -(-count * scores.itemsize // 64)
+        spread(kernel, groups, cost * count * side**3, side, scores.numpy(), lengths.contiguous().numpy(), *rest)
 
 
 def _again(what: int, rows: Tensor, tensors: tuple[Tensor, ...], results: tuple[Tensor, ...], validate: bool) -> None:
@@ -90,8 +86,8 @@ def _careful(what: int, scores: Tensor, *rest: Tensor, validate: bool) -> tuple[
     """The results of `_sums` for examples that are out of range: float32 as float64, float64 in logarithms."""
     if scores.dtype == torch.float32:
         lengths, *direction = rest
-        found = _sums(what, scores.double(), lengths, validate, *direction)
-        return found[: 1 if what == kernels.LOG_PARTITION else 2]
+        log_z, out = _sums(what, scores.double(), lengths, validate, *direction)
+        return (torch.from_numpy(log_z), out)[: 1 if what == kernels.LOG_PARTITION else 2]
     if what == kernels.LOG_PARTITION:
         return (_log_partition(scores, *rest, validate=validate),)
     if what == kernels.MARGINALS:

@@ -20,7 +20,7 @@ import numpy as np
 
 from pullback.inference.cky.slopes import product
 from pullback.inference.compile import kernel, lean
-from pullback.inference.hypergraph.packing import clear, pack, unpack
+from pullback.inference.hypergraph.packing import by_length, clear, pack, unpack
 from pullback.inference.hypergraph.vectors import select_positive
 from pullback.inference.lanes import aligned, exp, fma, lanes_in, larger, load, splat, store, where_larger
 from pullback.inference.rows import count_nan
@@ -158,11 +158,10 @@ def _place(side, n, lanes, inside, outside, moved, slope, packed):
 
 
 @kernel
-def sums(worker, workers, side, scores, lengths, order, what, direction, out, log_z, sound):
+def sums(worker, workers, side, scores, lengths, what, direction, out, log_z, sound):
     """Write log-partitions and, by `what`, marginals, or the product of their Jacobian with a direction.
 
-    `scores`, `direction` and `out` are `[B, side * side]`; `order` lists the examples by falling length, filled up to whole
-    groups, and `lengths` has their lengths. `sound[b]` says whether an example's results are right.
+    `scores`, `direction` and `out` are `[B, side, side]`. `sound[b]` says whether an example's results are right.
     """
     lanes, cells, spans = lanes_in(scores), side * side, side * (side + 1) // 2
     keep, slope = what != LOG_PARTITION, what == PRODUCT
@@ -174,21 +173,24 @@ def sums(worker, workers, side, scores, lengths, order, what, direction, out, lo
     along = aligned(spans * lanes * slope, scores)
     bases, shifts = np.empty(lanes, np.int64), np.empty(lanes)
     limit = 1e28 if lanes_in(scores) == 16 else 1e280
+    order, sizes = by_length(lengths, side, lanes)
     for first in range(worker * lanes, len(order), workers * lanes):
-        n, filled = lengths[first], min(lanes, len(scores) - first)
+        n, filled = sizes[first], min(lanes, len(scores) - first)
         for lane in range(lanes):
             bases[lane] = order[first + lane] * cells
         pack(flat, bases, n * side, packed)
-        _weights(packed, side, n, lengths, first, line, shifts, weight)
+        _weights(packed, side, n, sizes, first, line, shifts, weight)
         store(line, 0, _inside(n, lanes, weight, inside))
         clear(outside, 0, keep * n * (n + 1) // 2 * lanes)
-        _totals(lengths, first, line, shifts, limit, inside, outside, keep, order, filled, log_z, sound)
+        _totals(sizes, first, line, shifts, limit, inside, outside, keep, order, filled, log_z, sound)
+        for lane in range(filled):
+            sound[order[first + lane]] &= lengths[order[first + lane]] == sizes[first + lane]
         if keep:
             store(line, 0, _outside(n, lanes, weight, inside, outside, parent))
             for lane in range(filled):
                 sound[order[first + lane]] &= line[lane] <= limit
             if slope:
                 pack(flat_direction, bases, n * side, packed)
-                product(side, n, lengths, first, line, weight, inside, outside, parent, packed, along, rise, moved)
+                product(side, n, sizes, first, line, weight, inside, outside, parent, packed, along, rise, moved)
             _place(side, n, lanes, inside, outside, moved, slope, packed)
             unpack(packed, bases, filled, cells, flat_out)

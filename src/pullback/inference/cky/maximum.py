@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pullback.inference.compile import kernel, lean
-from pullback.inference.hypergraph.packing import check, pack
+from pullback.inference.hypergraph.packing import by_length, check, pack
 from pullback.inference.hypergraph.vectors import load_wide, widen
 from pullback.inference.lanes import aligned, lanes_in, larger, load, splat, store
 
@@ -47,22 +47,23 @@ def _follow(packed, side, length, lanes, lane, values, stack, z, base):
 
 
 @kernel
-def argmax(worker, workers, side, scores, lengths, order, z, best, codes):
+def argmax(worker, workers, side, scores, lengths, z, best, codes):
     """Write the best trees over zeros, and their scores; the arguments are those of `kernels.sums`."""
     lanes, cells, spans = lanes_in(scores), side * side, side * (side + 1) // 2
     flat, flat_z = scores.reshape(-1), z.reshape(-1)
     packed, values = aligned((cells + 1) * lanes, scores), aligned(spans * lanes, np.empty(0))
     bases, found, stack = np.empty(lanes, np.int64), aligned(lanes, scores), np.empty(4 * side + 4, np.int64)
+    order, sizes = by_length(lengths, side, lanes)
     for first in range(worker * lanes, len(order), workers * lanes):
         for lane in range(lanes):
             bases[lane] = order[first + lane] * cells
-        n = lengths[first]
+        n = sizes[first]
         pack(flat, bases, n * side, packed)
         check(packed, n * side, found)
         _climb(packed, side, n, lanes, values)
         for lane in range(min(lanes, len(scores) - first)):
-            b, length = order[first + lane], lengths[first + lane]
-            codes[b] = found[lane] > 0.0
+            b, length = order[first + lane], sizes[first + lane]
+            codes[b] = found[lane] > 0.0 or lengths[b] != length
             if length > 0:
                 best[b] = values[(length * (length + 1) // 2 - 1) * lanes + lane]
                 feasible = -np.inf < best[b] < np.inf

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from pullback.inference.compile import inner, lean
 from pullback.inference.hypergraph.vectors import pack_block, unpack_block
 from pullback.inference.lanes import gather, lanes_in, larger, load, splat, store, trouble
@@ -21,6 +23,27 @@ def pack(array, bases, count, packed):
     for at in range(whole, count):
         store(packed, at * lanes, gather(array, bases, at))
     store(packed, len(packed) - lanes, splat(array, 0.0))
+
+
+@inner
+def by_length(lengths, longest, lanes):
+    """The examples by falling length, and their lengths; the last one fills up the last group of `lanes` examples.
+
+    Lengths that are not from 0 to `longest` count as the nearest that is.
+    """
+    count, filled = len(lengths), -(-len(lengths) // lanes) * lanes
+    order, sizes, place = np.empty(filled, np.int64), np.empty(filled, np.int64), np.zeros(longest + 2, np.int64)
+    for b in range(count):
+        place[longest - min(max(lengths[b], 0), longest) + 1] += 1
+    for k in range(longest):
+        place[k + 1] += place[k]
+    for b in range(count):
+        size = min(max(lengths[b], 0), longest)
+        at = place[longest - size]
+        order[at], sizes[at], place[longest - size] = b, size, at + 1
+    for at in range(count, filled):
+        order[at], sizes[at] = order[count - 1], sizes[count - 1]
+    return order, sizes
 
 
 @inner

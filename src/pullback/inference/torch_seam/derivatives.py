@@ -25,7 +25,7 @@ _transforms_active: Callable[[], bool] = getattr(torch._C, "_are_functorch_trans
 
 
 def register(
-    library: torch.library.Library, name: str, *, call: Any, setup: Setup, backward: Backward, tangent: Tangent
+    library: torch.library.Library, name: str, *, kernel: Any, setup: Setup, backward: Backward, tangent: Tangent
 ) -> Callable[..., Any] | None:
     """Register the derivatives of an operator without defaults and keyword-only arguments.
 
@@ -34,13 +34,13 @@ def register(
     Args:
         library: where the operator is defined.
         name: the operator's name in it.
-        call: the operator, or a shorter way to its kernel.
+        kernel: what the operator does, where `is_passed_on`.
         setup: keeps in the context what the others need (`keep`), from the arguments and the output.
         backward: from the context and the gradients of the outputs to those of all arguments.
         tangent: from the context and the tangents of all arguments to those of the outputs.
     """
     if internals_work():
-        return _register_by_internals(library, name, call, setup, backward, tangent)
+        return _register_by_internals(library, name, kernel, setup, backward, tangent)
     qualified = f"{library.ns}::{name}"
     torch.library.register_autograd(
         qualified, backward, setup_context=lambda ctx, inputs, output: setup(ctx, inputs, output), lib=library
@@ -49,7 +49,7 @@ def register(
 
 
 def _register_by_internals(
-    library: torch.library.Library, name: str, call: Any, setup: Setup, backward: Backward, tangent: Tangent
+    library: torch.library.Library, name: str, kernel: Any, setup: Setup, backward: Backward, tangent: Tangent
 ) -> Callable[..., Any]:
     from torch._functorch.autograd_function import enable_single_level_autograd_function
 
@@ -60,7 +60,7 @@ def _register_by_internals(
         @staticmethod
         def forward(ctx: Any, *args: Any) -> Any:
             with below(), _outer_levels():
-                output = call(*args)
+                output = operator(*args)
             setup(ctx, args, output)
             return output
 
@@ -72,6 +72,13 @@ def _register_by_internals(
         def jvp(ctx: Any, *tangents: Any) -> Any:
             return tangent(ctx, *tangents)
 
+    class Direct(Operator):
+        @staticmethod
+        def forward(ctx: Any, *args: Any) -> Any:
+            output = kernel(*args)
+            setup(ctx, args, output)
+            return output
+
     record = super(torch.autograd.Function, Operator).apply  # at one level of torch.func
 
     def run(*args: Any) -> Any:
@@ -82,7 +89,7 @@ def _register_by_internals(
             return operator(*args)
 
     library.impl(name, run, "Autograd")
-    return record
+    return super(torch.autograd.Function, Direct).apply
 
 
 def apply(function: type[torch.autograd.Function], *args: Any) -> Any:
@@ -184,7 +191,7 @@ def _try_internals() -> bool:
     library.impl("double", lambda x, flag: 2 * x, "CPU")
     double = torch.ops.pullback_self_test.double.default
     rule: dict[str, Any] = {
-        "call": double,
+        "kernel": double,
         "setup": lambda ctx, inputs, output: keep(ctx, inputs[0]),
         "backward": lambda ctx, grad: (2 * grad * torch.ones_like(ctx.saved_tensors[0]), None),
         "tangent": lambda ctx, tangent, _: 2 * tangent,
