@@ -53,9 +53,8 @@ class Table:
         rows = [row for row in self.rows if len(row) > 1]
         widest = max((len(row[0]) for row in rows), default=0)
         table.add_column(self.columns[0], min_width=min(widest, _NAMES), overflow="fold")
-        for i, name in enumerate(self.columns[1:], start=1):
-            words = any(" " in row[i].strip() for row in rows)  # they may go on in the next line, numbers may not
-            table.add_column(name, justify="right", no_wrap=not words)
+        for name in self.columns[1:]:
+            table.add_column(name, justify="right", overflow="fold")
         for row in self.rows:
             if len(row) == 1:
                 table.add_row(Text(row[0], style="italic"))

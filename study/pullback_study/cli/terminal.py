@@ -94,7 +94,9 @@ def show(*tables: Any, markdown: bool = False, json: bool = False, **_: Any) -> 
 
 def write_figures(figures: Sequence[Figure], folder: Path) -> None:
     for figure in figures:
-        err.print("\n".join([*(f"wrote {path}" for path in figure.write(folder)), *([figure.note] if figure.note else [])]))
+        with user_errors():
+            paths = figure.write(folder)
+        err.print("\n".join([*(f"wrote {path}" for path in paths), *([figure.note] if figure.note else [])]))
 
 
 @contextlib.contextmanager

@@ -1,13 +1,17 @@
 """Cells, tables and figures: what is computed from seeds, and how it is rendered."""
 
+import io
 import json
 import math
 import statistics
 import xml.etree.ElementTree as ElementTree
+from collections import Counter
 
 import numpy as np
 import pytest
+from rich.console import Console
 
+from pullback.viz import Table as TextTable
 from pullback_study.results.cells import MEAN, MEAN_ERROR, MEDIAN, Cell, Reference, bootstrap, interval, share
 from pullback_study.results.figures import Curve, Figure, Panel, over_seeds
 from pullback_study.results.recovery.leaderboard import leaderboard
@@ -78,6 +82,17 @@ def test_a_table_as_markdown(table):
         "±: median ± standard error over 2 seeds.",
         "≠: ours and the published number differ by more than both spreads together.", "A note.", "Few seeds.",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [50, 60, 80])
+def test_a_narrow_terminal_cuts_nothing_off(width):
+    cells = ["05211446", "sparsemap learning_rate=0.0005 vectors=googlenews_mapped.300d", "stopped", "50.92", "63.80±1.25"]
+    table = TextTable("", ["run", "what", "state", "Validation accuracy", "Test accuracy"], [cells])
+    console = Console(width=width, file=io.StringIO())
+    console.print(table.rich())
+    lines = console.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    assert Counter("".join(cells)) - Counter("".join(lines)) == Counter()
 
 
 def test_a_table_as_json_has_the_runs_behind_each_number(table):

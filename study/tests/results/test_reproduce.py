@@ -64,6 +64,14 @@ def test_json_names_the_runs(invoke):
     assert (Path("runs") / first["runs"][0] / "result.json").exists()
 
 
+def test_a_folder_for_figures_that_cannot_be_made_is_a_message(invoke):
+    Path("file").touch()
+    done = invoke("curves", "--quick", "--figures", "file/figures")
+    assert done.exit_code == 2
+    assert "file/figures" in done.stderr
+    assert "Traceback" not in done.output
+
+
 @pytest.mark.parametrize("command", ["curves", "steps"])
 def test_figures(invoke, command):
     done = invoke(command, "--quick", "--seeds", "3")
