@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import torch
 from torch import Tensor
 
 GOLDEN = 0x9E3779B97F4A7C15
-_FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
-_MASK = (1 << 64) - 1
-
-
-def stream(seed: int) -> Callable[[], float]:
-    """A function that returns the stream's next float64 in [0, 1) at each call."""
-    counter = 0
-
-    def uniform() -> float:
-        nonlocal counter
-        counter += 1
-        x = (seed + counter * GOLDEN) & _MASK
-        x = ((x ^ (x >> 30)) * _FIRST) & _MASK
-        x = ((x ^ (x >> 27)) * _SECOND) & _MASK
-        return ((x ^ (x >> 31)) >> 11) * 2.0**-53
-
-    return uniform
+FIRST, SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
 def uniforms(seeds: Tensor, drawn: int, count: int) -> Tensor:
     """The next `count` numbers of the streams of seeds `[B]`, after `drawn` numbers of each, `[B, count]`, float64."""
     counters = torch.arange(drawn + 1, drawn + count + 1, device=seeds.device)
     x = seeds[:, None] + counters * _signed(GOLDEN)
-    x = (x ^ _shifted(x, 30)) * _signed(_FIRST)
-    x = (x ^ _shifted(x, 27)) * _signed(_SECOND)
+    x = (x ^ _shifted(x, 30)) * _signed(FIRST)
+    x = (x ^ _shifted(x, 27)) * _signed(SECOND)
     return _shifted(x ^ _shifted(x, 31), 11).double() * 2.0**-53
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from pullback.inference.compile import inner
-from pullback.inference.random import GOLDEN
+from pullback.inference.random import FIRST, GOLDEN, SECOND
 
-_GOLDEN = np.uint64(GOLDEN)
-_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_GOLDEN, _FIRST, _SECOND = np.uint64(GOLDEN), np.uint64(FIRST), np.uint64(SECOND)
 
 
 @inner

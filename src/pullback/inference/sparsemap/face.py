@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from pullback.inference.compile import called
+from pullback.inference.random_kernels import uniform
 from pullback.inference.sparsemap.active_set import ALL, direction, reordered
 from pullback.inference.sparsemap.state import ATTEMPT, COUNT, FAILED, SIZE, scatter, slopes_of
 
@@ -87,7 +88,4 @@ def _size(residual):
 @called
 def _noise(slot, attempt):
     """Numbers from -0.5 to 0.5 that look random: sums of a few of them are not the same by accident."""
-    x = np.uint64(slot + 1) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(attempt + 1) * np.uint64(0xD1B54A32D192ED03)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.float64((x ^ (x >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53 - 0.5
+    return uniform(np.uint64(attempt + 1) * np.uint64(0xD1B54A32D192ED03), slot)[0] - 0.5
