@@ -200,16 +200,37 @@ either = lanewise(_either, 2)
 """`either(a, b)`: zero in the lanes where both are, else not zero."""
 
 
+def _differ(builder, x):
+    """Which lanes are not zero, as an integer of as many bits."""
+    differs = builder.fcmp_unordered("!=", x, ir.Constant(x.type, [0.0] * x.type.count))
+    return builder.bitcast(differs, ir.IntType(x.type.count))
+
+
 @intrinsic
 def any_nonzero(typingctx, x):
     """Whether a lane is not zero."""
 
     def generate(context, builder, signature, args):
-        differs = builder.fcmp_unordered("!=", args[0], ir.Constant(vector_of(x), [0.0] * x.count))
-        bits = builder.bitcast(differs, ir.IntType(x.count))
+        bits = _differ(builder, args[0])
         return builder.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0))
 
     return types.boolean(x), generate
+
+
+@intrinsic
+def nonzero(typingctx, x):
+    """The lanes that are not zero, as bits of a number."""
+    return types.int64(x), lambda context, builder, signature, args: builder.zext(
+        _differ(builder, args[0]), ir.IntType(64)
+    )
+
+
+@intrinsic
+def lowest_bit(typingctx, bits):
+    """The place of the lowest bit that is set, if there is one."""
+    return types.int64(types.int64), lambda context, builder, signature, args: builder.cttz(
+        args[0], ir.Constant(ir.IntType(1), 1)
+    )
 
 
 def _shifting(to_higher):

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from pullback.inference.checks import FULL
 from pullback.inference.records import Memory, Plan
+from pullback.inference.sparsemap.active_set import entries, padded
 from pullback.inference.sparsemap.compiled import Starts, Tensors, make_result, tensors
 from pullback.inference.sparsemap.oracle import fixed
 from pullback.inference.sparsemap.solve import DONE, FACE, Problem, Result, solve
@@ -54,7 +55,7 @@ class _Search:
     def __init__(self, scores: Tensor, starts: Starts, width: int, max_iterations: int, complete: bool) -> None:
         batch, self._parts = scores.shape
         row, nothing = fixed((), (), (), np.zeros(4), ())
-        self._taken = np.zeros(1, np.int64)
+        self._taken = np.zeros(2, np.int64)
         self._kept: dict[str, Any] = {
             "fixed": row, "scores": scores, "sizes": torch.from_numpy(np.zeros((batch, 0), np.int64)),
             "starts": starts[0].int().contiguous(), "start_weights": starts[1].contiguous(), "limit": max_iterations,
@@ -95,7 +96,8 @@ class _Search:
             self._run(order, found)
 
     def _run(self, order: np.ndarray, found: Tensor) -> None:
-        self._taken[0], examples = 0, torch.from_numpy(order)
+        # to and fro: what the last iteration used at its end is in the cache
+        self._taken[:], examples = (0, 1 - self._taken[1]), torch.from_numpy(order)
         Problem.put(self._problem, "order", examples)
         Problem.put(self._problem, "found", found)
         work = _WORK * self._parts * len(order)
@@ -108,7 +110,7 @@ class _Search:
         else:
             self._room *= 2
         size = int(self._sizes.max()) + 1
-        self._use(self._states.enlarged(self._plan(), {"slots": size, "inverse.base": size * (size + 1) // 2}))
+        self._use(self._states.enlarged(self._plan(), {"slots": size, "inverse.base": entries(padded(size))}))
 
     def finish(self) -> Tensors:
         """The result with the active sets."""

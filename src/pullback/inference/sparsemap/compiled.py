@@ -52,7 +52,7 @@ def search(
     room, threads = min(parts + 2, max(_ROOM, 8 * width)), min(torch.get_num_threads(), batch)
     size = values[0].reshape(batch, 1) if len(values) == 1 else torch.stack(values, 1)
     fixed, _kept = oracle.fixed(shape, sizes[1], options)
-    taken = np.zeros(1, np.int64)
+    taken = np.zeros(2, np.int64)
     given: dict[str, Any] = {
         "fixed": fixed, "scores": scores.detach().double().reshape(batch, parts).contiguous(), "sizes": size.contiguous(),
         "starts": starts[0].contiguous(), "start_weights": starts[1].contiguous(), "limit": max_iterations,

@@ -141,7 +141,7 @@ class _Oracle:
         if examples is None or len(examples) == len(scores):
             return self._best(scores.reshape(self._shape)).reshape(scores.shape)
         if self._same_for_all:
-            return self._best(scores[examples])
+            return self._best(scores.index_select(0, examples))
         return self._best(scores.reshape(self._shape)).reshape(scores.shape)[examples]
 
     def _best(self, scores: Tensor) -> Tensor:

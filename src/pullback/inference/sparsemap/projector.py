@@ -6,7 +6,7 @@ import numpy as np
 
 from pullback.inference.compile import lean_kernel
 from pullback.inference.records import Memory, Plan, Record
-from pullback.inference.sparsemap.active_set import ALL, Inverse, append, direction, inverse_shapes
+from pullback.inference.sparsemap.active_set import ALL, Inverse, append, direction, inverse_shapes, padded
 
 Scratch = Record(
     "Scratch",
@@ -22,7 +22,7 @@ scratch_of = Scratch.reader
 
 def make_scratch(workers: int, largest: int, parts: int) -> Memory:
     """For `apply`: active sets of up to `largest` structures."""
-    shapes = inverse_shapes(largest, "inverse.") | dict.fromkeys(["gram", "slopes", "step", "kept"], (largest,))
+    shapes = inverse_shapes(largest, "inverse.") | dict.fromkeys(["gram", "slopes", "step", "kept"], (padded(largest),))
     return Memory(Plan(Scratch, shapes | {"marked": (parts,)}, zeros=1), workers)
 
 

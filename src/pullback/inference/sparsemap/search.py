@@ -6,7 +6,7 @@ Large functions have one caller each: what is inlined twice is compiled twice.
 from __future__ import annotations
 
 from pullback.inference.compile import called
-from pullback.inference.sparsemap.active_set import append, direction, move, normalize, remove, reordered
+from pullback.inference.sparsemap.active_set import append, direction, move, normalize, remove
 from pullback.inference.sparsemap.state import CHANGES, COUNT, SIZE, STALLS, copy, mix, overlap, slopes_of
 
 _ROUNDING = 4 * 2.0**-52
@@ -112,18 +112,7 @@ def improvement(state, count):
         slack = state.residual[state.places[state.found[at]]]
         gain += slack
         size += abs(slack)
-    own, own_size = _of_the_mean(state.scores, state.mean, state.numbers[COUNT])
-    return gain - own, _ROUNDING * (size + own_size)
-
-
-@reordered
-def _of_the_mean(scores, mean, count):
-    own, size = 0.0, 0.0
-    for slot in range(count):
-        term = (scores[slot] - mean[slot]) * mean[slot]
-        own += term
-        size += abs(term)
-    return own, size
+    return gain - state.levels[2], _ROUNDING * (size + state.levels[3])
 
 
 @called

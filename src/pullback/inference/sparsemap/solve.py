@@ -6,7 +6,9 @@ import numpy as np
 
 from pullback.inference.checks import BAD_SIZE, BROKEN, FULL, INFEASIBLE, OK, WORSE
 from pullback.inference.compile import called, lean_kernel
+from pullback.inference.lanes import load
 from pullback.inference.records import Record
+from pullback.inference.rows import lowest_bit, nonzero
 from pullback.inference.scratch import take
 from pullback.inference.sparsemap.face import enter_face, fail, on_face, tilt
 from pullback.inference.sparsemap.oracle import Fixed, call_arrange, call_best, call_rough, call_valid
@@ -24,7 +26,7 @@ Problem = Record(
     limit=int,  # of calls of the oracle for each example
     complete=int,  # whether active sets are completed (see face.py)
     order=(np.int64, 1),  # the examples to solve, long ones first
-    taken=(np.int64, 1),  # [1]: how many of them have been taken by all workers
+    taken=(np.int64, 1),  # [2]: how many of them have been taken by all workers, and whether the last ones come first
     found=(np.float64, 2),  # with an oracle in Python: its structures, in this order, `[any, K]`
 )
 Result = Record(
@@ -57,6 +59,8 @@ def solve(worker, workers, problems, states, results):
         turn = take(problem.taken)
         if turn >= len(problem.order):
             return
+        if problem.taken[1] != 0:
+            turn = len(problem.order) - 1 - turn
         b = problem.order[turn]
         state = state_of(states, b if stepping else worker)
         if not stepping:
@@ -175,20 +179,25 @@ def _react(problem, state, count, b, result):
 @called
 def _read(z, state):
     """The parts of a structure of zeros and ones, as many as are returned, or minus what is wrong with it."""
-    count = 0
-    for part in range(len(z)):
-        if z[part] != 0.0:
-            if z[part] != z[part]:
-                return -1
-            if z[part] != 1.0:
-                return -BROKEN
-            if count == len(state.found):
-                return -FULL
-            if state.residual[part] == -np.inf:
-                return -1
-            state.found[count] = part
+    count, room, vectors = 0, len(state.found), len(z) & -8
+    for first in range(0, len(z), 64):
+        ones = 0
+        for at in range(first, min(first + 64, vectors), 8):
+            ones |= nonzero(load(z, at)) << (at - first)
+        for at in range(max(first, vectors), min(first + 64, len(z))):
+            ones |= np.int64(z[at] != 0.0) << (at - first)
+        while ones != 0:
+            if count < room:
+                state.found[count] = first + lowest_bit(ones)
             count += 1
-    return count
+            ones &= ones - 1
+    for at in range(min(count, room)):
+        part = state.found[at]
+        if z[part] != z[part] or (z[part] == 1.0 and state.residual[part] == -np.inf):
+            return -1
+        if z[part] != 1.0:
+            return -BROKEN
+    return count if count <= room else -FULL
 
 
 @called

@@ -76,17 +76,27 @@ def settle_in(state, groups, tops):
 
 @called
 def subtract_mean(state):
-    """Write s - mu where structures have had parts; elsewhere mu is zero."""
-    _subtract(
-        state.scores, state.mean, state.numbers[COUNT], state.part_of, state.places, state.residual, state.roughly
-    )
+    """Write s - mu where structures have had parts, elsewhere mu is zero; and <s - mu, mu>."""
+    count = state.numbers[COUNT]
+    state.levels[2], state.levels[3] = _of_the_mean(state.scores, state.mean, count)
+    _subtract(state.scores, state.mean, count, state.part_of, state.places, state.residual, state.roughly)
+
+
+@reordered
+def _of_the_mean(scores, mean, count):
+    own, size = 0.0, 0.0
+    for slot in range(count):
+        term = (scores[slot] - mean[slot]) * mean[slot]
+        own += term
+        size += abs(term)
+    return own, size
 
 
 @reordered
 def _subtract(scores, mean, count, part_of, places, residual, roughly):
     rough = len(roughly) > 0
     for slot in range(count):
-        at, value = places[part_of[slot]], scores[slot] - mean[slot]
+        at, value = np.uint64(places[np.uint64(part_of[slot])]), scores[slot] - mean[slot]
         residual[at] = value
         if rough:
             roughly[at] = value

@@ -10,10 +10,12 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-from numba.core import types
+from llvmlite import ir
+from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from pullback.inference.compile import called
+from pullback.inference.lanes import floats, lanewise, load, splat, store, vector_of
 from pullback.inference.records import Plan, Record, Shapes
 from pullback.inference.sparsemap.active_set import Inverse, inverse_shapes, reordered
 
@@ -34,13 +36,13 @@ State = Record(
     found=(np.int32, 1),  # [L]: the parts of the oracle's last structure
     slots=(np.int32, 2),  # [room, L]: of each active structure
     widths=(np.int32, 1),  # [room]: how many parts each has
-    bits=(np.uint64, 2),  # [K / 64, room]: its slots as bits
+    bits=(np.int64, 3),  # [room / 8, K / 64, 8]: its slots as bits, of 8 structures side by side
     weights=(np.float64, 1),  # [room]
     inverse=Inverse,  # of the Gram matrix of <a_i, a_j> + 1
     gram=(np.float64, 1),  # [room]: scratch, as the next two
     step=(np.float64, 1),
     slopes=(np.float64, 1),
-    levels=(np.float64, 1),  # [2]: the slack and the size of tilts
+    levels=(np.float64, 1),  # [4]: the slack and the size of tilts; <s - mu, mu>, and the sum of its terms' sizes
 )
 state_of = State.reader
 COUNT, SIZE, CHANGES, STALLS, PHASE, ATTEMPT, FAILED = range(7)
@@ -56,7 +58,7 @@ def state_plan(parts: int, places: int, width: int, room: int, rough: bool = Fal
     shapes |= dict.fromkeys(["widths", "weights", "gram", "step", "slopes"], (room,))
     shapes |= dict.fromkeys(["residual", "tilted"], (places,))
     shapes |= {"roughly": (places if rough else 0,), "found": (width,), "work": (work,), "rough_work": (work if rough else 0,)}
-    shapes |= {"slots": (room, width), "bits": (-(-parts // 64), room), "levels": (2,), "numbers": (7,)}
+    shapes |= {"slots": (room, width), "bits": (room // 8, -(-parts // 64), 8), "levels": (4,), "numbers": (7,)}
     return Plan(State, shapes | inverse_shapes(room, "inverse."), zeros=3)
 
 
@@ -70,7 +72,7 @@ def place(state, parts, count, weight):
     """Put a structure behind the active ones, in the room there is for it, and give slots to its new parts."""
     behind = state.numbers[SIZE]
     for word in range((state.numbers[COUNT] + 63) // 64):
-        state.bits[word, behind] = 0
+        state.bits[behind // 8, word, behind % 8] = 0
     for at in range(count):
         part = parts[at]
         slot = state.slot_of[part]
@@ -81,9 +83,9 @@ def place(state, parts, count, weight):
             state.scores[slot], state.mean[slot] = state.residual[state.places[part]], 0.0
             if slot % 64 == 0:
                 for i in range(behind + 1):
-                    state.bits[slot // 64, i] = 0
+                    state.bits[i // 8, slot // 64, i % 8] = 0
         state.slots[behind, at] = slot
-        state.bits[slot // 64, behind] |= np.uint64(1) << np.uint64(slot % 64)
+        state.bits[behind // 8, slot // 64, behind % 8] |= np.int64(1) << np.int64(slot % 64)
     state.widths[behind] = count
     state.weights[behind] = weight
 
@@ -102,7 +104,7 @@ def _copy(slots, widths, bits, count, i, j):
     for at in range(widths[j]):
         slots[i, at] = slots[j, at]
     for word in range((count + 63) // 64):
-        bits[word, i] = bits[word, j]
+        bits[i // 8, word, i % 8] = bits[j // 8, word, j % 8]
 
 
 @called
@@ -136,20 +138,25 @@ def slopes_of(slots, widths, size, values, slopes):
 @reordered
 def overlap(bits, count, size, gram):
     """<a_i, z> + 1 for each active structure and the one behind them, of bits of `count` slots."""
-    for i in range(size):
-        gram[i] = 1.0
-    for word in range((count + 63) // 64):
-        mask, row = bits[word, size], bits[word]
-        if mask != 0:
-            for i in range(size):
-                gram[i] += _ones(mask & row[i])
+    words = bits.shape[1]
+    for first in range(0, size, 8):
+        total = splat(bits, 1)
+        for word in range((count + 63) // 64):
+            total = _add_shared(load(bits, first * words + 8 * word), splat(bits, bits[size // 8, word, size % 8]), total)
+        store(gram, first, _as_floats(total))
+
+
+def _shared(builder, a, b, total):
+    ones = cgutils.get_or_insert_function(builder.module, ir.FunctionType(a.type, [a.type]), f"llvm.ctpop.v{a.type.count}i64")
+    return builder.add(total, builder.call(ones, [builder.and_(a, b)]))
+
+
+_add_shared = lanewise(_shared, 3)
+"""`_add_shared(a, b, total)`: add the numbers of bits that are set in both."""
 
 
 @intrinsic
-def _ones(typingctx, word):
-    """How many bits of a word are set."""
-
-    def generate(context, builder, signature, args):
-        return builder.ctpop(args[0])
-
-    return types.int64(types.uint64), generate
+def _as_floats(typingctx, vector):
+    """Whole numbers as float64."""
+    kind = floats(types.float64)
+    return kind(vector), lambda context, builder, signature, args: builder.sitofp(args[0], vector_of(kind))
