@@ -148,13 +148,14 @@ def _totals(lengths, first, line, shifts, limit, inside, outside, keep, order, f
 
 
 @lean
-def _place(side, n, lanes, inside, outside, moved, slope, packed):
-    """Put the marginals, or their derivatives, where the scores were; zero elsewhere."""
-    clear(packed, 0, side * side * lanes)
+def _place(side, n, lanes, inside, outside, moved, slope, parts):
+    """Put the marginals, or their derivatives, where the scores were."""
     for j in range(n):
+        v, place = j * (j + 1) // 2 + j, j
         for i in range(j + 1):
-            v = (j * (j + 1) // 2 + j - i) * lanes
-            store(packed, (i * side + j) * lanes, load(moved, v) if slope else load(inside, v) * load(outside, v))
+            at = (v - i) * lanes
+            store(parts, place * lanes, load(moved, at) if slope else load(inside, at) * load(outside, at))
+            place += side
 
 
 @kernel
@@ -167,6 +168,8 @@ def sums(worker, workers, side, scores, lengths, what, direction, out, log_z, so
     keep, slope = what != LOG_PARTITION, what == PRODUCT
     flat, flat_out, flat_direction = scores.reshape(-1), out.reshape(-1), direction.reshape(-1)
     packed, line = aligned((cells + 1) * lanes, scores), aligned(lanes, scores)
+    parts, longest = aligned(cells * lanes * keep, scores), side  # what is not written is zero for all groups
+    clear(parts, 0, len(parts))
     weight, inside = aligned(spans * lanes, scores), aligned(spans * lanes, scores)
     outside, parent = aligned(spans * lanes * keep, scores), aligned(spans * lanes * keep, scores)
     rise, moved = aligned(spans * lanes * slope, scores), aligned(spans * lanes * slope, scores)
@@ -192,5 +195,8 @@ def sums(worker, workers, side, scores, lengths, what, direction, out, log_z, so
             if slope:
                 pack(flat_direction, bases, n * side, packed)
                 product(side, n, sizes, first, line, weight, inside, outside, parent, packed, along, rise, moved)
-            _place(side, n, lanes, inside, outside, moved, slope, packed)
-            unpack(packed, bases, filled, cells, flat_out)
+            if n < longest:
+                clear(parts, 0, len(parts))
+            _place(side, n, lanes, inside, outside, moved, slope, parts)
+            longest = n
+            unpack(parts, bases, filled, cells, flat_out)
