@@ -24,7 +24,7 @@ from pullback.inference import checks
 from pullback.inference._threads import leaving
 from pullback.inference.checks import Nouns
 from pullback.inference.layout import Layout
-from pullback.inference.operations import FUSED, PROJECTION, STANDARD, Kept, Operation
+from pullback.inference.operations import FUSED, PROJECTION, STANDARD, Kept, Operation, find_and_product
 from pullback.inference.torch_seam import derivatives, transforms
 
 __all__ = ["FUSED", "PROJECTION", "STANDARD", "Family", "Nouns", "backend", "backend_of"]
@@ -139,6 +139,8 @@ class Family:
         for key in ("CPU", "CUDA"):
             kernel = self._kernels[operation.name, key.lower()] = self._kernel(operation, key.lower())
             _library.impl(name, kernel, key)
+            if operation.name == "marginals":
+                self._kernels["marginals_and_product", key.lower()] = self._kernel(operation, key.lower(), find_and_product)
         torch.library.register_fake(f"pullback::{name}", operation.shapes, lib=_library)
         if operation.gradient or operation.product or operation.refuses:
             self._differentiate(operation, name)
@@ -148,7 +150,7 @@ class Family:
     def _sizes(self, operation: Operation) -> list[str]:
         return [size.name for size in self.layout.sizes] if operation.sized else []
 
-    def _kernel(self, operation: Operation, device: str) -> Callable[..., Any]:
+    def _kernel(self, operation: Operation, device: str, find: Any = None) -> Callable[..., Any]:
         name, sizes = operation.name, len(self._sizes(operation))
         first = len(operation.before)
         static = first + sizes + len(operation.after) + len(operation.numbers)
@@ -158,7 +160,7 @@ class Family:
             which = (_forced or device, args[static:-1])
             call = known.get(which)
             if call is None:
-                call = known[which] = self.implementation(name, *which)
+                call = known[which] = self.implementation(name, *which) if find is None else find(self, *which)
             leaving.enter()
             try:
                 return call(*args[:static], validate=args[-1])
@@ -203,7 +205,10 @@ class Family:
                 raise NotImplementedError(operation.refuses)
             kept = Kept(self, ctx.saved_tensors, ctx.options)
             if operation.product is not None:
-                return operation.product(kept, direction)
+                known = getattr(ctx, "product", None)
+                if known is None or torch.is_grad_enabled() or derivatives.is_batched(direction):
+                    return operation.product(kept, direction)
+                return known(direction) if derivatives.is_passed_on(direction) else operation.product(kept, direction)
             assert operation.gradient is not None
             return operation.gradient(kept)
 
@@ -228,8 +233,12 @@ class Family:
             outputs = operation.outputs.count("Tensor")
             return first if outputs == 1 else (first, *[None] * (outputs - 1))
 
-        def kernel(*args: Any) -> Any:
-            return self._kernels[operation.name, args[0].device.type](*args)
+        def kernel(ctx: Any, *args: Any) -> Any:
+            run = self._kernels.get((f"{operation.name}_and_product", args[0].device.type))
+            if run is None:
+                return self._kernels[operation.name, args[0].device.type](*args)
+            output, ctx.product = run(*args)
+            return output
 
         found = derivatives.register(_library, name, kernel=kernel, setup=setup, backward=backward, tangent=tangent)
         self._recorded[operation.name] = found

@@ -95,6 +95,15 @@ def _marginals_product(kept: Kept, direction: Tensor) -> Tensor:
     return kept.family.marginals_vjp(*args) if is_batched(direction) else kept.family.call("marginals_vjp", *args)
 
 
+def find_and_product(family: Family, backend: str, options: tuple[Any, ...]) -> Callable[..., Any]:
+    """The backend's own marginals with a function for their product, or marginals with None."""
+    found = family.function("marginals_and_product", backend, options)
+    if found is not None:
+        return found
+    plain = family.implementation("marginals", backend, options)
+    return lambda *tensors, validate: (plain(*tensors, validate=validate), None)
+
+
 def _entropy_gradient(kept: Kept) -> Tensor:
     return kept.family.entropy_gradient(*kept.tensors, *kept.options)
 

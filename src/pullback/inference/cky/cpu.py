@@ -14,6 +14,7 @@ from pullback.inference.cky import kernels, maximum
 from pullback.inference.cky.derivations import graph
 from pullback.inference.cky.family import BINARY_TREE
 from pullback.inference.hypergraph.cpu import operations
+from pullback.inference.hypergraph.memory import MOST, empty
 from pullback.inference.threads import spread
 
 (
@@ -37,8 +38,29 @@ def marginals(scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
 
 
 def log_partition_marginals(scores: Tensor, lengths: Tensor, validate: bool) -> tuple[Tensor, Tensor]:
-    log_z, mu = _sums(kernels.MARGINALS, scores, lengths, validate)
+    log_z, mu, _ = _sums(kernels.MARGINALS, scores, lengths, validate)
     return torch.from_numpy(log_z), mu
+
+
+def marginals_and_product(
+    scores: Tensor, lengths: Tensor, validate: bool
+) -> tuple[Tensor, Callable[[Tensor], Tensor] | None]:
+    """Marginals, and the product of their Jacobian with a direction by the charts of this pass, if those are worth keeping."""
+    (count, side, _), dtype, lanes = scores.shape, scores.dtype, 64 // scores.itemsize
+    numbers = -(-count // lanes) * lanes * 2 * side * (side + 1)
+    if numbers * scores.itemsize > MOST:
+        return marginals(scores, lengths, validate), None
+    kept = empty(numbers, dtype).numpy()
+    _, mu, sound = _sums(kernels.MARGINALS, scores, lengths, validate, kept=kept)
+
+    def product(direction: Tensor) -> Tensor:  # which must not refer to mu, whose graph refers to it
+        along = direction.detach().to(dtype).contiguous()
+        out = torch.empty_like(along)
+        rest = kernels.PRODUCT, along.numpy(), out.numpy(), kept, np.empty(0), np.empty(0, np.bool_)
+        _spread(kernels.sums, 1.0, out, lengths, *rest)
+        return out
+
+    return mu, product if sound else None
 
 
 def marginals_vjp(scores: Tensor, lengths: Tensor, direction: Tensor, validate: bool) -> Tensor:
@@ -46,20 +68,27 @@ def marginals_vjp(scores: Tensor, lengths: Tensor, direction: Tensor, validate: 
 
 
 def _sums(
-    what: int, scores: Tensor, lengths: Tensor, validate: bool, direction: Tensor | None = None
-) -> tuple[np.ndarray, Tensor]:
-    """Log-partitions, and marginals or the product of their Jacobian with a direction."""
+    what: int,
+    scores: Tensor,
+    lengths: Tensor,
+    validate: bool,
+    direction: Tensor | None = None,
+    kept: np.ndarray | None = None,
+) -> tuple[np.ndarray, Tensor, bool]:
+    """Log-partitions, marginals or the product of their Jacobian with a direction, and whether weights stayed in range."""
     s = scores.detach().contiguous()
     count = s.shape[0]
     out = s if what == kernels.LOG_PARTITION else torch.empty_like(s)
     along = s if direction is None else direction.detach().to(s.dtype).contiguous()
     log_z, sound = np.zeros(count), np.zeros(count, np.bool_)
-    _spread(kernels.sums, 2.0, s, lengths, what, along.numpy(), out.numpy(), log_z, sound)
-    if not sound.all():
+    kept = log_z[:0].astype(out.numpy().dtype) if kept is None else kept
+    _spread(kernels.sums, 2.0, s, lengths, what, along.numpy(), out.numpy(), kept, log_z, sound)
+    fine = bool(sound.all())
+    if not fine:
         tensors = (s, lengths) if direction is None else (s, lengths, along)
         results = (torch.from_numpy(log_z), out)[: 1 if what == kernels.LOG_PARTITION else 2]
         _again(what, torch.from_numpy(np.flatnonzero(~sound)), tensors, results, validate)
-    return log_z, out
+    return log_z, out, fine
 
 
 def _spread(kernel: Callable[..., Any], cost: float, scores: Tensor, lengths: Tensor, *rest: Any) -> None:
@@ -85,8 +114,7 @@ def _again(what: int, rows: Tensor, tensors: tuple[Tensor, ...], results: tuple[
 def _careful(what: int, scores: Tensor, *rest: Tensor, validate: bool) -> tuple[Tensor, ...]:
     """The results of `_sums` for examples that are out of range: float32 as float64, float64 in logarithms."""
     if scores.dtype == torch.float32:
-        lengths, *direction = rest
-        log_z, out = _sums(what, scores.double(), lengths, validate, *direction)
+        log_z, out, _ = _sums(what, scores.double(), rest[0], validate, rest[1] if len(rest) > 1 else None)
         return (torch.from_numpy(log_z), out)[: 1 if what == kernels.LOG_PARTITION else 2]
     if what == kernels.LOG_PARTITION:
         return (_log_partition(scores, *rest, validate=validate),)

@@ -159,10 +159,11 @@ def _place(side, n, lanes, inside, outside, moved, slope, parts):
 
 
 @kernel
-def sums(worker, workers, side, scores, lengths, what, direction, out, log_z, sound):
+def sums(worker, workers, side, scores, lengths, what, direction, out, kept, log_z, sound):
     """Write log-partitions and, by `what`, marginals, or the product of their Jacobian with a direction.
 
-    `scores`, `direction` and `out` are `[B, side, side]`. `sound[b]` says whether an example's results are right.
+    `scores`, `direction` and `out` are `[B, side, side]`. `sound[b]` says whether an example's results are right. If there is
+    room in `kept`, marginals leave their charts there, and products take them from there.
     """
     lanes, cells, spans = lanes_in(scores), side * side, side * (side + 1) // 2
     keep, slope = what != LOG_PARTITION, what == PRODUCT
@@ -170,10 +171,10 @@ def sums(worker, workers, side, scores, lengths, what, direction, out, log_z, so
     packed, line = aligned((cells + 1) * lanes, scores), aligned(lanes, scores)
     parts, longest = aligned(cells * lanes * keep, scores), side  # what is not written is zero for all groups
     clear(parts, 0, len(parts))
-    weight, inside = aligned(spans * lanes, scores), aligned(spans * lanes, scores)
-    outside, parent = aligned(spans * lanes * keep, scores), aligned(spans * lanes * keep, scores)
-    rise, moved = aligned(spans * lanes * slope, scores), aligned(spans * lanes * slope, scores)
-    along = aligned(spans * lanes * slope, scores)
+    size, given = spans * lanes, len(kept) > 0
+    weight, inside = aligned(size, scores), aligned(size, scores)
+    outside, parent = aligned(size * keep, scores), aligned(size * keep, scores)
+    rise, moved, along = aligned(size * slope, scores), aligned(size * slope, scores), aligned(size * slope, scores)
     bases, shifts = np.empty(lanes, np.int64), np.empty(lanes)
     limit = 1e28 if lanes_in(scores) == 16 else 1e280
     order, sizes = by_length(lengths, side, lanes)
@@ -181,17 +182,22 @@ def sums(worker, workers, side, scores, lengths, what, direction, out, log_z, so
         n, filled = sizes[first], min(lanes, len(scores) - first)
         for lane in range(lanes):
             bases[lane] = order[first + lane] * cells
-        pack(flat, bases, n * side, packed)
-        _weights(packed, side, n, sizes, first, line, shifts, weight)
-        store(line, 0, _inside(n, lanes, weight, inside))
-        clear(outside, 0, keep * n * (n + 1) // 2 * lanes)
-        _totals(sizes, first, line, shifts, limit, inside, outside, keep, order, filled, log_z, sound)
-        for lane in range(filled):
-            sound[order[first + lane]] &= lengths[order[first + lane]] == sizes[first + lane]
-        if keep:
-            store(line, 0, _outside(n, lanes, weight, inside, outside, parent))
+        if given:
+            at = 4 * spans * first
+            weight, inside = kept[at : at + size], kept[at + size : at + 2 * size]
+            outside, parent = kept[at + 2 * size : at + 3 * size], kept[at + 3 * size : at + 4 * size]
+        if not (given and slope):
+            pack(flat, bases, n * side, packed)
+            _weights(packed, side, n, sizes, first, line, shifts, weight)
+            store(line, 0, _inside(n, lanes, weight, inside))
+            clear(outside, 0, keep * n * (n + 1) // 2 * lanes)
+            _totals(sizes, first, line, shifts, limit, inside, outside, keep, order, filled, log_z, sound)
+            if keep:
+                store(line, 0, _outside(n, lanes, weight, inside, outside, parent))
             for lane in range(filled):
-                sound[order[first + lane]] &= line[lane] <= limit
+                b = order[first + lane]
+                sound[b] &= line[lane] <= limit and lengths[b] == sizes[first + lane]
+        if keep:
             if slope:
                 pack(flat_direction, bases, n * side, packed)
                 product(side, n, sizes, first, line, weight, inside, outside, parent, packed, along, rise, moved)

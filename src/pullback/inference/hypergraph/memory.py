@@ -13,20 +13,27 @@ import numpy as np
 import torch
 from torch import Tensor
 
-LARGE, MOST = 2**20, 2**25  # bytes of a result from which on it is worth it, and of all arrays that are kept
+LARGE, MOST = 2**18, 2**25  # bytes of a result from which on it is worth it, and of all arrays that are kept
 _kept: list[tuple[np.ndarray, int]] = []  # bytes, and where their first cache line begins
 
 
 def empty_like(x: Tensor) -> Tensor:
     """A contiguous tensor of the shape and dtype of one on the CPU, uninitialised."""
-    size = x.numel() * x.itemsize
-    if not LARGE <= size <= MOST:
+    if x.nbytes < LARGE:
         return torch.empty_like(x, memory_format=torch.contiguous_format)
+    return empty(x.numel(), x.dtype).view(x.shape)
+
+
+def empty(count: int, dtype: torch.dtype) -> Tensor:
+    """So many numbers on the CPU, uninitialised."""
+    size = count * dtype.itemsize
+    if not LARGE <= size <= MOST:
+        return torch.empty(count, dtype=dtype, device="cpu")
     kept = _unused(size)
     if kept is None:
         array = np.empty(size + 64, np.uint8)
         kept = array, -array.ctypes.data % 64
-    result = torch.frombuffer(kept[0], dtype=x.dtype, count=x.numel(), offset=kept[1]).view(x.shape)
+    result = torch.frombuffer(kept[0], dtype=dtype, count=count, offset=kept[1])
     _kept.append(kept)  # now that something refers to it
     if len(_kept) > 1 and sum(len(array) for array, _ in _kept) > MOST:
         _kept.pop(0)

@@ -34,7 +34,7 @@ def register(
     Args:
         library: where the operator is defined.
         name: the operator's name in it.
-        kernel: what the operator does, where `is_passed_on`.
+        kernel: from the context and the arguments to what the operator does, where `is_passed_on`.
         setup: keeps in the context what the others need (`keep`), from the arguments and the output.
         backward: from the context and the gradients of the outputs to those of all arguments.
         tangent: from the context and the tangents of all arguments to those of the outputs.
@@ -75,7 +75,7 @@ def _register_by_internals(
     class Direct(Operator):
         @staticmethod
         def forward(ctx: Any, *args: Any) -> Any:
-            output = kernel(*args)
+            output = kernel(ctx, *args)
             setup(ctx, args, output)
             return output
 
