@@ -255,3 +255,14 @@ def test_active_sets_beyond_the_first_room_lose_nothing(monkeypatch, tags, compl
     assert_close(gap, torch.zeros_like(gap), atol=1e-12, rtol=0)
     assert_close((found.weights[..., None, None, None] * found.structures).sum(1), found.mu.detach())
     assert_close(found.weights.sum(1), torch.ones_like(gap))
+
+
+def test_scores_of_very_different_sizes_converge(tree):
+    """Beside scores of 1e6, weights are known to 1e-10: what they still gain by then is rounding."""
+    generator = torch.Generator().manual_seed(2)
+    sizes = 10 ** (9 * torch.rand(8, 5, 5, generator=generator, dtype=torch.float64) - 3)
+    scores = (tree.scores(8, n=5, seed=21).cpu() * sizes).to(tree.device)
+    solution = tree.structure().sparsemap_solution(scores)
+    assert solution.converged.all()
+    assert (solution.oracle_calls < 100).all()
+    assert (solution.gap <= 1e-9).all()

@@ -151,7 +151,8 @@ def _advance(state: _Search, z: Tensor, limit: int) -> None:
     gap, size = terms.sum(1), terms.abs().sum(1) + z.sum(1)
     rounding = _ROUNDING * size
     judged = going & state.active.any(1)
-    close = ~(gap > _CLOSE * rounding)
+    noise = _ROUNDING * (state.s.abs() * (z + mean)).sum(1)  # of the sums of scores that weights come from
+    close = ~(gap > torch.maximum(_CLOSE * rounding, noise))
     state.stalls = state.stalls + (judged & close & (gap > 0.5 * state.gap)).int()
     state.gap = torch.where(judged, gap, state.gap)
     state.converged = state.converged | (judged & (~(gap > rounding) | (state.stalls > _PATIENCE)))
