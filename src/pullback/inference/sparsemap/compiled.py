@@ -126,8 +126,9 @@ def sparsemap_vjp(vertices: Tensor, counts: Tensor, direction: Tensor) -> Tensor
     if direction.numel() > 0:
         batch, largest = len(direction), int(counts.max())
         inputs = vertices, counts, direction.double().reshape(batch, -1)
-        scratch = projector.make_scratch(min(torch.get_num_threads(), batch), largest, direction[0].numel())
+        parts, room = direction[0].numel(), -(-largest // 64) * 64  # few plans, which are kept
+        states = Memory(state_plan(parts, parts, vertices.shape[2], room), min(torch.get_num_threads(), batch))
         work = float((counts.double() ** 3).sum())
         arrays = (tensor.contiguous().numpy() for tensor in inputs)
-        spread(projector.apply, batch, work, *arrays, scratch.table, result.reshape(batch, -1).numpy())
+        spread(projector.apply, batch, work, *arrays, states.table, result.reshape(batch, -1).numpy())
     return result.to(direction.dtype)
