@@ -18,6 +18,22 @@ _CHUNK = 8
 Ask = Callable[[Tensor], Tensor]
 
 
+def _solve(z: Tensor, active: Tensor, right: Tensor) -> Tensor:
+    """M times `[B, k, any]`, M being the inverse of <z_i, z_j> + 1 for active structures, and zero for others."""
+    one = torch.eye(z.shape[1], dtype=torch.float64, device=z.device)
+    gram = torch.where(active[:, :, None] & active[:, None], z @ z.mT + 1, one)
+    return torch.where(active[..., None], torch.linalg.solve(gram, right), 0.0)
+
+
+def _direction(z: Tensor, active: Tensor, values: Tensor) -> Tensor:
+    """M (e - tau 1) for e_i = <values, z_i>, tau such that the sum is zero."""
+    slopes = (z @ values[:, :, None])[:, :, 0]
+    slopes = torch.where(active, slopes - slopes.amax(1, keepdim=True), 0.0)
+    step, sums = _solve(z, active, torch.stack([slopes, active.double()], -1)).unbind(-1)
+    total = sums.sum(1, keepdim=True)
+    return step - step.sum(1, keepdim=True) / torch.where(total == 0, 1.0, total) * sums
+
+
 class _Search:
     """A batch on its way; all in float64.
 
@@ -47,17 +63,10 @@ class _Search:
     def done(self) -> Tensor:
         return self.converged | (self.status != checks.OK)
 
-    def solve(self, right: Tensor) -> Tensor:
-        """M times `[B, k, any]`, M being the inverse of <z_i, z_j> + 1 for active structures, and zero for others."""
-        pairs = self.active[:, :, None] & self.active[:, None]
-        one = torch.eye(pairs.shape[1], dtype=torch.float64, device=pairs.device)
-        gram = torch.where(pairs, self.z @ self.z.mT + 1, one)
-        return torch.where(self.active[..., None], torch.linalg.solve(gram, right), 0.0)
-
     def append(self, z: Tensor, wanted: Tensor) -> Tensor:
         """Activate structures `[B, K]` with weight 0 where they are wanted and independent; whether they were."""
         gram = torch.where(self.active, (self.z @ z[:, :, None])[:, :, 0] + 1, 0.0)
-        distance = (z * z).sum(1) + 1 - (gram * self.solve(gram[..., None])[..., 0]).sum(1)
+        distance = (z * z).sum(1) + 1 - (gram * _solve(self.z, self.active, gram[..., None])[..., 0]).sum(1)
         new = wanted & (distance > _DEPENDENT)
         self.z, self.active = torch.cat([self.z, z[:, None]], 1), torch.cat([self.active, new[:, None]], 1)
         self.weights = pad(self.weights, (0, 1))
@@ -76,18 +85,10 @@ class _Search:
         z = self.z.gather(1, order[..., None].expand(*order.shape, self.z.shape[2]))
         self.z = torch.where(self.active[..., None], pad(z, (0, 0, 0, more)), 0.0)
 
-    def direction(self, values: Tensor) -> Tensor:
-        """M (e - tau 1) for e_i = <values, z_i>, tau such that the sum is zero."""
-        slopes = (self.z @ values[:, :, None])[:, :, 0]
-        slopes = torch.where(self.active, slopes - slopes.amax(1, keepdim=True), 0.0)
-        step, sums = self.solve(torch.stack([slopes, self.active.double()], -1)).unbind(-1)
-        total = sums.sum(1, keepdim=True)
-        return step - step.sum(1, keepdim=True) / torch.where(total == 0, 1.0, total) * sums
-
     def settle(self, moving: Tensor) -> None:
         """Move to the minimum on the hull, dropping the structures whose weights vanish on the way."""
         while moving.any():
-            step = torch.where(moving[:, None], self.direction(self.s - self.mean), 0.0)
+            step = torch.where(moving[:, None], _direction(self.z, self.active, self.s - self.mean), 0.0)
             vanishing = (self.weights + step <= 0) & (step < 0) & self.active
             ratios = torch.where(vanishing, self.weights / torch.where(vanishing, -step, 1.0), torch.inf)
             far, blocking = ratios.min(1)
@@ -178,7 +179,7 @@ def _complete(state: _Search, ask: Ask) -> None:
     while (failed < 2).any():
         noise = torch.rand(mean.shape, generator=generator, device=mean.device, dtype=torch.float64) - 0.5
         q = torch.where(used, noise, 0.0)
-        q = q - (state.direction(q)[:, None] @ state.z)[:, 0]
+        q = q - (_direction(state.z, state.active, q)[:, None] @ state.z)[:, 0]
         q = (slack * size)[:, None] * q / q.norm(dim=1, keepdim=True).clamp_min(1e-300)
         z = ask(torch.where(used, state.s - mean + q, -torch.inf))
         z = torch.where(z.isnan(), 0.0, z)
@@ -195,11 +196,6 @@ def sparsemap_vjp(vertices: Tensor, counts: Tensor, direction: Tensor) -> Tensor
     flat = direction.reshape(batch, direction.shape[1:].numel()).double()
     used = torch.arange(room, device=counts.device) < counts[:, None]
     z = torch.where(used[..., None], dense(vertices, flat.shape[1], torch.float64), 0.0)
-    one = torch.eye(room, dtype=torch.float64, device=z.device)
-    gram = torch.where(used[:, :, None] & used[:, None, :], z @ z.transpose(1, 2) + 1, one)
     flat = torch.where(z.any(1), flat, 0.0)  # padding may be anything
-    slopes = torch.where(used, (z @ flat[..., None])[..., 0], 0.0)
-    step, sums = torch.linalg.solve(gram, torch.stack([slopes, used.double()], -1)).unbind(-1)
-    total = sums.sum(1, keepdim=True)
-    step = torch.where(used, step - step.sum(1, keepdim=True) / torch.where(total == 0, 1.0, total) * sums, 0.0)
+    step = _direction(z, used, flat)
     return (step[:, None] @ z)[:, 0].reshape(direction.shape).to(direction.dtype)
