@@ -18,8 +18,10 @@ def test_the_reader_gets_back_what_was_written(tmp_path, sentences):
     path.write_text("".join(written), encoding="utf-8", newline="")
     parses = read_conllu(path)
     assert [(list(parse.tokens), list(parse.heads)) for parse in parses] == [(tokens, heads) for tokens, heads in sentences]
-    assert [parse.name for parse in parses] == [str(i) for i in range(len(sentences))]
-    assert all((r == "root") == (h == 0) for p in parses for r, h in zip(p.relations, p.heads, strict=True))
+    for i, (text, (_, heads)) in enumerate(zip(written, sentences, strict=True)):
+        assert f"# sent_id = {i}" in text.split("\n")
+        relations = [line.split("\t")[7] for line in text.split("\n") if "\t" in line]
+        assert [relation == "root" for relation in relations] == [head == 0 for head in heads]
 
 
 @given(trees(), st.text())
