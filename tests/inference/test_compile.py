@@ -40,7 +40,8 @@ def install(tmp_path):
 
 def run(install, cache, *lines, **variables):
     """What a new process prints on stdout and on stderr (where the log goes)."""
-    environment = {**os.environ, "PYTHONPATH": str(install.parent), "PULLBACK_CACHE": str(cache), **variables}
+    settings = {"PYTHONPATH": str(install.parent), "PULLBACK_CACHE": str(cache), "PULLBACK_QUIET": ""}
+    environment = {**os.environ, **settings, **variables}
     done = subprocess.run(
         [sys.executable, "-c", "\n".join(lines)], env=environment, capture_output=True, text=True, timeout=300
     )
