@@ -32,7 +32,10 @@ def main() -> None:
     for name in options.only or SUITE:
         about = _about(name)
         print(f"\n{name} ...", file=sys.stderr, flush=True)
-        rows = list(SUITE[name](run))
+        rows = []
+        for row in SUITE[name](run):
+            rows.append(row)
+            print(f"  {report.line(row)}", file=sys.stderr, flush=True)
         if not rows:
             continue
         report.show(name, about, rows)

@@ -39,6 +39,11 @@ def _cells(row: Row) -> dict[str, str]:
     return found
 
 
+def line(row: Row) -> str:
+    """A row by itself, for progress."""
+    return ", ".join(f"{heading}: {cell}" if heading else cell for heading, cell in _cells(row).items())
+
+
 def times(ratio: float) -> str:
     return f"{ratio:.0f}x" if ratio >= 9.95 else f"{ratio:.2g}x"
 

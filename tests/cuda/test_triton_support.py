@@ -96,7 +96,7 @@ def test_a_kernel_is_looked_up_once_for_arguments_of_a_kind(monkeypatch):
 
     monkeypatch.setattr(launcher, "_again", again)
     monkeypatch.setattr(triton_support, "require", lambda device: None)
-    monkeypatch.setattr(launcher, "_compiled", {})
+    monkeypatch.setattr(triton_support._NOTHING, "compiled", {})
     monkeypatch.setattr(launcher, "reuses", lambda device: True)
     kernel, device, x = Kernel(), torch.device("cpu"), torch.zeros(9)
 
@@ -113,6 +113,29 @@ def test_a_kernel_is_looked_up_once_for_arguments_of_a_kind(monkeypatch):
     assert not starts_what_was_compiled(x, 2**31, ROWS=8, num_warps=2)
     assert not starts_what_was_compiled(x, 7, ROWS=16, num_warps=2)
     assert not starts_what_was_compiled(x, 7, ROWS=8, num_warps=4)
+
+
+@needs_triton
+def test_what_launches_share_comes_last_and_is_read_once(monkeypatch):
+    began = []
+
+    class Kernel:
+        arg_names = ("x", "table", "count", "ROWS", "COLUMNS")
+
+        def __getitem__(self, grid):
+            return lambda *args, **options: began.append((args, options)) or "compiled"
+
+    monkeypatch.setattr(launcher, "_again", lambda *args: began.append(args[3:]))
+    monkeypatch.setattr(triton_support, "require", lambda device: None)
+    monkeypatch.setattr(launcher, "reuses", lambda device: True)
+    kernel, x, table = Kernel(), torch.zeros(9), torch.zeros(3)
+    fixed = triton_support.Fixed(table, 7, COLUMNS=4)
+    for _ in range(2):
+        triton_support.launch(kernel, 5, torch.device("cpu"), x, fixed=fixed, ROWS=8)
+    (args, options), again = began
+    assert args == (x, table, 7)
+    assert options == {"ROWS": 8, "COLUMNS": 4}
+    assert again == ((x.data_ptr(), table.data_ptr(), 7), (8, 4))
 
 
 def test_without_triton_s_internals_every_launch_takes_the_public_way(monkeypatch):
@@ -150,7 +173,7 @@ def test_the_self_test_finds_internals_that_changed(monkeypatch, broken):
 def test_the_self_test_passes_on_a_gpu(gpu, monkeypatch):
     assert launcher.reuses(torch.device("cuda", torch.cuda.current_device()))
     monkeypatch.setattr(launcher, "reuses", lambda device: False)
-    monkeypatch.setattr(launcher, "_compiled", {})
+    monkeypatch.setattr(triton_support._NOTHING, "compiled", {})
     scores = torch.randn(4, 6, 6, device=gpu)
     slow = pb.DependencyTree().marginals(scores)
     monkeypatch.undo()

@@ -39,7 +39,25 @@ def interpreting() -> bool:
     return triton is not None and bool(triton.knobs.runtime.interpret)
 
 
-def launch(kernel: Any, programs: int, device: torch.device, *args: Any, **options: Any) -> None:
+class Fixed:
+    """The last arguments of a kernel, tensors and numbers, and constants: the same in many launches, which look at them once.
+
+    Attributes:
+        compiled: what was compiled for them, by the kernel and the traits of its other arguments.
+    """
+
+    def __init__(self, *args: Tensor | int, **options: int) -> None:
+        self.args, self.options = args, options
+        self.compiled: dict[tuple[Any, ...], tuple[Any, tuple[Any, ...], Any]] = {}
+        self.values = [x.data_ptr() if isinstance(x, Tensor) else x for x in args]  # Triton takes addresses for tensors
+
+
+_NOTHING = Fixed()
+
+
+def launch(
+    kernel: Any, programs: int, device: torch.device, *args: Any, fixed: Any = _NOTHING, **options: Any
+) -> None:
     """Run so many programs of a kernel on the current stream of a device.
 
     Args:
@@ -47,16 +65,17 @@ def launch(kernel: Any, programs: int, device: torch.device, *args: Any, **optio
         programs: how many.
         device: where the tensors are.
         args: the kernel's tensors and numbers.
+        fixed: a `Fixed`, of the last of them and further options, where many launches share these.
         options: its constants, which come last among its parameters, and Triton's own options.
     """
     require(device)
     if device.type == "cuda" and device.index != torch.cuda.current_device():
         with torch.cuda.device(device):
-            return launch(kernel, programs, device, *args, **options)
+            return launch(kernel, programs, device, *args, fixed=fixed, **options)
     from pullback.inference.triton_seam import launcher  # which needs `jit` from here
 
     try:
-        launcher.start(kernel, programs, device, args, options)
+        launcher.start(kernel, programs, device, args, fixed, options)
     except Exception as error:
         missing = missing_tools()
         if missing is None or interpreting():

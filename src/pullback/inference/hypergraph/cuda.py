@@ -19,7 +19,7 @@ from pullback.inference.hypergraph.cpu import Graph
 from pullback.inference.hypergraph.cuda_likelihood import likelihood
 from pullback.inference.hypergraph.levels import Levels, by_level
 from pullback.inference.layout import Layout
-from pullback.inference.triton_support import contiguous, launch, next_power_of_2
+from pullback.inference.triton_support import Fixed, contiguous, launch, next_power_of_2
 
 MAXIMUM, SUM, SAMPLE, SLOPE, SURPRISE = range(5)  # as the kernels number their modes
 
@@ -47,7 +47,7 @@ def operations(layout: Layout, graph: Graph) -> tuple[Callable[..., Any], ...]:
         return batch(scores, sizes, validate, options).total(SUM)
 
     def marginals(scores: Tensor, *sizes: Tensor, validate: bool, **options: Any) -> Tensor:
-        return batch(scores, sizes, validate, options).total_and_parts(SUM)[1]
+        return batch(scores, sizes, validate, options).parts(SUM)
 
     def log_partition_marginals(
         scores: Tensor, *sizes: Tensor, validate: bool, **options: Any
@@ -56,7 +56,7 @@ def operations(layout: Layout, graph: Graph) -> tuple[Callable[..., Any], ...]:
 
     def sample(scores: Tensor, *rest: Tensor, validate: bool, **options: Any) -> Tensor:
         *sizes, seeds = rest
-        return batch(scores, tuple(sizes), validate, options).total_and_parts(SAMPLE, seeds=seeds)[1]
+        return batch(scores, tuple(sizes), validate, options).parts(SAMPLE, seeds=seeds)
 
     def log_prob(scores: Tensor, *rest: Tensor, validate: bool, **options: Any) -> tuple[Tensor, Tensor]:
         *sizes, z = rest
@@ -64,13 +64,13 @@ def operations(layout: Layout, graph: Graph) -> tuple[Callable[..., Any], ...]:
 
     def marginals_vjp(scores: Tensor, *rest: Tensor, validate: bool, **options: Any) -> Tensor:
         *sizes, direction = rest
-        return batch(scores, tuple(sizes), validate, options).total_and_parts(SLOPE, direction=direction)[1]
+        return batch(scores, tuple(sizes), validate, options).parts(SLOPE, direction=direction)
 
     def entropy(scores: Tensor, *sizes: Tensor, validate: bool, **options: Any) -> Tensor:
         return batch(scores, sizes, validate, options).total(SURPRISE)
 
     def entropy_gradient(scores: Tensor, *sizes: Tensor, validate: bool, **options: Any) -> Tensor:
-        return batch(scores, sizes, validate, options).total_and_parts(SURPRISE)[1]
+        return batch(scores, sizes, validate, options).parts(SURPRISE)
 
     return (
         argmax, log_partition, marginals, log_partition_marginals, log_prob, marginals_vjp, entropy, entropy_gradient, sample,
@@ -82,8 +82,8 @@ class _Batch:
 
     def __init__(self, layout: Layout, levels: Levels, scores: Tensor, sizes: tuple[Tensor, ...]) -> None:
         self.layout, self.levels, self.sizes = layout, levels, tuple(map(contiguous, sizes))
-        self.scores = contiguous(scores.detach())
-        self.count, self.parts_count = len(scores), math.prod(scores.shape[1:])
+        self.scores = contiguous(scores)
+        self.count, self.parts_count = scores.shape[0], levels.parts
 
     def check(self) -> None:
         """Raise for the first example with bad values or without a structure; synchronises."""
@@ -96,7 +96,8 @@ class _Batch:
         if self.count == 0:
             return self.scores.new_empty(0, dtype=torch.float64)
         values, rates, _, _ = self._upward(mode, None, None)
-        return self._read(values, rates if mode == SURPRISE else values)
+        out = torch.empty(self.count, dtype=torch.float64, device=values.device)
+        return self._read(values, rates if mode == SURPRISE else values, out)
 
     def likelihood(self, z: Tensor) -> tuple[Tensor, Tensor]:
         """<s, z> - log Z, and its gradient z - mu."""
@@ -109,8 +110,7 @@ class _Batch:
         launch(likelihood, self.count, s.device, s, given, log_z, slope, value, self.parts_count, PARTS=block)
         return value, slope
 
-    def _read(self, values: Tensor, shown: Tensor) -> Tensor:
-        out = torch.empty(self.count, dtype=torch.float64, device=values.device)
+    def _read(self, values: Tensor, shown: Tensor, out: Tensor) -> Tensor:
         tensors = values, self.levels.goals, *self._goal_sizes(), shown, out
         launch(
             kernels.read_goal, self.count, out.device, *tensors, self.levels.nodes, *self._limits(), TWO=len(self.sizes) > 1
@@ -122,7 +122,7 @@ class _Batch:
         levels, s = self.levels, self.scores
         module, tile = _tile(levels.widest[0], levels.widest[2], "EDGES")
         if module is not narrow or s.numel() == 0:
-            return self.total_and_parts(MAXIMUM)[1]
+            return self.parts(MAXIMUM)
         out = torch.empty_like(s)
         scratch = torch.empty(self.count, 2 * levels.nodes + 2, dtype=torch.float64, device=s.device)
         launch(
@@ -132,33 +132,35 @@ class _Batch:
         )  # fmt: skip
         return out
 
-    def total_and_parts(
-        self, mode: int, *, seeds: Tensor | None = None, direction: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """The value of each example's goal, and what each part gets: its choice, its probability, or the derivative of that."""
+    def total_and_parts(self, mode: int) -> tuple[Tensor, Tensor]:
+        """The value of each example's goal, and what each part gets."""
+        if self.scores.numel() == 0:
+            return self.total(SUM), torch.empty_like(self.scores)
+        log_z = torch.empty(self.count, dtype=torch.float64, device=self.scores.device)
+        return log_z, self.parts(mode, log_z=log_z)
+
+    def parts(
+        self, mode: int, *, seeds: Tensor | None = None, direction: Tensor | None = None, log_z: Tensor | None = None
+    ) -> Tensor:
+        """What each part gets: its choice, its probability, or the derivative of that; the goals' values in `log_z`."""
         levels, s = self.levels, self.scores
         if s.numel() == 0:
-            return self.total(SUM), torch.empty_like(s)
-        edges, uses = (_tile(levels.widest[i], levels.widest[2], name) for i, name in enumerate(("EDGES", "USES")))
-        if edges[0] is not narrow or uses[0] is not narrow or mode == MAXIMUM:
+            return torch.empty_like(s)
+        fixed = _through(levels, self.layout, s.shape[1:], mode)
+        if fixed is None:
             upward = self._upward(mode, seeds, direction)
-            return self._read(upward[0], upward[0]), self._downward(mode, *upward)
-        words = (2 * levels.nodes + levels.edges + 3) * (2 if mode >= SLOPE else 1)
-        scratch = torch.empty(self.count * words, dtype=torch.float64, device=s.device)
-        out, log_z = torch.empty_like(s), torch.empty(self.count, dtype=torch.float64, device=s.device)
-        tile = edges[1] | uses[1] | {"num_warps": max(edges[1]["num_warps"], uses[1]["num_warps"])}
-        launch(
-            narrow.through, self.count, s.device, *self._given(seeds, direction), scratch, out, log_z, levels.plan,
-            levels.left, levels.right, levels.part, levels.goals, *self._goal_sizes(), levels.use_edge, levels.use_node,
-            levels.part_edge, levels.part_node, len(levels.plan) - 2, levels.nodes, levels.edges, self.parts_count,
-            levels.part_edge.shape[1], *self._limits(), MODE=mode, TWO=len(self.sizes) > 1, BINARY=levels.binary,
-            PARTS=min(next_power_of_2(self.parts_count), 1024), **tile,
-        )  # fmt: skip
-        return log_z, out
+            if log_z is not None:
+                self._read(upward[0], upward[0], log_z)
+            return self._downward(mode, *upward)
+        words = (2 * levels.nodes + levels.edges + 3) * (2 if mode >= SLOPE else 1) + 1
+        scratch, out = torch.empty(self.count * words, dtype=torch.float64, device=s.device), torch.empty_like(s)
+        tensors = *self._given(seeds, direction), scratch, out, scratch if log_z is None else log_z, *self._goal_sizes()
+        launch(narrow.through, self.count, s.device, *tensors, fixed=fixed)
+        return out
 
     def _given(self, seeds: Tensor | None, direction: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Scores, direction and seeds; where the latter are not needed, anything."""
-        along = self.scores if direction is None else contiguous(direction.detach().to(self.scores.dtype))
+        along = self.scores if direction is None else contiguous(direction.to(self.scores.dtype))
         return self.scores, along, self.sizes[0] if seeds is None else contiguous(seeds)
 
     def _downward(self, mode: int, values: Tensor, _: Tensor, weights: Tensor, shifts: Tensor) -> Tensor:
@@ -203,6 +205,21 @@ class _Batch:
 
     def _limits(self) -> tuple[int, int]:
         return _limits(self.layout, self.scores.shape)
+
+
+@functools.lru_cache(maxsize=64)
+def _through(levels: Levels, layout: Layout, shape: torch.Size, mode: int) -> Fixed | None:
+    """What all launches of `through` for a hypergraph have in common; None where it takes the kernels for any width."""
+    edges, uses = (_tile(levels.widest[i], levels.widest[2], name) for i, name in enumerate(("EDGES", "USES")))
+    if edges[0] is not narrow or uses[0] is not narrow or mode == MAXIMUM:
+        return None
+    tile = edges[1] | uses[1] | {"num_warps": max(edges[1]["num_warps"], uses[1]["num_warps"])}
+    return Fixed(
+        levels.plan, levels.left, levels.right, levels.part, levels.goals, levels.use_edge, levels.use_node, levels.part_edge,
+        levels.part_node, len(levels.plan) - 2, levels.nodes, levels.edges, levels.parts, levels.part_edge.shape[1],
+        *_limits(layout, torch.Size((1, *shape))), MODE=mode, TWO=len(layout.sizes) > 1, BINARY=levels.binary,
+        PARTS=min(next_power_of_2(levels.parts), 1024), **tile,
+    )  # fmt: skip
 
 
 @functools.cache

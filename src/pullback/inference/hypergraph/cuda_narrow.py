@@ -90,16 +90,18 @@ def upward(
 
 @jit(do_not_specialize=["levels", "nodes", "edges", "parts", "most", "first_limit", "second_limit"])
 def through(
-    scores, direction, seeds, scratch, out, log_z, plan, left, right, part, goals, sizes, other_sizes,
+    scores, direction, seeds, scratch, out, log_z, sizes, other_sizes, plan, left, right, part, goals,
     use_edge, use_node, part_edge, part_node, levels, nodes, edges, parts, most, first_limit, second_limit,
     MODE: tl.constexpr, TWO: tl.constexpr, BINARY: tl.constexpr,
     NODES: tl.constexpr, EDGES: tl.constexpr, USES: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
     """`upward`, `_downward` and what each part gets, in one launch; the goals' values, too, NaN where there is no structure.
 
-    `scratch` has room for 2 (nodes + 1) + edges + 1 numbers in float64 for each example, twice that for derivatives.
+    `scratch` has room for 2 (nodes + 1) + edges + 2 numbers in float64 for each example, about twice that for derivatives:
+    the first of each are left alone, and may be `log_z` where that is not wanted.
     """
     count = tl.num_programs(0).to(tl.int64)
+    scratch += count
     kind = tl.pointer_type(out.dtype.element_ty)
     values, reached = scratch, (scratch + count * (nodes + 1)).to(kind)
     weights = (scratch + 2 * count * (nodes + 1)).to(kind)

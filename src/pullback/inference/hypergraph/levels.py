@@ -24,7 +24,7 @@ def _levels(first, left, right, level):
                 level[v] = max(level[v], level[right[e]] + 1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Levels:
     """A hypergraph whose nodes are numbered level by level.
 
@@ -43,6 +43,7 @@ class Levels:
         edges: how many there is room for.
         widest: the most edges per node, uses per node, and nodes of a level.
         binary: whether edges have two children.
+        parts: how many there are.
     """
 
     plan: Tensor
@@ -58,6 +59,7 @@ class Levels:
     edges: int
     widest: tuple[int, int, int]
     binary: bool
+    parts: int
 
 
 def by_level(graph: Hypergraph, parts: int, device: torch.device) -> Levels:
@@ -124,6 +126,7 @@ def by_level(graph: Hypergraph, parts: int, device: torch.device) -> Levels:
         edges,
         (int(degree.max()), int(uses.max()), int(np.diff(ends).max())),
         len(children) > 1,
+        parts,
     )
 
 

@@ -13,34 +13,51 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pullback.inference.triton_support import jit, tl, triton
-
-_compiled: dict[tuple[Any, ...], tuple[Any, tuple[Any, ...]]] = {}
+from pullback.inference.triton_support import Fixed, jit, tl, triton
 
 
-def start(kernel: Any, programs: int, device: torch.device, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+def start(
+    kernel: Any, programs: int, device: torch.device, args: tuple[Any, ...], fixed: Fixed, options: dict[str, Any]
+) -> None:
     """Run so many programs of a kernel on the current stream: see `triton_support.launch`."""
-    key = kernel, device, *map(_traits, args), *options.items()
-    if key in _compiled:
-        compiled, constants = _compiled[key]
-        _again(compiled, programs, device, args, constants)
+    key: list[Any] = [id(kernel), device, *options.items()]
+    values: list[Any] = []
+    _read(args, key, values)
+    known = fixed.compiled.get(tuple(key))
+    if known is not None:
+        _again(known[0], programs, device, (*values, *fixed.values), known[1])
         return
-    compiled = kernel[(programs,)](*args, **options)
+    every = fixed.options | options
+    compiled = kernel[(programs,)](*args, *fixed.args, **every)
     if compiled is not None and reuses(device):
-        _compiled[key] = compiled, tuple(options[name] for name in kernel.arg_names if name in options)
+        constants = tuple(every[name] for name in kernel.arg_names if name in every)
+        fixed.compiled[tuple(key)] = compiled, constants, kernel  # which lives as long as its number is in a key
+
+
+def _read(args: tuple[Any, ...], key: list[Any], values: list[Any]) -> None:
+    """Append what a kernel is compiled for of tensors, numbers (which do not matter but for their size) and tuples of them,
+    and what its launcher takes: Triton would ask the driver about every tensor, but takes an address as it is.
+    """
+    for x in args:
+        if isinstance(x, Tensor):
+            at = x.data_ptr()
+            key.append(x.dtype)
+            key.append(at % 16 == 0)
+            values.append(at)
+        elif isinstance(x, tuple):
+            inner: list[Any] = []
+            key.append(len(x))
+            _read(x, key, inner)
+            values.append(tuple(inner))
+        else:
+            key.append(x.bit_length() // 32)
+            values.append(x)
 
 
 def _again(compiled: Any, programs: int, device: torch.device, args: tuple[Any, ...], constants: tuple[Any, ...]) -> None:
     """What `compiled[grid](*args)` does, without Triton's hooks for profilers, which cost as much as the rest."""
     stream = torch._C._cuda_getCurrentRawStream(device.index)
     compiled.run(programs, 1, 1, stream, compiled.function, compiled.packed_metadata, None, None, None, *args, *constants)
-
-
-def _traits(x: Any) -> Any:
-    """What a kernel is compiled for of an argument: a tensor, a number that does not matter but for its size, or a tuple."""
-    if isinstance(x, Tensor):
-        return x.dtype, x.data_ptr() % 16 == 0
-    return tuple(map(_traits, x)) if isinstance(x, tuple) else x.bit_length() // 32
 
 
 def reuses(device: torch.device) -> bool:
@@ -56,7 +73,7 @@ def _self_test(device: torch.device) -> bool:
     out = torch.zeros(3, dtype=torch.int32, device=device)
     try:
         compiled = _probe[(2,)](out, 5, STEP=1, num_warps=1)
-        _again(compiled, 3, device, (out, 7), (1,))
+        _again(compiled, 3, device, (out.data_ptr(), 7), (1,))
     except Exception:
         return False
     return out.tolist() == [7, 8, 9]
