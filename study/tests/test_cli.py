@@ -128,6 +128,26 @@ def test_a_folder_that_cannot_be_used_is_one_mistake(invoke):
     assert result.output.count("file/runs") == 1
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("reproduce", "page", "missing.md", "--study", "text"), "cannot update the page missing.md: No such file"),
+        (("reproduce", "page", "folder", "--study", "text"), "cannot update the page folder: Is a directory"),
+        (("runs", "--csv", "folder"), "cannot write the list of runs to folder: Is a directory"),
+        (("report", "--out", "file/x.html"), "cannot write the report to file/x.html: "),
+        (("sweep", "missing.toml"), "the sweep file missing.toml cannot be read: No such file"),
+    ],
+    ids=str,
+)
+def test_what_the_system_refuses_is_named(invoke, arguments, said):
+    Path("file").write_text("")
+    Path("folder").mkdir()
+    result = invoke(*arguments)
+    assert result.exit_code == 2
+    assert said in " ".join(result.output.split())
+    assert "Errno" not in result.output
+
+
 SWEEP = """
 task = "synthetic"
 [fields]

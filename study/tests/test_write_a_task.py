@@ -75,6 +75,21 @@ def test_a_variable_is_enough(code, tmp_path):
     assert "pointers" in listed
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("broken", "PULLBACK_TASKS has 'broken'; write name=module:ATTRIBUTE, separated by commas"),
+        ("own=no_such:X", "the task 'own' cannot be loaded from no_such:X: No module named 'no_such'"),
+    ],
+)
+def test_a_wrong_variable_is_one_line(given, said):
+    command = [sys.executable, "-m", "pullback_study", "train", "own", "--seed", "0"]
+    environment = {**os.environ, "PULLBACK_TASKS": given, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode
+    assert ended.stderr.splitlines() == [said]
+
+
 def test_a_task_that_cannot_be_loaded_is_named(code, monkeypatch):
     monkeypatch.setitem(tasks.TASKS, "broken", "no.such.module:TASK")
     with pytest.raises(ValueError, match=r"'broken' cannot be loaded from no\.such\.module:TASK"):

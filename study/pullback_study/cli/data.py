@@ -28,7 +28,7 @@ def check(folder: Folder = None) -> None:
     from pullback.viz import Table, visible
     from pullback_study.corpora import download, files, find_data
 
-    with user_errors():
+    with user_errors("check the data"):
         data = find_data(folder)
         rows, vectors = download.check(data), files.vector_names(data)
         notes = [f"word vectors: {visible(', '.join(vectors)) or 'none'}"]
@@ -61,7 +61,7 @@ def download(
     if not given:
         stop("no folder is given: for example `pullback data download ~/data`, or set PULLBACK_DATA")
     data = Path(given).expanduser()
-    with user_errors():
+    with user_errors(f"download into {data}"):
         for name in only or ():
             if name not in DATASETS:
                 raise ValueError(f"--only {name}: there is no such data; {nearest(name, list(DATASETS))}")

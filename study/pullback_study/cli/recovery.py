@@ -58,7 +58,7 @@ def recovery(
         complete = _train(scope, structure or [], names, given)
     found = Runs(given["runs"])
     beds = all_beds(found, scope)
-    with terminal.user_errors():
+    with terminal.user_errors(f"update the page {page or _PUBLISHED}"):
         if not beds and not train:
             raise ValueError(f"{given['runs']} has no runs to show; choose another folder (--runs), or leave out --no-train")
         if path := page or (None if scope.warning else _PUBLISHED):

@@ -156,7 +156,7 @@ def claims(**given: Any) -> None:
     from pullback_study.results.paper import claims_clusters, claims_text, clusters
     from pullback_study.results.paper.verdicts import decide
 
-    with terminal.user_errors():
+    with terminal.user_errors(f"read the runs in {given['runs']}"):
         found = Runs(given["runs"])
         own = claims_clusters.Evidence(found, clusters.scope_of(**given))
         on_clusters = own if given["seeds"] or given["dtype"] != "float32" else claims_clusters.Evidence.best(found)
@@ -181,7 +181,7 @@ def page(
 
     path = path or Path("docs/results") / f"{study}.md"
     section, found = find_section(study), Runs(runs)
-    with terminal.user_errors():
+    with terminal.user_errors(f"update the page {path}"):
         update_page(path, section.groups(found), section.claims(found))
     terminal.err.print(f"wrote {path}")
 

@@ -67,7 +67,7 @@ def show_runs(
     from pullback_study.runs.store import STATES, as_csv, list_runs, select
     from pullback_study.tasks.schema import nearest
 
-    with user_errors():
+    with user_errors("list runs" if csv is None else f"write the list of runs to {csv}"):
         if status is not None and status not in STATES:
             raise ValueError(f"--status {status}: there is no such state; {nearest(status, STATES)}")
         everything = list_runs(runs)
@@ -122,7 +122,7 @@ def write_report(
     """
     from pullback_study.report.page import write
 
-    with user_errors():
+    with user_errors(f"write the report to {out}"):
         if not runs.is_dir():
             err.print(f"{runs}/ does not exist: the page will say what is missing")
         for path in write(out, runs):

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from pullback_study.runs.executor import Executor
     from pullback_study.tasks import Task
 
-out = Console(highlight=False, markup=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+out = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 def train_or_exit(
@@ -94,17 +94,24 @@ def show(*tables: Any, markdown: bool = False, json: bool = False, **_: Any) -> 
 
 def write_figures(figures: Sequence[Figure], folder: Path) -> None:
     for figure in figures:
-        with user_errors():
+        with user_errors(f"write figures to {folder}"):
             paths = figure.write(folder)
         err.print("\n".join([*(f"wrote {path}" for path in paths), *([figure.note] if figure.note else [])]))
 
 
 @contextlib.contextmanager
-def user_errors() -> Iterator[None]:
-    """A user's mistake, or a file that cannot be read or written, is a message, not a stack trace."""
+def user_errors(attempt: str = "") -> Iterator[None]:
+    """A user's mistake, or a file that cannot be read or written, is a message, not a stack trace.
+
+    `attempt` says in words what the system may refuse.
+    """
     try:
         yield
-    except (ValueError, OSError) as error:
+    except OSError as error:
+        place = str(error.filename2 or error.filename or "")  # the second one is where a file was to be moved
+        words = [f"cannot {attempt}" * bool(attempt), place * (place not in attempt), error.strerror or str(error)]
+        stop(": ".join(each for each in words if each), code=2)
+    except ValueError as error:
         stop(str(error), code=2)
 
 

@@ -40,7 +40,7 @@ def parse(
     """
     from pullback_study.trees.parser import load_parser
 
-    with user_errors():
+    with user_errors("parse"):
         chosen = format_for(form, out)
         words = _sentences(sentences or [], file)
         parser = load_parser(find_run(run), data)
@@ -73,7 +73,7 @@ def trees(
     pullback trees --run 5c08 --out trees.svg
     pullback trees --run 5c08 --run a41f --gold en_ewt-ud-dev.conllu.gz --max-length 40
     """
-    with user_errors():
+    with user_errors("show trees" if gold is None else f"compare trees with {gold}"):
         paths = [find_run(each) for each in run]
         if gold is not None:
             if form is not None or paper or out is not None:

@@ -35,7 +35,8 @@ def read(path: Path, data: Path | None = None) -> Sweep:
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{path} is not TOML: {error}") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"the sweep file {path} cannot be read: {error}") from None
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ValueError(f"the sweep file {path} cannot be read: {reason}") from None
     configs: dict[Any, None] = {}
     with _in(path):
         for key in content.keys() - set(_KEYS):

@@ -114,7 +114,7 @@ def test_downloaded_data_is_all_that_the_text_experiments_need(invoke, tmp_path,
     [
         (("download",), "PULLBACK_DATA"),
         (("download", "x", "--only", "sts"), "did you mean 'sst'?"),
-        (("download", "/dev/null/x", "--only", "sst"), "Not a directory: '/dev/null/x'"),
+        (("download", "/dev/null/x", "--only", "sst"), "cannot download into /dev/null/x: Not a directory"),
     ],
 )
 def test_a_mistake_gets_a_hint(invoke, arguments, hint):

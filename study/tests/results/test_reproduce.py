@@ -114,7 +114,7 @@ def test_claims_and_pages_train_nothing(invoke):
 
 @pytest.mark.parametrize(
     ("words", "hint"),
-    [(["table1", "--only", "spigt"], "did you mean 'spigot'"), (["page", "none.md"], "No such file or directory: 'none.md'"),
+    [(["table1", "--only", "spigt"], "did you mean 'spigot'"), (["page", "none.md"], "cannot update the page none.md"),
      (["table2", "--only", "spigot", "--data", "none"], "none"), (["table1", "--seeds", "0"], "--seeds")],
     ids=str,
 )  # fmt: skip
