@@ -100,6 +100,17 @@ def test_the_jacobian_is_an_orthogonal_projector(case, n):
     assert_close(pv.sum(-2), torch.zeros_like(pv.sum(-2)))
 
 
+def test_gradients_with_hundreds_of_active_trees():
+    """After hundreds of updates an inverse is inaccurate; the face that the Jacobian needs must not depend on it."""
+    tree, generator = pb.DependencyTree(projective=False), torch.Generator().manual_seed(2)
+    scores, along = (torch.randn(4, 70, 70, generator=generator) for _ in range(2))
+    leaf, along = (0.3 * scores).double().requires_grad_(), along.double()
+    mu = tree.sparsemap(leaf)
+    (gradient,) = torch.autograd.grad(mu, leaf, along)
+    ahead, behind = (tree.sparsemap(leaf.detach() + step * along) for step in (1e-6, -1e-6))
+    assert_close(gradient, (ahead - behind) / 2e-6, atol=1e-5, rtol=0)
+
+
 @COMPILED
 @pytest.mark.parametrize("scale", [1e-3, 1.0])
 def test_no_sentence_is_left_unsolved(case, dtype, scale):

@@ -16,6 +16,8 @@ from pullback.inference.sparsemap.active_set import ALL, direction, reordered
 from pullback.inference.sparsemap.state import ATTEMPT, COUNT, FAILED, SIZE, scatter, slopes_of
 
 _TILT = 100.0  # in units of what may be rounding
+_ACCURATE = 1e-6  # slopes that an accurate inverse leaves after one projection
+_GAIN = 1e-6  # of a structure along a direction of length 1, which is rounding if it is less
 
 
 @called
@@ -39,6 +41,17 @@ def on_face(state, gap):
 
 
 @called
+def is_new(state):
+    """Whether the active structures do not span the one behind them: the direction is constant on them, but not on that."""
+    q, slots, behind, gain = state.tilt, state.slots, state.numbers[SIZE], 0.0
+    for at in range(state.widths[behind]):
+        gain += q[slots[behind, at]]
+    for at in range(state.widths[0]):
+        gain -= q[slots[0, at]]
+    return gain > _GAIN * _norm(q, state.numbers[COUNT])
+
+
+@called
 def fail(state):
     """Nothing was found along a direction."""
     state.numbers[FAILED] += 1
@@ -46,19 +59,35 @@ def fail(state):
 
 
 @called
+def is_accurate(state):
+    """Whether the inverse, after many updates, still finds directions that are constant on the active structures."""
+    state.numbers[ATTEMPT] = 0
+    return aim(state) < _ACCURATE
+
+
+@called
+def aim(state):
+    """Write a direction that is constant on the active structures to `tilt`; returns how far from that it was at first."""
+    numbers, q, worst = state.numbers, state.tilt, 0.0
+    for slot in range(numbers[COUNT]):
+        q[slot] = _noise(slot, numbers[ATTEMPT]) if state.mean[slot] > 0.0 else 0.0
+    for _ in range(2):  # the second time for what rounding has left
+        slopes_of(state.slots, state.widths, numbers[SIZE], q, state.slopes)
+        worst = _norm(state.slopes, numbers[SIZE])
+        direction(state.inverse, numbers[SIZE], state.slopes, ALL, state.step)
+        for i in range(numbers[SIZE]):
+            state.step[i] = -state.step[i]
+        scatter(state.slots, state.widths, numbers[SIZE], state.step, q)
+    return worst
+
+
+@called
 def tilt(state, finite):
-    """Write s - mu plus a small step along a direction; parts that mu does not use are forbidden.
+    """Write s - mu plus a small step along the direction; parts that mu does not use are forbidden.
 
     With `finite` they get a large penalty instead of -inf, which a user's argmax may not know.
     """
     numbers, q = state.numbers, state.tilt
-    for slot in range(numbers[COUNT]):
-        q[slot] = _noise(slot, numbers[ATTEMPT]) if state.mean[slot] > 0.0 else 0.0
-    slopes_of(state.slots, state.widths, numbers[SIZE], q, state.slopes)
-    direction(state.inverse, numbers[SIZE], state.slopes, ALL, state.step)
-    for i in range(numbers[SIZE]):
-        state.step[i] = -state.step[i]
-    scatter(state.slots, state.widths, numbers[SIZE], state.step, q)
     scale = state.levels[0] * state.levels[1] / max(_norm(q, numbers[COUNT]), 1e-300)
     penalty = 1.0 + 2.0 * _size(state.residual) if finite else np.inf
     for at in range(len(state.tilted)):

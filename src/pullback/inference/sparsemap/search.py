@@ -41,12 +41,12 @@ def is_settled(state, gap, rounding):
 def activate(state, new, keep):
     """Activate the structure behind the active ones, unless it is affinely dependent; build an old inverse anew.
 
-    `new` is 0 if there is none, to look after the inverse only. With `keep`, an inverse that says "dependent" is believed,
+    `new` is 0 if there is none, to build the inverse anew. With `keep`, an inverse that says "dependent" is believed,
     though it may be inaccurate. Returns whether the last structure is independent, and whether the inverse was built anew.
     """
     numbers = state.numbers
     size = numbers[SIZE]
-    first = 0 if is_old(state) else size
+    first = 0 if new == 0 or is_old(state) else size
     while True:
         independent = _extend(state, first, size + new)
         if independent or keep or first == 0 or numbers[CHANGES] == 0:

@@ -10,7 +10,7 @@ from pullback.inference.lanes import load
 from pullback.inference.records import Record
 from pullback.inference.rows import lowest_bit, nonzero
 from pullback.inference.scratch import take
-from pullback.inference.sparsemap.face import enter_face, fail, on_face, tilt
+from pullback.inference.sparsemap.face import aim, enter_face, fail, is_accurate, is_new, on_face, tilt
 from pullback.inference.sparsemap.oracle import Fixed, call_arrange, call_best, call_rough, call_valid
 from pullback.inference.sparsemap.search import AMPLIFIED, activate, improve, improvement, is_old, is_settled, judge
 from pullback.inference.sparsemap.starts import enter, listed, settle_in, subtract_mean, suggest
@@ -72,6 +72,7 @@ def solve(worker, workers, problems, states, results):
                 count = _read(problem.found[turn], state) if stepping else _ask(problem, state, b)
                 _react(problem, state, count, b, result)
             if state.numbers[PHASE] == FACE:
+                aim(state)
                 tilt(state, stepping)
             if stepping or result.status[b] == FULL:
                 break
@@ -154,7 +155,9 @@ def _react(problem, state, count, b, result):
     if wanted:
         place(state, state.found, count, 1.0 if numbers[SIZE] == 0 else 0.0)
     independent, rebuilt, size = True, False, numbers[SIZE]
-    if wanted or (completing and is_old(state)):
+    if phase == FACE and wanted and not is_new(state):
+        independent = False
+    elif wanted or (completing and (is_old(state) or not is_accurate(state))):
         independent, rebuilt = activate(state, 1 if wanted else 0, phase != EXACT)
     if phase == FACE:
         if wanted and not independent:
