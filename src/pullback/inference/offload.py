@@ -1,5 +1,5 @@
-"""SparseMAP of CUDA tensors on the CPU's threads, for small batches: its search is one long chain of small dependent steps,
-each of which a CPU core finishes sooner than a GPU; a GPU wins by solving many examples side by side.
+"""SparseMAP of CUDA tensors on the CPU's threads, for small batches: its search is one long chain of small dependent steps.
+Where a step is several launches, a CPU core finishes it sooner than a GPU, which wins by solving many examples side by side.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-_PER_THREAD = {"eisner": 3, "chu_liu_edmonds": 4}
+_PER_THREAD = {"eisner": 0, "chu_liu_edmonds": 3, "chain": 4, "segmentation": 4, "alignment": 2}
 """How many examples for each thread a CPU solves as fast as a GPU solves all of them, by the algorithm of the argmax: measured
 on an H200 beside 16 cores (docs/gpu.md).
 """
-_OTHERWISE = 3
+_OTHERWISE = 1
 _largest: Callable[[str], int] | None = None
 
 
@@ -29,7 +29,8 @@ def offload(largest_batch: int | None = None) -> Iterator[None]:
 
     Args:
         largest_batch: the largest number of examples in a call that is solved on the CPU; by default as many for each of
-            PyTorch's threads (`torch.get_num_threads()`) as paid for the structure where that was measured: see docs/gpu.md.
+            PyTorch's threads (`torch.get_num_threads()`) as paid for the structure where that was measured (docs/gpu.md): none
+            of projective trees.
 
     >>> with offload():
     ...     mu = structure.sparsemap(scores)  # doctest: +SKIP
