@@ -13,7 +13,7 @@ from torch import Tensor
 
 def with_autograd(function: Callable[[Tensor], Any], x: Tensor) -> Any:
     """Call a function of a leaf with the values of x, in a thread of its own: inside an operator autograd is off for the
-    whole thread.
+    whole thread. That thread makes its backward passes itself: the one that PyTorch has for a GPU may be waiting for it here.
     """
     result: list[Any] = []
     errors: list[BaseException] = []
@@ -21,7 +21,8 @@ def with_autograd(function: Callable[[Tensor], Any], x: Tensor) -> Any:
 
     def run() -> None:
         try:
-            with torch.cuda.stream(stream) if stream is not None else contextlib.nullcontext(), torch.enable_grad():
+            on_stream = torch.cuda.stream(stream) if stream is not None else contextlib.nullcontext()
+            with on_stream, torch.enable_grad(), torch.autograd.set_multithreading_enabled(False):
                 result.append(function(x.detach().clone().requires_grad_()))
         except BaseException as error:
             errors.append(error)
