@@ -12,7 +12,7 @@ import numpy as np
 
 from pullback.inference.compile import called
 from pullback.inference.random_kernels import uniform
-from pullback.inference.sparsemap.active_set import ALL, direction, reordered
+from pullback.inference.sparsemap.active_set import direction, reordered
 from pullback.inference.sparsemap.state import ATTEMPT, COUNT, FAILED, SIZE, scatter, slopes_of
 
 _TILT = 100.0  # in units of what may be rounding
@@ -74,7 +74,7 @@ def aim(state):
     for _ in range(2):  # the second time for what rounding has left
         slopes_of(state.slots, state.widths, numbers[SIZE], q, state.slopes)
         worst = _norm(state.slopes, numbers[SIZE])
-        direction(state.inverse, numbers[SIZE], state.slopes, ALL, state.step)
+        direction(state.inverse, numbers[SIZE], state.slopes, False, state.step)
         for i in range(numbers[SIZE]):
             state.step[i] = -state.step[i]
         scatter(state.slots, state.widths, numbers[SIZE], state.step, q)

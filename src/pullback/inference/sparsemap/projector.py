@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pullback.inference.compile import lean_kernel
-from pullback.inference.sparsemap.active_set import ALL, direction
+from pullback.inference.sparsemap.active_set import direction
 from pullback.inference.sparsemap.search import activate
 from pullback.inference.sparsemap.starts import enter, suggest
 from pullback.inference.sparsemap.state import COUNT, SIZE, scatter, slopes_of, state_of
@@ -31,7 +31,7 @@ def apply(worker, workers, vertices, counts, vectors, states, result):
             for slot in range(state.numbers[COUNT]):
                 state.tilt[slot] = state.scores[slot] - state.mean[slot]
             slopes_of(state.slots, state.widths, state.numbers[SIZE], state.tilt, state.slopes)
-            direction(state.inverse, state.numbers[SIZE], state.slopes, ALL, state.step)
+            direction(state.inverse, state.numbers[SIZE], state.slopes, False, state.step)
             scatter(state.slots, state.widths, state.numbers[SIZE], state.step, state.mean)
         for slot in range(state.numbers[COUNT]):
             result[b, state.part_of[slot]] = state.mean[slot]

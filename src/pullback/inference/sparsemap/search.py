@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pullback.inference.compile import called
 from pullback.inference.sparsemap.active_set import append, direction, move, normalize, remove
-from pullback.inference.sparsemap.state import CHANGES, COUNT, SIZE, STALLS, copy, mix, overlap, slopes_of
+from pullback.inference.sparsemap.state import CHANGES, COUNT, SIZE, STALLS, copy, drop, mix, overlap, slopes_of
 
 _ROUNDING = 4 * 2.0**-52
 _CLOSE = 1e2  # gaps of fewer roundings than this are as small as errors of the weights, which are then refined
@@ -88,7 +88,7 @@ def improve(state, gap, rounding, independent, rebuilt):
     """Move to the minimum on the hull of the active structures, of which the last one is new."""
     refined = rebuilt or not independent or not gap > _CLOSE * rounding
     for repeat in range(3 if rebuilt else 2 if refined else 1):
-        size, only = state.numbers[SIZE], -1
+        size = state.numbers[SIZE]
         if refined:
             if rebuilt and repeat == 0:
                 mix(state)
@@ -98,9 +98,8 @@ def improve(state, gap, rounding, independent, rebuilt):
         else:
             for i in range(size - 1):
                 state.slopes[i] = 0.0
-            only = size - 1
-            state.slopes[only] = gap
-        _settle(state, only)
+            state.slopes[size - 1] = gap
+        _settle(state, not refined)
         mix(state)
 
 
@@ -116,14 +115,14 @@ def improvement(state, count):
 
 
 @called
-def _settle(state, only):
+def _settle(state, newest):
     """Step to the minimum on the affine hull, dropping the structures whose weight vanishes on the way.
 
-    If `only` is a structure and not -1, all slopes but its are zero. They stay so when a part of the step is made.
+    If `newest`, all slopes but the last structure's are zero. They stay so when a part of the step is made.
     """
     while True:
         size = state.numbers[SIZE]
-        direction(state.inverse, size, state.slopes, only, state.step)
+        direction(state.inverse, size, state.slopes, newest, state.step)
         far, blocking = move(state.weights, size, state.step)
         if blocking < 0:
             normalize(state.weights, size)  # large slopes make large rounding errors of a step that should sum to zero
@@ -134,8 +133,7 @@ def _settle(state, only):
             if state.weights[i] <= 0.0:
                 remove(state.inverse, size, i, state.step)
                 size -= 1
-                only = -1 if only == i else i if only == size else only
-                state.slopes[i] = state.slopes[size]
-                copy(state, i, size)
+                newest = newest and i < size
+                drop(state, i, size)
                 state.numbers[CHANGES] += 1
         state.numbers[SIZE] = size

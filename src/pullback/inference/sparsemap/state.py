@@ -98,6 +98,14 @@ def copy(state, i, j):
         _copy(state.slots, state.widths, state.bits, state.numbers[COUNT], i, j)
 
 
+@called
+def drop(state, index, last):
+    """Take a structure out; those behind it, up to the last one, move up."""
+    for i in range(index, last):
+        copy(state, i, i + 1)
+        state.slopes[i] = state.slopes[i + 1]
+
+
 @reordered
 def _copy(slots, widths, bits, count, i, j):
     widths[i] = widths[j]
