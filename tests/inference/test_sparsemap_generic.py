@@ -132,6 +132,19 @@ def test_solved_examples_are_not_asked_again():
     assert set(sizes) == {2}
 
 
+def test_an_argmax_may_solve_another_search_of_the_same_size():
+    class Searching(type(CATEGORICAL.structure())):
+        def argmax(self, scores):
+            project(CATEGORICAL.structure(), scores.flip(-1))
+            return super().argmax(scores)
+
+    scores = 0.1 * CATEGORICAL.scores(3, n=6, seed=27)
+    expected = CATEGORICAL.structure().sparsemap(scores)
+    project(Searching(), scores)
+    for some in (slice(0, 3), slice(1, 3)):  # the second search with memory that was kept for more examples
+        assert_close(project(Searching(), scores[some]).mu, expected[some])
+
+
 def test_a_users_structure_in_transforms():
     class Best(pb.Structure):
         def argmax(self, scores):

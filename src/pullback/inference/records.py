@@ -130,12 +130,14 @@ class Memory:
 
     @staticmethod
     def kept(plan: Plan, count: int) -> Memory:
-        """What this thread had for the same plan before, as it was left, or a new one; until the thread's next call."""
+        """What this thread kept of the same plan, as it was left and perhaps with more records, or a new one."""
         found: Memory | None = getattr(_own, "memory", None)
-        if found is None or found._plan is not plan or found._count < count:
-            found = Memory(plan, count)
-            _own.memory = found if count * plan.size <= _KEPT else None
-        return found
+        _own.memory = None  # a user's argmax may need such memory too
+        return Memory(plan, count) if found is None or found._plan is not plan or found._count < count else found
+
+    def keep(self) -> None:
+        """Keep it for the next call of this thread, which spares the page faults of fresh memory."""
+        _own.memory = self if self._count * self._plan.size <= _KEPT else None
 
     def array(self, name: str) -> np.ndarray:
         """An array of all records, `[count, *shape]`."""

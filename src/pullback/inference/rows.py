@@ -87,7 +87,7 @@ def store_first(typingctx, array, index, count, vector):
     return types.void(array, types.intp, types.intp, vector), generate
 
 
-def _prefetching(write):
+def _prefetching(write, near=3):
     @intrinsic
     def ask(typingctx, array, index):
         def generate(context, builder, signature, args):
@@ -95,7 +95,7 @@ def _prefetching(write):
             word = ir.IntType(32)
             kind = ir.FunctionType(ir.VoidType(), [pointer.type, word, word, word])
             function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-            builder.call(function, [pointer, *(ir.Constant(word, value) for value in (write, 3, 1))])
+            builder.call(function, [pointer, *(ir.Constant(word, value) for value in (write, near, 1))])
             return context.get_dummy_value()
 
         return types.void(array, types.intp), generate
@@ -110,6 +110,8 @@ Processors do so themselves where memory is read in order, but not beyond a page
 """
 prefetch_to_write = _prefetching(1)
 """The same for a line that is going to be written."""
+prefetch_beside = _prefetching(0, 2)
+"""The same for a line that is read after others: into the second level of the cache."""
 AHEAD = 1200
 """How many numbers ahead of their use long rows are asked for."""
 

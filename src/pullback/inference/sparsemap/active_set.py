@@ -13,11 +13,12 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba.extending import register_jitable
 
 from pullback.inference.compile import INNER, lean
 from pullback.inference.lanes import fma, load, splat, store
 from pullback.inference.records import Record, Shapes
-from pullback.inference.rows import keep_first, sum_of
+from pullback.inference.rows import keep_first, shift_down, sum_of
 
 DEPENDENT = 1e-4  # squared distances to the span of the others: rounding is about 1e-6 at most, others at least 0.01
 LANES = 8  # in a vector of float64
@@ -26,7 +27,6 @@ Inverse = Record(
     "Inverse",
     base=(np.float64, 1),  # the blocks of R, one after the other
     sums=(np.float64, 1),  # [capacity]: M 1, the sum of each row of M
-    row=(np.float64, 1),  # [capacity + LANES]: scratch
 )
 
 _njit: Any = numba.njit  # its types do not know all options
@@ -36,6 +36,7 @@ reordered = _njit(
 )  # fmt: skip
 
 
+@register_jitable
 def padded(capacity: int) -> int:
     """Room for so many structures in whole vectors, as all vectors have that `append` and `direction` get."""
     return -(-capacity // LANES) * LANES
@@ -44,10 +45,11 @@ def padded(capacity: int) -> int:
 def inverse_shapes(capacity: int, inside: str = "") -> Shapes:
     """The arrays of an inverse for so many structures."""
     room = padded(capacity)
-    shapes = {"base": (entries(room),), "sums": (room,), "row": (room + LANES,)}
+    shapes = {"base": (entries(room),), "sums": (room,)}
     return {inside + name: shape for name, shape in shapes.items()}
 
 
+@register_jitable
 def entries(room: int) -> int:
     """How many there are in the blocks of so many rows, a multiple of 8."""
     return room * (room + LANES) // 2
@@ -112,35 +114,38 @@ def remove(inverse, size, index, carry):
     Rotations of R's rows make its column zero, but for one row, the `carry`, which goes. Each rotates the carry of the rows
     before with the next row, so that the rows still have no entries behind the diagonal.
     """
-    base, row, end = inverse.base, inverse.row, -(-size // LANES) * LANES
+    base, sums, end = inverse.base, inverse.sums, -(-size // LANES) * LANES
     for j in range(0, end, LANES):
         store(carry, j, splat(carry, 0.0))
-    _read(base, index, carry)
-    square = carry[index] * carry[index]
-    share = carry[index]
-    for j in range(index + 1):
-        carry[j] *= share
-    for i in range(index + 1, size):
-        _read(base, i, row)
-        width, own = (i & -LANES) + LANES, row[index]
-        row[width] = 0.0
+    square = 0.0
+    for i in range(index, size):
+        own = base[_at(i, index)]
         total = square + own * own
-        kept, share = np.sqrt(square / total), own / np.sqrt(square * total)
-        for j in range(width):
-            entry = row[j]
-            row[j] = kept * entry - share * carry[j]
-            carry[j] += own * entry
+        kept, share = np.sqrt(square / total), own / np.sqrt(square * total) if i > index else 0.0
+        _rotate(base, i, index, carry, kept, share)
         square = total
-        for j in range(0, (i - 1 & -LANES) + LANES, LANES):
-            store(base, _at(i - 1, j), keep_first(load(row, j), index - j, load(row, j + 1)))
     _clear(base, size - 1)
-    total, sums = 0.0, inverse.sums
+    total = 0.0
     for j in range(size):
         total += carry[j]
     for j in range(size):
         sums[j] -= total / square * carry[j]
     for j in range(index, size - 1):
         sums[j] = sums[j + 1]
+
+
+@lean
+def _rotate(base, i, index, carry, kept, share):
+    """Move a row of R up, without the entry of a structure: less a share of the carry, to which the row is added."""
+    width, own = (i & -LANES) + LANES, base[_at(i, index)]
+    for j in range(0, width, LANES):
+        at, behind = _at(i, j), j + LANES
+        entry, other = load(base, at), load(carry, j)
+        if i > index and j < (i - 1 & -LANES) + LANES:
+            rest = fma(other, splat(base, -share), entry * splat(base, kept))
+            entering = kept * base[at + 4 * LANES] - share * carry[behind] if behind < width else 0.0
+            store(base, _at(i - 1, j), keep_first(rest, index - j, shift_down(rest, entering)))
+        store(carry, j, fma(entry, splat(base, own), other))
 
 
 @reordered

@@ -52,7 +52,7 @@ def search(
     room, threads = min(parts + 2, max(_ROOM, 8 * width)), min(torch.get_num_threads(), batch)
     size = values[0].reshape(batch, 1) if len(values) == 1 else torch.stack(values, 1)
     fixed, _kept = oracle.fixed(shape, sizes[1], options)
-    taken = np.zeros(2, np.int64)
+    taken = np.zeros(4, np.int64)
     given: dict[str, Any] = {
         "fixed": fixed, "scores": scores.detach().double().reshape(batch, parts).contiguous(), "sizes": size.contiguous(),
         "starts": starts[0].contiguous(), "start_weights": starts[1].contiguous(), "limit": max_iterations,
@@ -66,6 +66,7 @@ def search(
     while batch > 0:
         states, work = Memory.kept(plan(room), threads), _WORK * parts * len(given["order"])
         spread(solve, threads, work, Problem.table(given), states.table, Result.table(result))
+        states.keep()
         if FULL not in result["status"].numpy():
             break
         given["order"], room, taken[0] = torch.nonzero(result["status"] == FULL).flatten(), 2 * room, 0
@@ -83,6 +84,7 @@ def make_result(batch: int, parts: int, room: int, width: int) -> Tensors:
     arrays = {
         "mu": np.zeros((batch, parts)), "counts": np.zeros(batch, np.int32), "gap": np.zeros(batch),
         "calls": np.zeros(batch, np.int32), "converged": np.ones(batch, bool), "status": np.zeros(batch, np.int64),
+        "phase": np.zeros(batch, np.int64),
     }  # fmt: skip
     result = {name: torch.from_numpy(array) for name, array in arrays.items()}
     # PyTorch's, as NumPy asks for huge pages, each of which is cleared as a whole when it is touched

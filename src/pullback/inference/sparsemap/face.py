@@ -77,7 +77,7 @@ def aim(state):
         direction(state.inverse, numbers[SIZE], state.slopes, False, state.step)
         for i in range(numbers[SIZE]):
             state.step[i] = -state.step[i]
-        scatter(state.slots, state.widths, numbers[SIZE], state.step, q)
+        scatter(state, state.step, q)
     return worst
 
 

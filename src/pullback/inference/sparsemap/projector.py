@@ -32,6 +32,6 @@ def apply(worker, workers, vertices, counts, vectors, states, result):
                 state.tilt[slot] = state.scores[slot] - state.mean[slot]
             slopes_of(state.slots, state.widths, state.numbers[SIZE], state.tilt, state.slopes)
             direction(state.inverse, state.numbers[SIZE], state.slopes, False, state.step)
-            scatter(state.slots, state.widths, state.numbers[SIZE], state.step, state.mean)
+            scatter(state, state.step, state.mean)
         for slot in range(state.numbers[COUNT]):
             result[b, state.part_of[slot]] = state.mean[slot]

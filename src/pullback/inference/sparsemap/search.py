@@ -84,14 +84,14 @@ def _extend(state, first, end):
 
 
 @called
-def improve(state, gap, rounding, independent, rebuilt):
+def improve(state, ahead, gap, rounding, independent, rebuilt):
     """Move to the minimum on the hull of the active structures, of which the last one is new."""
     refined = rebuilt or not independent or not gap > _CLOSE * rounding
     for repeat in range(3 if rebuilt else 2 if refined else 1):
         size = state.numbers[SIZE]
         if refined:
             if rebuilt and repeat == 0:
-                mix(state)
+                mix(state, ahead)
             for slot in range(state.numbers[COUNT]):
                 state.tilt[slot] = state.scores[slot] - state.mean[slot]
             slopes_of(state.slots, state.widths, size, state.tilt, state.slopes)
@@ -100,7 +100,7 @@ def improve(state, gap, rounding, independent, rebuilt):
                 state.slopes[i] = 0.0
             state.slopes[size - 1] = gap
         _settle(state, not refined)
-        mix(state)
+        mix(state, ahead)
 
 
 @called

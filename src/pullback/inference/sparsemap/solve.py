@@ -10,6 +10,7 @@ from pullback.inference.lanes import load
 from pullback.inference.records import Record
 from pullback.inference.rows import lowest_bit, nonzero
 from pullback.inference.scratch import take
+from pullback.inference.sparsemap.active_set import entries, padded
 from pullback.inference.sparsemap.face import aim, enter_face, fail, is_accurate, is_new, on_face, tilt
 from pullback.inference.sparsemap.oracle import Fixed, call_arrange, call_best, call_rough, call_valid
 from pullback.inference.sparsemap.search import AMPLIFIED, activate, improve, improvement, is_old, is_settled, judge
@@ -26,7 +27,7 @@ Problem = Record(
     limit=int,  # of calls of the oracle for each example
     complete=int,  # whether active sets are completed (see face.py)
     order=(np.int64, 1),  # the examples to solve, long ones first
-    taken=(np.int64, 1),  # [2]: how many of them have been taken by all workers, and whether the last ones come first
+    taken=(np.int64, 1),  # [4]: how many workers have taken; whether the last come first; whether one is FULL, and one DONE
     found=(np.float64, 2),  # with an oracle in Python: its structures, in this order, `[any, K]`
 )
 Result = Record(
@@ -39,6 +40,7 @@ Result = Record(
     calls=(np.int32, 1),
     converged=(np.bool_, 1),
     status=(np.int64, 1),
+    phase=(np.int64, 1),  # with an oracle in Python
 )
 problem_of, result_of = Problem.reader, Result.reader
 
@@ -59,10 +61,13 @@ def solve(worker, workers, problems, states, results):
         turn = take(problem.taken)
         if turn >= len(problem.order):
             return
+        after = min(turn + workers, len(problem.order) - 1)
         if problem.taken[1] != 0:
-            turn = len(problem.order) - 1 - turn
+            turn, after = len(problem.order) - 1 - turn, len(problem.order) - 1 - after
         b = problem.order[turn]
         state = state_of(states, b if stepping else worker)
+        coming = state_of(states, problem.order[after] if stepping else worker)
+        ahead = coming.inverse.base[: entries(padded(coming.numbers[SIZE])) if stepping else 0]
         if not stepping:
             state.numbers[PHASE] = NEW
         while state.numbers[PHASE] != DONE:
@@ -70,12 +75,17 @@ def solve(worker, workers, problems, states, results):
                 _begin(problem, state, b, result)
             else:
                 count = _read(problem.found[turn], state) if stepping else _ask(problem, state, b)
-                _react(problem, state, count, b, result)
+                _react(problem, state, ahead, count, b, result)
             if state.numbers[PHASE] == FACE:
                 aim(state)
                 tilt(state, stepping)
             if stepping or result.status[b] == FULL:
                 break
+        result.phase[b] = state.numbers[PHASE]
+        if result.status[b] == FULL:
+            problem.taken[2] = 1
+        elif state.numbers[PHASE] == DONE:
+            problem.taken[3] = 1
         ended = state.numbers[PHASE] == DONE or (result.status[b] == FULL and not stepping)
         if ended and result.weights.shape[1] >= state.numbers[SIZE]:
             _write(state, b, result)
@@ -129,7 +139,7 @@ def _ask(problem, state, b):
 
 
 @called
-def _react(problem, state, count, b, result):
+def _react(problem, state, ahead, count, b, result):
     """Continue with the structure that the oracle found, of `count` parts: the next phase, and s - mu."""
     numbers = state.numbers
     phase = numbers[PHASE]
@@ -170,7 +180,7 @@ def _react(problem, state, count, b, result):
         result.converged[b] = not gap > AMPLIFIED * rounding
         numbers[PHASE] = FACE if problem.complete != 0 and result.converged[b] else DONE
     elif wanted or (completing and numbers[SIZE] < size):
-        improve(state, gap, rounding, independent, rebuilt)
+        improve(state, ahead, gap, rounding, independent, rebuilt)
         subtract_mean(state)
         numbers[PHASE] = phase if independent or phase == EXACT else EXACT
     else:

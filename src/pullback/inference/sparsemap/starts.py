@@ -58,7 +58,7 @@ def settle_in(state, groups, tops):
         total += state.weights[i]
     for i in range(state.numbers[SIZE]):
         state.weights[i] /= total
-    mix(state)
+    mix(state, tops[:0])
     tops[:] = -np.inf
     for part in range(len(groups)):
         if groups[part] >= 0 and state.places[part] >= 0:

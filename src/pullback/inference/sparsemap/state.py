@@ -17,6 +17,7 @@ from numba.extending import intrinsic
 from pullback.inference.compile import called
 from pullback.inference.lanes import floats, lanewise, load, splat, store, vector_of
 from pullback.inference.records import Plan, Record, Shapes
+from pullback.inference.rows import keep_first, prefetch_beside, shift_down
 from pullback.inference.sparsemap.active_set import Inverse, inverse_shapes, reordered
 
 State = Record(
@@ -102,8 +103,22 @@ def copy(state, i, j):
 def drop(state, index, last):
     """Take a structure out; those behind it, up to the last one, move up."""
     for i in range(index, last):
-        copy(state, i, i + 1)
-        state.slopes[i] = state.slopes[i + 1]
+        state.weights[i], state.slopes[i] = state.weights[i + 1], state.slopes[i + 1]
+    _move_up(state.slots, state.widths, state.bits, state.numbers[COUNT], index, last)
+
+
+@reordered
+def _move_up(slots, widths, bits, count, index, last):
+    for i in range(index, last):
+        widths[i] = widths[i + 1]
+        for at in range(widths[i]):
+            slots[i, at] = slots[i + 1, at]
+    groups, words = bits.shape[0], bits.shape[1]
+    for first in range(index & -8, last, 8):
+        for word in range((count + 63) // 64):
+            at, entering = first * words + 8 * word, bits[min(first // 8 + 1, groups - 1), word, 0]
+            eight = load(bits, at)
+            store(bits, at, keep_first(eight, index - first, shift_down(eight, entering)))
 
 
 @reordered
@@ -116,17 +131,26 @@ def _copy(slots, widths, bits, count, i, j):
 
 
 @called
-def mix(state):
-    """The mean of the active structures."""
+def mix(state, ahead):
+    """The mean of the active structures. Meanwhile memory that is needed next, `ahead`, comes into the cache."""
     for slot in range(state.numbers[COUNT]):
         state.mean[slot] = 0.0
-    scatter(state.slots, state.widths, state.numbers[SIZE], state.weights, state.mean)
+    _scatter(state.slots, state.widths, state.numbers[SIZE], state.weights, state.mean, ahead)
+
+
+@called
+def scatter(state, coefficients, into):
+    """Add the sum of the structures, each times its coefficient."""
+    _scatter(state.slots, state.widths, state.numbers[SIZE], coefficients, into, coefficients[:0])
 
 
 @reordered
-def scatter(slots, widths, size, coefficients, into):
-    """Add the sum of the structures, each times its coefficient."""
+def _scatter(slots, widths, size, coefficients, into, ahead):
+    lines, next_line = -(-len(ahead) // (8 * max(size, 1))), 0
     for i in range(size):
+        for _ in range(lines):
+            prefetch_beside(ahead, next_line)
+            next_line += 8
         coefficient = coefficients[i]
         for at in range(widths[i]):
             into[np.uint64(slots[i, at])] += coefficient
