@@ -18,6 +18,7 @@ from benchmarks.suite.marginals_backward import marginals_backward
 from benchmarks.suite.nonprojective_argmax import nonprojective_argmax
 from benchmarks.suite.nonprojective_marginals import nonprojective_marginals
 from benchmarks.suite.offloaded import offloaded
+from benchmarks.suite.own_structure import own_structure
 from benchmarks.suite.ragged import ragged
 from benchmarks.suite.sparsemap import sparsemap
 from benchmarks.suite.sparsemap_scale import sparsemap_scale
@@ -36,6 +37,7 @@ SUITE: dict[str, Benchmark] = {
         sparsemap,
         sparsemap_scale,
         spigot,
+        own_structure,
         nonprojective_argmax,
         nonprojective_marginals,
         accuracy,
