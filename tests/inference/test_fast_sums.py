@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
 import pullback as pb
+from pullback.inference.chain.exponential import exp_or_nan
+from pullback.inference.compile import kernel
 from pullback.inference.family import backend
+from pullback.inference.lanes import lanes_in, load, store
 
 
 def _alignment(lengths=None, **options):
@@ -88,6 +92,41 @@ def test_the_curvature_of_log_prob(name):
     (found,) = torch.autograd.grad(slope, scores, direction)
     (wanted,) = torch.autograd.grad(structure.marginals(scores), scores, -direction)
     torch.testing.assert_close(found, wanted)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("tags", [*range(1, 18), 20, 23, 24, 31])
+def test_any_number_of_tags(tags, dtype):
+    scores = torch.randn(3, 4, tags, tags, generator=torch.Generator().manual_seed(tags), dtype=torch.float64)
+    chain = pb.LinearChain(torch.tensor([4, 3, 1]))
+    z = chain.argmax(scores)
+    with backend("reference"):
+        wanted = chain.marginals(scores), chain.log_prob(scores, z)
+    leaf = scores.to(dtype).requires_grad_()
+    value = chain.log_prob(leaf, z.to(dtype))
+    (slope,) = torch.autograd.grad(value.sum(), leaf)
+    tolerance = {"rtol": 0.0, "atol": 2e-6 if dtype == torch.float32 else 1e-13}
+    torch.testing.assert_close(chain.marginals(leaf).double(), wanted[0], **tolerance)
+    torch.testing.assert_close(value.double(), wanted[1], rtol=0.0, atol=5 * tolerance["atol"])
+    torch.testing.assert_close(slope.double(), z - wanted[0], **tolerance)
+
+
+def _exponentials(x, out):
+    for p in range(0, len(x), lanes_in(x)):
+        store(out, p, exp_or_nan(load(x, p)))
+
+
+@pytest.mark.parametrize(("dtype", "lowest", "close"), [(np.float32, -87, 1e-7), (np.float64, -708, 3e-16)])
+def test_exponentials_of_scores(dtype, lowest, close):
+    x = np.linspace(lowest, 60, 2**12).astype(dtype)
+    x[:8] = 0.0, -0.0, lowest - 1, -1e30, -np.inf, np.nan, 1e-3, -1e-3
+    found = np.empty_like(x)
+    kernel(_exponentials)(x, found)
+    assert (found[:2] == 1).all()
+    assert (found[2:5] == 0).all()
+    assert np.isnan(found[5])
+    wanted = np.exp(x[6:].astype(np.longdouble))
+    assert (abs(found[6:] / wanted - 1) < close * (2 + abs(x[6:]) / 4)).all()
 
 
 def test_log_prob_of_padding_and_of_forbidden_parts():

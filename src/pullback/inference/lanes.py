@@ -249,7 +249,7 @@ _EXP = (1.0, 1.00000003634, 0.499999920751, 0.166664200724, 0.0416682261885, 0.0
 """The polynomial of degree 6 with the least relative error for exp between -log(2) / 2 and log(2) / 2: 2e-9."""
 
 
-def _exponential(compare, series=False):
+def _exponential(series=False):
     @intrinsic
     def power(typingctx, x):
         def generate(context, builder, signature, args):
@@ -284,16 +284,14 @@ def _exponential(compare, series=False):
                 value = apply("fma", value, r, constant(coefficient))
             power = builder.shl(builder.bitcast(shifted, integer), constant(mantissa, integer))
             value = builder.bitcast(builder.add(builder.bitcast(value, integer), power), vector)
-            return builder.select(getattr(builder, compare)(">=", args[0], constant(lowest)), value, constant(0.0))
+            return builder.select(builder.fcmp_ordered(">=", args[0], constant(lowest)), value, constant(0.0))
 
         return x(x), generate
 
     return power
 
 
-exp = _exponential("fcmp_ordered")
+exp = _exponential()
 """`exp(x)`: the exponential of each lane for x <= 80; exactly 0 where it would be subnormal, at -inf, and where x is NaN."""
-exp_or_nan = _exponential("fcmp_unordered")
-"""The same, but NaN where x is NaN."""
-exp_by_series = _exponential("fcmp_ordered", series=True)
+exp_by_series = _exponential(series=True)
 """`exp` by Taylor's series, a little slower: marginals of trees are the same to the last bit from version to version."""

@@ -259,3 +259,27 @@ shift_up = _shifting(True)
 """`shift_up(vector, number)`: each lane gets that of the lane below, lane 0 the number."""
 shift_down = _shifting(False)
 """`shift_down(vector, number)`: each lane gets that of the lane above, the last one the number."""
+
+
+@intrinsic
+def first_half(typingctx, vector):
+    """The first half of the lanes of a vector."""
+    kind = Lanes(vector.dtype, vector.count // 2)
+
+    def generate(context, builder, signature, args):
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), kind.count), list(range(kind.count)))
+        return builder.shuffle_vector(args[0], args[0], mask)
+
+    return kind(vector), generate
+
+
+@intrinsic
+def with_zeros(typingctx, vector):
+    """A vector twice as long, with zeros behind."""
+    kind = Lanes(vector.dtype, 2 * vector.count)
+
+    def generate(context, builder, signature, args):
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), kind.count), list(range(kind.count)))
+        return builder.shuffle_vector(args[0], ir.Constant(args[0].type, [0.0] * vector.count), mask)
+
+    return kind(vector), generate

@@ -8,6 +8,7 @@ from pullback.inference.lanes import lanes_in, load, splat, store
 from pullback.inference.rows import (
     any_nonzero,
     either,
+    first_half,
     keep_first,
     lanes_of,
     load_first,
@@ -16,6 +17,7 @@ from pullback.inference.rows import (
     store_first,
     store_sums,
     sum_of,
+    with_zeros,
 )
 
 
@@ -45,23 +47,29 @@ def back(tags, alpha, total, row, room, sums, rate, out, at, sign):
 def _back_row(tags, alpha, place, rate, out, at, sign):
     """Multiply a row by the rates and its alpha; returns a vector whose lanes add up to the row's sum without alpha.
 
-    The last vector of a row overlaps the one before: it is read before that is written, and only its new lanes are counted.
+    The last vector of a row, or half of one if that is enough, overlaps the one before: it is read before that is written, and
+    only its new lanes are counted.
     """
-    lanes, zero, factor = lanes_of(sign), sign - sign, splat_like(alpha, place, sign) * sign
-    last, rest, sums = max(tags - lanes, 0), tags % lanes, sign - sign
-    tail = load_like(out, at + last, sign) if tags >= lanes else load_first(out, at, tags, zero)
+    lanes, half, factor = lanes_of(sign), lanes_of(sign) // 2, splat_like(alpha, place, sign) * sign
+    rest, sums, zero, none = tags % lanes, sign - sign, sign - sign, first_half(sign - sign)
+    if tags < lanes:
+        sums = load_first(out, at, tags, zero) * load_like(rate, 0, sign)
+        store_first(out, at, tags, sums * factor)
+        return sums
+    whole = load_like(out, at + tags - lanes, sign) if rest > half else zero
+    short = load_like(out, at + tags - half, none) if 0 < rest <= half else none
     for k in range(0, tags - rest, lanes):
         p = load_like(out, at + k, sign) * load_like(rate, k, sign)
         store(out, at + k, p * factor)
         sums = sums + p
-    if rest > 0:
-        p = tail * load_like(rate, last, sign)
-        if tags > lanes:
-            store(out, at + last, p * factor)
-            p = keep_first(zero, lanes - rest, p)
-        else:
-            store_first(out, at, tags, p * factor)
-        sums = sums + p
+    if rest > half:
+        p = whole * load_like(rate, tags - lanes, sign)
+        store(out, at + tags - lanes, p * factor)
+        sums = sums + keep_first(zero, lanes - rest, p)
+    elif rest > 0:
+        q = short * load_like(rate, tags - half, none)
+        store(out, at + tags - half, q * first_half(factor))
+        sums = sums + with_zeros(keep_first(none, half - rest, q))
     return sums
 
 

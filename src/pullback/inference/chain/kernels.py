@@ -16,13 +16,13 @@ import math
 import numpy as np
 
 from pullback.inference.chain.downward import add_structure, back
+from pullback.inference.chain.exponential import exp_or_nan
 from pullback.inference.compile import kernel, lean
 from pullback.inference.hypergraph.packing import clear
 from pullback.inference.hypergraph.vectors import load_wide, log, narrow, select_positive, splat_wide, widen
 from pullback.inference.lanes import (
     aligned,
     exp,
-    exp_or_nan,
     fma,
     lanes_in,
     larger,
