@@ -10,7 +10,8 @@ import torch
 
 from pullback import BinaryTree, LinearChain
 from pullback.inference.family import backend
-from pullback.inference.hypergraph.memory import LARGE, MOST, empty_like
+from pullback.inference.hypergraph import memory
+from pullback.inference.hypergraph.memory import LARGE, MOST, empty, empty_like
 
 
 def test_results_keep_their_values_while_a_view_of_them_lives():
@@ -33,6 +34,20 @@ def test_memory_is_used_again_once_nothing_refers_to_it():
     place = empty_like(x).data_ptr()
     assert empty_like(x).data_ptr() == place
     assert empty_like(x).data_ptr() % 64 == 0
+
+
+def test_memory_of_another_shape_and_dtype_is_used_again_if_it_fits(monkeypatch):
+    monkeypatch.setattr(memory, "_kept", [])
+    first = empty((3, LARGE), torch.float32)
+    place, view = first.data_ptr(), first[1:]
+    del first
+    second = empty((LARGE, 2), torch.float32)
+    assert second.data_ptr() != place  # as there is a view
+    del view
+    third = empty((LARGE, 1), torch.float64)
+    assert (third.data_ptr(), third.shape, third.dtype) == (place, (LARGE, 1), torch.float64)
+    del third
+    assert empty((LARGE,), torch.float32).data_ptr() != place  # which would waste more than half of it
 
 
 def test_small_and_very_large_results_are_ordinary_tensors():

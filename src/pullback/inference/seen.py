@@ -43,15 +43,17 @@ class Seen:
     def __init__(self, scores: Tensor, sizes: Sequence[Tensor | None], flat: Flat) -> None:
         self.checked = False
         self._scores, self._version = weakref.ref(scores), scores._version
-        self._sizes, self._versions = tuple(sizes), _versions(sizes)
+        self._sizes, self._versions = tuple(sizes), [-1 if size is None else size._version for size in sizes]
         self._known = flat.layout, flat.sizes, flat.batch, flat.dtype
 
     def is_about(self, scores: Tensor, sizes: Sequence[Tensor | None]) -> bool:
         """Whether these are the scores and sizes that were seen, unchanged."""
         if scores is None or self._scores() is not scores or self._version != scores._version or _capturing(scores):
             return False
-        pairs = zip(sizes, self._sizes, strict=True)
-        return not [1 for size, known in pairs if size is not known] and self._versions == _versions(sizes)
+        for size, known, version in zip(sizes, self._sizes, self._versions, strict=True):
+            if size is not known or (size is not None and size._version != version):
+                return False
+        return True
 
     def flat(self, scores: Tensor) -> Flat:
         """The scores as one batch."""
@@ -60,7 +62,3 @@ class Seen:
         flat = Flat(layout, s, sizes, batch, dtype)
         flat.seen = self
         return flat
-
-
-def _versions(sizes: Sequence[Tensor | None]) -> list[int]:
-    return [-1 if size is None else size._version for size in sizes]

@@ -184,7 +184,7 @@ class Structure(abc.ABC):
     def _check_same_shape(self, scores: Tensor, z: Tensor, name: str = "z") -> None:
         check_tensor(scores, type(self).__name__)
         check_tensor(z, type(self).__name__, name)
-        if scores.shape[-self.event_dims :] != z.shape[-self.event_dims :]:
+        if scores.shape != z.shape and scores.shape[-self.event_dims :] != z.shape[-self.event_dims :]:
             raise ValueError(
                 f"scores has shape {list(scores.shape)} and {name} {list(z.shape)}; "
                 f"their last {self.event_dims} dimensions must agree"

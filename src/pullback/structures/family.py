@@ -193,7 +193,7 @@ class FamilyStructure(Structure):
     def _flat(self, scores: Tensor) -> Flat:
         """Scores as one batch; what is known of the last scores tensor is not found out again."""
         sizes, known = self._sizes(), self._seen
-        if torch.compiler.is_compiling():
+        if derivatives.is_compiling():
             return self.family.layout.flatten(scores, sizes)
         if known is not None and known.is_about(scores, sizes):
             return known.flat(scores)

@@ -41,7 +41,8 @@ def log_partition_marginals(scores: Tensor, lengths: Tensor, validate: bool) -> 
 
 
 def log_prob(scores: Tensor, lengths: Tensor, z: Tensor, validate: bool) -> tuple[Tensor, Tensor]:
-    return _sums(kernels.SLOPE, scores, lengths, validate, z.detach().to(scores.dtype).contiguous())
+    z = z.detach() if z.dtype == scores.dtype else z.detach().to(scores.dtype)
+    return _sums(kernels.SLOPE, scores, lengths, validate, z.contiguous())
 
 
 def _sums(what: int, scores: Tensor, lengths: Tensor, validate: bool, z: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -68,4 +69,4 @@ def _spread(kernel: Callable[..., Any], cost: float, scores: Tensor, lengths: Te
     codes = np.zeros(count, np.bool_)
     if count > 0:
         spread(kernel, count, cost * scores.numel(), tags, scores.numpy(), lengths.contiguous().numpy(), *rest, codes)
-    return not codes.any()
+    return np.count_nonzero(codes) == 0  # sooner than `any`

@@ -50,7 +50,7 @@ def marginals_and_product(
     numbers = -(-count // lanes) * lanes * 2 * side * (side + 1)
     if numbers * scores.itemsize > MOST:
         return marginals(scores, lengths, validate), None
-    kept = empty(numbers, dtype).numpy()
+    kept = empty((numbers,), dtype).numpy()
     _, mu, sound = _sums(kernels.MARGINALS, scores, lengths, validate, kept=kept)
 
     def product(direction: Tensor) -> Tensor:  # which must not refer to mu, whose graph refers to it

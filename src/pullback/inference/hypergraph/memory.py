@@ -7,53 +7,77 @@ longer than inference. A result made here lies in an array that is kept, and may
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 LARGE, MOST = 2**18, 2**25  # bytes of a result from which on it is worth it, and of all arrays that are kept
-_kept: list[tuple[np.ndarray, int]] = []  # bytes, and where their first cache line begins
+_kept: list[np.ndarray] = []  # as they were last asked for, at a cache line of the bytes that are their base
+_DTYPES: dict[torch.dtype, np.dtype[Any]] = {torch.float32: np.dtype(np.float32), torch.float64: np.dtype(np.float64)}
 
 
 def empty_like(x: Tensor) -> Tensor:
     """A contiguous tensor of the shape and dtype of one on the CPU, uninitialised."""
-    if x.nbytes < LARGE:
-        return torch.empty_like(x, memory_format=torch.contiguous_format)
-    return empty(x.numel(), x.dtype).view(x.shape)
+    return empty(x.shape, x.dtype)
 
 
-def empty(count: int, dtype: torch.dtype) -> Tensor:
-    """So many numbers on the CPU, uninitialised."""
-    size = count * dtype.itemsize
-    if not LARGE <= size <= MOST:
-        return torch.empty(count, dtype=dtype, device="cpu")
-    kept = _unused(size)
-    if kept is None:
-        array = np.empty(size + 64, np.uint8)
-        kept = array, -array.ctypes.data % 64
-    result = torch.frombuffer(kept[0], dtype=dtype, count=count, offset=kept[1])
-    _kept.append(kept)  # now that something refers to it
-    if len(_kept) > 1 and sum(len(array) for array, _ in _kept) > MOST:
-        _kept.pop(0)
+def empty(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+    """A tensor on the CPU, uninitialised."""
+    known = _DTYPES.get(dtype)
+    if known is None or not LARGE <= math.prod(shape) * known.itemsize <= MOST:
+        return torch.empty(shape, dtype=dtype, device="cpu")
+    array = _unused(tuple(shape), known)
+    if array is None:
+        size = math.prod(shape) * known.itemsize
+        array = _shaped(np.empty(size + 64, np.uint8), tuple(shape), known)
+        with contextlib.suppress(IndexError):  # another thread has taken the last one
+            while _kept and size + sum(map(_room, list(_kept))) > MOST:
+                _kept.pop(0)
+    result = torch.from_numpy(array)
+    _kept.append(array)  # now that something refers to it
     return result
 
 
-def _unused(size: int) -> tuple[np.ndarray, int] | None:
-    """An array with room for so many bytes at a cache line to which nothing refers, the last one used, taken from the list."""
-    with contextlib.suppress(IndexError):  # another thread has taken one
+def _unused(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray | None:
+    """An array with room for this one, to which nothing refers, the last one used, taken from the list."""
+    try:
         for i in range(len(_kept) - 1, -1, -1):
-            kept = _kept.pop(i)  # which no other thread sees now
-            if size <= len(kept[0]) - 64 < 2 * size and sys.getrefcount(kept[0]) == _ALONE:
-                return kept
-            _kept.insert(i, kept)
+            array = _kept.pop(i)  # which no other thread sees now
+            if sys.getrefcount(array) == _ALONE:
+                if array.shape == shape and array.dtype == dtype:
+                    return array
+                size = math.prod(shape) * dtype.itemsize
+                if size <= _room(array) < 2 * size:
+                    return _shaped(_bytes(array), shape, dtype)
+            _kept.insert(i, array)
+    except IndexError:  # another thread has taken one
+        pass
     return None
 
 
+def _bytes(array: np.ndarray) -> np.ndarray:
+    assert array.base is not None
+    return array.base
+
+
+def _room(array: np.ndarray) -> int:
+    return len(_bytes(array)) - 64
+
+
+def _shaped(raw: np.ndarray, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+    """An array that begins at the first cache line of some bytes."""
+    start = -raw.ctypes.data % 64
+    return raw[start : start + math.prod(shape) * dtype.itemsize].view(dtype).reshape(shape)
+
+
 def _count() -> int:
-    kept = (np.empty(1), 0)
-    return sys.getrefcount(kept[0])
+    array = np.empty(1)
+    return sys.getrefcount(array)
 
 
 _ALONE = _count()

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
+from torch.compiler import is_compiling
 
 Setup = Callable[..., None]
 Backward = Callable[..., tuple[Any, ...]]
@@ -94,7 +95,7 @@ def _register_by_internals(
 
 def apply(function: type[torch.autograd.Function], *args: Any) -> Any:
     """`function.apply(*args)`, of one with a `setup_context` and no defaults: PyTorch reads its signature in every call."""
-    if not torch.compiler.is_compiling() and internals_work() and not transforming():
+    if not is_compiling() and internals_work() and not transforming():
         return super(torch.autograd.Function, function).apply(*args)  # type: ignore[misc]
     return function.apply(*args)
 
@@ -138,7 +139,7 @@ def is_batched(grad: Tensor) -> bool:
 
 def is_ordinary() -> bool:
     """Whether neither forward mode, nor a transform of torch.func, nor compilation sees the calls that are made now."""
-    return not (in_forward_mode() or transforming() or torch.compiler.is_compiling())
+    return not (in_forward_mode() or _transforms_active() or is_compiling())
 
 
 _modes: Callable[[], int] = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 1)
