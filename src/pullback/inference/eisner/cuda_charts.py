@@ -66,7 +66,11 @@ def _four_of(row, column, LEVELS: tl.constexpr):
 
 @jit()
 def spans(scores, charts, splits, length, n, multiroot, FIRST: tl.constexpr, LEVELS: tl.constexpr):
-    """Fill the charts and write the splits, `[start, end]`; of several best splits the first one if `FIRST`, else any."""
+    """Fill the charts and write the splits, `[start, end]`; of several best splits the first one if `FIRST`, else any.
+
+    A tile has as many elements as the program has threads, four per position. If it had fewer, two warps would close the
+    same span, and one could read what the other has written already.
+    """
     positions: tl.constexpr = 1 << LEVELS
     few: tl.constexpr = min(positions // 4, 4)
     more: tl.constexpr = min(positions // 4, 8)
@@ -78,13 +82,13 @@ def spans(scores, charts, splits, length, n, multiroot, FIRST: tl.constexpr, LEV
     tl.debug_barrier()
     for width in range(1, length + 1):
         if width <= 4 * few - 3:
-            _close(charts, splits, 0, width, length, multiroot, FIRST, positions, few, LEVELS)
+            _close(charts, splits, 0, width, length, multiroot, FIRST, 4 * positions // few, few, LEVELS)
         elif width <= 4 * more - 3:
-            for first in range(0, length + 1 - width, positions // 2):
-                _close(charts, splits, first, width, length, multiroot, FIRST, positions // 2, more, LEVELS)
+            for first in range(0, length + 1 - width, 4 * positions // more):
+                _close(charts, splits, first, width, length, multiroot, FIRST, 4 * positions // more, more, LEVELS)
         else:
-            for first in range(0, length + 1 - width, all):
-                _close(charts, splits, first, width, length, multiroot, FIRST, all, all, LEVELS)
+            for first in range(0, length + 1 - width, 16):
+                _close(charts, splits, first, width, length, multiroot, FIRST, 16, all, LEVELS)
         tl.debug_barrier()
 
 
@@ -109,6 +113,7 @@ def _close(
     FIRST: tl.constexpr, STARTS: tl.constexpr, FOURS: tl.constexpr, LEVELS: tl.constexpr,
 ):  # fmt: skip
     """Write the items of the spans of a width that begin at a block of starts, and their splits."""
+    tl.static_assert(STARTS * FOURS == 4 << LEVELS)  # as many as the program has threads
     group = tl.arange(0, FOURS)[None, :]
     start = first + tl.arange(0, STARTS)[:, None] + 0 * group
     end = start + width
