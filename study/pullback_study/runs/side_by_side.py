@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
 from pullback_study.runs.executor import Executor, Tell
-from pullback_study.runs.work import Ending, Job, Reached, train_group
+from pullback_study.runs.work import Ending, Job, Reached, failure, train_group
 
 _mine = threading.local()
 
@@ -78,7 +78,10 @@ class SideBySide(Executor):
 
         _mine.turn, ending = self._turn, Ending("stopped", "stopped before it began")
         on_gpu = job.device.startswith("cuda")
-        with self._turn, torch.cuda.stream(torch.cuda.Stream()) if on_gpu else contextlib.nullcontext():
-            if not stopped():
-                ending = train_group(job, lambda event: events.put((number, event)), stopped)
+        try:
+            with self._turn, torch.cuda.stream(torch.cuda.Stream()) if on_gpu else contextlib.nullcontext():
+                if not stopped():
+                    ending = train_group(job, lambda event: events.put((number, event)), stopped)
+        except Exception as error:  # not even a stream could be had
+            ending = failure(error, job.folder)
         events.put((number, ending))

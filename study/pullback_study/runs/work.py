@@ -80,17 +80,23 @@ def train_group(job: Job, tell: Tell, stopped: Callable[[], bool]) -> Ending:
                 group.remove()
                 return Ending("done", "done by another process")
             except Exception as error:
-                message, details = _explain(error, job.folder), traceback.format_exc()
+                ending, details = failure(error, job.folder), traceback.format_exc()
                 with contextlib.suppress(OSError):  # the disk that made it fail may be too full for this file as well
-                    group.fail(message, details)
-                return Ending("full" if any(words in message for words in _NO_MEMORY) else "failed", message)
+                    group.fail(ending.message, details)
+                return ending
             finally:
                 if job.device != "cpu":
                     gc.collect()  # optimisers of PyTorch are in cycles, which hold the memory of a trainer on a GPU
     except BusyError:
         return Ending("busy", "another process trains it") if group.left else Ending("done", "done by another process")
     except OSError as error:  # not even the lock could be had
-        return Ending("failed", _explain(error, job.folder))
+        return failure(error, job.folder)
+
+
+def failure(error: Exception, folder: Path) -> Ending:
+    """The ending by an error, in words."""
+    message = _explain(error, folder)
+    return Ending("full" if any(words in message for words in _NO_MEMORY) else "failed", message)
 
 
 def _train(job: Job, group: Group, tell: Tell, stopped: Callable[[], bool]) -> Ending:

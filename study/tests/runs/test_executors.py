@@ -83,6 +83,17 @@ def test_side_by_side_what_finds_no_memory_resumes_with_fewer_at_a_time(tmp_path
     assert outcome.failed == ["huge 0: OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."]
 
 
+def test_side_by_side_a_gpu_without_room_for_a_stream_is_a_failure_and_no_endless_wait(tmp_path, monkeypatch):
+    def no_stream():
+        raise RuntimeError("CUDA error: out of memory")
+
+    monkeypatch.setattr(torch.cuda, "Stream", no_stream)
+    report = Recorder()
+    outcome = train(FAKE, [Config(name="none")], tmp_path, device="cuda", executor=SideBySide(2), report=report)
+    assert "the memory of the GPU is full; it resumes later, with at most 1 at a time (--streams 1)" in report.said
+    assert outcome.failed == ["none 0: RuntimeError: CUDA error: out of memory"]
+
+
 class Assassin(Recorder):
     """Kills one worker, once a group has a checkpoint."""
 
