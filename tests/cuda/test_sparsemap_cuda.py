@@ -206,10 +206,3 @@ def test_a_small_step_from_a_tree(gpu):
 
 def test_thousands_of_sentences(gpu):
     assert_projects(*batch(8, size=4096), True, True, gpu)
-
-
-def test_nonprojective_gradients_with_hundreds_of_active_trees(gpu):
-    """The face is completed with an accurate inverse, as on the CPU, where finite differences are the oracle."""
-    generator = torch.Generator().manual_seed(2)
-    scores = (0.3 * torch.randn(4, 70, 70, generator=generator)).double()
-    assert_projects(scores, torch.full((4,), 70), False, True, gpu)

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 from pullback.inference.sparsemap.cuda_active_set import PRODUCT, STEP, SUMS, VECTOR, extend, multiply
 from pullback.inference.sparsemap.cuda_state import line, mix
-from pullback.inference.sparsemap.cuda_weights import excess, gain, mean, measure, rebuild, refine
+from pullback.inference.sparsemap.cuda_weights import excess, gain, mean
 from pullback.inference.triton_support import constant, jit, tl
 
-_TILT, _ACCURATE = constant(100.0), constant(1e-6)  # as face.py has them
+_AHEAD = constant(8)
+_TILT = constant(100.0)  # as face.py has it
 
 
 class Face(NamedTuple):
@@ -32,8 +33,6 @@ def complete(example, active, counts, progress, EXACT: tl.constexpr, LEVELS: tl.
         The counts of the active set, and the calls of the oracle.
     """
     face, calls = enter_face(progress), progress.calls * 0
-    mean(example, active, counts, BLOCK)
-    counts = sharpen(example, active, counts, face, BLOCK)
     own, _ = mean(example, active, counts, BLOCK)
     clear(example, float("inf"), BLOCK)
     while (face.failed < 2) & (counts.size < active.room):
@@ -80,29 +79,20 @@ def clear(example, penalty, BLOCK: tl.constexpr):
 
 
 @jit(noinline=True)
-def sharpen(example, active, counts, face, BLOCK: tl.constexpr):
-    """Build the inverse anew if, after many updates, its directions are not constant on the active vertices any more.
-
-    Writes over `tilted`. Returns the counts.
-    """
-    _aim(example, active, counts, face.attempt, 1 + counts.size * 0, BLOCK)
-    measure(active, example.tilted, counts.size, BLOCK)
-    total = tl.zeros([BLOCK], tl.float64)
-    for first in range(0, counts.size, BLOCK):
-        vertex = first + tl.arange(0, BLOCK)
-        slope = tl.load(line(active, VECTOR) + vertex, mask=vertex < counts.size, other=0.0)
-        total += slope * slope
-    tl.debug_barrier()
-    if tl.sqrt(tl.sum(total, 0)) > _ACCURATE:
-        counts = refine(example, active, rebuild(active, counts, BLOCK), 3 + counts.size * 0, BLOCK)
-    return counts
-
-
-@jit(noinline=True)
 def tilt(example, active, counts, face, BLOCK: tl.constexpr):
     """Write s - mu plus a small step along a direction that is constant on the active vertices, for parts that mu uses."""
-    total = _aim(example, active, counts, face.attempt, 2 + counts.size * 0, BLOCK)
-    scale = face.slack * face.tilt / tl.maximum(tl.sqrt(total), 1e-300)
+    _project_noise(active, counts, face.attempt, BLOCK)
+    total = tl.zeros([BLOCK], tl.float64)
+    for first in range(0, counts.used, BLOCK):
+        slot = first + tl.arange(0, BLOCK)
+        real = slot < counts.used
+        used = tl.load(active.mean + slot, mask=real, other=0.0) > 0.0
+        q = tl.where(used, _noise(slot, face.attempt), 0.0) - mix(active, line(active, STEP), counts.size, slot, real, BLOCK)
+        total += tl.where(real, q * q, 0.0)
+        part = tl.load(active.part_of + slot, mask=used, other=0)
+        tl.store(example.tilted + part, q, mask=used)
+    tl.debug_barrier()
+    scale = face.slack * face.tilt / tl.maximum(tl.sqrt(tl.sum(total, 0)), 1e-300)
     for first in range(0, counts.used, BLOCK):
         slot = first + tl.arange(0, BLOCK)
         used = tl.load(active.mean + slot, mask=slot < counts.used, other=0.0) > 0.0
@@ -113,36 +103,24 @@ def tilt(example, active, counts, face, BLOCK: tl.constexpr):
     tl.debug_barrier()
 
 
-@jit(noinline=True)
-def _aim(example, active, counts, attempt, passes, BLOCK: tl.constexpr):
-    """Write a direction to `tilted`: noise, less its projection onto the active vertices, twice for what rounding leaves.
-
-    Returns the square of its length.
-    """
-    for first in range(0, counts.used, BLOCK):
-        slot = first + tl.arange(0, BLOCK)
-        used = tl.load(active.mean + slot, mask=slot < counts.used, other=0.0) > 0.0
-        part = tl.load(active.part_of + slot, mask=used, other=0)
-        tl.store(example.tilted + part, _noise(slot, attempt), mask=used)
-    tl.debug_barrier()
-    length = tl.full([], 0.0, tl.float64)
-    for _ in range(0, passes):
-        measure(active, example.tilted, counts.size, BLOCK)
-        multiply(active, counts.size, counts.pending, BLOCK)
-        write_step(active, counts.size, BLOCK)
+@jit()
+def _project_noise(active, counts, attempt, BLOCK: tl.constexpr):
+    """Write the weights of the vertices whose sum is nearest to the noise to the line STEP."""
+    for first in range(0, counts.size, BLOCK):
+        vertex = first + tl.arange(0, BLOCK)
         total = tl.zeros([BLOCK], tl.float64)
-        for first in range(0, counts.used, BLOCK):
-            slot = first + tl.arange(0, BLOCK)
-            real = slot < counts.used
-            used = tl.load(active.mean + slot, mask=real, other=0.0) > 0.0
-            part = tl.load(active.part_of + slot, mask=used, other=0)
-            q = tl.load(example.tilted + part, mask=used, other=0.0)
-            q = tl.where(used, q - mix(active, line(active, STEP), counts.size, slot, real, BLOCK), 0.0)
-            total += q * q
-            tl.store(example.tilted + part, q, mask=used)
-        tl.debug_barrier()
-        length = tl.sum(total, 0)
-    return length
+        for start in range(0, active.width, _AHEAD):
+            for offset in tl.static_range(_AHEAD):
+                at = start + offset
+                used = (at < active.width) & (vertex < counts.size)
+                part = tl.load(active.vertices + vertex * active.width + at, mask=used, other=-1)
+                slot = tl.load(active.slot_of + part, mask=part >= 0, other=0)
+                used = tl.load(active.mean + slot, mask=part >= 0, other=0.0) > 0.0
+                total += tl.where(used, _noise(slot, attempt), 0.0)
+        tl.store(line(active, VECTOR) + vertex, total, mask=vertex < counts.size)
+    tl.debug_barrier()
+    multiply(active, counts.size, counts.pending, BLOCK)
+    write_step(active, counts.size, BLOCK)
 
 
 @jit()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from pullback.inference import checks
-from pullback.inference.sparsemap.cuda_face import Face, clear, enter_face, probe, sharpen, tilt
+from pullback.inference.sparsemap.cuda_face import Face, clear, enter_face, probe, tilt
 from pullback.inference.sparsemap.cuda_search import CONVERGED, FULL, GOING, INFEASIBLE, first_progress, react
 from pullback.inference.sparsemap.cuda_solve import write
 from pullback.inference.sparsemap.cuda_state import Counts, Example, Progress, active_of, restart
@@ -155,8 +155,6 @@ def _search(place, example, active, trouble, limit, completing, last, BLOCK: tl.
         faces = (sure > 0) & (completing != 0)
         if faces:
             face = enter_face(progress)
-            counts = sharpen(example, active, counts, face, BLOCK)
-            _look(place, example, active, counts, BLOCK)
             clear(example, _penalty(example, BLOCK), BLOCK)
             tilt(example, active, counts, face, BLOCK)
             _store_face(place, face)
