@@ -75,6 +75,16 @@ def test_charts_kept_for_a_backward_pass_serve_it_twice_and_end_with_the_graph()
         torch.testing.assert_close(slope.double(), expected, atol=1e-5, rtol=1e-5)
 
 
+def test_charts_are_freed_by_the_last_backward_pass():
+    scores = torch.randn(3, 9, 9, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    mu = BinaryTree().marginals(scores)
+    kept = weakref.ref(mu.grad_fn.product)
+    torch.autograd.grad(mu.sum(), scores, retain_graph=True)
+    assert kept() is not None
+    torch.autograd.grad(mu.sum(), scores)
+    assert kept() is None
+
+
 def test_threads_do_not_share_memory():
     x, found = torch.zeros(LARGE // 4), []
     threads = [threading.Thread(target=lambda: found.extend(empty_like(x) for _ in range(5))) for _ in range(4)]

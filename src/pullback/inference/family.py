@@ -221,6 +221,8 @@ class Family:
                 known = getattr(ctx, "product", None)
                 if known is None or torch.is_grad_enabled() or derivatives.is_batched(direction):
                     return operation.product(kept, direction)
+                if derivatives.is_last_use(direction):
+                    ctx.product = None  # which keeps memory of its own; PyTorch frees what it has saved
                 return known(direction) if derivatives.is_passed_on(direction) else operation.product(kept, direction)
             assert operation.gradient is not None
             return operation.gradient(kept)
