@@ -14,6 +14,7 @@ from pullback_study.results.paper.text import (
     STEPPED,
     TASKS,
     choose,
+    groups,
     on_data_of,
     results,
     steps_table,
@@ -95,6 +96,14 @@ def test_seeds_come_one_after_the_other(tmp_path):
 def test_without_runs_nothing_is_decided(tmp_path):
     for rule in CLAIMS.values():
         assert set(verdicts(rule(Evidence(Runs(tmp_path))))) == {Verdict.OPEN}
+
+
+def test_what_was_not_run_is_in_the_report_alone(tmp_path):
+    fill(tmp_path)
+    hidden = {group.title: group.warning for group in groups(Runs(tmp_path))}
+    assert not hidden["SST, at the learning rate that the search chose for each row"]
+    assert hidden["SNLI, at the learning rate that the search chose for each row"] == "There are no runs of it yet."
+    assert hidden["SST, the number of inner steps"] == "There are no runs of it yet."
 
 
 def test_claim_7(tmp_path):

@@ -23,6 +23,8 @@ ROWS = tuple(name for name, method in METHODS.items() if method.label in rows("s
 STEPPED = ("spigot", "spigot-ce", "spigot-eg")
 INNER_STEPS = (1, 2, 5)
 DECIDING_SEED = 0
+NO_RUNS = "There are no runs of it yet."
+"""Why a group is in the report alone, where other groups have runs."""
 _SPLITS = {"validation": "Validation", "test": "Test"}
 
 
@@ -208,21 +210,25 @@ def groups(runs: Runs) -> list[Group]:
     """The tables in every way they were run; times and figures. On the data of most of the runs."""
     scopes = {task: on_data_of(runs, scope) for task, scope in FULL.items()}
     titles = {task: f"{scope.title}, {len(scope.seeds)} seeds" for task, scope in scopes.items()}
-    found = []
+    found, missing = [], NO_RUNS if any(map(runs.of, TASKS)) else ""  # without any run, the page shows what there would be
     for task, search in (("sst", True), ("snli", True), ("sst", False), ("snli", False)):
         rows = with_others(scopes[task], runs, search=search)
         table = results(titles[task], scopes[task], rows, runs, *["--search"] * search)
         how = "the learning rate that the search chose for each row" if search else "the paper's best settings"
         many = scopes[task].epochs != FULL[task].epochs  # of which some runs of the search are at the paper's settings, too
         if search or (all(row.done for row in rows) if many else table.runs):
-            found.append(Group(f"{TASKS[task].title}, at {how}", [table, settings(rows)] if search else [table]))
+            tables = [table, settings(rows)] if search else [table]
+            found.append(Group(f"{TASKS[task].title}, at {how}", tables, warning="" if table.runs else missing))
     sst = choose(scopes["sst"], runs, search=True, names=STEPPED)
-    found.append(Group("SST, the number of inner steps", [steps_table(titles["sst"], sst, runs)]))
-    found.append(Group("Time", [speed(task, choose(scopes[task], runs, search=True)) for task in scopes]))
+    stepped = any(row.replace(runs, inner_steps=k).done for row in sst for k in INNER_STEPS[1:])
+    table = steps_table(titles["sst"], sst, runs)
+    found.append(Group("SST, the number of inner steps", [table], warning="" if stepped else missing))
+    times = [speed(task, choose(scopes[task], runs, search=True)) for task in scopes]
+    found.append(Group("Time", [table for table in times if table.rows] or times))
     for task, scope in QUICK.items():
         scope = on_data_of(runs, scope)
         table = results(scope.title, scope, with_others(scope, runs, search=False), runs, "--quick")
         found += [Group(f"Quick runs, {TASKS[task].title}", [table], warning=scope.warning)] if table.runs else []
-    drawn = [*(curves(runs, scope) for scope in scopes.values()), steps(runs, scopes["sst"])]
+    drawn = [*(curves(runs, scope) for scope in scopes.values()), *([steps(runs, scopes["sst"])] if stepped else [])]
     figures = [figure for figure in drawn if figure.drawn]
     return [*found, *([Group("Figures", figures=figures)] if figures else [])]
