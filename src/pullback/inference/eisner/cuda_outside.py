@@ -89,6 +89,7 @@ def marginals(
             tl.debug_barrier()
         if (garbled > 0) | (m == 0.0) | (beyond(lengths, sentence, n) > 0):
             fill(out + matrix, n * n, float("nan"), 32 * LANES)
+        tl.debug_barrier()  # the charts of an empty sentence were read just now
 
 
 @jit()

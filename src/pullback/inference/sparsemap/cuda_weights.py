@@ -177,6 +177,7 @@ def _move(active, size, level, far, moving, BLOCK: tl.constexpr):
         step = drive - level * tl.load(line(active, SUMS) + vertex, mask=vertex < size, other=0.0)
         weight += far * step
         total += tl.where(vertex < size, weight, 0.0)
+        tl.debug_barrier()  # a block may have fewer vertices than threads: then several warps read them, and one writes
         tl.store(active.weights + vertex, weight, mask=vertex < size)
         tl.store(line(active, DRIVE) + vertex, drive * (1.0 - far), mask=vertex < size)
     tl.debug_barrier()
