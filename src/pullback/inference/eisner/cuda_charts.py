@@ -87,8 +87,8 @@ def spans(scores, charts, splits, length, n, multiroot, FIRST: tl.constexpr, LEV
             for first in range(0, length + 1 - width, 4 * positions // more):
                 _close(charts, splits, first, width, length, multiroot, FIRST, 4 * positions // more, more, LEVELS)
         else:
-            for first in range(0, length + 1 - width, 16):
-                _close(charts, splits, first, width, length, multiroot, FIRST, 16, all, LEVELS)
+            for first in range(0, length + 1 - width, 4 * positions // all):
+                _close(charts, splits, first, width, length, multiroot, FIRST, 4 * positions // all, all, LEVELS)
         tl.debug_barrier()
 
 
