@@ -159,7 +159,8 @@ class Captured:
     shape that no method of the same `kind` has had in this process, runs as it is, which compiles what it needs; the next is
     captured. What the method, of examples and the number of words they are padded to, reads and changes has to stay where it
     is: parameters, the optimizer's state, a sum of losses. It waits for nothing, and leaves nothing behind in Python. What it
-    returns has to be read before the next call that shares the `pool` of memory.
+    returns has to be read before the next call that shares the `pool` of memory. A shape whose capture finds no memory is
+    never captured, and runs as it is.
     """
 
     _compiled: ClassVar[set[tuple[Any, int, int]]] = set()
@@ -171,6 +172,7 @@ class Captured:
         self.pool = pool or torch.cuda.graph_pool_handle()
         self._stream = torch.cuda.Stream()
         self._begun = False
+        self._too_large: set[tuple[int, int]] = set()
         self.capturing = False  # stays True where that failed
 
     def __call__(self, examples: Tensor, width: int) -> Any:
@@ -179,21 +181,31 @@ class Captured:
         if not self._begun or (self._kind, *shape) not in self._compiled:
             self._begun = True
             self._compiled.add((self._kind, *shape))
-            self._stream.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(self._stream):  # that graphs are captured on: what autograd keeps of a stream is right
-                out = method(examples, width)
-            torch.cuda.current_stream().wait_stream(self._stream)
-            return out
-        if shape not in self._graphs:
+            return self._run(method, examples, width)
+        if shape not in self._graphs and shape not in self._too_large:
             given, returned, self.capturing = examples.clone(), [], True
-            with self._stopwatch.capturing() as intervals:
-                graph = self._capture(lambda: returned.append(method(given, width)))
-            self._graphs[shape], self.capturing = (graph, given, returned, intervals), False
+            try:
+                with self._stopwatch.capturing() as intervals:
+                    graph = self._capture(lambda: returned.append(method(given, width)))
+                self._graphs[shape] = graph, given, returned, intervals
+            except torch.OutOfMemoryError:
+                self._too_large.add(shape)
+            self.capturing = False
+        if shape in self._too_large:
+            return self._run(method, examples, width)
         graph, given, returned, intervals = self._graphs[shape]
         given.copy_(examples)
         graph.replay()
         self._stopwatch.replayed(intervals)
         return returned[0]
+
+    def _run(self, method: Callable[[Tensor, int], Any], examples: Tensor, width: int) -> Any:
+        """Without a graph, on the stream that graphs are captured on: what autograd keeps of a stream is right."""
+        self._stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._stream):
+            out = method(examples, width)
+        torch.cuda.current_stream().wait_stream(self._stream)
+        return out
 
     def _capture(self, function: Callable[[], None]) -> torch.cuda.CUDAGraph:
         """A graph of what a function queues, without waiting for the device, where other runs may be at work."""
@@ -203,8 +215,10 @@ class Captured:
         try:
             with torch.cuda.stream(self._stream):
                 graph.capture_begin(pool=self.pool, capture_error_mode="thread_local")
-                function()
-                graph.capture_end()
+                try:
+                    function()
+                finally:  # also of one that failed: until then, most that this process does on the device is refused
+                    graph.capture_end()
         finally:
             if collecting:
                 gc.enable()

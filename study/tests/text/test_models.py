@@ -7,6 +7,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from pullback import DependencyTree
 from pullback_study.tasks import find_task
+from pullback_study.tasks.text import models as module
 from pullback_study.tasks.text.models import ArcScorer, BatchDropout, BiLSTM, DecomposableAttention, Sentiment
 
 TASKS = {name: find_task(name) for name in ("sst", "snli")}
@@ -41,6 +42,20 @@ def test_arc_scores_are_the_papers_formula():
                 from_where = scorer.root if i == j else h[b, i]
                 hidden = torch.tanh(weight @ torch.cat([from_where, h[b, j]]) + scorer.head.bias)
                 torch.testing.assert_close(scores[b, i, j], scorer.output.weight[0] @ hidden)
+
+
+@pytest.mark.parametrize("shape", [(5, 3, 4), (2, 3, 1, 4), (3, 4)], ids=str)
+def test_arcs_in_slices_are_those_of_the_whole(shape, monkeypatch):
+    torch.manual_seed(0)
+    scorer, h = ArcScorer(4, 5).double(), torch.randn(*shape, dtype=torch.float64, requires_grad=True)
+    given = [scorer.head(h), scorer.modifier(h), scorer.output.weight[0]]
+    for size in (1, 2 * 3 * 3 * 5, 10**6):  # numbers: one sentence at a time, two, and all
+        monkeypatch.setattr(module, "SLICE", size)
+        whole = torch.tanh(given[0][..., :, None, :] + given[1][..., None, :, :]) @ given[2]
+        arcs, weights = module.sliced_arcs(*given), torch.randn(whole.shape, dtype=torch.float64)
+        torch.testing.assert_close(arcs, whole)
+        expected = torch.autograd.grad((weights * whole).sum(), given, retain_graph=True)
+        torch.testing.assert_close(torch.autograd.grad((weights * arcs).sum(), given, retain_graph=True), expected)
 
 
 def test_each_word_gets_the_vector_of_its_head():

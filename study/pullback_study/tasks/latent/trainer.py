@@ -125,6 +125,7 @@ class LatentTrainer(Loop):
         return torch.stack([*sums.values()])
 
     def update(self, rows: Tensor, width: int) -> None:
+        self._optimizer.zero_grad()  # of a capture that failed
         each = self._losses(self.problem.gather(self.problem.splits[0], rows, width))
         each.mean().backward()
         self._optimizer.step()

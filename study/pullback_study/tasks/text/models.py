@@ -7,10 +7,14 @@ and lengths `[B, ...]`; its `parser`, None for a baseline, scores arcs from thei
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+SLICE = 2**23
+"""On a GPU, the hidden layer of an arc scorer is computed for whole sentences of at most this many numbers together."""
 
 
 class Encoded(NamedTuple):
@@ -64,7 +68,7 @@ class ArcScorer(nn.Module):
     def forward(self, states: Tensor) -> Tensor:
         """Scores `[..., n, n]`, head x modifier, with the root on the diagonal, from states `[..., n, h]`."""
         head, modifier, v = self.head(states), self.modifier(states), self.output.weight[0]
-        arcs = torch.tanh(head[..., :, None, :] + modifier[..., None, :, :]) @ v
+        arcs = sliced_arcs(head, modifier, v) if states.is_cuda else _hidden(head, modifier) @ v
         root = torch.tanh(self.head(self.root) + modifier) @ v
         return torch.where(_diagonal(arcs), root[..., None, :], arcs)
 
@@ -75,6 +79,51 @@ class ArcScorer(nn.Module):
         """
         from_words = mu.masked_fill(_diagonal(mu), 0.0).mT @ states
         return from_words + mu.diagonal(dim1=-2, dim2=-1)[..., None] * self.root
+
+
+class _SlicedArcs(torch.autograd.Function):
+    """tanh(head_i + modifier_j) . v for sentences `[R, n, h]`, some of them at a time; the backward pass computes the
+    hidden layer, `[R, n, n, h]`, again. It would be 700 MB for 64 pairs of 84 words, several times in a step, and CUDA
+    graphs of batches of many widths could not share it.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, head: Tensor, modifier: Tensor, v: Tensor) -> Tensor:
+        ctx.save_for_backward(head, modifier, v)
+        parts = zip(*(each.split(_rows(head)) for each in (head, modifier)), strict=True)
+        return torch.cat([_hidden(some, others) @ v for some, others in parts])
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        head, modifier, v = ctx.saved_tensors
+        parts = zip(*(each.split(_rows(head)) for each in (head, modifier, gradient)), strict=True)
+        of_head, of_modifier, of_v = zip(*(_arc_gradients(*part, v=v) for part in parts), strict=True)
+        return torch.cat(of_head), torch.cat(of_modifier), torch.stack(of_v).sum(0)
+
+
+def sliced_arcs(head: Tensor, modifier: Tensor, v: Tensor) -> Tensor:
+    """tanh(head_i + modifier_j) . v, `[..., n, n]`, from `[..., n, h]` and `[h]`, in the memory of a `SLICE`."""
+    sentences = head.shape[-2:]
+    arcs = _SlicedArcs.apply(head.reshape(-1, *sentences), modifier.reshape(-1, *sentences), v)
+    return arcs.reshape(*head.shape[:-1], head.shape[-2])
+
+
+def _rows(head: Tensor) -> int:
+    """How many sentences are a slice."""
+    _, n, hidden = head.shape
+    return max(1, SLICE // max(1, n * n * hidden))
+
+
+def _hidden(head: Tensor, modifier: Tensor) -> Tensor:
+    return torch.tanh(head[..., :, None, :] + modifier[..., None, :, :])
+
+
+def _arc_gradients(head: Tensor, modifier: Tensor, gradient: Tensor, *, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    hidden = _hidden(head, modifier)
+    of_v = gradient.flatten() @ hidden.flatten(0, -2)
+    inside = torch.ops.aten.tanh_backward(gradient[..., None] * v, hidden)
+    return inside.sum(-2), inside.sum(-3), of_v
 
 
 class BatchDropout(nn.Module):
