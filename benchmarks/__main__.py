@@ -34,6 +34,8 @@ def main() -> None:
         print(f"\n{name} ...", file=sys.stderr, flush=True)
         rows = []
         for row in SUITE[name](run):
+            if not run.wants(row.case):
+                continue
             rows.append(row)
             print(f"  {report.line(row)}", file=sys.stderr, flush=True)
         if not rows:
@@ -49,6 +51,8 @@ def main() -> None:
 def _run(options: argparse.Namespace) -> Run:
     quick = options.quick
     effort = Effort(rounds=5, sample=0.005, budget=0.5) if quick else Effort(rounds=15, sample=0.02, budget=3.0)
+    if options.device != "cpu":
+        effort = replace(effort, sample=0.02, warm_up=0.02)
     if options.busy:
         effort = replace(effort, clock=time.process_time)
     return Run(
@@ -59,6 +63,7 @@ def _run(options: argparse.Namespace) -> Run:
         batches=(1, 16, 256) if quick else (1, 4, 16, 64, 256, 1024),
         batch=64,
         effort=effort,
+        rows=tuple(options.rows),
     )
 
 
@@ -72,11 +77,13 @@ def _options() -> argparse.Namespace:
         epilog=f"benchmarks:\n{listing}\n\nexamples:\n"
         "  python -m benchmarks --quick\n"
         "  python -m benchmarks --only argmax marginals --threads 1\n"
+        "  python -m benchmarks --only chain --rows argmax log-likelihood\n"
         "  python -m benchmarks --device cuda --markdown docs/performance.md\n"
         "  python -m benchmarks --json results.json --markdown docs/performance.md",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--only", nargs="+", metavar="NAME", choices=SUITE, help="these benchmarks, of those below")
+    parser.add_argument("--rows", nargs="+", default=[], metavar="TEXT", help="rows whose name contains one of these")
     parser.add_argument("--quick", action="store_true", help="fewer sizes and fewer samples")
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], metavar="T", help="default: 1 2")
     parser.add_argument("--device", default="cpu", metavar="cpu|cuda", help="where the scores live; default: cpu")

@@ -82,7 +82,18 @@ def score_difference(case: Case, ours: Results, theirs: Results) -> float:
 
 @dataclass(frozen=True)
 class Run:
-    """What to measure and how hard to try."""
+    """What to measure and how hard to try.
+
+    Attributes:
+        device: where the scores live.
+        threads: numbers of CPU threads.
+        sizes: numbers of words.
+        growth: numbers of words of the benchmarks of growth.
+        batches: batch sizes of the benchmarks of growth.
+        batch: the batch size of all others.
+        effort: how long to measure.
+        rows: parts of the names of the rows to measure; none are all rows.
+    """
 
     device: str
     threads: tuple[int, ...]
@@ -91,6 +102,11 @@ class Run:
     batches: tuple[int, ...]
     batch: int
     effort: Effort
+    rows: tuple[str, ...] = ()
+
+    def wants(self, row: str) -> bool:
+        """Whether a row of this name is to be measured."""
+        return not self.rows or any(part in row for part in self.rows)
 
     def cases(self) -> Iterator[Case]:
         """Full batches of each size and a ragged one, on each number of threads."""
@@ -107,9 +123,11 @@ class Run:
         peers: Sequence[Callable[[Case], Contender]] = (),
         difference: Difference = largest_difference,
     ) -> Row:
-        """Time ours and those peers that are installed, and compare their results."""
-        torch.set_num_threads(case.threads)
+        """Time ours and those peers that are installed, and compare their results; an empty row if nobody wants it."""
         row = Row(benchmark, case.label, case.threads)
+        if not self.wants(case.label):
+            return row
+        torch.set_num_threads(case.threads)
         contenders = [Contender(OURS, ours), *self.installed(peers, case)]
         results = {}
         for contender in contenders:

@@ -51,6 +51,8 @@ class Effort:
         rounds: samples of each call, at most.
         sample: seconds a sample should take.
         budget: seconds after which a slow call has been sampled enough.
+        warm_up: seconds of calls before each sample, at least one call. A GPU, PyTorch's thread for backward passes and the
+            processor's caches need some of them until calls take as long as in a training loop.
         clock: the time of day, or the processor's time, which a busy machine does not disturb so much but which
             adds up that of all threads.
     """
@@ -58,6 +60,7 @@ class Effort:
     rounds: int
     sample: float
     budget: float
+    warm_up: float = 0.0
     clock: Callable[[], float] = time.perf_counter
 
 
@@ -66,39 +69,58 @@ def measure(calls: dict[str, Callable[[], Any]], *, device: str, effort: Effort)
 
     Each is called before, so that neither compilation nor the first touch of memory is counted.
     """
-    repeats = {}
-    for name, call in calls.items():
-        call()
-        seconds = _sample(call, 1, device, effort.clock)
-        if seconds < effort.sample:
-            seconds = _sample(call, 2, device, effort.clock) / 2
-        repeats[name] = max(1, math.ceil(effort.sample / seconds))
+    samplers = {name: _sampler(call, device, effort) for name, call in calls.items()}
     samples: dict[str, list[float]] = {name: [] for name in calls}
     spent = dict.fromkeys(calls, 0.0)
-    for done in range(effort.rounds):
-        for name, call in calls.items():
-            if done >= 3 and spent[name] > effort.budget:
-                continue
-            seconds = _sample(call, repeats[name], device, effort.clock)
-            samples[name].append(seconds / repeats[name])
-            spent[name] += seconds
+    gc.collect()
+    gc.freeze()  # a sample collects only the garbage of calls: looking at all objects would empty the processor's caches
+    try:
+        for done in range(effort.rounds):
+            for name, sampler in samplers.items():
+                if done >= 3 and spent[name] > effort.budget:
+                    continue
+                seconds = sampler.seconds()
+                samples[name].append(seconds / sampler.repeats)
+                spent[name] += seconds
+    finally:
+        gc.unfreeze()
     return {name: Timing(tuple(values)) for name, values in samples.items()}
 
 
-def _sample(call: Callable[[], Any], repeats: int, device: str, clock: Callable[[], float]) -> float:
-    gc.collect()
-    gc.disable()
-    try:
-        if repeats > 1:
-            call()  # collecting garbage leaves the processor's caches cold, which a short call would pay for
-        _synchronize(device)
-        start = clock()
-        for _ in range(repeats):
-            call()
-        _synchronize(device)
-        return clock() - start
-    finally:
-        gc.enable()
+def _sampler(call: Callable[[], Any], device: str, effort: Effort) -> _Sampler:
+    call()
+    seconds = _Sampler(call, device, effort.clock).seconds()
+    if seconds < effort.sample:
+        seconds = _Sampler(call, device, effort.clock, repeats=2, before=1).seconds() / 2
+    repeats = max(1, math.ceil(effort.sample / seconds))
+    before = max(1, math.ceil(effort.warm_up / seconds)) if repeats > 1 else 0
+    return _Sampler(call, device, effort.clock, repeats, before)
+
+
+@dataclass(frozen=True)
+class _Sampler:
+    """Times `repeats` calls in a row, after `before` calls that are not counted."""
+
+    call: Callable[[], Any]
+    device: str
+    clock: Callable[[], float]
+    repeats: int = 1
+    before: int = 0
+
+    def seconds(self) -> float:
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(self.before):
+                self.call()
+            _synchronize(self.device)
+            start = self.clock()
+            for _ in range(self.repeats):
+                self.call()
+            _synchronize(self.device)
+            return self.clock() - start
+        finally:
+            gc.enable()
 
 
 def _synchronize(device: str) -> None:

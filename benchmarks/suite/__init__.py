@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from benchmarks.comparison import Row, Run
 from benchmarks.suite.accuracy import accuracy
 from benchmarks.suite.argmax import argmax
+from benchmarks.suite.backward_passes import backward_passes
 from benchmarks.suite.floor import floor
 from benchmarks.suite.floor_structures import floor_structures
 from benchmarks.suite.graphs import graphs
@@ -53,6 +54,7 @@ SUITE: dict[str, Benchmark] = {
         growth_n,
         growth_batch,
         graphs,
+        backward_passes,
         offloaded,
         warm_starts,
         ragged,

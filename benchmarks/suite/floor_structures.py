@@ -4,23 +4,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch import Tensor
 
+from benchmarks.calls import Nothing
 from benchmarks.comparison import Row, Run
 from benchmarks.problem import Problem
 from pullback import BinaryTree, LinearChain
 from pullback.inference.chain import cpu as chains
 from pullback.inference.cky import cpu as trees
-
-
-class _Nothing(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: torch.autograd.function.FunctionCtx, x: Tensor) -> Tensor:
-        return x.detach()
-
-    @staticmethod
-    def backward(ctx: torch.autograd.function.FunctionCtx, grad: Tensor) -> Tensor:  # type: ignore[override]
-        return grad
 
 
 def floor_structures(run: Run) -> Iterator[Row]:
@@ -41,7 +31,7 @@ def _calls(problem: Problem) -> dict[str, Callable[[], Any]]:
     shared: dict[str, Callable[[], Any]] = {
         "copy": lambda: room.copy_(s),
         "exponentials": lambda: torch.exp(s, out=room),
-        "autograd without work": lambda: torch.autograd.grad(_Nothing.apply(one).sum(), one),
+        "autograd without work": lambda: torch.autograd.grad(Nothing.apply(one).sum(), one),
     }
     if isinstance(structure, LinearChain):
         z = problem.from_tags(problem.tags)

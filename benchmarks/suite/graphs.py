@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from benchmarks.calls import captured
 from benchmarks.comparison import Row, Run
 from benchmarks.inputs import Case, full
 from benchmarks.suite.operations import operations
@@ -23,7 +24,7 @@ def graphs(run: Run) -> Iterator[Row]:
         return
     for batch in run.batches:
         case = full(_N, batch, threads=1, device=run.device)
-        calls = {name: _captured(call) for name, call in (operations(case) | {_SPIGOT: _projection(case)}).items()}
+        calls = {name: captured(call) for name, call in (operations(case) | {_SPIGOT: _projection(case)}).items()}
         timings = run.time(calls, threads=1)
         row = Row("graphs", f"batch {batch}", 1, figures=dict(timings))
         row.figures[f"{_SPIGOT}, argmaxes"] = timings[_SPIGOT].median / timings["argmax"].median
@@ -34,15 +35,3 @@ def _projection(case: Case) -> Callable[[], Any]:
     tree = DependencyTree(case.lengths)
     z = tree.argmax(case.scores)
     return partial(tree.sparsemap, z - 0.1 * case.direction, warm_start=z)
-
-
-def _captured(call: Callable[[], Any]) -> Callable[[], Any]:
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        call()  # compiles
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        call()
-    return graph.replay

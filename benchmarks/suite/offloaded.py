@@ -45,11 +45,14 @@ def offloaded(run: Run) -> Iterator[Row]:
         for batch in _BATCHES:
             problem = Problem(f"{name}, batch {batch}", threads, structure, parts, batch, run.device)
             z = structure.argmax(problem.scores)
-            yield _row(run, "SparseMAP", problem, problem.scores, None)
-            yield _row(run, "SPIGOT's projection", problem, z - _STEP * problem.direction, z)
+            starts = {"SparseMAP": (problem.scores, None), "SPIGOT's projection": (z - _STEP * problem.direction, z)}
+            for operation, (scores, start) in starts.items():
+                case = f"{operation}: {problem.label}"
+                if run.wants(case):
+                    yield _row(run, case, problem, scores, start)
 
 
-def _row(run: Run, operation: str, problem: Problem, scores: Tensor, start: Tensor | None) -> Row:
+def _row(run: Run, case: str, problem: Problem, scores: Tensor, start: Tensor | None) -> Row:
     solve = partial(problem.structure.sparsemap_solution, scores, warm_start=start)
 
     def on_the_cpu() -> SparseMAPSolution:
@@ -57,7 +60,7 @@ def _row(run: Run, operation: str, problem: Problem, scores: Tensor, start: Tens
             return solve()
 
     timings = run.time({"GPU": solve, "offloaded": on_the_cpu}, threads=problem.threads)
-    row = Row("offloaded", f"{operation}: {problem.label}", problem.threads, timings["GPU"])
+    row = Row("offloaded", case, problem.threads, timings["GPU"])
     ours, theirs = solve(), on_the_cpu()
     cpu = problem.structure.sparsemap(scores.cpu(), warm_start=None if start is None else start.cpu())
     row.figures = {

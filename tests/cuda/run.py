@@ -20,11 +20,15 @@ import torch
 ROOT = Path(__file__).parents[2]
 _SILENCE = 15  # seconds between two lines about progress
 FOLDER = {  # a process each: its name, and what pytest is told
-    "eisner": ["tests/cuda/test_eisner_cuda.py"],
+    "eisner": ["tests/cuda/test_eisner_cuda.py", "-k", "test_every_operation and multiroot and not float64"],
+    "eisner singleroot": ["tests/cuda/test_eisner_cuda.py", "-k", "test_every_operation and singleroot and not float64"],
+    "eisner float64": ["tests/cuda/test_eisner_cuda.py", "-k", "float64"],
+    "eisner batches": ["tests/cuda/test_eisner_cuda.py", "-k", "not test_every_operation"],
     "nonprojective": ["tests/cuda/test_nonprojective_cuda.py"],
     "sparsemap": ["tests/cuda/test_sparsemap_cuda.py", "-k", "not nonprojective"],
     "sparsemap nonprojective": ["tests/cuda/test_sparsemap_cuda.py", "-k", "nonprojective"],
-    "gpu": ["tests/cuda/test_gpu.py", "-k", "not nonprojective"],
+    "gpu": ["tests/cuda/test_gpu.py", "-k", "not nonprojective and not singleroot"],
+    "gpu singleroot": ["tests/cuda/test_gpu.py", "-k", "not nonprojective and singleroot"],
     "gpu nonprojective": ["tests/cuda/test_gpu.py", "-k", "nonprojective"],
     "structures": ["tests/cuda/test_structures_cuda.py", "tests/cuda/test_reference_gpu.py"],
     "steps": ["tests/cuda/test_sparsemap_steps_cuda.py", "tests/inference/test_offload.py"],
