@@ -1,6 +1,6 @@
 """What the suite runs over: every structure on every backend, in every dtype.
 
-A new structure inherits the promise tests (`structures/test_promises.py`) by one more entry of `ENTRIES`, a new backend
+A new structure inherits the promise tests (`structures/test_prom*.py`) by one more entry of `ENTRIES`, a new backend
 by one of `BACKENDS`. A part of the suite, by the environment:
 
     PULLBACK_TEST_BACKENDS=cpu            only these backends, by comma

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from cases import Case
+from cases import Case, Entry
 
 
 @functools.cache
@@ -144,3 +144,26 @@ def chi_square_tail(counts: Tensor, probabilities: Tensor) -> float:
     statistic = sum((o - e) ** 2 / e for o, e in cells)
     freedom = torch.tensor((len(cells) - 1) / 2, dtype=torch.float64)
     return float(torch.special.gammaincc(freedom, torch.tensor(statistic / 2, dtype=torch.float64)))
+
+
+def mask_of(entry: Entry) -> Tensor:
+    """Which entries of a padded batch are parts, of bool."""
+    return entry.structure().allowed(torch.zeros(len(entry.sizes), *entry.parts))
+
+
+def poisoned(entry: Entry, scores: Tensor) -> Tensor:
+    """The same with NaN outside of the parts."""
+    return torch.where(mask_of(entry), scores, torch.nan)
+
+
+def exact(entry: Entry, scores: Tensor, example: int) -> tuple[Tensor, Tensor, Tensor]:
+    """All structures of an example, their scores and probabilities."""
+    z = entry.all_of(example)
+    s = torch.where(mask_of(entry)[example], scores[example], 0.0)
+    value = (torch.where(z > 0, s, 0.0)).flatten(1).sum(1)
+    return z, value, value.softmax(0)
+
+
+def mean(p: Tensor, z: Tensor) -> Tensor:
+    """The mean of structures of these probabilities."""
+    return (p.reshape(-1, *[1] * (z.dim() - 1)) * z).sum(0)

@@ -37,7 +37,8 @@ def results(case, scores, on: str, device: torch.device) -> dict[str, torch.Tens
         (found["slope"],) = torch.autograd.grad(mu, leaf, direction)
         (found["entropy's slope"],) = torch.autograd.grad(nats.sum(), leaf)
         (found["slope of log Z"],) = torch.autograd.grad(structure.log_partition(leaf).sum(), leaf)
-        log_p = structure.log_prob(leaf, found["argmax"])
+        real = structure.allowed(torch.zeros_like(mu))
+        log_p = structure.log_prob(leaf, torch.where(real, found["argmax"], torch.nan))  # whose padding is not read
         found["log p"] = log_p.detach()
         (found["slope of log p"],) = torch.autograd.grad(log_p.sum(), leaf)
         return {name: x.cpu() for name, x in found.items()}

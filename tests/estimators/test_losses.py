@@ -7,7 +7,10 @@ import torch
 from torch import Tensor
 
 import pullback as pb
+from cases import ENTRIES
+from cases import Entry as Padded
 from estimators.worlds import World
+from oracles import mask_of, poisoned
 
 LOSSES = [pb.Perceptron(), pb.CrossEntropy(), pb.SparseMAPLoss()]
 CASES = {
@@ -111,3 +114,21 @@ def test_gold_trees_supervise_a_parser(loss: pb.CrossEntropy) -> None:
         loss(tree, scores, gold).sum().backward()
         optimizer.step()
     assert torch.equal(tree.argmax(scores), gold)
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, pb.PerturbedLoss(sigma=1.0, samples=2)], ids=lambda loss: type(loss).__name__)
+@pytest.mark.parametrize("padded", ENTRIES, ids=lambda padded: padded.name)
+def test_the_padding_of_a_target_may_hold_anything(padded: Padded, loss: pb.Loss) -> None:
+    if not padded.gibbs and isinstance(loss, pb.CrossEntropy):
+        pytest.skip("no distribution")
+    structure, scores, mask = padded.structure(), padded.scores(), mask_of(padded)
+    target = structure.argmax(padded.scores(seed=1))
+    found = []
+    for s, z in ((scores, target), (poisoned(padded, scores), poisoned(padded, target))):
+        torch.manual_seed(0)
+        leaf = s.clone().requires_grad_()
+        value = loss(structure, leaf, z)
+        found.append((value.detach(), *torch.autograd.grad(value.sum(), leaf)))
+    (clean, slope), (value, poisoned_slope) = found
+    torch.testing.assert_close(value, clean)
+    torch.testing.assert_close(poisoned_slope, torch.where(mask, slope, 0.0))

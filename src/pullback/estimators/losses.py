@@ -96,7 +96,8 @@ class SparseMAPLoss(Loss):
             best = structure.sparsemap(scores)
         dims = tuple(range(-structure.event_dims, 0))
         gain = structure.score(scores, best) - structure.score(scores, target)
-        return gain + (target.square() - best.square()).sum(dims) / 2
+        apart = torch.where(structure.allowed(scores), target.square() - best.square(), 0.0)
+        return gain + apart.sum(dims) / 2
 
     def prediction(self, inference: Inference) -> Tensor:
         return inference.structure.sparsemap(inference.scores, warm_start=inference.argmax)

@@ -175,7 +175,7 @@ def _find_log_prob(family: Family, backend: str, options: tuple[Any, ...]) -> Ca
     def follows(scores: Tensor, *rest: Tensor, validate: bool) -> tuple[Tensor, Tensor]:
         *sizes, z = rest
         log_z, mu = both(scores, *sizes, validate=validate)
-        z = z.to(scores.dtype)
+        z = _on_parts(family, scores, sizes, z)
         score = torch.where(z != 0, scores.detach() * z, 0.0).flatten(1).sum(1, dtype=torch.float64)
         return (score - log_z).to(scores.dtype), z - mu
 
@@ -188,8 +188,15 @@ def _kept_marginals(kept: Kept) -> Tensor:
 
 
 def _kept_slope(kept: Kept) -> Tensor:
-    *tensors, z, slope = kept.tensors
-    return z.to(slope.dtype) - kept.family.marginals(*tensors, *kept.options) if torch.is_grad_enabled() else slope
+    scores, *sizes, z, slope = kept.tensors
+    if not torch.is_grad_enabled():
+        return slope
+    return _on_parts(kept.family, scores, sizes, z) - kept.family.marginals(scores, *sizes, *kept.options)
+
+
+def _on_parts(family: Family, scores: Tensor, sizes: Sequence[Tensor], z: Tensor) -> Tensor:
+    """Structures, zero in the padding, which may hold anything."""
+    return torch.where(family.layout.mask(scores, sizes), z.to(scores.dtype), 0.0)
 
 
 def _value_and_parts(scores: Tensor, *rest: object) -> tuple[Tensor, Tensor]:

@@ -139,10 +139,11 @@ class Structure(abc.ABC):
     def score(self, scores: Tensor, z: Tensor) -> Tensor:
         """<s, z>, `[...]`, for a structure or an average of structures; differentiable in both.
 
-        A part that is neither allowed nor used contributes nothing, even if its score is -inf or NaN.
+        A part that is neither allowed nor used contributes nothing, even if its score is -inf or NaN. Nor does padding,
+        whatever z holds there.
         """
         self._check_same_shape(scores, z)
-        return self._inner(self.allowed(scores), scores, z)
+        return self._inner(self._counts(scores, z), scores, z)
 
     def log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
         """Log p(z) = <s, z> - log Z, `[...]`, differentiable in the scores."""
@@ -152,9 +153,12 @@ class Structure(abc.ABC):
         """Which parts may be used at all, `[..., *parts]` of bool: not padding, not `-inf`."""
         return scores != -torch.inf
 
-    def _inner(self, allowed: Tensor, scores: Tensor, z: Tensor) -> Tensor:
-        relevant = allowed | (z != 0)
-        return (torch.where(relevant, scores, 0.0) * z).sum(tuple(range(-self.event_dims, 0)))
+    def _inner(self, counts: Tensor, scores: Tensor, z: Tensor) -> Tensor:
+        return (torch.where(counts, scores, 0.0) * torch.where(counts, z, 0.0)).sum(tuple(range(-self.event_dims, 0)))
+
+    def _counts(self, scores: Tensor, z: Tensor) -> Tensor:
+        """Which entries count in <s, z>: allowed parts, and forbidden ones that z has; NaN in z elsewhere is padding."""
+        return self.allowed(scores) | ((z != 0) & (z == z))
 
     def _shifted(self, scores: Tensor) -> Tensor:
         """Scores less the largest allowed one along `centre_dims`, which changes no distribution."""

@@ -117,9 +117,8 @@ class DependencyTree(FamilyStructure):
         words = torch.arange(z.shape[-1], device=z.device)
         if z.shape[-1] == 0:
             return z.new_zeros(z.shape[:-1], dtype=torch.long)
-        head = z.argmax(-2)
-        head = torch.where(head == words, 0, head + 1)
-        return torch.where(z.sum(-2) > 0, head, -1)
+        used, head = torch.where(z.isfinite(), z, 0.0).max(-2)  # the padding may hold NaN
+        return torch.where(used > 0, torch.where(head == words, 0, head + 1), -1)
 
     @staticmethod
     def to_root_first(packed: Tensor, fill: float = 0.0) -> Tensor:

@@ -86,7 +86,7 @@ class FamilyStructure(Structure):
             z = z if len(flat.batch) == 1 else z.reshape(flat.scores.shape)
             return flat.restore(self._call("log_prob", flat, flat.scores, z)[0])
         log_z = flat.reshape(self._call("log_partition", flat, flat.scores))
-        return (self._inner(self.allowed(scores), scores.double(), z.double()) - log_z).to(flat.dtype)
+        return (self._inner(self._counts(scores, z), scores.double(), z.double()) - log_z).to(flat.dtype)
 
     def kl(self, scores: Tensor, other: Tensor) -> Tensor:
         """KL(p_s || p_o) in float64, of which the marginals' errors take the least."""
@@ -109,10 +109,7 @@ class FamilyStructure(Structure):
         return self._run("sample", flat, flat.scores.detach(), seeds.reshape(flat.scores.shape[:1]))
 
     def allowed(self, scores: Tensor) -> Tensor:
-        flat = self._flat(scores)
-        finite = flat.scores.detach() != -torch.inf
-        everything = self.family.layout.parts is None and all(size is None for size in self._sizes())
-        return flat.reshape(finite if everything else finite & flat.mask)
+        return self._among_parts(self._flat(scores), scores.detach() != -torch.inf)
 
     def sparsemap(
         self,
@@ -158,6 +155,14 @@ class FamilyStructure(Structure):
     def _decompose(self, mu: Tensor) -> ActiveSet:
         """Structures whose weighted mean a projection is, where that comes in closed form."""
         raise NotImplementedError(f"{type(self).__name__} does not decompose its projections")
+
+    def _counts(self, scores: Tensor, z: Tensor) -> Tensor:
+        return self._among_parts(self._flat(scores), (scores.detach() != -torch.inf) | (z.detach() != 0))
+
+    def _among_parts(self, flat: Flat, chosen: Tensor) -> Tensor:
+        """What is chosen, `[..., *parts]` of bool, without padding and entries that are no parts."""
+        everything = self.family.layout.parts is None and all(size is None for size in self._sizes())
+        return chosen if everything else chosen & flat.reshape(flat.mask)
 
     def _refuse_missing(self, operation: str) -> None:
         """Raise in the name of an operation that follows from others, where the structure cannot have it."""

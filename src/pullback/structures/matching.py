@@ -55,7 +55,7 @@ class Matching(FamilyStructure):
         self.family.layout.check(z, "z")
         if z.shape[-1] == 0:
             return z.new_full(z.shape[:-1], -1, dtype=torch.long)
-        used, column = z.max(-1)
+        used, column = torch.where(z.isfinite(), z, 0.0).max(-1)  # the padding may hold NaN
         return torch.where(used > 0.5, column, -1)
 
     def enumerate(self, n: int, m: int) -> Tensor:  # type: ignore[override]

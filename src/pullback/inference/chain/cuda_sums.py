@@ -53,10 +53,11 @@ def sums(scores, z, lengths, scratch, out, value, n, tags, WHAT: tl.constexpr, T
         reached, score = _downward(
             scores, z, scratch, out, reached, score, length, cells, tag, tile, real, out.dtype.element_ty, WHAT, TAGS
         )
-        mu = tl.where((tag == 0)[:, None] & (length > 0), reached[None, :], nothing)
-        score = _write(scores, z, out, mu, score, tile, real, WHAT)
+        exists = real & (tag == 0)[:, None] & (length > 0)
+        mu = tl.where(exists, reached[None, :], nothing)
+        score = _write(scores, z, out, mu, score, tile, exists, real, WHAT)
         for i in range(tl.maximum(length, 1), n):
-            score = _write(scores + i * cells, z + i * cells, out + i * cells, mu * 0.0 + nothing, score, tile, real, WHAT)
+            tl.store(out + i * cells + tile, (mu * 0.0 + nothing).to(out.dtype.element_ty), real)
     if WHAT == SLOPE:
         log_z = tl.sum(tl.sum(score, 1), 0) - log_z
     tl.store(value + b, tl.where(fine, log_z, float("nan")).to(value.dtype.element_ty))
@@ -96,7 +97,7 @@ def _downward(
         i = length - back
         p = w * reached[None, :]
         w = _weights(scores, scratch, i - 1, cells, tag, tile, real, dtype, TAGS)
-        score = _write(scores + i * cells, z + i * cells, out + i * cells, p, score, tile, real, WHAT)
+        score = _write(scores + i * cells, z + i * cells, out + i * cells, p, score, tile, real, real, WHAT)
         reached = tl.sum(p, 1)
     return reached, score
 
@@ -113,12 +114,15 @@ def _weights(scores, scratch, i, cells, tag, tile, real, dtype: tl.constexpr, TA
 
 
 @jit()
-def _write(scores, z, out, mu, score, tile, real, WHAT: tl.constexpr):
-    """Write a position's marginals, or z less them; returns the sum of s z so far."""
+def _write(scores, z, out, mu, score, tile, exists, real, WHAT: tl.constexpr):
+    """Write a position's marginals, or z less them, to the `real` entries of a tile; returns the sum of s z so far.
+
+    Only parts that exist are read of z.
+    """
     found = mu.to(out.dtype.element_ty)
     if WHAT == SLOPE:
-        x = tl.load(z + tile, real, 0.0)
-        s = tl.load(scores + tile, real & (x != 0.0), 0.0)
+        x = tl.load(z + tile, exists, 0.0)
+        s = tl.load(scores + tile, exists & (x != 0.0), 0.0)
         score += s.to(tl.float64) * x.to(tl.float64)
         found = x - found
     tl.store(out + tile, found, real)

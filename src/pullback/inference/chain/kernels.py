@@ -227,6 +227,17 @@ def _last(tags, alpha, row, total, before, rate):
     return math.log(whole) if whole > 0.0 else -np.inf
 
 
+@lean
+def _add_first(scores, z, out, begin, tags):
+    """Add z to the parts of position 0; returns the sum of s z over those that z has."""
+    total = 0.0
+    for p in range(begin, begin + tags):
+        if z[p] != 0:
+            out[p] += z[p]
+            total += np.float64(scores[p]) * np.float64(z[p])
+    return total
+
+
 @kernel
 def sums(worker, workers, tags, scores, lengths, what, z, out, log_z, log_p, codes):
     """Write log-partitions and, by `what`, marginals, or z less the marginals and the log-probabilities of z.
@@ -262,4 +273,5 @@ def sums(worker, workers, tags, scores, lengths, what, z, out, log_z, log_p, cod
             for tag in range(tags * min(length, 1)):
                 flat_out[begin + tag] = sign * rate[tag]
             if what == SLOPE:
-                log_p[b] = add_structure(flat, flat_z, flat_out, begin, begin + n * cells) - log_z[b]
+                log_p[b] = _add_first(flat, flat_z, flat_out, begin, tags * min(length, 1)) - log_z[b]
+                log_p[b] += add_structure(flat, flat_z, flat_out, begin + min(length, 1) * cells, begin + length * cells)

@@ -60,7 +60,9 @@ def operations(layout: Layout, graph: Graph) -> tuple[Callable[..., Any], ...]:
 
     def log_prob(scores: Tensor, *rest: Tensor, validate: bool, **options: Any) -> tuple[Tensor, Tensor]:
         *sizes, z = rest
-        return batch(scores, tuple(sizes), validate, options).likelihood(z)
+        prepared = batch(scores, tuple(sizes), validate, options)
+        log_z, mu = prepared.total_and_parts(SUM)
+        return likelihood(prepared.scores, z, log_z, mu, prepared.sizes, prepared.levels.least)
 
     def marginals_vjp(scores: Tensor, *rest: Tensor, validate: bool, **options: Any) -> Tensor:
         *sizes, direction = rest
@@ -98,17 +100,6 @@ class _Batch:
         values, rates, _, _ = self._upward(mode, None, None)
         out = torch.empty(self.count, dtype=torch.float64, device=values.device)
         return self._read(values, rates if mode == SURPRISE else values, out)
-
-    def likelihood(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        """<s, z> - log Z, and its gradient z - mu."""
-        s = self.scores
-        given = contiguous(z.detach().to(s.dtype))
-        if s.numel() == 0:
-            return -self.total(SUM).to(s.dtype), given.clone()
-        log_z, slope = self.total_and_parts(SUM)
-        value, block = s.new_empty(self.count), min(next_power_of_2(self.parts_count), 2048)
-        launch(likelihood, self.count, s.device, s, given, log_z, slope, value, self.parts_count, PARTS=block)
-        return value, slope
 
     def _read(self, values: Tensor, shown: Tensor, out: Tensor) -> Tensor:
         tensors = values, self.levels.goals, *self._goal_sizes(), shown, out

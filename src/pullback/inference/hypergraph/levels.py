@@ -24,6 +24,18 @@ def _levels(first, left, right, level):
                 level[v] = max(level[v], level[right[e]] + 1)
 
 
+@kernel
+def _pass_down(first, left, right, part, node, parts):
+    """Pass the smallest size that needs a node on to its children and parts."""
+    for v in range(len(node) - 1, 0, -1):
+        for e in range(first[v], first[v + 1]):
+            node[left[e]] = min(node[left[e]], node[v])
+            if len(right) > 0:
+                node[right[e]] = min(node[right[e]], node[v])
+            if part[e] < len(parts):
+                parts[part[e]] = min(parts[part[e]], node[v])
+
+
 @dataclass(frozen=True, eq=False)
 class Levels:
     """A hypergraph whose nodes are numbered level by level.
@@ -39,6 +51,7 @@ class Levels:
         use_edge: `[uses]`: for each node, the edges that have it as a child, and `use_node`, the nodes of those edges.
         part_edge: `[parts, most]`: the edges that have a part, and `part_node`, their nodes; `edges + 1` for all of a node.
         goals: the goal of each size, flat.
+        least: `[2, parts]`: the smallest first and last size whose structures may have a part.
         nodes: how many there are.
         edges: how many there is room for.
         widest: the most edges per node, uses per node, and nodes of a level.
@@ -55,6 +68,7 @@ class Levels:
     part_edge: Tensor
     part_node: Tensor
     goals: Tensor
+    least: Tensor
     nodes: int
     edges: int
     widest: tuple[int, int, int]
@@ -122,12 +136,24 @@ def by_level(graph: Hypergraph, parts: int, device: torch.device) -> Levels:
         spread(np.where(whole[by_part], edges + 1, place[by_part]), part_at, parts * most, edges).reshape(-1, most),
         spread(parent[by_part], part_at, parts * most, nodes).reshape(-1, most),
         torch.from_numpy(np.where(graph.goals >= 0, number[graph.goals], -1).astype(np.int32)).flatten().to(device),
+        torch.from_numpy(_least(graph, parts)).to(device),
         nodes,
         edges,
         (int(degree.max()), int(uses.max()), int(np.diff(ends).max())),
         len(children) > 1,
         parts,
     )
+
+
+def _least(graph: Hypergraph, parts: int) -> np.ndarray:
+    """`[2, parts]`: the smallest first and last size whose goal leads to a part."""
+    most = np.iinfo(np.int32).max
+    least, possible = np.full((2, parts), most, np.int32), graph.goals >= 0
+    for out, size in zip(least, (0, graph.goals.ndim - 1), strict=True):
+        node = np.full(len(graph.first) - 1, most, np.int32)
+        np.minimum.at(node, graph.goals[possible], np.indices(graph.goals.shape)[size][possible].astype(np.int32))
+        _pass_down(graph.first, graph.left, graph.right, graph.part, node, out)
+    return least
 
 
 def _whole(graph: Hypergraph, parts: int) -> np.ndarray:

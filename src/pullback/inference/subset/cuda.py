@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 from torch import Tensor
 
 from pullback.inference import checks
+from pullback.inference.hypergraph.cuda_likelihood import likelihood
 from pullback.inference.subset import cuda_kernels
 from pullback.inference.subset.reference import look
 from pullback.inference.triton_support import contiguous, launch, next_power_of_2
@@ -26,6 +29,19 @@ def log_partition_marginals(
 ) -> tuple[Tensor, Tensor]:
     mu, log_z = _run(MARGINALS, scores, lengths, k, most, validate)
     return log_z, mu
+
+
+def log_prob(
+    scores: Tensor, lengths: Tensor, k: Tensor, z: Tensor, most: int, validate: bool
+) -> tuple[Tensor, Tensor]:
+    mu, log_z = _run(MARGINALS, scores, lengths, k, most, validate)
+    return likelihood(contiguous(scores.detach()), z, log_z, mu, (lengths,), _least(scores.shape[1], scores.device))
+
+
+@functools.lru_cache(maxsize=16)
+def _least(n: int, device: torch.device) -> Tensor:
+    """The smallest length that has an item, in the form of `likelihood`."""
+    return torch.arange(1, n + 1, dtype=torch.int32, device=device).repeat(2, 1)
 
 
 def marginals_vjp(scores: Tensor, lengths: Tensor, k: Tensor, direction: Tensor, most: int, validate: bool) -> Tensor:

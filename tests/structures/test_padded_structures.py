@@ -1,0 +1,94 @@
+"""The padding of structures and of other scores may hold anything, as that of the scores may."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import pullback as pb
+from cases import ENTRIES, Entry
+from oracles import exact, mask_of, mean, poisoned
+
+GARBAGE = pytest.mark.parametrize("garbage", [torch.nan, torch.inf, -torch.inf, 7.0], ids=str)
+CONVERSIONS = ["tags", "indices", "segments", "brackets", "path", "columns", "heads"]
+
+
+def gold(entry: Entry) -> torch.Tensor:
+    """One structure per example."""
+    return torch.stack([entry.all_of(example)[-1] for example in range(len(entry.sizes))])
+
+
+@GARBAGE
+@pytest.mark.parametrize("learned", [False, True], ids=["gold", "learned"])
+def test_log_probabilities(gibbs, garbage, learned):
+    """And their gradients, of which one in z makes them take another way."""
+    scores, mask = gibbs.scores(), mask_of(gibbs)
+    leaf = poisoned(gibbs, scores).requires_grad_()
+    z = torch.where(mask, gold(gibbs), garbage).requires_grad_(learned)
+    found = gibbs.structure().log_prob(leaf, z)
+    (slope,) = torch.autograd.grad(found.sum(), leaf)
+    assert not slope[~mask].any()
+    for example in range(len(gibbs.sizes)):
+        everything, value, p = exact(gibbs, scores, example)
+        torch.testing.assert_close(found[example], value.log_softmax(0)[-1])
+        torch.testing.assert_close(slope[example], everything[-1] - mean(p, everything))
+
+
+def test_the_second_derivative_of_log_probabilities(gibbs):
+    """Is that of log Z, with the other sign."""
+    leaf = poisoned(gibbs, gibbs.scores()).requires_grad_()
+    direction = torch.where(mask_of(gibbs), gibbs.scores(seed=1), 0.0)
+    z = poisoned(gibbs, gold(gibbs))
+    (slope,) = torch.autograd.grad(gibbs.structure().log_prob(leaf, z).sum(), leaf, create_graph=True)
+    (found,) = torch.autograd.grad((slope * direction).sum(), leaf)
+    (expected,) = torch.autograd.grad((gibbs.structure().marginals(leaf) * direction).sum(), leaf)
+    torch.testing.assert_close(found, -expected)
+
+
+@GARBAGE
+def test_scores_of_structures(entry, garbage):
+    scores, mask, clean = entry.scores(), mask_of(entry), gold(entry)
+    leaf = poisoned(entry, scores).requires_grad_()
+    z = torch.where(mask, clean, garbage).requires_grad_()
+    found = entry.structure().score(leaf, z)
+    for example in range(len(entry.sizes)):
+        torch.testing.assert_close(found[example], exact(entry, scores, example)[1][-1])
+    slope, slope_of_z = torch.autograd.grad(found.sum(), (leaf, z))
+    torch.testing.assert_close(slope, clean)
+    torch.testing.assert_close(slope_of_z, torch.where(mask, scores, 0.0))
+
+
+def test_divergences(gibbs):
+    p, q, mask, structure = gibbs.scores(), gibbs.scores(seed=1), mask_of(gibbs), gibbs.structure()
+    for garbage in (torch.nan, torch.inf, -torch.inf):
+        leaves = [torch.where(mask, s, garbage).requires_grad_() for s in (p, q)]
+        found = structure.kl(*leaves)
+        torch.testing.assert_close(found, structure.kl(p, q))
+        for slope in torch.autograd.grad(found.sum(), leaves):
+            assert slope.isfinite().all()
+            assert not slope[~mask].any()
+
+
+def test_a_start_of_sparsemap(entry):
+    scores, structure = poisoned(entry, entry.scores()), entry.structure()
+    found = structure.sparsemap(scores, warm_start=poisoned(entry, structure.argmax(scores)))
+    torch.testing.assert_close(found, structure.sparsemap(scores), rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+def test_conversions(entry):
+    structure, clean = entry.structure(), gold(entry)
+    names = [name for name in CONVERSIONS if hasattr(structure, name)]
+    assert names or entry.name == "categorical"
+    for name in names:
+        convert = getattr(structure, name)
+        found, expected = convert(poisoned(entry, clean)), convert(clean)
+        assert torch.equal(found, expected) if isinstance(found, torch.Tensor) else found == expected
+
+
+def test_the_first_position_of_a_chain_has_one_row():
+    chain, mu = pb.LinearChain(), pb.LinearChain().marginals(torch.zeros(4, 3, 3))
+    expected = chain.tag_marginals(mu)
+    mu[0, 1:] = torch.nan
+    assert torch.equal(chain.tag_marginals(mu), expected)
+    torch.testing.assert_close(expected, torch.full((4, 3), 1 / 3))
