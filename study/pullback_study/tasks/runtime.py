@@ -173,6 +173,7 @@ class Captured:
         self._stream = torch.cuda.Stream()
         self._begun = False
         self._too_large: set[tuple[int, int]] = set()
+        self._begun_graphs: list[torch.cuda.CUDAGraph] = []  # PyTorch refuses a pool that had graphs and has none
         self.capturing = False  # stays True where that failed
 
     def __call__(self, examples: Tensor, width: int) -> Any:
@@ -210,6 +211,7 @@ class Captured:
     def _capture(self, function: Callable[[], None]) -> torch.cuda.CUDAGraph:
         """A graph of what a function queues, without waiting for the device, where other runs may be at work."""
         graph, collecting = torch.cuda.CUDAGraph(), gc.isenabled()
+        self._begun_graphs.append(graph)
         self._stream.wait_stream(torch.cuda.current_stream())
         gc.disable()  # nothing of other runs is destroyed in between
         try:

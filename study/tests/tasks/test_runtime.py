@@ -1,7 +1,9 @@
 """CUDA graphs of steps: what becomes of a capture that finds no memory."""
 
 import contextlib
+from typing import ClassVar
 from unittest import mock
+from weakref import WeakSet
 
 import pytest
 import torch
@@ -25,12 +27,18 @@ class Doubling:
 
 
 class Graph:
-    """Stands for a CUDA graph: one is captured at a time, and a replay does nothing."""
+    """Stands for a CUDA graph: one is captured at a time, and a replay does nothing.
 
-    underway: "Graph | None" = None
+    As with PyTorch's, a pool of memory that had graphs cannot be used once all of them are gone.
+    """
 
-    def capture_begin(self, **_):
+    underway: ClassVar["Graph | None"] = None
+    pools: ClassVar[dict] = {}
+
+    def capture_begin(self, pool, **_):
         assert Graph.underway is None
+        assert pool not in self.pools or len(self.pools[pool]), "a pool without graphs"
+        self.pools.setdefault(pool, WeakSet()).add(self)
         Graph.underway = self
 
     def capture_end(self):
@@ -54,7 +62,7 @@ def pretended(monkeypatch):
 def test_a_capture_without_memory_is_ended_and_its_shape_runs_as_it_is():
     steps = Doubling(lambda: Graph.underway is not None)
     captured, two = Captured(steps.step, Stopwatch(torch.device("cpu")), "kind"), torch.tensor([2.0])
-    assert [captured(two, width).item() for width in (2, 3, 2, 3, 3, 2)] == [4, 6, 4, 6, 6, 4]
+    assert [captured(two, width).item() for width in (3, 2, 3, 2, 3, 2)] == [6, 4, 6, 4, 6, 4]
     assert list(captured._graphs) == [(1, 2)]
     assert not captured.capturing
 
