@@ -183,3 +183,20 @@ def test_without_checks_a_bad_example_is_nan_and_the_others_are_right(projective
         result = operation(tree, scores)
         assert result[1:5].isnan().all()
         assert torch.equal(result[[0, 5]], operation(sound, scores[[0, 5]]))
+
+
+@pytest.mark.parametrize(("dtype", "low", "jump", "floor", "end"), [
+    (torch.float32, -100.0, 55.0, -56.0, 100.0),
+    (torch.float64, -800.0, 590.0, -450.0, 1100.0),
+])  # fmt: skip
+def test_a_tag_too_rare_for_the_dtype_may_win_later(dtype, low, jump, floor, end):
+    """The first tag's weight underflows at position 0, and its transitions make up for that at the next two positions."""
+    scores = torch.zeros(1, 3, 2, 2, dtype=dtype)
+    scores[0, 0, 0, 0], scores[0, 1, 0, 0], scores[0, 1, 1, 0], scores[0, 2, 0, 0] = low, jump, floor, end
+    best = low + jump + end
+    leaf = scores.requires_grad_()
+    log_z = pb.LinearChain().log_partition(leaf)
+    assert_close(log_z.item(), best, rtol=1e-6, atol=1e-4)
+    (mu,) = torch.autograd.grad(log_z.sum(), leaf)
+    first = pb.LinearChain().from_tags(torch.zeros(1, 3, dtype=torch.long), 2)
+    assert_close(mu, first.to(dtype), rtol=0, atol=1e-4)

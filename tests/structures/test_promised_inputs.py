@@ -131,3 +131,13 @@ def test_an_operation_that_cannot_be_says_so():
     for operation in ("marginals", "log_partition", "entropy", "sample"):
         with pytest.raises(NotImplementedError, match=r"#P-hard|permanent|matching"):
             getattr(pb.Matching(), operation)(torch.zeros(2, 3))
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.long, torch.float16, torch.float64], ids=str)
+def test_structures_of_any_dtype(entry, dtype):
+    """The result has the scores' dtype, in half precision too, unless that of the structures is wider."""
+    scores, structure = entry.scores().half(), entry.structure()
+    z = structure.argmax(scores)
+    found = structure.score(scores, z.to(dtype))
+    assert found.dtype == (torch.float64 if dtype == torch.float64 else torch.float16)
+    torch.testing.assert_close(found.half(), structure.score(scores, z))

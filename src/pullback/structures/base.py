@@ -154,7 +154,7 @@ class Structure(abc.ABC):
         return scores != -torch.inf
 
     def _inner(self, counts: Tensor, scores: Tensor, z: Tensor) -> Tensor:
-        return (torch.where(counts, scores, 0.0) * torch.where(counts, z, 0.0)).sum(tuple(range(-self.event_dims, 0)))
+        return (torch.where(counts, scores, 0.0) * torch.where(counts, z, 0)).sum(tuple(range(-self.event_dims, 0)))
 
     def _counts(self, scores: Tensor, z: Tensor) -> Tensor:
         """Which entries count in <s, z>: allowed parts, and forbidden ones that z has; NaN in z elsewhere is padding."""

@@ -123,7 +123,8 @@ def _step(scores, base, tags, state, value, alpha, total, row, after, z, out, at
     `state[2]` is the largest score of the position before, which serves for this one if the two are not far apart.
     Returns +inf where the scores hold NaN or +inf.
     """
-    least, far = (1e-25, 60.0) if lanes_in(scores) == 16 else (1e-200, 600.0)
+    # what an alpha below the smallest number would add, exp(far) times that number, must be nothing beside `least`
+    least, far = (1e-20, 20.0) if lanes_in(scores) == 16 else (1e-200, 200.0)
     shift = state[2]
     most = _weigh(scores, base, tags * tags, shift, z, out, at)
     state[2] = most if -np.inf < most < np.inf else 0.0
