@@ -62,7 +62,7 @@ def test_on_a_gpu_all_structures_are_solved_by_the_cpu(make):
     shape = {pb.LinearChain: (3, 6, 3, 3), pb.Segmentation: (3, 6, 3, 2)}.get(make, (3, 6, 6))
     scores = torch.randn(shape, generator=torch.Generator().manual_seed(0))
     leaf = scores.cuda().requires_grad_()
-    with pb.offload():
+    with pb.offload(largest_batch=3):
         mu = make().sparsemap(leaf)
     (gradient,) = torch.autograd.grad(mu.square().sum(), leaf)
     expected = scores.requires_grad_()
