@@ -15,7 +15,7 @@ from pullback.inference.trees import TREES
 from pullback.inference.triton_support import _NOTHING, Fixed
 
 ALGORITHMS = ("eisner", "chu_liu_edmonds", "matrix_tree", "sparsemap")
-FOLDERS = ("hypergraph.cuda", "chain.cuda", "subset.cuda", "sparsemap.cuda_batched")
+FOLDERS = ("hypergraph.cuda", "hypergraph.cuda_likelihood", "chain.cuda", "subset.cuda", "sparsemap.cuda_batched")
 
 
 @dataclass(frozen=True)

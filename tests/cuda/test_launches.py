@@ -75,11 +75,13 @@ def test_the_kernels_of_other_structures_are_what_the_compiler_accepts(monkeypat
             torch.autograd.grad(mu.sum() + nats.sum() + structure.log_prob(leaf, structure.sample(leaf)).sum(), leaf)
             structure.log_partition(leaf.detach())
             structure.argmax(leaf)
+        pb.Subset(2, validate=False).sparsemap(torch.zeros(2, 3))
     different = {(x.name, *x.options.items()): x for x in launches}
-    names = {"hypergraph.cuda_maximum.argmax", "hypergraph.cuda_likelihood.likelihood"}
+    names = {"hypergraph.cuda_maximum.argmax", "hypergraph.cuda_likelihood._likelihood"}
     names |= {f"hypergraph.cuda_narrow.{name}" for name in ("through", "upward")}
     names |= {f"hypergraph.cuda_kernels.{name}" for name in ("upward", "downward", "gather", "read_goal")}
-    names |= {"chain.cuda_sums.sums", "subset.cuda_kernels.run", "sparsemap.cuda_step.step", "sparsemap.cuda_step.finish"}
+    names |= {"chain.cuda_sums.sums", "sparsemap.cuda_step.step", "sparsemap.cuda_step.finish"}
+    names |= {"subset.cuda_kernels.run", "subset.cuda_picks.pick"}
     assert {x.name for x in launches} == names
     for launch in different.values():
         assert "tt.func" in str(compile_for_a_gpu(launch)), launch.name

@@ -33,6 +33,8 @@ def results(case, scores, on: str, device: torch.device) -> dict[str, torch.Tens
         mu, nats = structure.marginals(leaf), structure.entropy(leaf)
         direction = torch.linspace(-1, 1, mu.numel(), device=device, dtype=mu.dtype).reshape(mu.shape)
         found = {"argmax": structure.argmax(leaf.detach()), "mu": mu.detach(), "entropy": nats.detach()}
+        if case == "subset":  # whose SparseMAP is a kernel of its own; the others' are in test_sparsemap_steps_cuda.py
+            found["SparseMAP"] = structure.sparsemap(leaf.detach())
         found["log Z"] = structure.log_partition(leaf).detach()
         (found["slope"],) = torch.autograd.grad(mu, leaf, direction)
         (found["entropy's slope"],) = torch.autograd.grad(nats.sum(), leaf)
@@ -100,3 +102,35 @@ def test_a_sample_is_whole_for_the_largest_random_number(make, parts, used, devi
     with backend("cuda"):
         z = make(validate=False).seeded_sample(scores.to(device), seeds.to(device))
     assert (z.flatten(1).sum(1) == used).all()
+
+
+@pytest.mark.parametrize(("n", "k"), [(1, 0), (1, 1), (7, 3), (100, 10), (300, 299)])
+@pytest.mark.parametrize("scale", [0.01, 1.0, 1e9, 0.0], ids=["flat", "ordinary", "sharp", "integers"])
+def test_picks_as_the_reference_does(n, k, scale, device):
+    """Argmax with its ties, and the capped simplex; forbidden items, zeros of both signs, masks of -1e30."""
+    generator = torch.Generator().manual_seed(n)
+    scores = torch.randn(4, n, generator=generator) * scale
+    scores = scores if scale else torch.randint(-2, 2, (4, n), generator=generator).float()
+    scores[1, torch.randperm(n, generator=generator)[: n - k]] = -torch.inf
+    scores[2, torch.randperm(n, generator=generator)[: n - k]] = -1e30
+    scores[3] = torch.where(scores[3] < 0, -0.0, scores[3])
+    own = pb.Subset(k, validate=False)
+    with backend("reference"):
+        z, mu = own.argmax(scores), own.sparsemap(scores)
+    with backend("cuda"):
+        assert torch.equal(own.argmax(scores.to(device)).cpu(), z)
+        found = own.sparsemap(scores.to(device)).cpu()
+    torch.testing.assert_close(found, mu)
+    assert torch.equal(found > 0, mu > 0)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_one_k_for_all_examples_waits_for_nothing(device):
+    structure, scores = pb.Subset(2), torch.randn(5, 9, device=device, requires_grad=True)
+    structure.marginals(scores)  # compiles
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        structure.marginals(scores.detach())
+        structure.sparsemap(scores).sum().backward()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")

@@ -176,6 +176,8 @@ class Layout:
                     f"{name} has shape {list(size.shape)} and scores {shape}; for these scores {self._owner} needs "
                     f"{name} of shape {list(batch)}, or of one that broadcasts to it"
                 )
+            if size.numel() == 1 and size.is_cpu and not s.is_cpu and not torch.compiler.is_compiling():
+                return torch.full((s.shape[0],), int(size), dtype=torch.long, device=s.device)  # where a copy would wait
             size = size.expand(batch).contiguous()
         if size.dtype != torch.long or size.device != s.device:
             size = size.to(s.device, torch.long)

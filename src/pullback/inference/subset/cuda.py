@@ -1,4 +1,4 @@
-"""Subsets on a GPU: argmax and SparseMAP are sorts and stay with the reference; no synchronisation with the host."""
+"""Subsets on a GPU, without synchronisation with the host."""
 
 from __future__ import annotations
 
@@ -9,11 +9,19 @@ from torch import Tensor
 
 from pullback.inference import checks
 from pullback.inference.hypergraph.cuda_likelihood import likelihood
-from pullback.inference.subset import cuda_kernels
+from pullback.inference.subset import cuda_kernels, cuda_picks
 from pullback.inference.subset.reference import look
 from pullback.inference.triton_support import contiguous, launch, next_power_of_2
 
 LOG_PARTITION, MARGINALS, SAMPLE, ENTROPY, SLOPE, ENTROPY_SLOPE = range(6)  # as the kernel numbers its modes
+
+
+def argmax(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> Tensor:
+    return _pick(scores, lengths, k, validate, project=False)
+
+
+def project(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> Tensor:
+    return _pick(scores, lengths, k, validate, project=True)
 
 
 def log_partition(scores: Tensor, lengths: Tensor, k: Tensor, most: int, validate: bool) -> Tensor:
@@ -58,6 +66,18 @@ def entropy_gradient(scores: Tensor, lengths: Tensor, k: Tensor, most: int, vali
 
 def sample(scores: Tensor, lengths: Tensor, k: Tensor, seeds: Tensor, most: int, validate: bool) -> Tensor:
     return _run(SAMPLE, scores, lengths, k, most, validate, seeds=seeds)[0]
+
+
+def _pick(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool, *, project: bool) -> Tensor:
+    if validate:
+        checks.raise_for(look(scores, lengths, k)[1])
+    s, (batch, n) = contiguous(scores.detach()), scores.shape
+    out, items = torch.empty_like(s), next_power_of_2(max(n, 16))
+    if batch > 0:
+        tensors = s, contiguous(lengths), contiguous(k), out
+        warps = 1 if items <= 256 else 4
+        launch(cuda_picks.pick, batch, s.device, *tensors, n, PROJECT=project, N=items, num_warps=warps)
+    return out
 
 
 def _run(

@@ -25,11 +25,7 @@ def run(
     scratch += b * (4 * (K + 1) if 4 * (K + 1) > 2 * N else 2 * N)
     length, k = tl.load(lengths + b), tl.load(ks + b)
     items = tl.arange(0, N)
-    sized = (length >= 0) & (length <= n) & (k >= 0) & (k <= length)
-    s = tl.load(scores + items, sized & (items < length), -float("inf")).to(tl.float64)
-    bad = tl.max(((s != s) | (s == float("inf"))).to(tl.int32), 0)
-    allowed = tl.sum((s > -float("inf")).to(tl.int64), 0)
-    fine = sized & (bad == 0) & (allowed >= k)
+    s, allowed, fine = look(scores, length, k, n, items)
     tl.store(out + items, tl.where(fine, 0.0, float("nan")).to(out.dtype.element_ty), items < n)
     tl.store(value + b, float("nan"))
     tl.debug_barrier()
@@ -49,6 +45,16 @@ def run(
             _downward(direction, weights, rates, scratch, out, length, k, most, MODE, K)
         if MODE == SAMPLE:
             _draw(weights, out, tl.load(seeds + b), length, k, most)
+
+
+@jit()
+def look(scores, length, k, n, items):
+    """The scores, -inf on padding; how many items are allowed, and whether the example is a good one."""
+    sized = (length >= 0) & (length <= n) & (k >= 0) & (k <= length)
+    s = tl.load(scores + items, sized & (items < length), -float("inf")).to(tl.float64)
+    bad = tl.max(((s != s) | (s == float("inf"))).to(tl.int32), 0)
+    allowed = tl.sum((s > -float("inf")).to(tl.int64), 0)
+    return s, allowed, sized & (bad == 0) & (allowed >= k)
 
 
 @jit()
@@ -94,7 +100,7 @@ def _remainder(x):
 
 
 @jit()
-def _largest(s, place):
+def largest(s, place):
     """The score of which `place` are at least as large: by halving the range of its bits, ordered as the numbers are."""
     raw = s.to(tl.int64, bitcast=True)
     key = tl.where(raw < 0, raw ^ 0x7FFFFFFFFFFFFFFF, raw)
@@ -111,8 +117,8 @@ def _largest(s, place):
 def _shift(s, k, allowed):
     """The shift for which the expected number of heads is near k (kernels.py)."""
     margin = tl.log(allowed.to(tl.float64) + 1.0) + 1.0
-    last = _largest(s, tl.maximum(k, 1))
-    following = _largest(s, tl.minimum(k + 1, allowed))
+    last = largest(s, tl.maximum(k, 1))
+    following = largest(s, tl.minimum(k + 1, allowed))
     low, high = following - margin, last + margin
     c = 0.5 * (low + high)
     certain = last - following > 2.0 * (margin + 40.0)  # which items to take: c stays near them
