@@ -96,11 +96,33 @@ def test_other_readings():
         (lambda: pb.LinearChain().argmax(torch.zeros(2, 4, 2, 3)), "a LinearChain needs"),
         (lambda: pb.LinearChain().from_tags(torch.tensor([[0, 3]]), 3), r"tags\[0, 1\] is 3"),
         (lambda: pb.LinearChain().combine(torch.zeros(2, 4, 3), torch.zeros(2, 2)), "a LinearChain needs"),
+        (lambda: pb.LinearChain([2, 3]).from_tags(torch.tensor([[0, 1], [1, 0]]), 2), r"lengths\[1\] is 3; 2 positions"),
+        (lambda: pb.LinearChain([1, 2, 2]).from_tags(torch.tensor([[0, 1], [1, 0]]), 2), "leading dimensions of lengths"),
+        (lambda: pb.LinearChain([1, 2, 2]).combine(torch.zeros(2, 4, 3), torch.zeros(3, 3), end=torch.zeros(3)), "of lengths"),
+        (lambda: pb.BinaryTree().log_prob(torch.zeros(2, 3, 3), torch.zeros(3, 3, 3)), r"are \[2\] and those of z \[3\]"),
+        (lambda: pb.Alignment(moves=["any"]), "it must be one of 'any', 'forward'"),
     ],
 )
 def test_bad_input_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("lengths", ["3", [None, 1], [[1], [1, 2]]], ids=str)
+def test_what_is_no_size_is_named(lengths):
+    with pytest.raises(TypeError, match=r"lengths is .*; it must be an integer, or a list or tensor of integers"):
+        pb.LinearChain(lengths)
+    with pytest.raises(TypeError, match="k is "):
+        pb.Subset(lengths)
+
+
+def test_heads_of_what_is_no_tensor():
+    with pytest.raises(TypeError, match=r"z is a list; .*torch\.as_tensor"):
+        pb.DependencyTree().heads([[1.0]])
+
+
+def test_no_segmentation_without_widths():
+    assert pb.Segmentation().enumerate(2, 0, 1).shape == (0, 2, 0, 1)
 
 
 def test_tags_are_integers():

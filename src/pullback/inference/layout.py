@@ -190,12 +190,24 @@ def check_tensor(scores: Any, owner: str, name: str = "scores") -> None:
         raise TypeError(f"{name} is a {type(scores).__name__}; {owner} needs a torch.Tensor: pass torch.as_tensor({name})")
 
 
+def check_batches(shape: torch.Size, other: torch.Size, name: str, other_name: str) -> None:
+    """Raise if two shapes of leading dimensions do not broadcast."""
+    if not all(x == y or 1 in (x, y) for x, y in zip(reversed(shape), reversed(other), strict=False)):
+        raise ValueError(
+            f"the leading dimensions of {name} are {list(shape)} and those of {other_name} {list(other)}; "
+            f"they must be equal, or broadcast"
+        )
+
+
 def as_sizes(values: Any, name: str) -> Tensor | None:
     """Sizes as an integer tensor: numbers and lists become one; None stays."""
     if values is None:
         return None
     if not isinstance(values, Tensor):
-        values = torch.as_tensor(values)
+        try:
+            values = torch.as_tensor(values)
+        except (TypeError, ValueError, RuntimeError):
+            raise TypeError(f"{name} is {values!r}; it must be an integer, or a list or tensor of integers") from None
         values = values.long() if values.numel() == 0 else values  # of an empty batch
     if values.dtype.is_floating_point or values.dtype.is_complex or values.dtype == torch.bool:
         raise TypeError(f"{name} have dtype {values.dtype}; they must be integers")

@@ -43,7 +43,7 @@ class Alignment(FamilyStructure):
         self, lengths: Any = None, other_lengths: Any = None, moves: str = "any", *, validate: bool | None = None
     ) -> None:
         super().__init__(validate=validate)
-        if moves not in MOVES:
+        if not isinstance(moves, str) or moves not in MOVES:
             raise ValueError(f"moves is {moves!r}; it must be one of {', '.join(map(repr, MOVES))}")
         self.lengths = as_sizes(lengths, "lengths")
         self.other_lengths = as_sizes(other_lengths, "other_lengths")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Tensor
 
-from pullback.inference.layout import check_tensor
+from pullback.inference.layout import check_batches, check_tensor
 from pullback.inference.torch_seam.derivatives import may_be_differentiated, transforming
 
 if TYPE_CHECKING:
@@ -188,8 +188,11 @@ class Structure(abc.ABC):
     def _check_same_shape(self, scores: Tensor, z: Tensor, name: str = "z") -> None:
         check_tensor(scores, type(self).__name__)
         check_tensor(z, type(self).__name__, name)
-        if scores.shape != z.shape and scores.shape[-self.event_dims :] != z.shape[-self.event_dims :]:
+        if scores.shape == z.shape:
+            return
+        if scores.shape[-self.event_dims :] != z.shape[-self.event_dims :]:
             raise ValueError(
                 f"scores has shape {list(scores.shape)} and {name} {list(z.shape)}; "
                 f"their last {self.event_dims} dimensions must agree"
             )
+        check_batches(scores.shape[: -self.event_dims], z.shape[: -self.event_dims], "scores", name)

@@ -112,8 +112,7 @@ class DependencyTree(FamilyStructure):
 
     def heads(self, z: Tensor) -> Tensor:
         """The head of each word, `[..., n]`, as treebanks write it: 0 is the root, 1 the first word; padding is -1."""
-        if z.dim() < 2 or z.shape[-1] != z.shape[-2]:
-            raise ValueError(f"z has shape {list(z.shape)}; a DependencyTree needs [..., n, n]")
+        self.family.layout.check(z, "z")
         words = torch.arange(z.shape[-1], device=z.device)
         if z.shape[-1] == 0:
             return z.new_zeros(z.shape[:-1], dtype=torch.long)

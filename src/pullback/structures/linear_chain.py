@@ -11,7 +11,7 @@ from torch import Tensor
 from pullback.inference.chain.family import CHAIN
 from pullback.inference.family import Family
 from pullback.inference.hypergraph.memory import LARGE
-from pullback.inference.layout import as_sizes, check_tensor
+from pullback.inference.layout import as_sizes, check_batches, check_tensor
 from pullback.structures.family import FamilyStructure
 
 
@@ -69,7 +69,7 @@ class LinearChain(FamilyStructure):
         if start is not None:
             emissions = _add_first(emissions, start)
         if end is not None:
-            last = torch.full((), n, device=emissions.device) if self.lengths is None else self.lengths.to(emissions.device)
+            last = torch.full((), n, device=emissions.device) if self.lengths is None else self._lengths_of(emissions, n, 2)
             is_last = torch.arange(n, device=emissions.device) == last[..., None] - 1
             emissions = torch.where(is_last[..., None], emissions + end[..., None, :], emissions)
         between = transitions if transitions.dim() > 2 else transitions.expand(n - 1, tags, tags)
@@ -108,7 +108,7 @@ class LinearChain(FamilyStructure):
         tags, n = tags.long(), tags.shape[-1]
         real = torch.ones_like(tags, dtype=torch.bool)
         if self.lengths is not None:
-            real = torch.arange(n, device=tags.device) < self.lengths.to(tags.device)[..., None]
+            real = torch.arange(n, device=tags.device) < self._lengths_of(tags, n, 1)[..., None]
             real, tags = torch.broadcast_tensors(real, tags)
         wrong = real & ((tags < 0) | (tags >= C))
         if not tags.is_cuda and wrong.any():
@@ -119,6 +119,17 @@ class LinearChain(FamilyStructure):
         z = torch.zeros(*tags.shape, C * C, device=tags.device)
         z = z.scatter_(-1, (before * C + tags)[..., None], real[..., None].to(z.dtype))
         return z.reshape(*tags.shape, C, C)
+
+    def _lengths_of(self, x: Tensor, n: int, dims: int) -> Tensor:
+        """The lengths on the device of x, whose last `dims` dimensions are those of one sequence of n positions."""
+        assert self.lengths is not None
+        check_batches(self.lengths.shape, x.shape[: x.dim() - dims], "lengths", "the sequences")
+        wrong = (self.lengths < 0) | (self.lengths > n)
+        if not self.lengths.is_cuda and not torch.compiler.is_compiling() and wrong.any():
+            where = torch.nonzero(wrong)[0].tolist()
+            value = int(self.lengths[tuple(where)])
+            raise ValueError(f"lengths{where or ''} is {value}; {n} positions need lengths from 0 to {n}")
+        return self.lengths.to(x.device)
 
     def enumerate(self, n: int, C: int) -> Tensor:  # type: ignore[override]
         """All tag sequences, `[S, n, C, C]`; C^n up to some thousands."""

@@ -46,7 +46,8 @@ class Segmentation(FamilyStructure):
 
     def enumerate(self, n: int, W: int, C: int) -> Tensor:  # type: ignore[override]
         """All segmentations, `[S, n, W, C]`, by trying every first segment; n up to 8 or so."""
-        return torch.stack(list(_tilings(0, n, W, C)))
+        found = list(_tilings(0, n, W, C))
+        return torch.stack(found) if found else torch.zeros(0, n, W, C)
 
 
 def _tilings(start: int, n: int, widths: int, labels: int) -> Any:
