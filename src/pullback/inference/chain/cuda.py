@@ -57,5 +57,5 @@ def _sums(
     value, width = s.new_empty(count, dtype=dtype), max(next_power_of_2(tags), 4)
     scratch = s.new_empty((count, n, 3, width), dtype=torch.float64)
     arrays = s, given, contiguous(lengths), scratch, out, value
-    launch(cuda_sums.sums, count, s.device, *arrays, n, tags, WHAT=what, TAGS=width, num_warps=4 if width <= 32 else 8)
+    launch(cuda_sums.sums, count, s.device, *arrays, n, tags, WHAT=what, TAGS=width, num_warps=4 if width <= 8 else 8)
     return value, out
