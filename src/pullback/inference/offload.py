@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-_PER_THREAD = {"eisner": 0, "chu_liu_edmonds": 3, "chain": 4, "segmentation": 4, "alignment": 2}
+_PER_THREAD = {"eisner": 0, "chu_liu_edmonds": 3, "chain": 4, "segmentation": 4, "alignment": 4}
 """How many examples for each thread a CPU solves as fast as a GPU solves all of them, by the algorithm of the argmax: measured
 on an H200 beside 16 cores (docs/gpu.md).
 """
