@@ -9,6 +9,7 @@ from torch import Tensor
 
 from pullback.inference import checks
 from pullback.inference.hypergraph.cuda_likelihood import likelihood
+from pullback.inference.offload import capturing
 from pullback.inference.subset import cuda_kernels, cuda_picks
 from pullback.inference.subset.reference import look
 from pullback.inference.triton_support import contiguous, launch, next_power_of_2
@@ -43,7 +44,8 @@ def log_prob(
     scores: Tensor, lengths: Tensor, k: Tensor, z: Tensor, most: int, validate: bool
 ) -> tuple[Tensor, Tensor]:
     mu, log_z = _run(MARGINALS, scores, lengths, k, most, validate)
-    return likelihood(contiguous(scores.detach()), z, log_z, mu, (lengths,), _least(scores.shape[1], scores.device))
+    least = _least.__wrapped__ if capturing(scores) else _least  # what a graph makes is there when it is replayed
+    return likelihood(contiguous(scores.detach()), z, log_z, mu, (lengths,), least(scores.shape[1], scores.device))
 
 
 @functools.lru_cache(maxsize=16)
