@@ -50,9 +50,8 @@ def main() -> None:
 
 def _run(options: argparse.Namespace) -> Run:
     quick = options.quick
-    effort = Effort(rounds=5, sample=0.005, budget=0.5) if quick else Effort(rounds=15, sample=0.02, budget=3.0)
-    if options.device != "cpu":
-        effort = replace(effort, sample=0.02, warm_up=0.02)
+    rounds, budget = (5, 0.5) if quick else (15, 3.0)
+    effort = Effort(rounds, sample=0.02, budget=budget, warm_up=0.02)
     if options.busy:
         effort = replace(effort, clock=time.process_time)
     return Run(

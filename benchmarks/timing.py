@@ -52,7 +52,7 @@ class Effort:
         sample: seconds a sample should take.
         budget: seconds after which a slow call has been sampled enough.
         warm_up: seconds of calls before each sample, at least one call. A GPU, PyTorch's thread for backward passes and the
-            processor's caches need some of them until calls take as long as in a training loop.
+            processor's caches need some of them until calls take as long as in a loop.
         clock: the time of day, or the processor's time, which a busy machine does not disturb so much but which
             adds up that of all threads.
     """
@@ -60,7 +60,7 @@ class Effort:
     rounds: int
     sample: float
     budget: float
-    warm_up: float = 0.0
+    warm_up: float
     clock: Callable[[], float] = time.perf_counter
 
 
