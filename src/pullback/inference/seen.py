@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from pullback.inference.layout import Flat
+from pullback.inference.offload import capturing
 from pullback.inference.torch_seam.derivatives import transforming
 
 _FULL = (torch.float32, torch.float64)
@@ -21,16 +22,12 @@ def can_be_remembered(scores: Tensor, sizes: Sequence[Tensor | None]) -> bool:
     """Not what has no version, is converted (a copy would not see it change), is seen by a transform, or belongs to a CUDA
     graph that is being captured.
     """
-    if scores.dtype not in _FULL or scores.is_inference() or transforming() or _capturing(scores):
+    if scores.dtype not in _FULL or scores.is_inference() or transforming() or capturing(scores):
         return False
     for size in sizes:
         if size is not None and (size.dtype != torch.long or size.device != scores.device or size.is_inference()):
             return False
     return True
-
-
-def _capturing(scores: Tensor) -> bool:
-    return scores.is_cuda and torch.cuda.is_current_stream_capturing()
 
 
 class Seen:
@@ -48,7 +45,7 @@ class Seen:
 
     def is_about(self, scores: Tensor, sizes: Sequence[Tensor | None]) -> bool:
         """Whether these are the scores and sizes that were seen, unchanged."""
-        if scores is None or self._scores() is not scores or self._version != scores._version or _capturing(scores):
+        if scores is None or self._scores() is not scores or self._version != scores._version or capturing(scores):
             return False
         for size, known, version in zip(sizes, self._sizes, self._versions, strict=True):
             if size is not known or (size is not None and size._version != version):

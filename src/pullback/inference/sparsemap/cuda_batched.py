@@ -13,6 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from pullback.inference.offload import capturing
 from pullback.inference.sparsemap import cuda_step as steps
 from pullback.inference.sparsemap.batched import Argmax, Starts
 from pullback.inference.sparsemap.cuda_state import LINES, workspace
@@ -55,7 +56,7 @@ def search(
     batch, parts = len(scores), scores.shape[1:].numel()
     flat = contiguous(scores.detach()).reshape(batch, parts)
     everyone = torch.arange(batch, device=scores.device)
-    captured = scores.is_cuda and torch.cuda.is_current_stream_capturing()
+    captured = capturing(scores)
     width = parts if captured else min(parts, max(16, starts[0].shape[-1]))
     memory = _begin(flat, starts, min(2 * _ROOM if captured else _ROOM, parts + 2), width if most is None else most)
     limit = min(max_iterations, _CAPTURED) if captured else max_iterations
