@@ -15,7 +15,9 @@ from pullback.inference.trees import TREES
 from pullback.inference.triton_support import _NOTHING, Fixed
 
 ALGORITHMS = ("eisner", "chu_liu_edmonds", "matrix_tree", "sparsemap")
-FOLDERS = ("hypergraph.cuda", "hypergraph.cuda_likelihood", "chain.cuda", "subset.cuda", "sparsemap.cuda_batched")
+FOLDERS = (
+    "hypergraph.cuda", "hypergraph.cuda_likelihood", "chain.cuda", "alignment.cuda", "subset.cuda", "sparsemap.cuda_batched",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,9 @@ def record(monkeypatch: pytest.MonkeyPatch) -> list[Launch]:
     """Where the launches of all calls to come are written."""
     launches: list[Launch] = []
 
-    def launch(kernel: Any, programs: int, device: torch.device, *args: Any, fixed: Fixed = _NOTHING, **options: int) -> None:
+    def launch(
+        kernel: Any, programs: int, device: torch.device, *args: Any, fixed: Fixed = _NOTHING, **options: int
+    ) -> None:
         args, options = (*args, *fixed.args), fixed.options | options
         names = [name for name in kernel.arg_names if name not in options]
         launches.append(Launch(kernel, programs, dict(zip(names, map(_without_memory, args), strict=True)), options))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -11,6 +12,8 @@ from benchmarks.problem import Problem
 
 def alignment(problem: Problem) -> Contender:
     """Its value with the gradient in the costs; computing the costs from sequences is left out."""
+    if not hasattr(np, "row_stack"):
+        np.row_stack = np.vstack  # numba-cuda 0.30, which pysdtw runs on, names it; NumPy 2.5 has only the other name
     from pysdtw import SoftDTW
 
     leaf = problem.scores.clone().requires_grad_()

@@ -21,6 +21,7 @@ from benchmarks.suite.nonprojective_marginals import nonprojective_marginals
 from benchmarks.suite.offloaded import offloaded
 from benchmarks.suite.own_structure import own_structure
 from benchmarks.suite.ragged import ragged
+from benchmarks.suite.shapes import shapes
 from benchmarks.suite.sparsemap import sparsemap
 from benchmarks.suite.sparsemap_scale import sparsemap_scale
 from benchmarks.suite.sparsemax import sparsemax
@@ -58,6 +59,7 @@ SUITE: dict[str, Benchmark] = {
         offloaded,
         warm_starts,
         ragged,
+        shapes,
         floor,
         floor_structures,
     )

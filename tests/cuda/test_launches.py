@@ -20,6 +20,7 @@ POINTERS = {
     torch.int64: "*i64",
     torch.int32: "*i32",
     torch.int16: "*i16",
+    torch.int8: "*i8",
 }
 
 
@@ -64,7 +65,10 @@ def test_every_kernel_is_what_the_compiler_accepts(monkeypatch, dtype):
 
 def test_the_kernels_of_other_structures_are_what_the_compiler_accepts(monkeypatch):
     launches = record(monkeypatch)
-    cases = (pb.LinearChain(), (3, 2, 2)), (pb.LinearChain(), (3, 70, 70)), (pb.BinaryTree(), (3, 3)), (pb.Subset(2), (3,))
+    cases = (
+        (pb.LinearChain(), (3, 2, 2)), (pb.LinearChain(), (3, 70, 70)), (pb.BinaryTree(), (3, 3)), (pb.Subset(2), (3,)),
+        (pb.Alignment(), (3, 5)), (pb.Alignment(), (70, 40)), (pb.Alignment(moves="forward"), (3, 5)),
+    )  # fmt: skip
     with backend("cuda"):
         with pytest.warns(NotConverged):
             pb.LinearChain().sparsemap(torch.zeros(2, 3, 2, 2), max_iterations=1)
@@ -80,7 +84,8 @@ def test_the_kernels_of_other_structures_are_what_the_compiler_accepts(monkeypat
     names = {"hypergraph.cuda_maximum.argmax", "hypergraph.cuda_likelihood._likelihood"}
     names |= {f"hypergraph.cuda_narrow.{name}" for name in ("through", "upward")}
     names |= {f"hypergraph.cuda_kernels.{name}" for name in ("upward", "downward", "gather", "read_goal")}
-    names |= {"chain.cuda_sums.sums", "sparsemap.cuda_step.step", "sparsemap.cuda_step.finish"}
+    names |= {"chain.cuda_sums.sums", "chain.cuda_paths.path", "alignment.cuda_sweeps.sweep"}
+    names |= {"sparsemap.cuda_step.step", "sparsemap.cuda_step.finish"}
     names |= {"subset.cuda_kernels.run", "subset.cuda_picks.pick"}
     assert {x.name for x in launches} == names
     for launch in different.values():

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 import torch
 
 import pullback as pb
+from pullback.inference.alignment import cuda as alignment
 from pullback.inference.chain import cuda as chain
 from pullback.inference.family import backend
 from pullback.inference.hypergraph import cuda as hypergraph
@@ -53,7 +56,7 @@ def test_as_on_the_cpu(case, wide, device, monkeypatch, poisoned):
         if case not in SLOW:
             pytest.skip("the same kernels")
         monkeypatch.setattr(chain, "MOST_TAGS", 0)
-        monkeypatch.setattr(hypergraph, "_through", hypergraph._through.__wrapped__)  # it remembers tiles
+        monkeypatch.setattr(hypergraph, "_launches", {})  # which remember tiles
         monkeypatch.setattr(hypergraph, "_tile", lambda edges, nodes, name: (hypergraph.kernels, {"NODES": 2, name: 2}))
         monkeypatch.setattr(hypergraph, "_chunk", lambda edges, name: {"NODES": 2, name: 2})
     make, parts, sizes = CASES[case]
@@ -63,6 +66,27 @@ def test_as_on_the_cpu(case, wide, device, monkeypatch, poisoned):
     ours = results(case, scores, "cpu", torch.device("cpu"))
     with poisoned():
         found = results(case, scores, "cuda", device)
+    for name, expected in ours.items():
+        torch.testing.assert_close(found[name], expected, equal_nan=True, msg=lambda text, name=name: f"{name}: {text}")
+
+
+@pytest.mark.parametrize("moves", ["any", "forward"])
+@pytest.mark.parametrize(("n", "m"), [(5, 9), (9, 5), (6, 6), (1, 7)])
+def test_alignments_in_bands(n, m, moves, device, monkeypatch, poisoned):
+    """Of four rows each, so that values and probabilities pass from one band to the next."""
+    if moves == "forward" and n > m:
+        pytest.skip("has no path")
+    monkeypatch.setattr(alignment, "MOST_LANES", 4)
+    columns = torch.tensor([m, m, max(m - 3, 1), m, 0])
+    rows = torch.tensor([n, min(n, 5), 1, n, 0]).minimum(columns if moves == "forward" else torch.tensor(n))
+    monkeypatch.setitem(CASES, "bands", (functools.partial(pb.Alignment, moves=moves), (n, m), (rows, columns)))
+    scores = torch.randn(5, n, m, generator=torch.Generator().manual_seed(n), dtype=torch.float64)
+    scores[1, n // 2, m // 2] = -1e30
+    scores[3, 0, 0] = torch.inf
+    scores = torch.where(pb.Alignment(rows, columns).allowed(torch.zeros(5, n, m)), scores, torch.nan)
+    ours = results("bands", scores, "reference", torch.device("cpu"))
+    with poisoned():
+        found = results("bands", scores, "cuda", device)
     for name, expected in ours.items():
         torch.testing.assert_close(found[name], expected, equal_nan=True, msg=lambda text, name=name: f"{name}: {text}")
 

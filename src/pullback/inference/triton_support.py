@@ -132,9 +132,9 @@ def _writable(folder: str) -> bool:
         return False
 
 
-def program_count(sentences: int, scratch: int) -> int:
-    """How many programs share the sentences of a batch, if each needs `scratch` bytes: a GiB in all, but 32 at least."""
-    return max(1, min(sentences, max(32, 2**30 // max(scratch, 1))))
+def program_count(examples: int, scratch: int, least: int = 32) -> int:
+    """How many programs share the examples of a batch, if each needs `scratch` bytes: a GiB in all, but `least` of them."""
+    return max(1, min(examples, max(least, 2**30 // max(scratch, 1))))
 
 
 def contiguous(x: Tensor) -> Tensor:

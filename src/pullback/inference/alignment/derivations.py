@@ -7,11 +7,10 @@ Ties: the diagonal move first, then down, then right. Nodes are ordered so that 
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
 from pullback.inference.hypergraph.graph import Hypergraph, hypergraph
+from pullback.inference.hypergraph.tables import remembered
 
 MOVES = {"any": ((1, 1), (1, 0), (0, 1)), "forward": ((1, 1), (0, 1))}
 """Steps down and to the right, in the order that decides ties."""
@@ -27,7 +26,7 @@ def _numbers(n: int, m: int) -> np.ndarray:
     return node
 
 
-@functools.lru_cache(maxsize=4)
+@remembered
 def graph(shape: tuple[int, ...], moves: str) -> Hypergraph:
     n, m = shape
     cells = np.arange(n * m)

@@ -1,22 +1,36 @@
-"""Tag sequences on a GPU: sums in one launch where a position fits into a tile; otherwise, and for the rest, a hypergraph."""
+"""Tag sequences on a GPU: sums and paths in one launch where a position fits into a tile; otherwise, and for the rest, a
+hypergraph.
+"""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from pullback.inference.chain import cuda_sums
+from pullback.inference.chain import cuda_paths, cuda_sums
 from pullback.inference.chain.derivations import graph
 from pullback.inference.chain.family import CHAIN
 from pullback.inference.hypergraph.cuda import operations
 from pullback.inference.triton_support import contiguous, launch, next_power_of_2
 
 (
-    argmax, _log_partition, _marginals, _log_partition_marginals, _log_prob, marginals_vjp, entropy, entropy_gradient, sample,
+    _argmax, _log_partition, _marginals, _log_partition_marginals, _log_prob, marginals_vjp, entropy, entropy_gradient, _sample,
 ) = operations(CHAIN.layout, graph)  # fmt: skip
 
 LOG_PARTITION, MARGINALS, SLOPE = range(3)  # as the kernel numbers them
 MOST_TAGS = 64
+
+
+def argmax(scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
+    if validate or not _fits(scores):
+        return _argmax(scores, lengths, validate=validate)
+    return _path(scores, lengths, None)
+
+
+def sample(scores: Tensor, lengths: Tensor, seeds: Tensor, validate: bool) -> Tensor:
+    if validate or not _fits(scores):
+        return _sample(scores, lengths, seeds, validate=validate)
+    return _path(scores, lengths, contiguous(seeds))
 
 
 def log_partition(scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
@@ -45,6 +59,17 @@ def log_prob(scores: Tensor, lengths: Tensor, z: Tensor, validate: bool) -> tupl
 
 def _fits(scores: Tensor) -> bool:
     return scores.shape[-1] <= MOST_TAGS and scores.numel() > 0
+
+
+def _path(scores: Tensor, lengths: Tensor, seeds: Tensor | None) -> Tensor:
+    """The best sequences, or some drawn."""
+    s, (count, n, tags, _) = contiguous(scores.detach()), scores.shape
+    out, width = torch.empty_like(s), max(next_power_of_2(tags), 4)
+    choices, lengths = s.new_empty((count, n, width), dtype=torch.int32), contiguous(lengths)
+    arrays = s, lengths if seeds is None else seeds, lengths, choices, out
+    warps = 1 if width <= 8 else 4 if width <= 16 else 8
+    launch(cuda_paths.path, count, s.device, *arrays, n, tags, DRAW=seeds is not None, TAGS=width, num_warps=warps)
+    return out
 
 
 def _sums(

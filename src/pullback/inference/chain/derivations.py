@@ -7,14 +7,13 @@ Node (i, b) stands for the sequences that end with tag b at position i, node (i,
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
 from pullback.inference.hypergraph.graph import Hypergraph, hypergraph
+from pullback.inference.hypergraph.tables import remembered
 
 
-@functools.lru_cache(maxsize=8)
+@remembered
 def graph(shape: tuple[int, ...]) -> Hypergraph:
     n, tags, _ = shape
     i, b, a = np.meshgrid(np.arange(n), np.arange(tags), np.arange(tags), indexing="ij")

@@ -7,18 +7,17 @@ Nodes are ordered by j, then by falling i, so that a shorter sentence needs the 
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
 from pullback.inference.hypergraph.graph import Hypergraph, hypergraph
+from pullback.inference.hypergraph.tables import remembered
 
 
 def _node(i: np.ndarray, j: np.ndarray) -> np.ndarray:
     return 1 + j * (j + 1) // 2 + (j - i)
 
 
-@functools.lru_cache(maxsize=8)
+@remembered
 def graph(shape: tuple[int, ...]) -> Hypergraph:
     n = shape[0]
     words = np.arange(n)

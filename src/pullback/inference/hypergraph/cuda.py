@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -18,10 +19,14 @@ from pullback.inference.hypergraph import cuda_narrow as narrow
 from pullback.inference.hypergraph.cpu import Graph
 from pullback.inference.hypergraph.cuda_likelihood import likelihood
 from pullback.inference.hypergraph.levels import Levels, by_level
+from pullback.inference.hypergraph.tables import remembered
 from pullback.inference.layout import Layout
+from pullback.inference.offload import capturing
 from pullback.inference.triton_support import Fixed, contiguous, launch, next_power_of_2
 
 MAXIMUM, SUM, SAMPLE, SLOPE, SURPRISE = range(5)  # as the kernels number their modes
+_captured: set[Levels] = set()  # CUDA graphs read them as long as the process lives
+_launches: WeakKeyDictionary[Levels, dict[int, Fixed | None]] = WeakKeyDictionary()
 
 
 def operations(layout: Layout, graph: Graph) -> tuple[Callable[..., Any], ...]:
@@ -29,13 +34,15 @@ def operations(layout: Layout, graph: Graph) -> tuple[Callable[..., Any], ...]:
     entropy_gradient` and `sample` of a family.
     """
 
-    @functools.lru_cache(maxsize=16)
+    @remembered
     def levels(shape: tuple[int, ...], device: torch.device, options: tuple[tuple[str, Any], ...]) -> Levels:
         return by_level(graph(shape, **dict(options)), math.prod(shape), device)
 
     def batch(scores: Tensor, sizes: tuple[Tensor, ...], validate: bool, options: dict[str, Any]) -> _Batch:
-        shape = tuple(scores.shape[1:])
-        prepared = _Batch(layout, levels(shape, scores.device, tuple(options.items())), scores, sizes)
+        table = levels(tuple(scores.shape[1:]), scores.device, tuple(options.items()))
+        if capturing(scores):
+            _captured.add(table)
+        prepared = _Batch(layout, table, scores, sizes)
         if validate:
             prepared.check()
         return prepared
@@ -137,7 +144,10 @@ class _Batch:
         levels, s = self.levels, self.scores
         if s.numel() == 0:
             return torch.empty_like(s)
-        fixed = _through(levels, self.layout, s.shape[1:], mode)
+        launches = _launches.setdefault(levels, {})
+        if mode not in launches:
+            launches[mode] = _through(levels, self.layout, s.shape[1:], mode)
+        fixed = launches[mode]
         if fixed is None:
             upward = self._upward(mode, seeds, direction)
             if log_z is not None:
@@ -198,7 +208,6 @@ class _Batch:
         return _limits(self.layout, self.scores.shape)
 
 
-@functools.lru_cache(maxsize=64)
 def _through(levels: Levels, layout: Layout, shape: torch.Size, mode: int) -> Fixed | None:
     """What all launches of `through` for a hypergraph have in common; None where it takes the kernels for any width."""
     edges, uses = (_tile(levels.widest[i], levels.widest[2], name) for i, name in enumerate(("EDGES", "USES")))

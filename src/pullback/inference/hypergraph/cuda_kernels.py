@@ -63,7 +63,7 @@ def upward(
                 tl.store(rates + v, rate, inside)
             u = tl.zeros([NODES], tl.float64)
             if MODE == SAMPLE:
-                u = _uniform(tl.load(seeds + b), v) * total
+                u = uniform(tl.load(seeds + b), v) * total
             _weigh(
                 scores, direction, values, rates, weights, shifts, left, right, part, start, degree, inside,
                 finite, total, rate, u, nodes, parts, MODE, BINARY, NODES, EDGES,
@@ -176,7 +176,7 @@ def _weigh(
 
 
 @jit()
-def _uniform(seed, counter):
+def uniform(seed, counter):
     """Numbers in [0, 1) from a seed and counters: splitmix64, as inference/random.py has it."""
     x = seed.to(tl.uint64, bitcast=True) + (counter.to(tl.uint64) + 1) * 0x9E3779B97F4A7C15
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9

@@ -48,8 +48,8 @@ def argmax(
     values = scratch + b * (2 * nodes + 2)
     chosen = (values + nodes + 1).to(tl.pointer_type(tl.int32))
     marks = chosen + nodes + 1
-    _fill(out, parts, 0.0, NODES * EDGES)
-    _fill(marks, nodes + 1, 0, NODES * EDGES)
+    fill(out, parts, 0.0, NODES * EDGES)
+    fill(marks, nodes + 1, 0, NODES * EDGES)
     tl.store(values, 0.0)
     tl.store(values + nodes, -float("inf"))
     tl.debug_barrier()
@@ -77,7 +77,7 @@ def argmax(
         tl.debug_barrier()
         _mark(out, chosen, marks, plan, left, right, part, levels, nodes, parts, BINARY, NODES)
     else:
-        _fill(out, parts, float("nan"), NODES * EDGES)
+        fill(out, parts, float("nan"), NODES * EDGES)
 
 
 @jit()
@@ -115,7 +115,8 @@ def _choices(
 
 
 @jit()
-def _fill(target, count, value, BLOCK: tl.constexpr):
+def fill(target, count, value, BLOCK: tl.constexpr):
+    """Write a value to the first `count` places."""
     for first in range(0, count, BLOCK):
         at = first + tl.arange(0, BLOCK)
         tl.store(target + at, tl.full([BLOCK], value, target.dtype.element_ty), at < count)

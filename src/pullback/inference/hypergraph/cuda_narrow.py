@@ -5,7 +5,7 @@ A level is then bound by one dependent read: that of the values below it.
 
 from __future__ import annotations
 
-from pullback.inference.hypergraph.cuda_kernels import MAXIMUM, SAMPLE, SLOPE, SURPRISE, _goal, _uniform, collect
+from pullback.inference.hypergraph.cuda_kernels import MAXIMUM, SAMPLE, SLOPE, SURPRISE, _goal, collect, uniform
 from pullback.inference.triton_support import constant, jit, tl
 
 _LOWEST = constant(-1e300)
@@ -66,7 +66,7 @@ def upward(
             if MODE == SAMPLE:
                 # Below the largest of these sums, whatever rounding does: an edge is always chosen.
                 upto = tl.where(w > 0, tl.cumsum(w.to(tl.float64), 1), 0.0)
-                u = _uniform(tl.load(seeds + b), v) * tl.max(upto, 1)
+                u = uniform(tl.load(seeds + b), v) * tl.max(upto, 1)
                 later = upto > u[:, None]
                 at = tl.argmax(later.to(tl.int32), 1, tie_break_left=True)
                 chosen = (tl.arange(0, EDGES)[None, :] == at[:, None]) & later

@@ -5,14 +5,13 @@ value(j) = combine over widths w and labels c of value(j - w) + score(j - w, w -
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
 from pullback.inference.hypergraph.graph import Hypergraph, hypergraph
+from pullback.inference.hypergraph.tables import remembered
 
 
-@functools.lru_cache(maxsize=8)
+@remembered
 def graph(shape: tuple[int, ...]) -> Hypergraph:
     n, widths, labels = shape
     start, width, label = np.meshgrid(np.arange(n), np.arange(widths), np.arange(labels), indexing="ij")
