@@ -12,6 +12,7 @@ from pullback.inference.alignment import cuda as alignment
 from pullback.inference.chain import cuda as chain
 from pullback.inference.family import backend
 from pullback.inference.hypergraph import cuda as hypergraph
+from pullback.inference.hypergraph import tables
 from pullback.inference.triton_support import interpreting
 
 if not torch.cuda.is_available() and not interpreting():
@@ -89,6 +90,49 @@ def test_alignments_in_bands(n, m, moves, device, monkeypatch, poisoned):
         found = results("bands", scores, "cuda", device)
     for name, expected in ours.items():
         torch.testing.assert_close(found[name], expected, equal_nan=True, msg=lambda text, name=name: f"{name}: {text}")
+
+
+@pytest.mark.parametrize(("n", "m"), [(1100, 1300), (2100, 30)])
+@pytest.mark.parametrize("moves", ["any", "forward"])
+def test_long_alignments(n, m, moves, gpu):
+    """More rows than a band has."""
+    if moves == "forward":
+        n, m = sorted((n, m))
+    scores = torch.randn(2, n, m, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    structure = pb.Alignment(torch.tensor([n, n // 2]), torch.tensor([m, m]), moves=moves, validate=False)
+    assert torch.equal(structure.argmax(scores.to(gpu)).cpu(), structure.argmax(scores))
+    torch.testing.assert_close(structure.marginals(scores.to(gpu)).cpu(), structure.marginals(scores))
+    torch.testing.assert_close(structure.entropy(scores.to(gpu)).cpu(), structure.entropy(scores))
+
+
+def test_a_batch_of_more_alignments_than_programs(device, monkeypatch):
+    monkeypatch.setattr(alignment, "program_count", lambda *args, **options: 2)
+    scores = torch.randn(5, 4, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    scores[1] = torch.nan
+    structure = pb.Alignment(torch.tensor([4, 4, 2, 3, 4]), torch.tensor([6, 6, 5, 1, 6]), validate=False)
+    with backend("cpu"):
+        expected = structure.marginals(scores), structure.argmax(scores)
+    with backend("cuda"):
+        found = structure.marginals(scores.to(device)).cpu(), structure.argmax(scores.to(device)).cpu()
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, equal_nan=True)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_cuda_graph_keeps_the_tables_that_it_reads(gpu, monkeypatch):
+    monkeypatch.setattr(tables, "ROOM", 0)
+    structure, scores = pb.BinaryTree(validate=False), torch.randn(3, 6, 6, device=gpu)
+    expected = structure.marginals(scores)  # compiles, and makes the tables
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        mu = structure.marginals(scores)
+    for n in range(7, 12):
+        structure.marginals(torch.randn(3, n, n, device=gpu))
+    torch.cuda.empty_cache()
+    taken = [torch.full((size,), 2**30, dtype=torch.int32, device=gpu) for size in range(1, 2000, 7)]
+    mu.zero_()
+    graph.replay()
+    assert torch.equal(mu, expected), f"tables were overwritten by {len(taken)} tensors"
 
 
 @pytest.mark.parametrize("case", CASES)
