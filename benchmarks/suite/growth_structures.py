@@ -46,6 +46,8 @@ def growth_structures(run: Run) -> Iterator[Row]:
     exponents of its growth between the last two.
     """
     for line in LINES:
+        if not run.wants(line.name):
+            continue
         known: list[dict[str, Timing]] = []
         for size in line.sizes:
             known.append(run.time(_calls(line, size, run.device), threads=1))

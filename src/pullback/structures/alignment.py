@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from pullback.inference.alignment.derivations import MOVES
-from pullback.inference.alignment.family import ALIGNMENT
+from pullback.inference.alignment.family import ALIGNMENT, MOVES
 from pullback.inference.family import Family
 from pullback.inference.layout import as_sizes
 from pullback.structures.family import FamilyStructure

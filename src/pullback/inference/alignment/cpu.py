@@ -1,4 +1,4 @@
-"""Monotone alignments on the CPU: sums and maxima by kernels of their own, the other operations by their hypergraph."""
+"""Monotone alignments on the CPU."""
 
 from __future__ import annotations
 
@@ -9,23 +9,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pullback.inference.alignment import kernels
-from pullback.inference.alignment.derivations import graph
+from pullback.inference.alignment import kernels, slopes
 from pullback.inference.alignment.family import ALIGNMENT
 from pullback.inference.checks import finish, in_range
-from pullback.inference.hypergraph.cpu import operations
 from pullback.inference.threads import spread
 
-*_, marginals_vjp, entropy, entropy_gradient, sample = operations(ALIGNMENT.layout, graph)
+_NO_SEEDS = np.zeros(0, np.int64)
 
 
 def argmax(scores: Tensor, lengths: Tensor, other_lengths: Tensor, moves: str, validate: bool) -> Tensor:
-    z = torch.zeros_like(scores, memory_format=torch.contiguous_format)
-    return _run(kernels.argmax, scores, (lengths, other_lengths), moves, validate, z, z.numpy())[1]
+    return _run(kernels.argmax, scores, (lengths, other_lengths), moves, validate, True)[1]
 
 
 def log_partition(scores: Tensor, lengths: Tensor, other_lengths: Tensor, moves: str, validate: bool) -> Tensor:
-    return _run(kernels.sums, scores, (lengths, other_lengths), moves, validate, None, False)[0]
+    return _run(
+        kernels.sums, scores, (lengths, other_lengths), moves, validate, False, kernels.LOG_PARTITION, _NO_SEEDS
+    )[0]
 
 
 def marginals(scores: Tensor, lengths: Tensor, other_lengths: Tensor, moves: str, validate: bool) -> Tensor:
@@ -35,8 +34,27 @@ def marginals(scores: Tensor, lengths: Tensor, other_lengths: Tensor, moves: str
 def log_partition_marginals(
     scores: Tensor, lengths: Tensor, other_lengths: Tensor, moves: str, validate: bool
 ) -> tuple[Tensor, Tensor]:
-    mu = torch.zeros_like(scores, memory_format=torch.contiguous_format)
-    return _run(kernels.sums, scores, (lengths, other_lengths), moves, validate, mu, True)
+    return _run(kernels.sums, scores, (lengths, other_lengths), moves, validate, True, kernels.MARGINALS, _NO_SEEDS)
+
+
+def sample(scores: Tensor, lengths: Tensor, other_lengths: Tensor, seeds: Tensor, moves: str, validate: bool) -> Tensor:
+    given = kernels.SAMPLE, seeds.contiguous().numpy()
+    return _run(kernels.sums, scores, (lengths, other_lengths), moves, validate, True, *given)[1]
+
+
+def marginals_vjp(
+    scores: Tensor, lengths: Tensor, other_lengths: Tensor, direction: Tensor, moves: str, validate: bool
+) -> Tensor:
+    given = slopes.SLOPE, direction.detach().to(scores.dtype).contiguous().numpy()
+    return _run(slopes.slopes, scores, (lengths, other_lengths), moves, validate, True, *given)[1]
+
+
+def entropy(scores: Tensor, lengths: Tensor, other_lengths: Tensor, moves: str, validate: bool) -> Tensor:
+    return _run(slopes.slopes, scores, (lengths, other_lengths), moves, validate, False, slopes.ENTROPY)[0]
+
+
+def entropy_gradient(scores: Tensor, lengths: Tensor, other_lengths: Tensor, moves: str, validate: bool) -> Tensor:
+    return _run(slopes.slopes, scores, (lengths, other_lengths), moves, validate, True, slopes.ENTROPY_SLOPE)[1]
 
 
 def _run(
@@ -45,18 +63,20 @@ def _run(
     sizes: tuple[Tensor, Tensor],
     moves: str,
     validate: bool,
-    out: Tensor | None,
-    *which: Any,
+    parts: bool,
+    *given: Any,
 ) -> tuple[Tensor, Tensor]:
-    """The values that a kernel finds for the examples, and `out`, which it writes over zeros."""
+    """The values that a kernel finds for the examples, and, with `parts`, what it writes for the cells."""
     s = scores.detach().contiguous()
+    out = torch.zeros_like(s) if parts else s
     safe, right = in_range(ALIGNMENT.layout, s.shape, sizes)
     value, codes = np.zeros(len(s)), np.zeros(len(s), np.bool_)
     if len(s) > 0:
-        written = (s if out is None else out).numpy()
-        rest = (*which, written) if kernel is kernels.sums else which
-        spread(kernel, len(s), 20.0 * s.numel(), s.numpy(), *safe, moves == "any", *rest, value, codes)
-    results: tuple[Tensor, ...] = (torch.from_numpy(value),) if out is None else (torch.from_numpy(value), out)
+        if kernel is slopes.slopes and len(given) == 1:
+            given = *given, s.numpy()  # of the shape of a direction
+        work = (60.0 if kernel is slopes.slopes else 20.0) * s.numel()
+        spread(kernel, len(s), work, s.numpy(), *safe, moves == "any", *given, out.numpy(), value, codes)
+    results: tuple[Tensor, ...] = (torch.from_numpy(value), out) if parts else (torch.from_numpy(value),)
     if not right or codes.any():
         results = finish(ALIGNMENT.layout, s, sizes, results, value, validate)
     return results[0], results[-1]

@@ -166,7 +166,8 @@ def _upward(
                         da += nats - (corner - best)
                         db += nats - (across - best)
                         dc += nats - (here - best)
-                    mean = _times(a, da) + _times(b, db) + _times(c, dc)
+                    whole = a.to(tl.float64) + b.to(tl.float64) + c.to(tl.float64)  # not quite 1: rates grow along a path
+                    mean = (_times(a, da) + _times(b, db) + _times(c, dc)) / tl.where(whole > 0, whole, 1.0)
                     if PARTS:
                         tl.store(to + 3 * LANES, _times(a, da - mean).to(dtype))
                         tl.store(to + 4 * LANES, _times(b, db - mean).to(dtype))

@@ -6,6 +6,8 @@ from pullback.inference.family import FUSED, STANDARD, Family, Nouns
 from pullback.inference.layout import Layout, Size
 from pullback.inference.sparsemap.operation import SPARSEMAP
 
+MOVES = {"any": ((1, 1), (1, 0), (0, 1)), "forward": ((1, 1), (0, 1))}
+"""Steps down and to the right, in the order that decides ties."""
 _WHY = (
     "too many {part}s are forbidden (-inf), only one of the two sequences is empty, or there are more rows than columns "
     "with moves='forward'"

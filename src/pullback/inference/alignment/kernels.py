@@ -13,11 +13,15 @@ import numpy as np
 from pullback.inference.compile import kernel, lean
 from pullback.inference.hypergraph.vectors import log, narrow, select_positive, splat_wide, widen
 from pullback.inference.lanes import aligned, exp, gather, lanes_in, larger, load, splat, store, where_larger
+from pullback.inference.random_kernels import uniform
 from pullback.inference.rows import any_nonzero, count_nan, largest_of, shift_down, shift_up
+
+LOG_PARTITION, MARGINALS, SAMPLE = range(3)
+"""What `sums` writes."""
 
 
 @lean
-def _enter(begin, stride, first, rows, bases, place):
+def enter(begin, stride, first, rows, bases, place):
     """Where the rows of a band begin; lanes without a row repeat the first."""
     for lane in range(len(bases)):
         bases[lane] = begin + (first + lane) * stride - lane if lane < rows else begin + first * stride
@@ -25,9 +29,9 @@ def _enter(begin, stride, first, rows, bases, place):
 
 
 @lean
-def _cells(scores, bases, place, t, rows, columns):
-    """The scores of the cells of step t; -inf for lanes that are not at a cell."""
-    none, number = splat(scores, -np.inf), load(place, 0)
+def cells(scores, bases, place, t, rows, columns, fill):
+    """What an array holds for the cells of step t; `fill` for lanes that are not at a cell."""
+    none, number = splat(scores, fill), load(place, 0)
     x = gather(scores, bases, t)
     x = where_larger(splat(scores, min(t, rows - 1) + 0.5), number, x, none)
     return where_larger(number, splat(scores, t - columns + 0.5), x, none)
@@ -60,7 +64,7 @@ def _band(scores, bases, place, rows, columns, down, edge, last, chances, at, ke
     one_ago, two_ago = nothing, nothing
     worst, nan = splat(scores, -np.inf), splat(scores, 0.0)
     for t in range(columns + rows - 1):
-        s = _cells(scores, bases, place, t, rows, columns)
+        s = cells(scores, bases, place, t, rows, columns, -np.inf)
         worst, nan = larger(s, worst), count_nan(s, nan)
         corner, above = shift_up(two_ago, edge[t]), shift_up(one_ago, edge[t + 1]) if down else nothing
         value = _combined(scores, corner, above, one_ago, s, chances, at + 3 * lanes * t, keep)
@@ -79,7 +83,7 @@ def _best_band(scores, bases, place, rows, columns, down, edge, values, at):
     one_ago, two_ago = nothing, nothing
     worst, nan = splat(scores, -np.inf), splat(scores, 0.0)
     for t in range(columns + rows - 1):
-        s = _cells(scores, bases, place, t, rows, columns)
+        s = cells(scores, bases, place, t, rows, columns, -np.inf)
         worst, nan = larger(s, worst), count_nan(s, nan)
         corner, above = shift_up(two_ago, edge[t]), shift_up(one_ago, edge[t + 1]) if down else nothing
         value = larger(one_ago, larger(above, corner)) + widen(s)
@@ -129,35 +133,70 @@ def _back(n, m, stride, begin, chances, pitch, edge, line, out):
                 out[begin + (first + lane) * stride + t - lane] = line[lane]
 
 
+@lean
+def upward(flat, begin, stride, n, m, down, lines, chances, pitch, keep):
+    """The log-partition of an example, and its largest score, +inf for NaN; if `keep`, chances of the moves into its cells.
+
+    `lines` are bases, places and values of the lanes, and the edge of a band.
+    """
+    bases, place, last, edge = lines
+    lanes, worst = len(bases), -np.inf
+    _start(edge)
+    for first in range(0, n, lanes):
+        count, at = min(lanes, n - first), first // lanes * pitch if keep else 0
+        enter(begin, stride, first, count, bases, place)
+        worst = max(worst, _band(flat, bases, place, count, m, down, edge, last, chances, at, keep))
+    return last[(n - 1) % lanes], worst
+
+
+@lean
+def _draw(n, m, stride, begin, chances, pitch, lanes, seed, z):
+    """From the last cell back to the first, by moves that are drawn."""
+    i, j, drawn = n - 1, m - 1, 0
+    while True:
+        z[begin + i * stride + j] = 1.0
+        if i == 0 and j == 0:
+            return
+        u, drawn = uniform(seed, drawn)
+        at, move = i // lanes * pitch + 3 * lanes * (j + i % lanes) + i % lanes, 0
+        for way in range(3):
+            w = chances[at + way * lanes]
+            if w > 0:
+                move = way
+                u -= w
+                if u < 0:
+                    break
+        i -= move < 2
+        j -= move != 1
+
+
 @kernel
-def sums(worker, workers, scores, rows, columns, down, keep, out, log_z, codes):
-    """Write log-partitions and, if `keep`, marginals over zeros.
+def sums(worker, workers, scores, rows, columns, down, what, seeds, out, log_z, codes):
+    """Write log-partitions and, by `what`, marginals or samples over zeros.
 
     `down` says whether paths may move down. `codes[b]` is not zero where scores of an example hold NaN or +inf, or no path is
     feasible.
     """
-    lanes, stride = lanes_in(scores), scores.shape[2]
-    cells, flat, flat_out = scores.shape[1] * stride, scores.reshape(-1), out.reshape(-1)
-    pitch = 3 * lanes * (stride + lanes - 1)
-    bands = -(-scores.shape[1] // lanes)
-    chances = aligned(pitch * bands if keep else lanes, scores)
+    lanes, stride, keep = lanes_in(scores), scores.shape[2], what != LOG_PARTITION
+    size, flat, flat_out = scores.shape[1] * stride, scores.reshape(-1), out.reshape(-1)
+    pitch, bands = 3 * lanes * (stride + lanes - 1), -(-scores.shape[1] // lanes)
+    chances, line = aligned(pitch * bands if keep else lanes, scores), aligned(lanes, scores)
     edge, other = np.empty(stride + lanes + 2), np.empty(2 * (stride + 2), scores.dtype)
-    bases, place, line, last = np.empty(lanes, np.int64), aligned(lanes, scores), aligned(lanes, scores), aligned(lanes, edge)
+    lines = np.empty(lanes, np.int64), aligned(lanes, scores), aligned(lanes, edge), edge
     for b in range(worker, len(scores), workers):
-        n, m, begin, worst = rows[b], columns[b], b * cells, -np.inf
+        n, m, begin = rows[b], columns[b], b * size
         if n == 0 or m == 0:
             log_z[b] = 0.0 if n == m else -np.inf
             codes[b] = n != m
             continue
-        _start(edge)
-        for first in range(0, n, lanes):
-            count, at = min(lanes, n - first), first // lanes * pitch if keep else 0
-            _enter(begin, stride, first, count, bases, place)
-            worst = max(worst, _band(flat, bases, place, count, m, down, edge, last, chances, at, keep))
-        log_z[b] = last[(n - 1) % lanes]
+        log_z[b], worst = upward(flat, begin, stride, n, m, down, lines, chances, pitch, keep)
         codes[b] = worst == np.inf or log_z[b] == -np.inf
-        if keep and not codes[b]:
+        if codes[b]:
+            continue
+        if what == MARGINALS:
             _back(n, m, stride, begin, chances, pitch, other, line, flat_out)
+        elif what == SAMPLE:
+            _draw(n, m, stride, begin, chances, pitch, lanes, seeds[b], flat_out)
 
 
 @lean
@@ -185,12 +224,12 @@ def _follow(values, pitch, lanes, n, m, down, stride, begin, z):
 def argmax(worker, workers, scores, rows, columns, down, z, best, codes):
     """Write the best paths over zeros, and their scores; otherwise as `sums`."""
     lanes, stride = lanes_in(scores), scores.shape[2]
-    cells, flat, flat_z = scores.shape[1] * stride, scores.reshape(-1), z.reshape(-1)
+    size, flat, flat_z = scores.shape[1] * stride, scores.reshape(-1), z.reshape(-1)
     pitch, bands = lanes * (stride + lanes - 1), -(-scores.shape[1] // lanes)
     edge = np.empty(stride + lanes + 2)
     values, bases, place = aligned(pitch * bands, edge), np.empty(lanes, np.int64), aligned(lanes, scores)
     for b in range(worker, len(scores), workers):
-        n, m, begin, worst = rows[b], columns[b], b * cells, -np.inf
+        n, m, begin, worst = rows[b], columns[b], b * size, -np.inf
         if n == 0 or m == 0:
             codes[b] = n != m
             best[b] = 0.0 if n == m else -np.inf
@@ -198,7 +237,7 @@ def argmax(worker, workers, scores, rows, columns, down, z, best, codes):
         _start(edge)
         for first in range(0, n, lanes):
             count, at = min(lanes, n - first), first // lanes * pitch
-            _enter(begin, stride, first, count, bases, place)
+            enter(begin, stride, first, count, bases, place)
             worst = max(worst, _best_band(flat, bases, place, count, m, down, edge, values, at))
         lane = (n - 1) % lanes
         best[b] = values[(n - 1) // lanes * pitch + (m - 1 + lane) * lanes + lane]

@@ -78,7 +78,8 @@ def upward(
                 if MODE == SURPRISE:
                     rate_of += nats[:, None] - lower
                 wide = w.to(tl.float64)
-                rate = tl.sum(tl.where(w > 0, wide * rate_of, 0.0), 1)
+                sum_of = tl.sum(wide, 1)  # not quite 1, which rates would feel that grow from level to level
+                rate = tl.sum(tl.where(w > 0, wide * rate_of, 0.0), 1) / tl.where(sum_of > 0, sum_of, 1.0)
                 tl.store(rates + v, rate, inside)
                 shift = tl.where(w > 0, wide * (rate_of - rate[:, None]), 0.0)
                 tl.store(shifts + e, shift.to(weights.dtype.element_ty), real)

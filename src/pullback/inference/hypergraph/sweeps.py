@@ -104,32 +104,35 @@ def slope_of(left, right, e, lanes, slopes, scores):
 
 @inner
 def upward_slope(first, left, right, part, top, lanes, weights, direction, scores, slopes):
-    """The derivatives of values along a direction of the scores: expectations of it under p(edge | node)."""
-    zero = splat_wide(0.0, scores)
+    """The derivatives of values along a direction of the scores: expectations of it under p(edge | node).
+
+    Weights in float32 do not quite add up to 1. Slopes grow with the size of a structure, and would feel that at every node.
+    """
+    zero, one = splat_wide(0.0, scores), splat_wide(1.0, scores)
     store(slopes, 0, zero)
     for v in range(1, top + 1):
-        mean = zero
+        mean, total = zero, zero
         for e in range(first[v], first[v + 1]):
             w = widen(load(weights, e * lanes))
             d = slope_of(left, right, e, lanes, slopes, scores)
             d = d + widen(load(direction, part[e] * lanes))
-            mean = mean + select_positive(w, w * d, zero)
-        store(slopes, v * lanes, mean)
+            mean, total = mean + select_positive(w, w * d, zero), total + select_positive(w, w, zero)
+        store(slopes, v * lanes, select_positive(total, mean / select_positive(total, total, one), zero))
 
 
 @inner
 def upward_entropy(first, left, right, part, top, lanes, weights, scores, entropies):
     """The entropy of each node's derivations: the sum over its edges of p (H(left) + H(right) - log p)."""
-    zero = splat_wide(0.0, scores)
+    zero, one = splat_wide(0.0, scores), splat_wide(1.0, scores)
     store(entropies, 0, zero)
     for v in range(1, top + 1):
-        mean = zero
+        mean, total = zero, zero
         for e in range(first[v], first[v + 1]):
             w = widen(load(weights, e * lanes))
             some = select_positive(w, w, splat_wide(1.0, scores))
             d = slope_of(left, right, e, lanes, entropies, scores) - log(some)
-            mean = mean + select_positive(w, w * d, zero)
-        store(entropies, v * lanes, mean)
+            mean, total = mean + select_positive(w, w * d, zero), total + select_positive(w, w, zero)
+        store(entropies, v * lanes, select_positive(total, mean / select_positive(total, total, one), zero))
 
 
 @inner
