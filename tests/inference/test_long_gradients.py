@@ -15,9 +15,13 @@ CASES = {
 }
 
 
+GPU = pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"))
+
+
 @pytest.mark.parametrize("operation", ["entropy", "marginals"])
 @pytest.mark.parametrize("case", CASES)
-def test_as_in_float64(case, operation):
+@pytest.mark.parametrize("device", ["cpu", GPU])
+def test_as_in_float64(case, operation, device):
     structure, parts = CASES[case]
     scores = torch.randn(2, *parts, generator=torch.Generator().manual_seed(0))
     direction = 100 + torch.randn(scores.shape, generator=torch.Generator().manual_seed(1))
@@ -27,7 +31,7 @@ def test_as_in_float64(case, operation):
         value = (
             structure.entropy(x).sum() if operation == "entropy" else (structure.marginals(x) * direction.to(x)).sum()
         )
-        return torch.autograd.grad(value, x)[0].double()
+        return torch.autograd.grad(value, x)[0].double().cpu()
 
     exact = gradient(scores.double())
-    assert (gradient(scores) - exact).abs().max() < 1e-5 * exact.abs().max()
+    assert (gradient(scores.to(device)) - exact).abs().max() < 1e-5 * exact.abs().max()

@@ -21,9 +21,10 @@ def _node(i: np.ndarray, j: np.ndarray) -> np.ndarray:
 def graph(shape: tuple[int, ...]) -> Hypergraph:
     n = shape[0]
     words = np.arange(n)
-    i, j, k = (x.ravel() for x in np.meshgrid(words, words, words, indexing="ij"))
-    splits = (i <= k) & (k < j)
-    i, j, k = i[splits], j[splits], k[splits]
+    i, j = np.triu_indices(n, 1)
+    splits = j - i
+    i, j = np.repeat(i, splits), np.repeat(j, splits)
+    k = i + np.arange(len(i)) - np.repeat(np.cumsum(splits) - splits, splits)
     return hypergraph(
         np.concatenate([_node(words, words), _node(i, j)]),
         np.concatenate([np.zeros_like(words), _node(i, k)]),
