@@ -15,7 +15,7 @@ class Baseline(Stateful, abc.ABC):
     """A function from the losses of samples to their advantages, which replace the losses in the gradient.
 
     A baseline is a module: its buffers hold its averages, so the `state_dict` of a model that holds the estimator saves
-    them.
+    them, and parameters of a baseline of your own.
     """
 
     samples: int = 1
@@ -43,7 +43,7 @@ class MovingAverage(Baseline):
     estimate of 1 / sqrt(v) times the gradient of the expected loss. The gradient of the decoder is not rescaled.
 
     Losses that are not finite are left out of the averages. A batch without finite losses does not change them.
-    Equality and `to_dict` compare and save the options; the averages are in `state_dict`.
+    `same_options` and `to_dict` compare and save the options; the averages are in `state_dict`.
 
     Args:
         factor: f, in (0, 1].

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
 import torch
@@ -14,8 +14,9 @@ from torch import Tensor
 class Configured:
     """An object that is fully described by the arguments of its `__init__`, kept as attributes of the same names.
 
-    Two objects are equal when they have the same type and the same arguments. An option named in
-    `_unlisted` is left out of the repr and the dict while it has the value given there.
+    Two objects are equal when they have the same type and the same arguments; those with state (`Stateful`) are equal only
+    to themselves, and `same_options` compares their arguments. An option named in `_unlisted` is left out of the repr
+    and the dict while it has the value given there.
 
     >>> from pullback import SPIGOT, Estimator
     >>> SPIGOT(step_size=0.1).to_dict()
@@ -62,15 +63,29 @@ class Configured:
         inside = ", ".join(f"{name}={value!r}" for name, value in self.options().items())
         return f"{type(self).__name__}({inside})"
 
+    def same_options(self, other: object) -> bool:
+        """Whether another object has the same type and the same options, those of nested objects included.
+
+        State is not compared.
+
+        >>> from pullback import AdaptiveIMLE
+        >>> AdaptiveIMLE(rate=0.1).same_options(AdaptiveIMLE(rate=0.1))
+        True
+        """
+        return self._compared(other, _alike)
+
     def __eq__(self, other: object) -> bool:
-        if type(self) is not type(other):
-            return NotImplemented
-        mine, theirs = self.options(), other.options()  # type: ignore[attr-defined]
-        return mine.keys() == theirs.keys() and all(_same(mine[name], theirs[name]) for name in mine)
+        return self._compared(other, _same) if type(self) is type(other) else NotImplemented
 
     def __hash__(self) -> int:
         values = ((name, value) for name, value in self.options().items() if not isinstance(value, Tensor))
         return hash((type(self).__name__, *values))
+
+    def _compared(self, other: object, same: Callable[[Any, Any], bool]) -> bool:
+        if type(self) is not type(other):
+            return False
+        mine, theirs = self.options(), other.options()  # type: ignore[attr-defined]
+        return mine.keys() == theirs.keys() and all(same(mine[name], theirs[name]) for name in mine)
 
 
 def nearest(name: str, known: list[str]) -> str:
@@ -113,3 +128,7 @@ def _same(a: Any, b: Any) -> bool:
     if isinstance(a, Tensor) or isinstance(b, Tensor):
         return isinstance(a, Tensor) and isinstance(b, Tensor) and torch.equal(a, b)
     return bool(a == b)
+
+
+def _alike(a: Any, b: Any) -> bool:
+    return a.same_options(b) if isinstance(a, Configured) else _same(a, b)

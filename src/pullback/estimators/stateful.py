@@ -15,9 +15,13 @@ from pullback.inference.torch_seam.derivatives import transforming
 class Stateful(Configured, nn.Module):
     """A module whose buffers are float64 numbers that training moves, and whose state is copied into a checkpoint.
 
-    Comparison, printing and configs are about the options, not about the state. Buffers stay float64 when the model
-    is cast to another dtype, and follow the losses to their device.
+    Printing, configs and `same_options` are about the options, not about the state. Like every module, it is equal only to
+    itself: PyTorch collects the modules of a model in sets. Buffers stay float64 when the model is cast to another
+    dtype, and follow the losses to their device.
     """
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
     def __init__(self) -> None:
         nn.Module.__init__(self)
@@ -28,14 +32,15 @@ class Stateful(Configured, nn.Module):
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
         """Restore the state that `state_dict` returned."""
-        if state and not list(self.buffers()):
+        if state and not self.state_dict():
             raise ValueError(f"{self!r} has no state; got the entries {sorted(state)}")
         return nn.Module.load_state_dict(self, state, strict, assign)
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
-        for name, value in self._buffers.items():
-            if value is not None:
-                destination[prefix + name] = value.detach().clone()
+        nn.Module._save_to_state_dict(self, destination, prefix, keep_vars)  # type: ignore[no-untyped-call]
+        for name in () if keep_vars else (*self._buffers, *self._parameters):
+            if prefix + name in destination:
+                destination[prefix + name] = destination[prefix + name].clone()
 
     def _load_from_state_dict(self, state_dict: Mapping[str, Any], prefix: str, *args: Any) -> None:
         for name, buffer in self._buffers.items():
