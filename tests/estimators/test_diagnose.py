@@ -75,6 +75,46 @@ def test_the_perturbed_reference_is_the_expected_one_for_gumbel_noise_on_a_categ
     assert ((found.exact - exact).abs() < 5 * found.standard_error + 0.02).all()
 
 
+def _from_perturbed(temperature: float, noise: object = None) -> pb.PulledBack:
+    return pb.PulledBack(pb.Perceptron(), pb.FromPerturbedArgmax(temperature, noise), pb.Unconstrained(1.0))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "temperature"),
+    [
+        (pb.AdaptiveIMLE(temperature=0.5), 0.5),
+        (_from_perturbed(0.5), 0.5),
+        (pb.Standardized(pb.Standardized(_from_perturbed(0.5))), 0.5),
+        (pb.PerturbedArgmax(0.5), 0.5),
+        (pb.PerturbAndMAP(temperature=0.5), 1.0),
+        (pb.SPIGOT(), 1.0),
+    ],
+    ids=repr,
+)
+def test_the_perturbed_reference_has_the_estimators_temperature(estimator: pb.Estimator, temperature: float) -> None:
+    """argmax(s + T g) with Gumbel noise is a sample of softmax(s / T)."""
+    torch.manual_seed(0)
+    scores = torch.tensor([[0.5, 0.0, -0.5, 1.0]], dtype=torch.float64)
+    leaf = scores.clone().requires_grad_()
+    ((leaf / temperature).softmax(-1) @ COST.square()).sum().backward()
+    found = pb.diagnose(
+        estimator, pb.Categorical(), scores, lambda z: (z @ COST).square(), draws=10, reference="perturbed"
+    )
+    assert ((found.exact - leaf.grad).abs() < 5 * found.standard_error).all()
+
+
+def test_the_perturbed_reference_has_the_estimators_noise() -> None:
+    """With normal noise, the first of two classes is the argmax with probability Phi((s_0 - s_1) / (sqrt(2) T))."""
+    torch.manual_seed(0)
+    leaf = torch.tensor([[0.2, -0.3]], dtype=torch.float64, requires_grad=True)
+    torch.special.ndtr((leaf[:, 0] - leaf[:, 1]) / 2**0.5 / 0.5).sum().backward()
+    for estimator in (pb.AdaptiveIMLE(temperature=0.5, noise=pb.Normal()), _from_perturbed(0.5, pb.Normal())):
+        found = pb.diagnose(
+            estimator, pb.Categorical(), leaf.detach(), lambda z: z[:, 0], draws=10, reference="perturbed"
+        )
+        assert ((found.exact - leaf.grad).abs() < 5 * found.standard_error).all()
+
+
 def test_the_measures_are_their_definitions() -> None:
     found = pb.diagnose(pb.STEIdentity(), pb.Categorical(), torch.zeros(1, 4).double(), lambda z: z @ COST)
     p = torch.full((4,), 0.25, dtype=torch.float64)
@@ -126,8 +166,9 @@ def test_mistakes_are_named() -> None:
         pb.diagnose(pb.SPIGOT(), *arguments, reference="true")
     with pytest.raises(ValueError, match="draws is 0"):
         pb.diagnose(pb.SPIGOT(), *arguments, draws=0)
-    with pytest.raises(ValueError, match="has no noise"):
-        pb.diagnose(pb.IMLE(1.0, temperature=0.0), *arguments, reference="perturbed")
+    for silent in (pb.IMLE(1.0, temperature=0.0), pb.AdaptiveIMLE(temperature=0.0), _from_perturbed(0.0)):
+        with pytest.raises(ValueError, match="has no noise"):
+            pb.diagnose(silent, *arguments, reference="perturbed")
     with pytest.raises(ValueError, match="use a smaller example"):
         pb.diagnose(pb.SPIGOT(), pb.Categorical(), torch.zeros(1, 8, 10), lambda z: z[:, 0, 0])
 

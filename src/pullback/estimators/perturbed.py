@@ -16,7 +16,7 @@ from pullback.inference.torch_seam.derivatives import may_be_differentiated
 from pullback.structures import Structure
 
 
-class _Perturbed(Layer):
+class Perturbed(Layer):
     """Inference on (s + g) / T, with g drawn anew in each call."""
 
     _unlisted: ClassVar[Mapping[str, Any]] = {"noise": Gumbel()}
@@ -35,7 +35,7 @@ class _Perturbed(Layer):
         """What the decoder sees, given (s + g) / T."""
 
 
-class PerturbedMarginals(_Perturbed):
+class PerturbedMarginals(Perturbed):
     """Gumbel-Softmax, for any structure: the marginals of perturbed scores.
 
         z = Marg((s + g) / T),  g noise on each part,    gradient J_Marg((s + g) / T)' gamma / T
@@ -54,7 +54,7 @@ class PerturbedMarginals(_Perturbed):
         return structure.marginals(working(scores) / self.temperature).to(result_dtype(scores))
 
 
-class PerturbedSparseMAP(_Perturbed):
+class PerturbedSparseMAP(Perturbed):
     """The sparse counterpart of Gumbel-Softmax: SparseMAP of perturbed scores.
 
         z = SparseMAP((s + g) / T),  g noise on each part,    gradient J_SparseMAP((s + g) / T)' gamma / T
@@ -73,7 +73,7 @@ class PerturbedSparseMAP(_Perturbed):
         return structure.sparsemap(working(scores) / self.temperature).to(result_dtype(scores))
 
 
-class PerturbAndMAP(_Perturbed):
+class PerturbAndMAP(Perturbed):
     """ST-Gumbel, or Perturb-and-MAP when structured: the argmax of perturbed scores.
 
         z = argmax((s + g) / T),  g noise on each part,    gradient J_Marg((s + g) / T)' gamma / T

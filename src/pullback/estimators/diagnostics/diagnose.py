@@ -38,8 +38,9 @@ def diagnose(
             with `torch.vmap` if that works, and called once per draw otherwise.
         draws: the number of draws of the estimator's noise; an estimator without noise uses one.
         reference: the exact gradient: of the expected loss E_p[L(z)] (`expected`), of the loss of the mean,
-            L(Marg(s)) (`relaxed`), or of E_g[L(argmax(s + T g))] with the estimator's noise and temperature
-            (`perturbed`), which is itself an estimate, with a standard error.
+            L(Marg(s)) (`relaxed`), or of E_g[L(argmax(s + T g))] with the noise and the scale T of the argmax that the
+            decoder sees (`perturbed`; Gumbel noise with T = 1 if the estimator has none), which is itself an
+            estimate, with a standard error. All are of the scores s as given, for `Standardized`, too.
 
     >>> import pullback as pb
     >>> cost = torch.tensor([1.0, 0.0, 3.0])

@@ -12,6 +12,9 @@ from torch.nn.functional import pad
 from pullback.estimators.base import Estimator
 from pullback.estimators.diagnostics.replicas import Copies, size_names, with_sizes
 from pullback.estimators.noise import Gumbel, Noise
+from pullback.estimators.perturbed import Perturbed
+from pullback.estimators.pulled_back import PulledBack
+from pullback.estimators.standardized import Standardized
 from pullback.structures import Structure
 
 _MOST = 1_000_000  # numbers in one list of structures
@@ -130,10 +133,17 @@ def perturbed(
 
 
 def _noise_of(estimator: Estimator) -> tuple[Noise, float]:
-    inner: Any = getattr(estimator, "estimator", estimator)
-    scale = getattr(inner, "sigma", None)
-    if scale is None:
-        scale = inner.temperature if hasattr(inner, "noise") and hasattr(inner, "step_size") else 1.0
+    """The noise of the perturbed argmax that the decoder sees, and its scale T; an estimator without noise has `Gumbel()`."""
+    source: Any = estimator
+    while isinstance(source, Standardized):
+        source = source.estimator
+    if isinstance(source, PulledBack):
+        source = source.start
+    if not hasattr(source, "noise"):
+        return Gumbel(), 1.0
+    # The temperature of (s + g) / T divides the noise and the scores alike, which leaves the argmax as it is.
+    divides = isinstance(source, Perturbed)
+    scale = 1.0 if divides else getattr(source, "sigma", getattr(source, "temperature", 1.0))
     if scale == 0:
         raise ValueError(f"{estimator!r} has no noise: E_g[L(argmax(s + T g))] has no gradient at T = 0")
-    return getattr(inner, "noise", Gumbel()), float(scale)
+    return source.noise, float(scale)
