@@ -154,6 +154,20 @@ def test_a_single_structure_a_module_and_a_function_that_cannot_be_mapped() -> N
     torch.testing.assert_close(again.exact, found.exact)
 
 
+@pytest.mark.parametrize("reference", ["expected", "relaxed", "perturbed"])
+def test_a_wrapper_is_diagnosed_like_the_structure_inside(reference: str) -> None:
+    structure, scores, downstream = _world("tree")
+    wrapped = pb.Wrapper(pb.Wrapper(structure))
+    found = []
+    for each in (structure, wrapped):
+        torch.manual_seed(0)
+        found.append(pb.diagnose(pb.SampledSTE(), each, scores, downstream, draws=20, reference=reference))
+    torch.testing.assert_close(found[1].exact, found[0].exact)
+    torch.testing.assert_close(found[1].mean, found[0].mean)
+    assert found[1].operations == found[0].operations
+    assert structure.lengths.tolist() == [3, 2]
+
+
 def test_the_estimators_state_is_left_alone() -> None:
     estimator = pb.AdaptiveIMLE()
     pb.diagnose(estimator, pb.Categorical(), torch.randn(1, 4), lambda z: z @ COST.float(), draws=5)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from pullback.estimators.base import Downstream
-from pullback.structures import Structure
+from pullback.structures import Structure, Wrapper
 
 _COUNTED = ("argmax", "marginals", "sparsemap", "sparsemap_solution", "log_partition", "entropy", "sample")
 
@@ -24,8 +24,11 @@ def size_names(structure: Structure) -> list[str]:
 
 
 def with_sizes(structure: Structure, change: Callable[[Tensor], Tensor]) -> Structure:
-    """A copy of the structure whose sizes are changed."""
+    """A copy of the structure whose sizes are changed: in a `Wrapper`, those of the structure inside."""
     other = copy.copy(structure)
+    if isinstance(other, Wrapper):
+        other.inner = with_sizes(other.inner, change)
+        return other
     for name in size_names(structure):
         setattr(other, name, change(getattr(structure, name)))
     if hasattr(other, "_seen"):
