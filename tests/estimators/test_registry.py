@@ -156,6 +156,22 @@ def test_an_empty_batch_has_no_losses(entry: Entry, structure: pb.Structure, sha
     assert scores.grad.shape == shape
 
 
+@pytest.mark.parametrize(
+    ("structure", "shape"), [(pb.Categorical(), (2, 0, 3)), (pb.DependencyTree(), (2, 0, 3, 3))], ids=["categorical", "tree"]
+)
+def test_examples_without_structures_have_the_decoders_losses(
+    entry: Entry, structure: pb.Structure, shape: tuple[int, ...]
+) -> None:
+    if not entry.supports(structure):
+        pytest.skip(f"{entry.name} is for {entry.only.__name__} only")
+    scores, bias = torch.zeros(shape, requires_grad=True), torch.tensor([1.0, 3.0], requires_grad=True)
+    losses = entry.make().objective(structure, scores, lambda z: z.flatten(1).sum(1) + bias)
+    losses.sum().backward()
+    assert losses.tolist() == [1.0, 3.0]
+    assert scores.grad.shape == shape
+    assert bias.grad.tolist() == [1.0, 1.0]
+
+
 def test_a_single_structure_needs_no_batch(entry: Entry) -> None:
     scores = torch.tensor([0.3, 0.1, -2.0], requires_grad=True)
     cost = torch.tensor([1.0, 0.0, 2.0])

@@ -40,10 +40,12 @@ class SparseExpectation(Estimator):
         examples, inside = batch[:1].numel(), batch[1:].numel()  # several structures in one example
         z = structures.reshape(examples, inside, *structures.shape[len(batch) :])
         w = weights.reshape(examples, inside, weights.shape[-1])
+        every = torch.arange(inside, device=scores.device)
+        # Examples without structures, [B, 0, *parts], have one combination: the empty one, of weight 1.
+        combinations = list(itertools.product(range(w.shape[-1]), repeat=inside))
         total: Tensor | None = None
-        for slots in itertools.product(range(w.shape[-1]), repeat=inside):
-            chosen = torch.stack([z[:, t, slot] for t, slot in enumerate(slots)], 1).reshape(scores.shape)
-            weight = torch.stack([w[:, t, slot] for t, slot in enumerate(slots)]).prod(0)
+        for slots in torch.tensor(combinations, dtype=torch.long, device=scores.device):
+            chosen, weight = z[:, every, slots].reshape(scores.shape), w[:, every, slots].prod(1)
             losses = losses_of(structure, scores, downstream(chosen))
             weight = weight.reshape(losses.shape).to(losses.dtype)
             term = torch.where(weight == 0, weight, weight * losses)  # an unused slot counts for nothing, whatever its loss
