@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
+
 import pytest
 import torch
 from torch import Tensor
 
 import pullback as pb
-from estimators.worlds import World
+from estimators.worlds import World, surrogate
 
 
 @pytest.mark.parametrize("center", [False, True])
@@ -41,6 +44,55 @@ def test_the_norm_neither_overflows_nor_underflows(size: float) -> None:
     scores = size * torch.tensor([[3.0, 0.0, -4.0]])
     found = pb.Standardized(pb.STEIdentity(), center=False).standardize(pb.Categorical(), scores)
     torch.testing.assert_close(found, torch.tensor([[0.6, 0.0, -0.8]]))
+
+
+MASKS = [-1e9, -1e30, torch.finfo(torch.float64).min]
+MASKED = [
+    pb.Standardized(pb.STEIdentity()),
+    pb.Standardized(pb.Marginals(), center=False),
+    pb.Standardized(pb.Marginals(), scale=False),
+    pb.AdaptiveIMLE(rate=0.5),
+    pb.AdaptiveIMLE(samples=3, symmetric=True),
+]
+
+
+def _with_mask(world: World, mask: float) -> World:
+    """The world with a large finite mask in the place of -inf."""
+    return dataclasses.replace(world, scores=torch.where(world.scores == -torch.inf, mask, world.scores))
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("estimator", MASKED, ids=repr)
+def test_large_finite_masks_act_like_minus_infinity(world: World, estimator: pb.Estimator, mask: float) -> None:
+    found = []
+    for each in (world, _with_mask(world, mask)):
+        torch.manual_seed(0)
+        own = copy.deepcopy(estimator)
+        found.append(
+            (surrogate(own, each, world.decoder()), own.predict(each.structure, each.scores), own.state_dict())
+        )
+    torch.testing.assert_close(found[1], found[0])
+    assert (found[1][0][world.scores == -torch.inf] == 0).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_the_smallest_number_is_a_mask_in_every_dtype(dtype: torch.dtype) -> None:
+    scores = torch.tensor([[3.0, -5.0, torch.finfo(dtype).min, -3.0, 1.0]], dtype=dtype, requires_grad=True)
+    found = pb.Standardized(pb.STEIdentity()).standardize(pb.Categorical(), scores)
+    expected = torch.tensor([[4.0, -4.0, 0.0, -2.0, 2.0]]) / 40**0.5
+    torch.testing.assert_close(found[:, [0, 1, 3, 4]].float(), expected[:, [0, 1, 3, 4]], rtol=0, atol=4e-3)
+    assert found[0, 2] == torch.finfo(dtype).min
+    found.float()[:, 2].sum().backward()
+    assert (scores.grad == 0).all()
+
+
+@pytest.mark.parametrize(
+    "scores", [[3e6, 0.0, -4e6], [3e9, 0.0, -4e9], [-3e9, -3e9, -3e9 - 4096]], ids=["1e6", "1e9", "nothing else"]
+)
+def test_large_scores_are_no_masks(scores: list[float]) -> None:
+    found = pb.Standardized(pb.STEIdentity()).standardize(pb.Categorical(), torch.tensor([scores], dtype=torch.float64))
+    centred = torch.tensor(scores, dtype=torch.float64) - sum(scores) / 3
+    torch.testing.assert_close(found[0], centred / centred.norm())
 
 
 def _entmax(scores: Tensor, alpha: float) -> Tensor:

@@ -12,6 +12,7 @@ from pullback.estimators.base import Downstream, Estimator, needs_objective
 from pullback.estimators.checks import at_least, in_unit_interval, not_negative, positive, switch
 from pullback.estimators.forward import examples_of, forward_losses
 from pullback.estimators.gammas import Gammas
+from pullback.estimators.masks import counted
 from pullback.estimators.noise import Gumbel, Noise, noise_or_gumbel
 from pullback.estimators.starts import FromPerturbedArgmax
 from pullback.estimators.stateful import Stateful
@@ -28,7 +29,8 @@ class AdaptiveIMLE(Stateful, Estimator):
 
     or, with `symmetric`, [argmax(s + T g_i + eta_i gamma_i) - argmax(s + T g_i - eta_i gamma_i)] / (2 eta_i). Norms
     are over the parts of one example, so a gradient does not depend on the rest of the batch. Where a norm is zero,
-    the gradient is zero.
+    the gradient is zero. Large finite masks act like -inf: a score of at most -1e8 (in float16, the smallest number) that is
+    ten times as far from zero as the largest score above that in its structure counts in neither norm.
 
     In each backward pass alpha takes a step of `rate`, up if a moving average of the number of non-zeros of an
     example's gradient (of each sample, averaged over the batch) is below 1, down if it is above:
@@ -95,13 +97,14 @@ class AdaptiveIMLE(Stateful, Estimator):
     def _rule(self, structure: Structure, unperturbed: Tensor) -> Rule:
         def rule(scores: Tensor, z: Tensor, gamma: Tensor) -> Tensor:
             examples = examples_of(structure, scores, self._start)
-            gammas = Gammas(structure.allowed(scores), examples)
+            sized = counted(structure, unperturbed)
+            gammas = Gammas(sized, examples)
             gamma = gammas.read(gamma).double()
-            known = torch.where(structure.allowed(unperturbed), unperturbed, 0.0).double()
+            known = torch.where(sized, unperturbed, 0.0).double()
             size, length = _norm(known, examples - int(self.samples > 1)), _norm(gamma, examples)
             self._buffers_to(scores.device)
             eta = _like(self._alphas(length.shape) * torch.where(length == 0, 0.0, size / length), gamma)
-            difference = self._difference(structure, scores, z, eta * gamma, gammas.allowed)
+            difference = self._difference(structure, scores, z, eta * gamma, structure.allowed(scores))
             self._adapt(difference, examples)
             sides = 2 if self.symmetric else 1
             return gammas.mark(torch.where(eta == 0, 0.0, difference / (sides * eta)))

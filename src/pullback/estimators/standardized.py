@@ -7,6 +7,7 @@ from torch import Tensor
 
 from pullback.estimators.base import Downstream, Estimator
 from pullback.estimators.checks import event_dims, switch
+from pullback.estimators.masks import counted
 from pullback.estimators.stateful import Stateful
 from pullback.structures import Structure
 
@@ -20,6 +21,10 @@ class Standardized(Stateful, Estimator):
     categorical or a subset, each column of a dependency tree (the heads of a word), each position of a chain, each row of a
     matching. Other structures are only scaled. The norm is over the allowed parts of one structure. Neither changes the argmax.
     All-zero scores stay zero. `STEIdentity` inside is *identity with projection*.
+
+    Large finite masks act like -inf: a score of at most -1e8 (in float16, the smallest number) that is ten times as far from
+    zero as the largest score above that in its structure counts in neither the mean nor the norm, stays as it is, and has no
+    gradient. The argmax is then unchanged if a structure without masks exists.
 
     Args:
         estimator: the estimator to wrap.
@@ -53,8 +58,11 @@ class Standardized(Stateful, Estimator):
         return self.estimator.noiseless(structure, self.standardize(structure, scores))
 
     def standardize(self, structure: Structure, scores: Tensor) -> Tensor:
-        """The standardised scores, of the shape of the scores; parts that are not allowed are unchanged, without a gradient."""
-        allowed = structure.allowed(scores.detach())
+        """The standardised scores, of the shape of the scores.
+
+        Parts that are not allowed, and large finite masks, are unchanged, without a gradient.
+        """
+        allowed = counted(structure, scores)
         wide = scores.to(torch.promote_types(scores.dtype, torch.float32))
         x = torch.where(allowed, wide, 0.0)
         dims, largest = event_dims(structure), _largest(structure, x)
