@@ -66,7 +66,8 @@ def test_every_kernel_is_what_the_compiler_accepts(monkeypatch, dtype):
 def test_the_kernels_of_other_structures_are_what_the_compiler_accepts(monkeypatch):
     launches = record(monkeypatch)
     cases = (
-        (pb.LinearChain(), (3, 2, 2)), (pb.LinearChain(), (3, 70, 70)), (pb.BinaryTree(), (3, 3)), (pb.Subset(2), (3,)),
+        (pb.LinearChain(), (3, 2, 2)), (pb.LinearChain(), (3, 70, 70)), (pb.Segmentation(), (70, 70, 70)),
+        (pb.BinaryTree(), (3, 3)), (pb.Subset(2), (3,)),
         (pb.Alignment(), (3, 5)), (pb.Alignment(), (70, 40)), (pb.Alignment(moves="forward"), (3, 5)),
     )  # fmt: skip
     with backend("cuda"):
@@ -84,7 +85,8 @@ def test_the_kernels_of_other_structures_are_what_the_compiler_accepts(monkeypat
     names = {"hypergraph.cuda_maximum.argmax", "hypergraph.cuda_likelihood._likelihood"}
     names |= {f"hypergraph.cuda_narrow.{name}" for name in ("through", "upward")}
     names |= {f"hypergraph.cuda_kernels.{name}" for name in ("upward", "downward", "gather", "read_goal")}
-    names |= {"chain.cuda_sums.sums", "chain.cuda_paths.path", "alignment.cuda_sweeps.sweep"}
+    names |= {f"chain.cuda_{name}" for name in ("sums.sums", "paths.path", "wide.sums", "wide.path")}
+    names |= {"alignment.cuda_sweeps.sweep"}
     names |= {"sparsemap.cuda_step.step", "sparsemap.cuda_step.finish"}
     names |= {"subset.cuda_kernels.run", "subset.cuda_picks.pick"}
     assert {x.name for x in launches} == names

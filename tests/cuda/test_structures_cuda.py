@@ -53,6 +53,22 @@ def results(case, scores, on: str, device: torch.device) -> dict[str, torch.Tens
 @pytest.mark.parametrize("wide", [False, True], ids=["narrow", "wide"])
 @pytest.mark.parametrize("case", CASES)
 def test_as_on_the_cpu(case, wide, device, monkeypatch, poisoned):
+    check_against_the_cpu(case, wide, device, monkeypatch, poisoned)
+
+
+def test_chains_in_several_tiles(device, monkeypatch, poisoned):
+    """Of two rows each, of which the last one is half empty."""
+    monkeypatch.setattr(chain, "ONE_TILE", 0)
+    monkeypatch.setattr(chain, "_wide", lambda width: {"ROWS": 2, "num_warps": 4})
+    check_against_the_cpu("chain", False, device, monkeypatch, poisoned)
+    structure, scores = pb.LinearChain(validate=False), torch.zeros(400, 3, 3, 3, device=device)
+    scores[:, 1, :, 2], scores[:, 2, 0] = 1.0, -torch.inf
+    z, mu = structure.sample(scores), structure.marginals(scores[:1])[0]
+    assert structure.log_prob(scores, z).isfinite().all()
+    assert ((z.mean(0) - mu).abs() < 5 * (mu * (1 - mu) / 400 + 1e-9).sqrt()).all()
+
+
+def check_against_the_cpu(case, wide, device, monkeypatch, poisoned):
     if wide:
         if case not in SLOW:
             pytest.skip("the same kernels")
@@ -162,9 +178,11 @@ def seed_of_the_largest(counter: int) -> int:
     return seed - (1 << 64) if seed >= 1 << 63 else seed
 
 
+@pytest.mark.parametrize("tile", [1, 64], ids=["several tiles", "one tile"])
 @pytest.mark.parametrize(("make", "parts", "used"), [(pb.LinearChain, (2, 3, 3), 2), (pb.BinaryTree, (4, 4), 7)])
-def test_a_sample_is_whole_for_the_largest_random_number(make, parts, used, device):
+def test_a_sample_is_whole_for_the_largest_random_number(make, parts, used, tile, device, monkeypatch):
     """Rounding must not put the number above the sum of all weights, where no edge of a node would be chosen."""
+    monkeypatch.setattr(chain, "ONE_TILE", tile)
     seeds = torch.tensor([seed_of_the_largest(counter) for counter in range(1, 9)] * 4)
     scores = torch.randn(len(seeds), *parts, generator=torch.Generator().manual_seed(0))
     with backend("cuda"):

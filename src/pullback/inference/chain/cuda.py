@@ -1,13 +1,11 @@
-"""Tag sequences on a GPU: sums and paths in one launch where a position fits into a tile; otherwise, and for the rest, a
-hypergraph.
-"""
+"""Tag sequences on a GPU: sums and paths in one launch, a position in one tile or in several; the rest by a hypergraph."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from pullback.inference.chain import cuda_paths, cuda_sums
+from pullback.inference.chain import cuda_paths, cuda_sums, cuda_wide
 from pullback.inference.chain.derivations import graph
 from pullback.inference.chain.family import CHAIN
 from pullback.inference.hypergraph.cuda import operations
@@ -18,7 +16,7 @@ from pullback.inference.triton_support import contiguous, launch, next_power_of_
 ) = operations(CHAIN.layout, graph)  # fmt: skip
 
 LOG_PARTITION, MARGINALS, SLOPE = range(3)  # as the kernel numbers them
-MOST_TAGS = 64
+ONE_TILE, MOST_TAGS = 64, 4096
 
 
 def argmax(scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
@@ -66,9 +64,14 @@ def _path(scores: Tensor, lengths: Tensor, seeds: Tensor | None) -> Tensor:
     s, (count, n, tags, _) = contiguous(scores.detach()), scores.shape
     out, width = torch.empty_like(s), max(next_power_of_2(tags), 4)
     choices, lengths = s.new_empty((count, n, width), dtype=torch.int32), contiguous(lengths)
-    arrays = s, lengths if seeds is None else seeds, lengths, choices, out
-    warps = 1 if width <= 8 else 4 if width <= 16 else 8
-    launch(cuda_paths.path, count, s.device, *arrays, n, tags, DRAW=seeds is not None, TAGS=width, num_warps=warps)
+    arrays = s, lengths if seeds is None else seeds, lengths, choices
+    options = {"DRAW": seeds is not None, "TAGS": width}
+    if tags > ONE_TILE:
+        values = s.new_empty((count, 2, width), dtype=torch.float64)
+        launch(cuda_wide.path, count, s.device, *arrays, values, out, n, tags, **options, **_wide(width))
+    else:
+        warps = 1 if width <= 8 else 4 if width <= 16 else 8
+        launch(cuda_paths.path, count, s.device, *arrays, out, n, tags, **options, num_warps=warps)
     return out
 
 
@@ -80,7 +83,16 @@ def _sums(
     given = s if z is None else contiguous(z.detach().to(s.dtype))
     out = s if what == LOG_PARTITION else torch.empty_like(s)
     value, width = s.new_empty(count, dtype=dtype), max(next_power_of_2(tags), 4)
-    scratch = s.new_empty((count, n, 3, width), dtype=torch.float64)
+    scratch = s.new_empty((count, 3 * n + 2, width), dtype=torch.float64)
     arrays = s, given, contiguous(lengths), scratch, out, value
-    launch(cuda_sums.sums, count, s.device, *arrays, n, tags, WHAT=what, TAGS=width, num_warps=4 if width <= 8 else 8)
+    if tags > ONE_TILE:
+        launch(cuda_wide.sums, count, s.device, *arrays, n, tags, WHAT=what, TAGS=width, **_wide(width))
+    else:
+        warps = 4 if width <= 8 else 8
+        launch(cuda_sums.sums, count, s.device, *arrays, n, tags, WHAT=what, TAGS=width, num_warps=warps)
     return value, out
+
+
+def _wide(width: int) -> dict[str, int]:
+    """How many rows of transitions are in a tile, and how many warps it has."""
+    return {"ROWS": max(4096 // width, 1), "num_warps": 8}

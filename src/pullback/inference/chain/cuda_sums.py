@@ -21,7 +21,7 @@ def sums(scores, z, lengths, scratch, out, value, n, tags, WHAT: tl.constexpr, T
         scores: `[B, n, tags, tags]`.
         z: likewise, structures, for SLOPE.
         lengths: `[B]`.
-        scratch: `[B, n, 3, TAGS]`, float64.
+        scratch: `[B, 3 n + 2, TAGS]`, float64, of which the last two rows are left alone.
         out: as the scores, unless only LOG_PARTITION is wanted.
         value: `[B]`.
         n: how many positions there are.
@@ -33,7 +33,7 @@ def sums(scores, z, lengths, scratch, out, value, n, tags, WHAT: tl.constexpr, T
     scores += b * n * cells
     out += b * n * cells
     z += b * n * cells
-    scratch += b * n * 3 * TAGS
+    scratch += b * (3 * n + 2) * TAGS
     length = tl.load(lengths + b)
     sized = (length >= 0) & (length <= n)
     length = tl.where(sized, length, 0).to(tl.int32)
@@ -55,7 +55,7 @@ def sums(scores, z, lengths, scratch, out, value, n, tags, WHAT: tl.constexpr, T
         )
         exists = real & (tag == 0)[:, None] & (length > 0)
         mu = tl.where(exists, reached[None, :], nothing)
-        score = _write(scores, z, out, mu, score, tile, exists, real, WHAT)
+        score = write(scores, z, out, mu, score, tile, exists, real, WHAT)
         for i in range(tl.maximum(length, 1), n):
             tl.store(out + i * cells + tile, (mu * 0.0 + nothing).to(out.dtype.element_ty), real)
     if WHAT == SLOPE:
@@ -97,7 +97,7 @@ def _downward(
         i = length - back
         p = w * reached[None, :]
         w = _weights(scores, scratch, i - 1, cells, tag, tile, real, dtype, TAGS)
-        score = _write(scores + i * cells, z + i * cells, out + i * cells, p, score, tile, real, real, WHAT)
+        score = write(scores + i * cells, z + i * cells, out + i * cells, p, score, tile, real, real, WHAT)
         reached = tl.sum(p, 1)
     return reached, score
 
@@ -114,7 +114,7 @@ def _weights(scores, scratch, i, cells, tag, tile, real, dtype: tl.constexpr, TA
 
 
 @jit()
-def _write(scores, z, out, mu, score, tile, exists, real, WHAT: tl.constexpr):
+def write(scores, z, out, mu, score, tile, exists, real, WHAT: tl.constexpr):
     """Write a position's marginals, or z less them, to the `real` entries of a tile; returns the sum of s z so far.
 
     Only parts that exist are read of z.
