@@ -126,4 +126,4 @@ def write_report(
         if not runs.is_dir():
             err.print(f"{runs}/ does not exist: the page will say what is missing")
         for path in write(out, runs):
-            err.print(f"wrote {path} ({path.stat().st_size / 1e6:.2f} MB)")
+            err.print(f"wrote {path}" + (f" ({path.stat().st_size / 1e6:.2f} MB)" if path.is_file() else ""))

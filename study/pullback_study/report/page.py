@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import errno
 import hashlib
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -20,7 +22,7 @@ from pullback_study.results.choice import Runs
 from pullback_study.results.configurations import best_curves, configurations, describe, listing, parts
 from pullback_study.results.registry import SECTIONS, Group, find_section
 from pullback_study.results.tables import shown
-from pullback_study.runs.files import write_atomically
+from pullback_study.runs.files import is_special, write_atomically
 from pullback_study.runs.store import STATES
 from pullback_study.tasks import find_task
 
@@ -39,7 +41,12 @@ _ASSETS.filters["base64"] = lambda text: base64.b64encode(text.encode()).decode(
 
 
 def write(out: Path, folder: Path) -> list[Path]:
-    """Write the report, and the explorer beside it; returns both files."""
+    """Write the report, and the explorer beside it; returns both files. A pipe or a device receives the report alone."""
+    if not out.name or out.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(out))
+    if is_special(out):
+        write_atomically(out, report(Runs(folder)))
+        return [out]
     beside = out.with_name("explorer.html" if out.name != "explorer.html" else "mechanics.html")
     write_atomically(out, report(Runs(folder), beside.name))
     write_atomically(beside, explorer_page())

@@ -31,9 +31,23 @@ def content_hash(content: Any) -> str:
 
 
 def write_atomically(path: Path, content: bytes | str) -> None:
-    """Write a file so that it is there complete or not at all, also after a power cut or on a full disk."""
+    """Write a file so that it is there complete or not at all, also after a power cut or on a full disk.
+
+    A link stays, and the file that it names is written. A pipe or a device stays, too, and receives the content.
+    """
+    if not path.name or path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if is_special(path):
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return
+    path = Path(os.path.realpath(path))
     with _staged(path, content) as temporary:
         os.replace(temporary, path)
+
+
+def is_special(path: Path) -> bool:
+    """Whether there is something other than a file or a folder: a pipe, a device, a socket."""
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def create_once(path: Path, content: bytes | str) -> None:

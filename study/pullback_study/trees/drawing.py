@@ -18,6 +18,8 @@ _PREAMBLE = r"% needs \usepackage{tikz-dependency} and \usepackage[T1]{fontenc}"
 def format_for(given: Format | None, file: Path | None) -> Format:
     """The format that is given, else that of the file's ending, else text; an error if the two contradict each other.
 
+    An ending of no format is an error, too, unless a format is given.
+
     >>> format_for(Format.conllu, Path("trees.svg"))
     Traceback (most recent call last):
     ValueError: --format conllu cannot be written to trees.svg, which is for svg or heatmap; use a name that ends in .conllu
@@ -25,6 +27,9 @@ def format_for(given: Format | None, file: Path | None) -> Format:
     ending = "" if file is None else file.suffix.lower()
     fitting = [form for form, suffix in _SUFFIXES.items() if suffix == ending] + [Format.heatmap] * (ending == ".txt")
     if given is None:
+        if ending and not fitting:
+            known = ", ".join(dict.fromkeys(_SUFFIXES.values()))
+            raise ValueError(f"--out {file}: no format has the ending {ending}; use one of {known}, or give --format")
         return fitting[0] if fitting else Format.text
     if fitting and given not in fitting:
         wrong = f"--format {given} cannot be written to {file}, which is for {' or '.join(fitting)}"

@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import os
+from pathlib import Path
 
 import pytest
 import torch
@@ -137,6 +139,26 @@ def test_files_appear_complete_or_not_at_all(tmp_path, monkeypatch):
     with pytest.raises(ZeroDivisionError):
         write_atomically(path, "new")
     assert path.read_text() == "old"
+
+
+def test_links_and_pipes_stay_what_they_are(tmp_path):
+    (tmp_path / "there").mkdir()
+    for link, target in {"link": "there/file", "new": "there/missing"}.items():
+        (tmp_path / link).symlink_to(target)
+        write_atomically(tmp_path / link, link)
+        assert (tmp_path / link).is_symlink()
+        assert (tmp_path / target).read_text() == link
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_atomically(pipe, "content")
+    assert os.read(reader, 100) == b"content"
+    os.close(reader)
+    assert pipe.is_fifo()
+    for folder in (tmp_path, Path()):
+        with pytest.raises(IsADirectoryError):
+            write_atomically(folder, "content")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "new", "pipe", "there"]
 
 
 def test_where_there_are_no_hard_links(tmp_path, monkeypatch):

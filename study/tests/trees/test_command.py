@@ -121,6 +121,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_word(invoke, tmp_path):
         (("parse", "--run", "5c08", "--file", "missing.txt"), "missing.txt"),
         (("parse", "--run", "5c08", "--out", "runs", FILM), "Is a directory"),
         (("parse", "--run", "5c08", "--format", "svgg", FILM), "svgg"),
+        (("parse", "--run", "5c08", "--out", "x.foo", FILM), "use one of .txt, .svg, .tex, .conllu, or give --format"),
         (("parse", "--run", "5c08", "--format", "conllu", "--out", "a.svg", FILM), "conllu cannot be written to a.svg"),
         (("parse", "--run", "5c08", "--format", "svg", "--out", "a.TXT", FILM), "--format svg cannot be written to a.TXT"),
         (("trees", "--run", "5c08", "--format", "conllu", "--out", "a.svg"), "conllu cannot be written to a.svg"),
