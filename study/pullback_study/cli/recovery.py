@@ -26,13 +26,14 @@ def recovery(
     page: Annotated[
         Path | None, typer.Option(help="The results page to write.  [default: docs/results/recovery.md; none for fewer runs]")
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write the page even if it loses numbers.")] = False,
     **given: Any,
 ) -> None:
     r"""A leaderboard of estimators over test beds with gold structures, and its page.
 
     Trains the planted beds: first a search of learning rates and step sizes on separate seeds, then all settings with 32
     seeds, then short runs alone for the time per step. The other beds (clusters, SST, SNLI, ListOps) use existing runs.
-    Finished runs are skipped, and interrupted runs resume.
+    Finished runs are skipped, and interrupted runs resume. A page with numbers that the runs do not give is not replaced.
 
     \b
     pullback reproduce recovery --quick --structure tree
@@ -61,13 +62,13 @@ def recovery(
     with terminal.user_errors(f"update the page {page or _PUBLISHED}"):
         if not beds and not train:
             raise ValueError(f"{given['runs']} has no runs to show; choose another folder (--runs), or leave out --no-train")
+        terminal.show(recovered.needs_structure(found, scope), *recovered.boards(beds), markdown=given["markdown"])
         if path := page or (None if scope.warning else _PUBLISHED):
             if not path.exists():
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(_EMPTY)
-            update_page(path, recovered.groups(found, scope, gradients=True))
+            update_page(path, recovered.groups(found, scope, gradients=True), force=force)
             terminal.err.print(f"wrote {path}")
-    terminal.show(recovered.needs_structure(found, scope), *recovered.boards(beds), markdown=given["markdown"])
     if not complete:
         raise typer.Exit(1)
 

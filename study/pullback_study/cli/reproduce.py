@@ -169,12 +169,13 @@ def claims(**given: Any) -> None:
 def page(
     path: Annotated[Path | None, typer.Argument(help="The Markdown file to update, between its two marks.")] = None,
     study: Annotated[Page, typer.Option(help="The study whose page is written.")] = Page.synthetic,
+    force: Annotated[bool, typer.Option("--force", help="Write the page even if it loses numbers.")] = False,
     *,
     runs: Path,
 ) -> None:
     """Write a results page and its figures, from existing runs, without training.
 
-    The page is docs/results/STUDY.md by default.
+    The page is docs/results/STUDY.md by default. A page with numbers that the runs do not give is not replaced.
     """
     from pullback_study.results.choice import Runs
     from pullback_study.results.registry import find_section, update_page
@@ -182,7 +183,11 @@ def page(
     path = path or Path("docs/results") / f"{study}.md"
     section, found = find_section(study), Runs(runs)
     with terminal.user_errors(f"update the page {path}"):
-        update_page(path, section.groups(found), section.claims(found))
+        path.read_text()  # a page that cannot be read is named first
+        groups = section.groups(found)
+        if not any(table.runs for group in groups for table in group.tables):
+            raise ValueError(f"there are no runs of {study} in {runs}/; choose another folder (--runs)")
+        update_page(path, groups, section.claims(found), force=force)
     terminal.err.print(f"wrote {path}")
 
 

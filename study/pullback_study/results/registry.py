@@ -6,6 +6,8 @@ A page has text by people, and between two marks what comes from run directories
 from __future__ import annotations
 
 import pkgutil
+import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +43,8 @@ class Section:
     claims: Callable[[Runs], Sequence[Claim]] = lambda runs: ()
 
 
+_NAMED = 5  # rows, in a message
+_SEEDS = re.compile(r"over (\d+)")
 BEGIN, END = "<!-- from the runs -->", "<!-- end -->"
 SECTIONS = {
     "synthetic": "pullback_study.results.paper.claims_clusters:SECTION",
@@ -55,22 +59,49 @@ def find_section(name: str) -> Section:
     return pkgutil.resolve_name(SECTIONS[name])
 
 
-def update_page(page: Path, groups: Sequence[Group], claims: Sequence[Claim] = ()) -> None:
+def update_page(page: Path, groups: Sequence[Group], claims: Sequence[Claim] = (), *, force: bool = False) -> None:
     """Write groups and verdicts between the marks of a page, and figures beside it; the rest of the page stays.
 
-    On a page with several pairs of marks, each pair but the last holds one group.
+    On a page with several pairs of marks, each pair but the last holds one group. Without `force`, a page that would lose
+    numbers or seeds is an error, and nothing is written.
     """
-    text, *rest = page.read_text().split(BEGIN)
+    before = page.read_text()
+    text, *rest = before.split(BEGIN)
     if not rest or any(END not in part for part in rest):
         raise ValueError(f"{page} has no lines {BEGIN!r} and {END!r} to write between")
     shown = [group for group in groups if not group.warning]
-    for figure in (figure for group in shown for figure in group.figures):
-        figure.write(page.parent)
+    figures = [figure for group in shown for figure in group.figures]
     for left, part in zip(reversed(range(len(rest))), rest, strict=True):
         content = markdown(shown[:1]) if left else markdown(shown, claims)
         shown, after = shown[1:], part.partition(END)[2]
         text += f"{BEGIN}\n\n{content}\n\n{END}{after}"
+    if not force and (lost := _numbers(before) - _numbers(text)):
+        rows = ", ".join(sorted(lost)[:_NAMED]) + ", ..." * (len(lost) > _NAMED)
+        total = f"{lost.total()} number{'s' * (lost.total() != 1)}"
+        raise ValueError(
+            f"{page} has {total} that these runs do not give ({rows}); use a folder with all runs (--runs), "
+            f"write another page, or replace them with --force"
+        )
+    for figure in figures:
+        figure.write(page.parent)
     write_atomically(page, text)
+
+
+def _numbers(page: str) -> Counter[str]:
+    """How many numbers the rows of each name have in all tables of a page, and how many seeds the tables rest on."""
+    found: Counter[str] = Counter()
+    headings: list[str] = []
+    for line in page.splitlines():
+        if not line.startswith("|"):
+            headings = []
+            found["seeds"] += sum(int(least) for least in _SEEDS.findall(line)) if line.startswith("±") else 0
+            continue
+        name, *cells = (cell.strip() for cell in line.strip("|").split("|"))
+        headings = headings or cells
+        found[name] += sum(any(letter.isdigit() for letter in cell) for cell in cells)
+        if "Seeds" in headings and (seeds := cells[headings.index("Seeds")]).isdecimal():
+            found["seeds"] += int(seeds)
+    return found
 
 
 def markdown(groups: Sequence[Group], claims: Sequence[Claim] = ()) -> str:

@@ -14,6 +14,7 @@ from pullback_study.results.recovery.combined import combined
 from pullback_study.results.recovery.grid import grid_tables
 from pullback_study.results.recovery.summary import summary, times
 from pullback_study.results.registry import BEGIN, END, Group, markdown, update_page
+from pullback_study.results.tables import Column, Row, Table
 from pullback_study.runs.store import Stored
 from pullback_study.tasks import find_task
 
@@ -128,6 +129,21 @@ def test_a_page_with_two_pairs_of_marks_has_its_first_group_in_the_first(tmp_pat
     (tmp_path / "page.md").write_text(BEGIN)
     with pytest.raises(ValueError, match="has no lines"):
         update_page(tmp_path / "page.md", [])
+
+
+def test_a_page_of_more_seeds_stays(tmp_path):
+    def group(words, *values):
+        columns = [Column("accuracy", "Accuracy"), Column("seeds", "Seeds")]
+        return Group("One", [Table("Table", columns, [Row("SPIGOT", {"accuracy": cell(*values)}, words)])])
+
+    path = tmp_path / "page.md"
+    path.write_text(f"{BEGIN}\n{END}\n")
+    update_page(path, [group({"seeds": "4"}, 1.0, 2.0, 3.0)])
+    for fewer in (group({"seeds": "4"}, 1.0, 2.0), group({"seeds": "3"}, 1.0, 2.0, 3.0)):
+        with pytest.raises(ValueError, match=r"has 1 number that these runs do not give \(seeds\)"):
+            update_page(path, [fewer])
+    update_page(path, [group({"seeds": "5"}, 4.0, 5.0, 6.0)])
+    assert "5.00±1.00" in path.read_text()
 
 
 def test_gradients_are_related_to_recovery():

@@ -100,16 +100,34 @@ def test_claims_and_pages_train_nothing(invoke):
     assert done.exit_code == 0
     assert done.stdout.count("**Claim") == 11
     assert done.stdout.count(": not decided. ") == 11
-    for study in ("synthetic", "text"):
-        page = Path(f"{study}.md")
-        page.write_text(f"# Results\n{BEGIN}\nstale words\n{END}\nthe end\n")
+    page = Path("page.md")
+    page.write_text(f"# Results\n{BEGIN}\nstale words\n{END}\nthe end\n")
+    for study in ("synthetic", "text", "listops"):
         done = invoke("page", str(page), "--study", study)
-        assert done.exit_code == 0, done.output
-        assert "stale words" not in page.read_text()
-        assert page.read_text().startswith("# Results\n")
-        assert page.read_text().endswith("the end\n")
-        assert "not run" in page.read_text()
+        assert done.exit_code == 2
+        assert f"there are no runs of {study} in runs/" in done.stderr
+    assert "stale words" in page.read_text()
     assert not Path("runs").exists()
+
+
+def test_a_page_is_written_unless_it_would_lose_numbers(invoke):
+    page = Path("page.md")
+    page.write_text(f"# Results\n{BEGIN}\nstale words\n{END}\nthe end\n")
+    assert invoke("table1", "--only", "gold", "--only", "softmax", "--runs", "more").exit_code == 0
+    assert invoke("table1", "--only", "gold", "--runs", "fewer").exit_code == 0
+    assert invoke("page", str(page), "--runs", "more").exit_code == 0
+    written = page.read_text()
+    assert written.startswith("# Results\n")
+    assert written.endswith("the end\n")
+    assert "stale words" not in written
+    assert "not run" in written
+    lost = invoke("page", str(page), "--runs", "fewer")
+    assert lost.exit_code == 2
+    assert "numbers that these runs do not give (Softmax)" in " ".join(lost.stderr.split())
+    assert page.read_text() == written
+    assert invoke("page", str(page), "--runs", "more").exit_code == 0
+    assert invoke("page", str(page), "--runs", "fewer", "--force").exit_code == 0
+    assert page.read_text() != written
 
 
 @pytest.mark.parametrize(
