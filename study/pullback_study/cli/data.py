@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from pullback_study.cli.options import SETTINGS
-from pullback_study.cli.terminal import out, stop, user_errors
+from pullback_study.cli.terminal import out, show, stop, user_errors
 
 app = typer.Typer(**SETTINGS, help="Check and download the corpora and word vectors.")
 Folder = Annotated[
@@ -33,7 +33,7 @@ def check(folder: Folder = None) -> None:
         rows, vectors = download.check(data), files.vector_names(data)
         notes = [f"word vectors: {visible(', '.join(vectors)) or 'none'}"]
         notes += [f"used by default: {visible(files.choose_vectors(data))}"] if vectors else []
-        out.print(Table(visible(f"Corpora in {data}"), ["file", "MB", "checksum"], rows, notes).rich())
+        show(Table(visible(f"Corpora in {data}"), ["file", "MB", "checksum"], rows, notes))
     if wrong := [name for name, _, state in rows if state == download.WRONG]:
         stop(f"{', '.join(wrong)}: {download.WRONG}; move it away, and `pullback data download {data}` fetches it", code=1)
     if not vectors and all(size == "missing" for _, size, _ in rows):

@@ -89,7 +89,17 @@ def show(*tables: Any, markdown: bool = False, json: bool = False, **_: Any) -> 
         typer.echo("\n\n".join(table.markdown() for table in tables))
     else:
         for table in tables:
-            out.print(table.rich(), soft_wrap=False)
+            print_table(out, table)
+
+
+def print_table(console: Console, table: Any) -> None:
+    """A table with its title and notes. Nothing is cut off, and no word is broken; only a terminal limits the width."""
+    made = table.rich(console.width if console.is_terminal else None)
+    title, notes, made.title, made.caption = made.title, made.caption, None, None
+    console.print(title, style="table.title")
+    console.print(made, soft_wrap=False, crop=False)
+    if notes:
+        console.print(notes, style="table.caption")
 
 
 def write_figures(figures: Sequence[Figure], folder: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from pullback_study.cli.options import uses
-from pullback_study.cli.terminal import count, err, show, user_errors
+from pullback_study.cli.terminal import count, err, print_table, show, user_errors
 from pullback_study.trees.drawing import Format, drawn, format_for
 
 FormatOption = Annotated[Format | None, typer.Option("--format", help="The format of the trees. [default: text]")]
@@ -107,7 +107,7 @@ def _draw(path: Path, data: Path | None, size: int, seed: int, paper: bool, form
     analyses = parser.parse(chosen)
     _say(f"{name}: {which}")
     _show([each for ours in analyses for each in (ours, theirs.get(ours.tokens)) if each], form, out, name)
-    err.print(shape_table({name: shape([each.heads for each in analyses])}).rich(), soft_wrap=False)
+    print_table(err, shape_table({name: shape([each.heads for each in analyses])}))
 
 
 def _measure(

@@ -122,8 +122,8 @@ class Table:
     def markdown(self) -> str:
         return self.text().markdown()
 
-    def rich(self) -> RichTable:
-        return self.text().rich()
+    def rich(self, width: int | None = None) -> RichTable:
+        return self.text().rich(width)
 
     def json(self) -> str:
         cells = [{name: cell.json() for name, cell in row.cells.items()} for row in self.rows]

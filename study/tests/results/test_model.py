@@ -5,13 +5,14 @@ import json
 import math
 import statistics
 import xml.etree.ElementTree as ElementTree
-from collections import Counter
 
 import numpy as np
 import pytest
 from rich.console import Console
+from rich.text import Text
 
 from pullback.viz import Table as TextTable
+from pullback_study.cli.terminal import print_table
 from pullback_study.results.cells import MEAN, MEAN_ERROR, MEDIAN, Cell, Reference, bootstrap, interval, share
 from pullback_study.results.figures import Curve, Figure, Panel, over_seeds
 from pullback_study.results.recovery.leaderboard import leaderboard
@@ -84,15 +85,16 @@ def test_a_table_as_markdown(table):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("width", [50, 60, 80])
+@pytest.mark.parametrize("width", [20, 50, 60, 80, None])
 def test_a_narrow_terminal_cuts_nothing_off(width):
     cells = ["05211446", "sparsemap learning_rate=0.0005 vectors=googlenews_mapped.300d", "stopped", "50.92", "63.80±1.25"]
-    table = TextTable("", ["run", "what", "state", "Validation accuracy", "Test accuracy"], [cells])
-    console = Console(width=width, file=io.StringIO())
-    console.print(table.rich())
-    lines = console.file.getvalue().splitlines()
-    assert max(map(len, lines)) <= width
-    assert Counter("".join(cells)) - Counter("".join(lines)) == Counter()
+    table = TextTable("Some runs", ["run", "what", "state", "Validation accuracy", "Test accuracy"], [cells], ["A note."])
+    console = Console(width=width, file=io.StringIO(), force_terminal=width is not None)
+    print_table(console, table)
+    text = Text.from_ansi(console.file.getvalue()).plain
+    assert max(map(len, text.splitlines())) <= max(width or 200, 50)
+    assert not {"Some", "A", *(word for cell in cells for word in cell.split())} - set(text.split())
+    assert (" ".join(cells[1:3]) in " ".join(text.split())) == (width is None)
 
 
 def test_a_table_as_json_has_the_runs_behind_each_number(table):
