@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
@@ -11,7 +12,15 @@ def main() -> None:
         from pullback_study.cli import app
     except ValueError as error:  # in PULLBACK_TASKS, which is read when the tasks are imported
         sys.exit(str(error))
-    app(prog_name="pullback")
+    try:
+        try:
+            app(prog_name="pullback")
+        finally:
+            sys.stdout.flush()
+    except OSError as error:  # a full disk, a closed pipe
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the rest of the output cannot be written, either
+        what = error.filename or "cannot write the output"
+        sys.exit(1 if isinstance(error, BrokenPipeError) else f"{what}: {error.strerror}")
 
 
 if __name__ == "__main__":

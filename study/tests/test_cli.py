@@ -52,6 +52,7 @@ def test_every_command_explains_itself(columns):
         assert len(result.output.splitlines()) < 100, words
         assert not any(odd in result.output for odd in ("…", "\\b")), result.output
         assert not [line for line in result.output.splitlines() if line.startswith("  --") and "list[" in line]
+    assert "[required]" in CliRunner().invoke(app, ["train", "sst", "--help"]).output
     help_of_train = CliRunner().invoke(app, ["train", "synthetic", "--help"], env={"COLUMNS": columns}).output
     assert "--validation-examples" in help_of_train
     assert "--evaluate-every" in help_of_train
@@ -91,6 +92,8 @@ def test_estimators_are_listed_without_quoting_anything(task, invoke):
         (("train", "synthetic", "--clusters", "3"), "estimator is missing"),
         (("reproduce", "tabel1"), "table1"),
         (("runs", "--status", "don"), "did you mean 'done'?"),
+        (("runs", "--runs", "none"), "the folder none/ does not exist"),
+        (("runs", "--runs", ".", "--estimator", "spigt"), "there is no such estimator; did you mean 'spigot'?"),
         (("estimators", "ssst"), "did you mean 'sst'?"),
     ],
     ids=str,
@@ -118,7 +121,29 @@ def test_train_then_list(invoke):
 
 
 def test_runs_of_an_empty_folder(invoke):
+    Path("runs").mkdir()
     assert "0 of 0 runs" in invoke("runs").output
+
+
+def test_a_full_disk_is_a_message(tmp_path):
+    limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))"
+    program = f"{limited}; sys.argv[1:] = ['estimators']; from pullback_study.__main__ import main; main()"
+    with open(tmp_path / "out", "w") as file:
+        ended = subprocess.run([sys.executable, "-c", program], stdout=file, stderr=subprocess.PIPE, text=True, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr == "cannot write the output: File too large\n"
+
+
+def test_damaged_files_are_not_to_be_tried_again(invoke):
+    assert invoke(*tiny()).exit_code == 0
+    (result,) = Path("runs").glob("*/result.json")
+    result.write_bytes(b"\xff")
+    damaged = invoke(*tiny())
+    assert damaged.exit_code == 1
+    assert "result.json is not text" in damaged.stderr
+    assert "delete it to train this run from the start" in damaged.stderr
+    assert "to retry" not in damaged.stderr
+    assert "1 of 1 run in runs/" in invoke("runs").output
 
 
 def test_a_folder_that_cannot_be_used_is_one_mistake(invoke):
@@ -145,6 +170,7 @@ def test_a_folder_that_cannot_be_used_is_one_mistake(invoke):
 def test_what_the_system_refuses_is_named(invoke, arguments, said):
     Path("file").write_text("")
     Path("folder").mkdir()
+    Path("runs").mkdir()
     result = invoke(*arguments)
     assert result.exit_code == 2
     assert said in " ".join(result.output.split())
@@ -227,6 +253,7 @@ def test_a_run_that_fails_is_reported_and_tried_again(invoke, monkeypatch):
     [
         (("seed = [0, 1]", "sead = [0, 1]"), "[fields]: a config of this task has no field 'sead'; did you mean 'seed'?"),
         (("steps = 4", "steps = '4'"), "steps is '4', a string; it must be an integer"),
+        (("[fields]", ""), "(known are fields, grid, task); fields of the config belong under [fields]"),
         (("synthetic", "synthetics"), "there is no task 'synthetics'; did you mean 'synthetic'?"),
     ],
 )
@@ -270,7 +297,7 @@ def test_ctrl_c_says_how_to_resume(tmp_path):
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=120)
     assert process.returncode == 130
-    assert "Stopping: what is running is being saved" in errors
+    assert "Stopping: saving checkpoints" in errors
     assert "Run the same command again to resume" in errors
     assert "Traceback" not in errors
     assert output == ""

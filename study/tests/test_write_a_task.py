@@ -80,6 +80,7 @@ def test_a_variable_is_enough(code, tmp_path):
     [
         ("broken", "PULLBACK_TASKS has 'broken'; write name=module:ATTRIBUTE, separated by commas"),
         ("own=no_such:X", "the task 'own' cannot be loaded from no_such:X: No module named 'no_such'"),
+        ("sst=own:TASK", "PULLBACK_TASKS names a task 'sst', which is built in; give yours another name"),
     ],
 )
 def test_a_wrong_variable_is_one_line(given, said):
@@ -97,3 +98,6 @@ def test_a_task_that_cannot_be_loaded_is_named(code, monkeypatch):
     monkeypatch.setitem(tasks.TASKS, "odd", "pointers:Config")
     with pytest.raises(ValueError, match="is not a Task"):
         tasks.find_task("odd")
+    monkeypatch.setitem(tasks.TASKS, "other", "pointers:TASK")
+    with pytest.raises(ValueError, match="is called 'pointers'; list it as pointers=pointers:TASK"):
+        tasks.find_task("other")

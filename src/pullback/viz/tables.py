@@ -42,7 +42,7 @@ class Table:
         return "\n".join(lines)
 
     def rich(self, width: int | None = None) -> RichTable:
-        """For `rich`, to be printed with `crop=False`: no word is broken; where `width` is too little, a row is several lines."""
+        """For `rich`, to be printed with `crop=False`. No word is broken; if `width` is too small, a row is several lines."""
         from rich import box
         from rich.table import Table as RichTable
         from rich.text import Text

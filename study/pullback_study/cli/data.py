@@ -47,7 +47,7 @@ def download(
         list[str] | None, typer.Option(metavar="NAME", help="Only `sst`, `snli`, `ewt` or `glove`; repeatable.")
     ] = None,
 ) -> None:
-    """Download SST, SNLI, UD English EWT and GloVe 840B (2.2 GB) from their publishers.
+    """Download SST, SNLI, UD English EWT and GloVe 840B (2.3 GB) from their publishers.
 
     Every file is verified by its SHA-256 checksum. Existing files are verified and kept.
 

@@ -38,6 +38,8 @@ def listops(
         rows = [bed.plan(name, bed.LONG) for name in bed.contenders(Runs(folder)) if name in wanted]
         terminal.train_or_exit(bed.TASK, [config for row in rows for config in row.configs], **given)
         return terminal.show(bed.long_runs(Runs(folder)), **given)
+    if not screening:
+        terminal.check_figures(given["figures"])
     terminal.train_or_exit(bed.TASK, [config for plan in plans.values() for config in plan.first], **given)
     if screening:
         return terminal.show(bed.results(Runs(folder), scope, final=False), **given)

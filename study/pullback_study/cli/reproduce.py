@@ -60,8 +60,10 @@ def table1(
     variants = [clusters.Variant(f"gamma of {clusters.SCALES[each]}", rows[each], words, scope, each) for each in rows]
     cases = [(variant, k) for variant in variants for k in clusters.SETTINGS]
     plans = [variant.plan(name, k) for variant, k in cases for name in variant.rows]
-    found, _ = _train_plans(clusters.TASK, plans, given)
     many = len(scope.seeds) >= clusters.QUARTILES
+    if many:
+        terminal.check_figures(given["figures"])
+    found, _ = _train_plans(clusters.TASK, plans, given)
     tables = [clusters.results(variant, k, found, title=f"{k} clusters, {variant.title}") for variant, k in cases]
     extra = [clusters.spreads(table) for table in tables] if many else []
     if grid or not given["quick"]:
@@ -108,6 +110,7 @@ def curves(**given: Any) -> None:
     """Synthetic clusters: learning curves, 10 clusters, as SVG and CSV."""
     from pullback_study.results.paper import clusters
 
+    terminal.check_figures(given["figures"])
     scope = clusters.scope_of(**given)
     plans = [clusters.table_plan(name, 10, grid=False, scope=scope) for name in clusters.CURVES]
     terminal.write_figures([clusters.curves(_train_plans(clusters.TASK, plans, given)[0], scope)], given["figures"])
@@ -131,6 +134,7 @@ def steps(
     from pullback_study.results.paper import clusters, text
 
     if task == "synthetic":
+        terminal.check_figures(given["figures"])
         whole = clusters.scope_of(**given)
         points = [clusters.steps_plan(name, k, whole) for name in clusters.STEPPED for k in whole.inner_steps]
         return terminal.write_figures([clusters.steps(_train_plans(clusters.TASK, points, given)[0], whole)], given["figures"])
@@ -220,8 +224,10 @@ def _train_plans(task: Any, plans: Sequence[Plan], given: dict[str, Any]) -> tup
     """Train the runs that choose a setting, and then those of the chosen one; all runs, and the choices."""
     from pullback_study.results.choice import Runs, seed_by_seed
 
-    terminal.train_or_exit(task, [config for plan in plans for config in plan.first], **given)
+    first = dict.fromkeys(config for plan in plans for config in plan.first)
+    terminal.train_or_exit(task, list(first), **given)
     found = Runs(given["runs"])
-    terminal.train_or_exit(task, seed_by_seed([plan.choose(found) for plan in plans]), **given)
+    rest = [config for config in seed_by_seed([plan.choose(found) for plan in plans]) if config not in first]
+    terminal.train_or_exit(task, rest, **given)
     found = Runs(given["runs"])
     return found, [plan.choose(found) for plan in plans]

@@ -70,16 +70,31 @@ def show_runs(
     with user_errors("list runs" if csv is None else f"write the list of runs to {csv}"):
         if status is not None and status not in STATES:
             raise ValueError(f"--status {status}: there is no such state; {nearest(status, STATES)}")
+        if not runs.exists():
+            raise ValueError(f"the folder {runs}/ does not exist; train something, or choose another folder (--runs)")
         everything = list_runs(runs)
+        if estimator is not None:
+            _check_estimator(estimator, everything)
         given = {"state": status, "estimator": estimator}
         found = select(everything, [*(where or []), *(f"{name}={value}" for name, value in given.items() if value)], sort)
         if csv is None:
-            show(_table(f"{len(found)} of {len(everything)} runs in {runs}/", found, limit))
+            show(_table(f"{len(found)} of {count(len(everything), 'run')} in {runs}/", found, limit))
         elif csv == "-":
             sys.stdout.write(as_csv(found))
         else:
             write_atomically(Path(csv), as_csv(found))
             err.print(f"wrote {count(len(found), 'run')} to {csv}")
+
+
+def _check_estimator(name: str, stored: Sequence[Stored]) -> None:
+    """An error if neither a task nor a run has this estimator."""
+    from pullback_study.tasks.schema import nearest
+
+    methods = [method for task in map(find_task, TASKS) for method in task.methods.values()]
+    known = {each for method in methods for each in (method.name, *method.aliases)}
+    known |= {str(run.config.get("estimator")) for run in stored}
+    if name not in known:
+        raise ValueError(f"--estimator {name}: there is no such estimator; {nearest(name, known)}")
 
 
 def _table(title: str, found: Sequence[Stored], limit: int) -> Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -55,9 +56,10 @@ def train_or_exit(
         )
     err.print(f"{count(outcome.total, 'run')} in {runs}/: {outcome.trained} trained, {outcome.skipped} already done")
     if outcome.interrupted:
-        stop("Stopped; what was running is saved. Run the same command again to resume.", code=130)
+        stop("Stopped; checkpoints are saved. Run the same command again to resume.", code=130)
     if outcome.failed:
-        stop("\n".join(["Failed:", *outcome.failed, "Run the same command again to retry."]), code=1)
+        remedied = all("delete" in each for each in outcome.failed)  # damaged files: these messages say what to do
+        stop("\n".join(["Failed:", *outcome.failed, *([] if remedied else ["Run the same command again to retry."])]), code=1)
     if outcome.busy:
         stop(f"{count(outcome.busy, 'run')} left to another process; run this again when it is done.", code=1)
 
@@ -100,6 +102,13 @@ def print_table(console: Console, table: Any) -> None:
     console.print(made, soft_wrap=False, crop=False)
     if notes:
         console.print(notes, style="table.caption")
+
+
+def check_figures(folder: Path) -> None:
+    """Leaves the program if figures cannot be written to a folder; called before training."""
+    there = next((each for each in (folder, *folder.parents) if os.path.lexists(each)), folder)
+    if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
+        stop(f"cannot write figures to {folder}: {there} is not a folder that can be written to; choose another (--figures)")
 
 
 def write_figures(figures: Sequence[Figure], folder: Path) -> None:

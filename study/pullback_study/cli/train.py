@@ -123,6 +123,9 @@ def _show_plan(found: Sweep, runs: Path) -> None:
     state = {run.id: run.state for run in list_runs(runs)}
     wanted = [task.run(config, runs) for config in found.configs]
     counts = Counter(state.get(run.id, "new") for run in wanted)
+    for run in wanted:
+        if state.get(run.id) != "done":
+            task.sources(run.config)  # missing data is an error, as in training
     groups = plan(task, [run.config for run in wanted if state.get(run.id) != "unreadable"], runs)
     about = ", ".join(f"{number} {name}" for name, number in sorted(counts.items()))
     out.print(f"{count(len(wanted), 'run')}: {about}; {count(len(groups), 'group')} to train")

@@ -122,7 +122,8 @@ def _measure(
     everything = read_conllu(gold)
     parses = [each for each in everything if max_length is None or len(each.tokens) <= max_length]
     if not parses:
-        few = f"none of its {len(everything)} sentences has at most {max_length} words" if everything else "it has no sentences"
+        short = f"none of its {count(len(everything), 'sentence')} has at most {count(max_length or 0, 'word')}"
+        few = short if everything else "it has no sentences"
         raise ValueError(f"--gold {gold}: {few}")
     words = Counter(word for each in parses for word in each.tokens)
     systems, notes = {}, {}
@@ -133,7 +134,7 @@ def _measure(
         notes[parser.config.vectors] = f"{parser.config.vectors} has vectors for {100 * known:.1f}% of the words"
         systems[f"{parser.estimator} {path.name[:8]}"] = [each.heads for each in trees]
     left_out = len(everything) - len(parses)
-    note = f"; {count(left_out, 'sentence')} of more than {max_length} words left out" if left_out else ""
+    note = f"; {count(left_out, 'sentence')} of more than {count(max_length or 0, 'word')} left out" if left_out else ""
     title = visible(f"{gold.name}: {count(len(parses), 'sentence')}, {count(words.total(), 'word')}{note}")
     show(*tables(compare(parses, systems, seed=seed), title, list(notes.values())), markdown=markdown)
 

@@ -111,7 +111,7 @@ def read_conllu(path: Path) -> list[Parse]:
         elif not line.startswith("#"):
             columns = line.split("\t")
             if len(columns) != _COLUMNS:
-                raise CorpusError(path, number, f"{len(columns)} columns, separated by tabs; CoNLL-U has {_COLUMNS}")
+                raise CorpusError(path, number, f"columns separated by tabs: {len(columns)}; CoNLL-U has {_COLUMNS}")
             if not _NOT_A_WORD.fullmatch(columns[0]):
                 rows.append(columns)
     return found + ([_parse(path, number, rows)] if rows else [])

@@ -104,7 +104,8 @@ def listing(task: str, runs: Sequence[Stored]) -> Table:
         estimator = str(run.config.get("estimator", "?"))
         rows.append(Row(about.labels.get(estimator, estimator), {}, texts, note=(run.error or "")[:2000]))
     older = sum(run.older for run in runs)
-    notes = [f"{older} runs of an older version of this task are listed, and not used in tables."] * bool(older)
+    some = "1 run of an older version of this task is" if older == 1 else f"{older} runs of an older version of this task are"
+    notes = [f"{some} listed, and not used in tables."] * bool(older)
     shown = [Column(name, label) for name, label in columns.items()]
     return Table(f"Every run ({len(runs)})", shown, rows, notes, first="Estimator")
 

@@ -81,22 +81,29 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
     """The JSON objects in the lines of a file; none where there is no file."""
-    return [_parsed(line, path.name) for line in _text(path).splitlines()] if path.exists() else []
+    lines = _text(path).splitlines() if path.exists() else []
+    return [_parsed(line, path.name, before) for before, line in enumerate(lines)]
 
 
 def _text(path: Path) -> str:
     if path.exists() and not path.is_file():  # a pipe would block, and a device might never end
         raise ValueError(f"{path.name} is not a file")
-    return path.read_text(encoding="utf-8")
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path.name} is not text: {error}") from None
 
 
-def _parsed(text: str, name: str) -> dict[str, Any]:
+def _parsed(text: str, name: str, before: int = 0) -> dict[str, Any]:
+    """The object in a text, which has lines before it in its file."""
     try:
         content = json.loads(text, parse_constant=lambda _: None)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{name} is not JSON: {error.msg}: line {before + error.lineno} column {error.colno}") from None
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{name} is not JSON: {error}") from None
     if not isinstance(content, dict):
-        raise ValueError(f"{name} is not a JSON object")
+        raise ValueError(f"{name} is not a JSON object" + f": line {before + 1}" * bool(before))
     return content
 
 

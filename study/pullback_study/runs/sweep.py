@@ -40,7 +40,8 @@ def read(path: Path, data: Path | None = None) -> Sweep:
     configs: dict[Any, None] = {}
     with _in(path):
         for key in content.keys() - set(_KEYS):
-            raise ValueError(f"there is no key {key!r} at the top of a sweep file; {nearest(key, _KEYS)} See [fields]")
+            wrong = f"there is no key {key!r} at the top of a sweep file ({nearest(key, _KEYS)})"
+            raise ValueError(f"{wrong}; fields of the config belong under [fields]")
         if not isinstance(name := content.get("task"), str):
             raise ValueError(f'task is {name!r}; name one, such as task = "synthetic"')
         task, fields, grids = find_task(name, data), content.get("fields", {}), content.get("grid", [])

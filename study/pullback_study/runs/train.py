@@ -189,4 +189,4 @@ def _listen(reader: int, flag: threading.Event) -> None:
             os._exit(128 + signals[0])
         if signals[0] in _SIGNALS:
             flag.set()
-            os.write(2, b"\nStopping: what is running is being saved. Press Ctrl-C again to quit at once.\n")
+            os.write(2, b"\nStopping: saving checkpoints. Press Ctrl-C again to quit at once.\n")

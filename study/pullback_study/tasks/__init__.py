@@ -21,14 +21,16 @@ __all__ = ["TASKS", "Method", "Metric", "ReplicaTask", "Task", "Trainer", "find_
 _OWN = [item.partition("=") for item in os.environ.get("PULLBACK_TASKS", "").replace(" ", "").split(",") if item]
 if wrong := [name for name, _, place in _OWN if not name or ":" not in place]:
     raise ValueError(f"PULLBACK_TASKS has {wrong[0]!r}; write name=module:ATTRIBUTE, separated by commas")
-TASKS = {
+_BUILT_IN = {
     "synthetic": "pullback_study.tasks.synthetic.task:TASK",
     "sst": "pullback_study.tasks.text.task:SST",
     "snli": "pullback_study.tasks.text.task:SNLI",
     "planted": "pullback_study.tasks.planted.task:TASK",
     "listops": "pullback_study.tasks.listops.task:TASK",
-    **{name: place for name, _, place in _OWN},
 }
+if taken := [name for name, *_ in _OWN if name in _BUILT_IN]:
+    raise ValueError(f"PULLBACK_TASKS names a task {taken[0]!r}, which is built in; give yours another name")
+TASKS = _BUILT_IN | {name: place for name, _, place in _OWN}
 """By name, where each task is found: module and attribute."""
 
 
@@ -52,4 +54,6 @@ def _load(name: str) -> Task:
         raise ValueError(f"the task {name!r} cannot be loaded from {TASKS[name]}: {error}") from error
     if not isinstance(task, Task):
         raise ValueError(f"{TASKS[name]} is not a Task; see docs/write-a-task.md")
+    if task.name != name:
+        raise ValueError(f"the task of {TASKS[name]} is called {task.name!r}; list it as {task.name}={TASKS[name]}")
     return task

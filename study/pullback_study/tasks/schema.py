@@ -89,7 +89,7 @@ class EstimatorConfig:
     Fields that do not apply to the method are None, so that equal runs have equal identities.
     """
 
-    estimator: str = option("", help="An estimator or a baseline; `pullback estimators` lists them.", shown="")
+    estimator: str = option("", help="An estimator or a baseline; `pullback estimators` lists them.  [required]", shown="")
     seed: int = option(0, help="The seed of data, initialisation and noise.", least=0)
     learning_rate: float | None = option(
         None, help="The learning rate of Adam.", shown="the best known for the estimator", positive=True

@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -64,6 +65,15 @@ def test_check_of_an_empty_folder_or_none(invoke, tmp_path):
     status, output = invoke("check")
     assert status == 2
     assert "PULLBACK_DATA" in output
+
+
+def test_the_size_of_a_download_is_the_sum(invoke):
+    units = {"MB": 1e6, "GB": 1e9}
+    sizes = [dataset.size.replace(",", " ").split()[:2] for dataset in DATASETS.values()]
+    total = f"{sum(float(number) * units[unit] for number, unit in sizes) / 1e9:.1f} GB"
+    page = Path(__file__).parents[3] / "docs" / "data.md"
+    assert total in invoke("download", "--help")[1]
+    assert total in page.read_text()
 
 
 def test_download_then_again(invoke, tmp_path, monkeypatch):

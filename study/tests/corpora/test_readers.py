@@ -109,7 +109,7 @@ def test_conllu_by_the_formats_rules(tmp_path):
         ([word(1, "a", 0), word(3, "b", 1)], 3, "words must be numbered"),
         ([word(1, "a", 0), word(2, "b", 3), word(3, "c", 2)], 4, "some heads of the sentence that ends here form a cycle"),
         ([word(1, "a", 1)], 2, "some heads of the sentence that ends here form a cycle"),
-        (["# text = a", "1\ta\t_"], 2, "3 columns, separated by tabs; CoNLL-U has 10"),
+        (["# text = a", "1\ta\t_"], 2, "columns separated by tabs: 3; CoNLL-U has 10"),
     ],
 )
 def test_a_malformed_treebank(tmp_path, lines, line, reason):

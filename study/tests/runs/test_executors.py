@@ -189,7 +189,7 @@ def test_ctrl_c_is_acknowledged_and_everything_is_saved(where, tmp_path):
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 3
-    assert "Stopping: what is running is being saved" in said
+    assert "Stopping: saving checkpoints" in said
     assert [run.state for run in list_runs(tmp_path)] == ["stopped"] * started
     assert len(list(tmp_path.glob(".work/*/checkpoint.pt"))) == started
 

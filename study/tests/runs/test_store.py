@@ -69,6 +69,12 @@ def test_what_cannot_be_read_is_listed_as_such(name, tmp_path):
     assert bad.curve() == []
 
 
+def test_the_bad_line_of_a_curve_is_named(tmp_path):
+    stored(tmp_path, config=GOOD, curve='{"step": 1}\n{"step": 2}\n{half\n')
+    assert "metrics.jsonl is not JSON: " in list_runs(tmp_path)[0].error
+    assert "line 3 column 2" in list_runs(tmp_path)[0].error
+
+
 def test_what_is_no_file(tmp_path):
     for kind in ("fifo", "folder", "loop", "device"):
         path = stored(tmp_path, kind, config=GOOD) / "result.json"

@@ -243,6 +243,10 @@ def test_wrong_data_is_a_mistake_before_anything_is_written(options, said, data,
     assert result.exit_code == 2
     assert said in " ".join(result.output.split())
     assert not (tmp_path / "runs").exists()
+    (tmp_path / "sweep.toml").write_text('task = "sst"\n[fields]\nestimator = "baseline"\nvectors = "tinny"\n')
+    planned = CliRunner().invoke(app, ["sweep", str(tmp_path / "sweep.toml"), "--dry-run"])
+    assert planned.exit_code == 2
+    assert "no vectors 'tinny'" in planned.output
     (data / "sst" / "dev.txt").unlink()
     missing = CliRunner().invoke(app, command)
     assert missing.exit_code == 2
