@@ -156,6 +156,8 @@ class Entry:
         gibbs: whether it has a distribution, with all the operations on it.
         twice: whether marginals can be differentiated twice, rather than say that they cannot.
         one_rule: whether ties break in the same way on every backend.
+        converts: whether it has conversions for people, one of `CONVERSIONS` in `structures/test_padded_structures.py`.
+        infeasible: whether there is no structure if all parts are forbidden.
     """
 
     name: str
@@ -166,6 +168,8 @@ class Entry:
     gibbs: bool = True
     twice: bool = False
     one_rule: bool = True
+    converts: bool = True
+    infeasible: bool = True
 
     def structure(self, rows: slice = slice(None), **options: Any) -> pb.Structure:
         return self.make(*torch.tensor(self.sizes)[rows].unbind(1), **options)
@@ -189,7 +193,8 @@ def _trees(name: str, projective: bool, multiroot: bool) -> Entry:
 
 
 ENTRIES = [
-    Entry("categorical", pb.Categorical, (4,), [(), (), ()], lambda: pb.Categorical().enumerate(4), twice=True),
+    Entry("categorical", pb.Categorical, (4,), [(), (), ()], lambda: pb.Categorical().enumerate(4), twice=True,
+          converts=False),
     *(_trees(*kind) for kind in _TREES),
     Entry("chain", pb.LinearChain, (4, 3, 3), [(4,), (2,), (0,), (1,)], lambda n: pb.LinearChain().enumerate(n, 3)),
     Entry("subset", pb.Subset, (5,), [(2, 5), (1, 4), (0, 1), (3, 3)], lambda k, n: pb.Subset(k).enumerate(n)),

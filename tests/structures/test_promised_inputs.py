@@ -95,6 +95,8 @@ def test_incoming_gradients_outside_of_the_parts_are_ignored(gibbs, operation):
 
 @pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf], ids=["NaN", "+inf", "infeasible"])
 def test_bad_examples_are_named_or_nan(entry, value):
+    if value == -torch.inf and not entry.infeasible:
+        pytest.skip("a structure without parts is left")
     scores = torch.where(mask_of(entry), entry.scores(), 0.0)
     bad = scores.clone()
     bad[0] = torch.where(mask_of(entry)[0], value, 0.0)
