@@ -77,9 +77,8 @@ def update_page(page: Path, groups: Sequence[Group], claims: Sequence[Claim] = (
         text += f"{BEGIN}\n\n{content}\n\n{END}{after}"
     if not force and (lost := _numbers(before) - _numbers(text)):
         rows = ", ".join(sorted(lost)[:_NAMED]) + ", ..." * (len(lost) > _NAMED)
-        total = f"{lost.total()} number{'s' * (lost.total() != 1)}"
         raise ValueError(
-            f"{page} has {total} that these runs do not give ({rows}); use a folder with all runs (--runs), "
+            f"{page} has numbers that these runs do not give ({rows}); use a folder with all runs (--runs), "
             f"write another page, or replace them with --force"
         )
     for figure in figures:

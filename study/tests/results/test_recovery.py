@@ -140,7 +140,7 @@ def test_a_page_of_more_seeds_stays(tmp_path):
     path.write_text(f"{BEGIN}\n{END}\n")
     update_page(path, [group({"seeds": "4"}, 1.0, 2.0, 3.0)])
     for fewer in (group({"seeds": "4"}, 1.0, 2.0), group({"seeds": "3"}, 1.0, 2.0, 3.0)):
-        with pytest.raises(ValueError, match=r"has 1 number that these runs do not give \(seeds\)"):
+        with pytest.raises(ValueError, match=r"has numbers that these runs do not give \(seeds\)"):
             update_page(path, [fewer])
     update_page(path, [group({"seeds": "5"}, 4.0, 5.0, 6.0)])
     assert "5.00±1.00" in path.read_text()
