@@ -1,4 +1,4 @@
-"""Tag sequences on the CPU: sums and maxima by kernels of their own, the other operations by their hypergraph."""
+"""Tag sequences on the CPU."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pullback.inference.chain import kernels, maximum
-from pullback.inference.chain.derivations import graph
+from pullback.inference.chain import kernels, maximum, slopes
 from pullback.inference.chain.family import CHAIN
 from pullback.inference.checks import finish
-from pullback.inference.hypergraph.cpu import operations
 from pullback.inference.hypergraph.memory import empty_like
 from pullback.inference.threads import spread
 
-*_, marginals_vjp, entropy, entropy_gradient, sample = operations(CHAIN.layout, graph)
+_NO_SEEDS = np.zeros(0, np.int64)
 
 
 def argmax(scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
@@ -45,13 +43,44 @@ def log_prob(scores: Tensor, lengths: Tensor, z: Tensor, validate: bool) -> tupl
     return _sums(kernels.SLOPE, scores, lengths, validate, z.contiguous())
 
 
-def _sums(what: int, scores: Tensor, lengths: Tensor, validate: bool, z: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Log-partitions and marginals, or the log-probabilities of z and z less the marginals."""
+def sample(scores: Tensor, lengths: Tensor, seeds: Tensor, validate: bool) -> Tensor:
+    return _sums(kernels.SAMPLE, scores, lengths, validate, seeds=seeds.contiguous().numpy())[1]
+
+
+def marginals_vjp(scores: Tensor, lengths: Tensor, direction: Tensor, validate: bool) -> Tensor:
+    return _slopes(slopes.SLOPE, scores, lengths, validate, direction.detach().to(scores.dtype).contiguous())[1]
+
+
+def entropy(scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
+    return _slopes(slopes.ENTROPY, scores, lengths, validate)[0]
+
+
+def entropy_gradient(scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
+    return _slopes(slopes.ENTROPY_SLOPE, scores, lengths, validate)[1]
+
+
+def _slopes(
+    what: int, scores: Tensor, lengths: Tensor, validate: bool, direction: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Rates of all sequences, and the derivatives of marginals."""
+    s = scores.detach().contiguous()
+    out, value = empty_like(s), np.zeros(len(s))
+    fine = _spread(slopes.slopes, 10.0, s, lengths, what, (s if direction is None else direction).numpy(), out.numpy(), value)
+    results: tuple[Tensor, ...] = torch.from_numpy(value), out
+    if not fine:
+        results = finish(CHAIN.layout, s, (lengths,), results, value, validate)
+    return results[0], results[1]
+
+
+def _sums(
+    what: int, scores: Tensor, lengths: Tensor, validate: bool, z: Tensor | None = None, seeds: np.ndarray = _NO_SEEDS
+) -> tuple[Tensor, Tensor]:
+    """Log-partitions and marginals or samples, or the log-probabilities of z and z less the marginals."""
     s = scores.detach().contiguous()
     out = s if what == kernels.LOG_PARTITION else empty_like(s)
     log_z, given = np.zeros(s.shape[0]), (s if z is None else z).numpy()
     value = np.zeros(len(log_z), given.dtype)
-    fine = _spread(kernels.sums, 2.0, s, lengths, what, given, out.numpy(), log_z, value)
+    fine = _spread(kernels.sums, 2.0, s, lengths, what, given, seeds, out.numpy(), log_z, value)
     first = torch.from_numpy(log_z if z is None else value)
     if fine:
         return first, out

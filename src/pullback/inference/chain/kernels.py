@@ -33,6 +33,7 @@ from pullback.inference.lanes import (
     store,
     where_larger,
 )
+from pullback.inference.random_kernels import uniform
 from pullback.inference.rows import (
     AHEAD,
     any_nonzero,
@@ -47,7 +48,7 @@ from pullback.inference.rows import (
     store_first,
 )
 
-LOG_PARTITION, MARGINALS, SLOPE = range(3)
+LOG_PARTITION, MARGINALS, SLOPE, SAMPLE = range(4)
 
 
 @lean
@@ -195,7 +196,7 @@ def _careful_step(scores, base, tags, value, alpha, total, row, out, at):
 
 
 @lean
-def _forward(scores, begin, length, tags, keep, state, value, alpha, total, z, out):
+def forward(scores, begin, length, tags, keep, state, value, alpha, total, z, out):
     """Go through all positions; returns the row of the last alpha, and +inf where the scores hold NaN or +inf.
 
     The steps' weights are kept, or written over each other.
@@ -239,9 +240,32 @@ def _add_first(scores, z, out, begin, tags):
     return total
 
 
+@lean
+def _draw(tags, length, alpha, last, room, out, begin, stop, seed, chosen):
+    """Draw the tags from the last to the first, by p(a given b) = alpha(a) w(a, b) / total(b); parts replace the weights."""
+    row, at, stride, drawn = last, -1, 0, 0
+    for i in range(length - 1, -1, -1):
+        whole = 0.0
+        for a in range(tags):
+            whole += np.float64(alpha[row + a]) * (np.float64(out[at + a * stride]) if at >= 0 else 1.0)
+        u, drawn = uniform(seed, drawn)
+        u *= whole
+        for a in range(tags):
+            w = np.float64(alpha[row + a]) * (np.float64(out[at + a * stride]) if at >= 0 else 1.0)
+            if w > 0.0:
+                chosen[i] = a
+                u -= w
+                if u < 0.0:
+                    break
+        row, at, stride = i * room, begin + i * tags * tags + chosen[i], tags
+    clear(out, begin, stop)
+    for i in range(length):
+        out[begin + (i * tags + (chosen[i - 1] if i > 0 else 0)) * tags + chosen[i]] = 1.0
+
+
 @kernel
-def sums(worker, workers, tags, scores, lengths, what, z, out, log_z, log_p, codes):
-    """Write log-partitions and, by `what`, marginals, or z less the marginals and the log-probabilities of z.
+def sums(worker, workers, tags, scores, lengths, what, z, seeds, out, log_z, log_p, codes):
+    """Write log-partitions and, by `what`, marginals, samples, or z less the marginals and the log-probabilities of z.
 
     `scores`, `z` and `out` are `[B, n, tags, tags]`; `codes[b]` is not zero where the scores of an example hold NaN or +inf,
     no structure is feasible, or the length is not from 0 to n.
@@ -255,14 +279,17 @@ def sums(worker, workers, tags, scores, lengths, what, z, out, log_z, log_p, cod
     rows, state = (n + 1 if keep else 1), np.empty(3)
     alpha, total = aligned(rows * room, scores), aligned(rows * room, scores)
     total[:room], above[:] = 1.0, 0.0  # before the first position there is nothing to divide by
+    chosen = np.empty(n if what == SAMPLE else 0, np.int64)
     for b in range(worker, len(scores), workers):
         length, begin = min(max(lengths[b], 0), n), b * n * cells
-        codes[b] = lengths[b] != length
+        codes[b], last = lengths[b] != length, room
         if length > 0:
-            last, worst = _forward(flat, begin, length, tags, keep, state, value, alpha, total, flat_z, flat_out)
+            last, worst = forward(flat, begin, length, tags, keep, state, value, alpha, total, flat_z, flat_out)
             log_z[b] = state[0] + _last(tags, alpha, last, total, last - room * keep, rate)
             codes[b] |= worst == np.inf or log_z[b] == -np.inf
-        if keep:
+        if what == SAMPLE:
+            _draw(tags, length * (not codes[b]), alpha, last, room, flat_out, begin, begin + n * cells, seeds[b], chosen)
+        elif keep:
             for i in range(length - 1, 0, -1):
                 at = begin + i * cells
                 if 2 * tags >= lanes:
