@@ -85,7 +85,7 @@ def test_the_kernels_of_other_structures_are_what_the_compiler_accepts(monkeypat
     names = {"hypergraph.cuda_maximum.argmax", "hypergraph.cuda_likelihood._likelihood"}
     names |= {f"hypergraph.cuda_narrow.{name}" for name in ("through", "upward")}
     names |= {f"hypergraph.cuda_kernels.{name}" for name in ("upward", "downward", "gather", "read_goal")}
-    names |= {f"chain.cuda_{name}" for name in ("sums.sums", "paths.path", "wide.sums", "wide.path")}
+    names |= {f"chain.cuda_{name}" for name in ("sums.sums", "paths.path", "slopes.slopes", "wide.sums", "wide.path")}
     names |= {"alignment.cuda_sweeps.sweep"}
     names |= {"sparsemap.cuda_step.step", "sparsemap.cuda_step.finish"}
     names |= {"subset.cuda_kernels.run", "subset.cuda_picks.pick"}

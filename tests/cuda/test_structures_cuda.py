@@ -26,7 +26,7 @@ CASES = {
     "alignment": (pb.Alignment, (4, 4), (SIZES, torch.tensor([4, 3, 0, 2]))),
     "subset": (pb.Subset, (4,), (torch.tensor([2, 2, 0, 0]), SIZES)),
 }
-SLOW = {"chain", "binary tree"}  # one with one child per edge and one with two, through the kernels for wide levels
+SLOW = {"segmentation", "binary tree"}  # one with one child per edge and one with two, through the kernels for wide levels
 
 
 def results(case, scores, on: str, device: torch.device) -> dict[str, torch.Tensor]:
@@ -59,7 +59,7 @@ def test_as_on_the_cpu(case, wide, device, monkeypatch, poisoned):
 def test_chains_in_several_tiles(device, monkeypatch, poisoned):
     """Of two rows each, of which the last one is half empty."""
     monkeypatch.setattr(chain, "ONE_TILE", 0)
-    monkeypatch.setattr(chain, "_wide", lambda width: {"ROWS": 2, "num_warps": 4})
+    monkeypatch.setattr(chain, "_tiles", lambda width: {"ROWS": 2, "num_warps": 4})
     check_against_the_cpu("chain", False, device, monkeypatch, poisoned)
     structure, scores = pb.LinearChain(validate=False), torch.zeros(400, 3, 3, 3, device=device)
     scores[:, 1, :, 2], scores[:, 2, 0] = 1.0, -torch.inf
@@ -68,11 +68,18 @@ def test_chains_in_several_tiles(device, monkeypatch, poisoned):
     assert ((z.mean(0) - mu).abs() < 5 * (mu * (1 - mu) / 400 + 1e-9).sqrt()).all()
 
 
+def test_chains_without_positions(device):
+    structure, scores = pb.LinearChain(validate=False), torch.zeros(2, 0, 3, 3, device=device, requires_grad=True)
+    for operation in ("log_partition", "entropy"):
+        assert getattr(structure, operation)(scores).tolist() == [0.0, 0.0]
+    for operation in ("argmax", "marginals", "sample"):
+        assert getattr(structure, operation)(scores).shape == scores.shape
+
+
 def check_against_the_cpu(case, wide, device, monkeypatch, poisoned):
     if wide:
         if case not in SLOW:
             pytest.skip("the same kernels")
-        monkeypatch.setattr(chain, "MOST_TAGS", 0)
         monkeypatch.setattr(hypergraph, "_launches", {})  # which remember tiles
         monkeypatch.setattr(hypergraph, "_tile", lambda edges, nodes, name: (hypergraph.kernels, {"NODES": 2, name: 2}))
         monkeypatch.setattr(hypergraph, "_chunk", lambda edges, name: {"NODES": 2, name: 2})

@@ -26,13 +26,13 @@ def sums(scores, z, lengths, scratch, out, value, n, tags, WHAT: tl.constexpr, T
     sized = (length >= 0) & (length <= n)
     length = tl.where(sized, length, 0).to(tl.int32)
     tag = tl.arange(0, TAGS)
-    v, bad = _first(scores, length, tag, tags)
+    v, bad = first(scores, length, tag, tags)
     tl.store(scratch + tag, v)
     for i in range(1, length):
         tl.debug_barrier()  # the values of the position before are written
         before = scratch + (i - 1) * 3 * TAGS
-        best, total, bad = _totals(scores + i * cells, before, tag, tags, bad, TAGS, ROWS)
-        v = _value(best, total)
+        best, total, bad = totals(scores + i * cells, before, tag, tags, bad, TAGS, ROWS)
+        v = value_of(best, total)
         tl.store(scratch + i * 3 * TAGS + tag, v)
         tl.store(scratch + (i * 3 + 1) * TAGS + tag, best)
         tl.store(scratch + (i * 3 + 2) * TAGS + tag, tl.where(total > 0, 1.0 / total, 0.0))
@@ -49,17 +49,17 @@ def sums(scores, z, lengths, scratch, out, value, n, tags, WHAT: tl.constexpr, T
             i = length - back
             here = scratch + i * 3 * TAGS
             best, inverse = tl.load(here + TAGS + tag), tl.load(here + 2 * TAGS + tag)
-            for first in range(0, tags, ROWS):
-                a, tile, real = _tile(first, tag, tags, ROWS)
-                x = _terms(scores + i * cells, here - 3 * TAGS, a, tile, real, tags)
+            for start in range(0, tags, ROWS):
+                a, tile, real = tile_of(start, tag, tags, ROWS)
+                x = terms(scores + i * cells, here - 3 * TAGS, a, tile, real, tags)
                 w = tl.exp((x - best[None, :]).to(out.dtype.element_ty)).to(tl.float64) * inverse[None, :]
                 p = w * reached[None, :]
                 score = write(scores + i * cells, z + i * cells, out + i * cells, p, score, tile, real, real, WHAT)
                 tl.store(passed + (i % 2) * TAGS + a, tl.sum(tl.where(real, p, 0.0), 1), a < tags)
             tl.debug_barrier()
             reached = tl.load(passed + (i % 2) * TAGS + tag, tag < tags, 0.0)
-        for first in range(0, tags, ROWS):
-            a, tile, real = _tile(first, tag, tags, ROWS)
+        for start in range(0, tags, ROWS):
+            a, tile, real = tile_of(start, tag, tags, ROWS)
             exists = real & (a == 0)[:, None] & (length > 0)
             score = write(scores, z, out, tl.where(exists, reached[None, :], nothing), score, tile, exists, real, WHAT)
         rest = tl.maximum(length, 1)
@@ -84,16 +84,16 @@ def path(
     length = tl.where(sized, length, 0).to(tl.int32)
     seed = tl.load(seeds + b) if DRAW else 0
     tag = tl.arange(0, TAGS)
-    v, bad = _first(scores, length, tag, tags)
+    v, bad = first(scores, length, tag, tags)
     tl.store(values + tag, v)
     for i in range(1, length):
         tl.debug_barrier()  # the values of the position before are written
         before = values + ((i - 1) % 2) * TAGS
         if DRAW:
-            best, total, bad = _totals(scores + i * cells, before, tag, tags, bad, TAGS, ROWS)
+            best, total, bad = totals(scores + i * cells, before, tag, tags, bad, TAGS, ROWS)
             u = uniform(seed, i * TAGS + tag)
             chosen = _drawn(scores + i * cells, before, tag, tags, best, total, u, TAGS, ROWS)
-            v = _value(best, total)
+            v = value_of(best, total)
         else:
             v, chosen, bad = _best(scores + i * cells, before, tag, tags, bad, TAGS, ROWS)
         tl.store(values + (i % 2) * TAGS + tag, v)
@@ -117,7 +117,7 @@ def path(
 
 
 @jit()
-def _first(scores, length, tag, tags):
+def first(scores, length, tag, tags):
     """The values of the first position's tags, and where one is NaN or +inf."""
     v = tl.load(scores + tag, tag < tl.where(length > 0, tags, 0), -float("inf")).to(tl.float64)
     bad = (v != v) | (v == float("inf"))
@@ -125,27 +125,27 @@ def _first(scores, length, tag, tags):
 
 
 @jit()
-def _tile(first, tag, tags, ROWS: tl.constexpr):
+def tile_of(start, tag, tags, ROWS: tl.constexpr):
     """The tags before, in a tile's rows, the places of its transitions, and which of them there are."""
-    a = first + tl.arange(0, ROWS)
+    a = start + tl.arange(0, ROWS)
     return a, a[:, None] * tags + tag[None, :], (a < tags)[:, None] & (tag < tags)[None, :]
 
 
 @jit()
-def _terms(scores, before, a, tile, real, tags):
+def terms(scores, before, a, tile, real, tags):
     """Value(a) + score(a, b) of a tile."""
     v = tl.load(before + a, a < tags, -float("inf"))
     return v[:, None] + tl.load(scores + tile, real, -float("inf")).to(tl.float64)
 
 
 @jit()
-def _totals(scores, before, tag, tags, bad, TAGS: tl.constexpr, ROWS: tl.constexpr):
+def totals(scores, before, tag, tags, bad, TAGS: tl.constexpr, ROWS: tl.constexpr):
     """For each tag of a position the largest term, at least -1e300, the sum of exp(x - it), and whether a term is bad."""
     best = tl.full([TAGS], _LOWEST, tl.float64)
     total = tl.zeros([TAGS], tl.float64)
-    for first in range(0, tags, ROWS):
-        a, tile, real = _tile(first, tag, tags, ROWS)
-        x = _terms(scores, before, a, tile, real, tags)
+    for start in range(0, tags, ROWS):
+        a, tile, real = tile_of(start, tag, tags, ROWS)
+        x = terms(scores, before, a, tile, real, tags)
         wrong = (x != x) | (x == float("inf"))
         bad = tl.maximum(bad, tl.max(wrong.to(tl.int32), 0))
         x = tl.where(wrong, -float("inf"), x)
@@ -157,7 +157,7 @@ def _totals(scores, before, tag, tags, bad, TAGS: tl.constexpr, ROWS: tl.constex
 
 
 @jit()
-def _value(best, total):
+def value_of(best, total):
     return tl.where(total > 0, best + tl.log(tl.where(total > 0, total, 1.0)), -float("inf"))
 
 
@@ -166,15 +166,15 @@ def _best(scores, before, tag, tags, bad, TAGS: tl.constexpr, ROWS: tl.constexpr
     """The largest term of each tag, the first tag before that has it, and whether a term is bad."""
     best = tl.full([TAGS], -float("inf"), tl.float64)
     chosen = tl.zeros([TAGS], tl.int32)
-    for first in range(0, tags, ROWS):
-        a, tile, real = _tile(first, tag, tags, ROWS)
-        x = _terms(scores, before, a, tile, real, tags)
+    for start in range(0, tags, ROWS):
+        a, tile, real = tile_of(start, tag, tags, ROWS)
+        x = terms(scores, before, a, tile, real, tags)
         wrong = (x != x) | (x == float("inf"))
         bad = tl.maximum(bad, tl.max(wrong.to(tl.int32), 0))
         top, at = tl.max(
             tl.where(wrong, -float("inf"), x), 0, return_indices=True, return_indices_tie_break_left=True
         )
-        chosen = tl.where(top > best, first + at, chosen)
+        chosen = tl.where(top > best, start + at, chosen)
         best = tl.maximum(best, top)
     return best, chosen, bad
 
@@ -186,9 +186,9 @@ def _drawn(scores, before, tag, tags, best, total, u, TAGS: tl.constexpr, ROWS: 
     """
     chosen = tl.zeros([TAGS], tl.int32)
     upto = tl.zeros([TAGS], tl.float64)
-    for first in range(0, tags, ROWS):
-        a, tile, real = _tile(first, tag, tags, ROWS)
-        x = _terms(scores, before, a, tile, real, tags)
+    for start in range(0, tags, ROWS):
+        a, tile, real = tile_of(start, tag, tags, ROWS)
+        x = terms(scores, before, a, tile, real, tags)
         w = tl.exp((tl.where(x != x, -float("inf"), x) - best[None, :]).to(scores.dtype.element_ty)).to(tl.float64)
         sums_of = upto[None, :] + tl.cumsum(w, 0)
         due = (upto <= u * total)[None, :] & (w > 0)  # not drawn before this tile
@@ -196,6 +196,6 @@ def _drawn(scores, before, tag, tags, best, total, u, TAGS: tl.constexpr, ROWS: 
         some = tl.max(later.to(tl.int32), 0) > 0
         at = tl.argmax(later.to(tl.int32), 0, tie_break_left=True)
         final = tl.max(tl.where(due, a[:, None], -1), 0)
-        chosen = tl.where(some, first + at, tl.where(final >= 0, final, chosen))
+        chosen = tl.where(some, start + at, tl.where(final >= 0, final, chosen))
         upto = tl.where(some, float("inf"), upto + tl.sum(w, 0))
     return chosen
