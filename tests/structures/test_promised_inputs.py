@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch.autograd import forward_ad
 
 import pullback as pb
 from oracles import mask_of
@@ -61,6 +62,40 @@ def test_transforms(gibbs, operation):
         (slope,) = torch.autograd.grad(structure.marginals(leaf).square().sum(), leaf, create_graph=True)
         with pytest.raises(NotImplementedError, match="second derivative"):
             slope.sum().backward()
+
+
+def test_second_derivatives_in_forward_mode(gibbs):
+    """Of log Z they are the covariances that backward passes give, in any order of modes; those of others raise."""
+    structure, scores, v, w = gibbs.structure(), gibbs.scores(), gibbs.scores(seed=8), gibbs.scores(seed=9)
+
+    def twice(operation):
+        return torch.func.jvp(lambda s: torch.func.jvp(operation, (s,), (v,))[1], (scores,), (w,))[1]
+
+    leaf = scores.clone().requires_grad_()
+    (product,) = torch.autograd.grad((structure.marginals(leaf) * v).sum(), leaf)
+    z = structure.argmax(scores)
+    expected = (product * w).flatten(1).sum(1)
+    torch.testing.assert_close(twice(structure.log_partition), expected)
+    torch.testing.assert_close(twice(lambda s: structure.log_prob(s, z)), -expected)
+    padded = torch.where(mask_of(gibbs), v, torch.nan)  # of a tangent it is not read
+    slope = torch.func.grad(lambda s: torch.func.jvp(structure.log_partition, (s,), (padded,))[1].sum())(scores)
+    torch.testing.assert_close(slope, product)
+    if gibbs.twice:
+        return
+    for name in ("marginals", "entropy"):
+        with pytest.raises(NotImplementedError, match="second derivative"):
+            twice(getattr(structure, name))
+    with forward_ad.dual_level():  # whose tangents PyTorch's own logsumexp cannot differentiate
+        along = forward_ad.unpack_dual(structure.log_partition(forward_ad.make_dual(leaf, v))).tangent
+        torch.testing.assert_close(torch.autograd.grad(along.sum(), leaf)[0], product)
+
+
+@pytest.mark.parametrize("operation", EXPECTATIONS)
+def test_several_tangents_at_once(gibbs, operation):
+    """As the vectorised Jacobians of `torch.autograd` have them."""
+    run, scores = getattr(gibbs.structure(), operation), gibbs.scores()
+    found = torch.autograd.functional.jacobian(run, scores, vectorize=True, strategy="forward-mode")
+    torch.testing.assert_close(found, torch.autograd.functional.jacobian(run, scores))
 
 
 def test_sizes_broadcast_against_the_batch(entry):

@@ -213,10 +213,10 @@ class Family:
                 ctx.mark_non_differentiable(*output[1:])
                 ctx.set_materialize_grads(False)
 
-        def slope(ctx: Any, direction: Any) -> Tensor:
+        def slope(ctx: Any, direction: Any, saved: tuple[Tensor, ...]) -> Tensor:
             if operation.refuses:
                 raise NotImplementedError(operation.refuses)
-            kept = Kept(self, ctx.saved_tensors, ctx.options)
+            kept = Kept(self, saved, ctx.options)
             if operation.product is not None:
                 known = getattr(ctx, "product", None)
                 if known is None or torch.is_grad_enabled() or derivatives.is_batched(direction):
@@ -230,7 +230,7 @@ class Family:
         def backward(ctx: Any, grad: Tensor | None, *rest: Any) -> tuple[Any, ...]:
             if grad is None:
                 return (None,) * (tensors + statics)
-            found = slope(ctx, grad)
+            found = slope(ctx, grad, ctx.saved_tensors)
             if operation.gradient is not None:
                 last = operation.kept_gradient and derivatives.is_last_use(grad)
                 if not (last and grad.is_cpu and _is_one(grad)):
@@ -239,12 +239,13 @@ class Family:
             return *[None] * place, found, *[None] * (tensors + statics - place - 1)
 
         def tangent(ctx: Any, *tangents: Any) -> Any:
-            direction = tangents[place]
+            direction, saved = tangents[place], derivatives.without_tangents(ctx.saved_tensors)
             if operation.gradient is None:
-                first = slope(ctx, direction)
+                first = slope(ctx, direction, saved)
             else:
-                wide = slope(ctx, None).double()
-                first = torch.where(wide != 0, wide * direction, 0.0).flatten(1).sum(1)  # padding may be NaN
+                wide = slope(ctx, None, saved).double()
+                inner = wide * torch.where(wide != 0, direction, 0.0)  # padding may be NaN
+                first = inner.sum(tuple(range(1, inner.dim())))
             outputs = operation.outputs.count("Tensor")
             return first if outputs == 1 else (first, *[None] * (outputs - 1))
 

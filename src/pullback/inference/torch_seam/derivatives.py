@@ -71,7 +71,8 @@ def _register_by_internals(
 
         @staticmethod
         def jvp(ctx: Any, *tangents: Any) -> Any:
-            return tangent(ctx, *tangents)
+            with _outer_levels():
+                return tangent(ctx, *tangents)
 
     class Direct(Operator):
         @staticmethod
@@ -121,6 +122,11 @@ def keep(ctx: Any, *tensors: Tensor) -> None:
     ctx.save_for_backward(*tensors)
     if internals_work() and in_forward_mode():
         ctx.save_for_forward(*tensors)
+
+
+def without_tangents(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """Tensors as the formula of a tangent reads them: only the transforms around this level differentiate it."""
+    return tuple(forward_ad.unpack_dual(x).primal for x in tensors)
 
 
 def is_last_use(grad: Tensor) -> bool:
