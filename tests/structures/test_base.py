@@ -104,7 +104,16 @@ def test_what_follows_from_a_log_partition_is_differentiable_and_transforms(oper
         return structure.kl(s, o) if operation == "kl" else getattr(structure, operation)(s)
 
     leaf = SCORES.clone().requires_grad_()
-    assert torch.autograd.gradcheck(run, leaf)
+    assert torch.autograd.gradcheck(run, leaf, check_forward_ad=True)
+    with torch.autograd.forward_ad.dual_level():  # of scores that no backward pass sees
+        dual = run(torch.autograd.forward_ad.make_dual(SCORES, OTHER))
+        assert not dual.requires_grad
+        tangent = torch.autograd.forward_ad.unpack_dual(dual).tangent
+    assert_close(tangent, torch.func.jvp(run, (SCORES,), (OTHER,))[1])
+    with torch.inference_mode():
+        assert_close(run(SCORES.clone()), run(SCORES))
+        inside = SCORES.clone()
+    assert_close(run(inside), run(SCORES))
     if operation == "kl":
         assert torch.autograd.gradcheck(lambda o: run(SCORES, o), OTHER.clone().requires_grad_())
     expected = run(SCORES)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from pullback.inference.layout import check_batches, check_tensor
-from pullback.inference.torch_seam.derivatives import may_be_differentiated, transforming
+from pullback.inference.torch_seam.derivatives import transforming
 
 if TYPE_CHECKING:
     from pullback.inference.sparsemap.solution import SparseMAPSolution
@@ -81,9 +81,10 @@ class Structure(abc.ABC):
         self._needs_log_partition("marginals")
         if transforming() or torch.compiler.is_compiling():
             return torch.func.grad(lambda s: self.log_partition(s).sum())(scores)
-        differentiable = may_be_differentiated(scores)
-        with torch.enable_grad():
-            s = scores if scores.requires_grad else scores.detach().requires_grad_()
+        differentiable = torch.is_grad_enabled() and scores.requires_grad
+        with torch.inference_mode(False) if torch.is_inference_mode_enabled() else torch.enable_grad():
+            # a copy, unlike scores.detach(), keeps tangents and can be differentiated in inference mode
+            s = scores if scores.requires_grad and not scores.is_inference() else scores.clone().requires_grad_()
             log_z = self.log_partition(s)
             if not log_z.requires_grad:
                 raise RuntimeError(
