@@ -11,6 +11,7 @@ from torch import Tensor
 from pullback.inference.family import Family
 from pullback.inference.layout import Flat
 from pullback.inference.simplex.family import SIMPLEX
+from pullback.inference.torch_seam import derivatives
 from pullback.inference.torch_seam.transforms import is_mapped
 from pullback.structures.family import FamilyStructure
 
@@ -38,7 +39,9 @@ class Categorical(FamilyStructure):
         flat = self._flat(scores)
         s = flat.scores.detach()
         best, place = s.max(-1, keepdim=True)
-        z = torch.zeros_like(s, memory_format=torch.contiguous_format).scatter_(-1, place, 1.0)
+        z = torch.zeros_like(s, memory_format=torch.contiguous_format)
+        # torch.vmap has no rule for the second one, which is many times faster
+        z = z.scatter(-1, place, 1.0) if derivatives.transforming() else z.scatter_(-1, place, 1.0)
         return flat.restore(z if self._checks(flat) else z + 0.0 * best)  # NaN without a finite best score
 
     def marginals(self, scores: Tensor) -> Tensor:
@@ -53,8 +56,9 @@ class Categorical(FamilyStructure):
     def entropy(self, scores: Tensor) -> Tensor:
         flat = self._flat(scores)
         log_p = flat.scores.log_softmax(-1)
-        finite = torch.where(flat.scores == -torch.inf, 0.0, log_p)
-        return flat.restore(-(log_p.exp() * finite).sum(-1))
+        p = log_p.exp()
+        finite = torch.where(p > 0, log_p, 0.0)  # without probability: -inf, or a mask too large to be multiplied
+        return flat.restore(-(p * finite).sum(-1))
 
     def log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
         self._check_same_shape(scores, z)
