@@ -76,19 +76,31 @@ def test_a_start_of_sparsemap(entry):
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
-def test_conversions(entry):
-    structure, clean = entry.structure(), gold(entry)
+@GARBAGE
+def test_conversions(entry, garbage):
+    """With leading dimensions against which the sizes broadcast, too. Those of one example alone cannot know its sizes."""
+    structure, clean, unsized = entry.structure(), gold(entry), entry.make(*[None] * len(entry.sizes[0]))
+    z = torch.where(mask_of(entry), clean, garbage)
     names = [name for name in CONVERSIONS if hasattr(structure, name)]
     assert bool(names) == entry.converts
     for name in names:
-        convert = getattr(structure, name)
-        found, expected = convert(poisoned(entry, clean)), convert(clean)
-        assert torch.equal(found, expected) if isinstance(found, torch.Tensor) else found == expected
+        convert, expected = getattr(structure, name), getattr(unsized, name)(clean)
+        assert same(convert(z), expected)
+        assert same(convert(torch.stack([z, clean]))[1], expected)
+        assert same(convert(torch.stack([clean, z]))[1], expected)
+        assert same(convert(clean[0]), getattr(unsized, name)(clean[0]))
+        assert same(convert(clean.bool()), expected)
+
+
+def same(a, b):
+    return torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b
 
 
 def test_the_first_position_of_a_chain_has_one_row():
     chain, mu = pb.LinearChain(), pb.LinearChain().marginals(torch.zeros(4, 3, 3))
     expected = chain.tag_marginals(mu)
     mu[0, 1:] = torch.nan
+    padded = pb.LinearChain(2).tag_marginals(mu.index_fill(0, torch.tensor([2, 3]), 7.0))
+    torch.testing.assert_close(padded, torch.tensor([1 / 3, 1 / 3, 0, 0])[:, None].expand(4, 3))
     assert torch.equal(chain.tag_marginals(mu), expected)
     torch.testing.assert_close(expected, torch.full((4, 3), 1 / 3))

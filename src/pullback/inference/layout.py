@@ -146,6 +146,21 @@ class Layout:
             return torch.ones(shape, dtype=torch.bool, device=device)
         return functools.reduce(torch.bitwise_and, masks).expand(shape)
 
+    def clean(self, z: Tensor, sizes: Sequence[Tensor | None]) -> Tensor:
+        """Structures `[..., *parts]`, zero outside of the parts, where they may hold anything. Sizes of another batch (the
+        structures are a few of many, perhaps) are not looked at.
+        """
+        if self.parts is None and all(size is None for size in sizes):
+            return z
+        batch = z.shape[: z.dim() - self.dims]
+        flat = z.reshape(batch.numel(), *z.shape[len(batch) :])
+        known = [size if size is not None and _broadcasts(size.shape, batch) else None for size in sizes]
+        unbounded = flat.new_zeros(len(flat), dtype=torch.long)
+        inside = [
+            self._flat_size(i, size, flat, batch) if self.sizes[i].bounds else unbounded for i, size in enumerate(known)
+        ]
+        return flat.masked_fill(~self.mask(flat, inside), 0).reshape(z.shape)
+
     def status(self, scores: Tensor, sizes: Sequence[Tensor]) -> Tensor:
         """What can be said of each example without inference, `[B]` of the codes of `checks`: all but INFEASIBLE."""
         status = checks.status_of(scores, self.mask(scores, sizes))

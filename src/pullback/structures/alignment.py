@@ -50,10 +50,7 @@ class Alignment(FamilyStructure):
 
     def path(self, z: Tensor) -> list[Any]:
         """The cells of each path in order, as lists of (row, column), nested like the batch."""
-        self.family.layout.check(z, "z")
-        if z.dim() > 2:
-            return [self.path(one) for one in z]
-        return [(row, column) for row, column in torch.nonzero(z > 0.5).tolist()]
+        return self._listed(z)
 
     def enumerate(self, n: int, m: int) -> Tensor:  # type: ignore[override]
         """All paths, `[S, n, m]`, by trying every move; n + m up to 12 or so."""

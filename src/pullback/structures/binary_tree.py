@@ -40,10 +40,7 @@ class BinaryTree(FamilyStructure):
 
     def brackets(self, z: Tensor) -> list[Any]:
         """The spans of each tree, as lists of (first, last) word, both included, nested like the batch."""
-        self.family.layout.check(z, "z")
-        if z.dim() > 2:
-            return [self.brackets(one) for one in z]
-        return [(first, last) for first, last in torch.nonzero(z > 0.5).tolist()]
+        return self._listed(z)
 
     def enumerate(self, n: int) -> Tensor:  # type: ignore[override]
         """All binary trees of n words, `[S, n, n]`, by trying every split; n up to 9 or so."""

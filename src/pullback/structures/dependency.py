@@ -112,11 +112,11 @@ class DependencyTree(FamilyStructure):
 
     def heads(self, z: Tensor) -> Tensor:
         """The head of each word, `[..., n]`, as treebanks write it: 0 is the root, 1 the first word; padding is -1."""
-        self.family.layout.check(z, "z")
+        z = self._cleaned(z)
         words = torch.arange(z.shape[-1], device=z.device)
         if z.shape[-1] == 0:
             return z.new_zeros(z.shape[:-1], dtype=torch.long)
-        used, head = torch.where(z.isfinite(), z, 0.0).max(-2)  # the padding may hold NaN
+        used, head = torch.where(z.isfinite(), z, 0.0).max(-2)  # a failed example, or padding of unknown length, is NaN
         return torch.where(used > 0, torch.where(head == words, 0, head + 1), -1)
 
     @staticmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import torch
@@ -163,6 +164,21 @@ class FamilyStructure(Structure):
         """What is chosen, `[..., *parts]` of bool, without padding and entries that are no parts."""
         everything = self.family.layout.parts is None and all(size is None for size in self._sizes())
         return chosen if everything else chosen & flat.reshape(flat.mask)
+
+    def _cleaned(self, z: Tensor, name: str = "z") -> Tensor:
+        """Structures of the right shape, without what padding and entries that are no parts hold."""
+        self.family.layout.check(z, name)
+        return self.family.layout.clean(z, self._sizes())
+
+    def _listed(self, z: Tensor, part: Callable[..., tuple[int, ...]] = lambda *index: index) -> list[Any]:
+        """The parts of each structure in order, as lists of a tuple for each index, nested like the batch."""
+
+        def listed(one: Tensor) -> list[Any]:
+            if one.dim() > self.event_dims:
+                return [listed(each) for each in one]
+            return [part(*index) for index in torch.nonzero(one).tolist()]
+
+        return listed(self._cleaned(z) > 0.5)
 
     def _refuse_missing(self, operation: str) -> None:
         """Raise in the name of an operation that follows from others, where the structure cannot have it."""

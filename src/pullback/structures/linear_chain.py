@@ -87,16 +87,12 @@ class LinearChain(FamilyStructure):
 
     def tags(self, z: Tensor) -> Tensor:
         """The tag of each position, `[..., n]`; -1 for padding."""
-        self.family.layout.check(z, "z")
-        used, tag = self.tag_marginals(z).max(-1)
+        used, tag = self._cleaned(z).sum(-2).max(-1)
         return torch.where(used > 0.5, tag, -1)
 
     def tag_marginals(self, mu: Tensor) -> Tensor:
-        """The probability of each tag at each position, `[..., n, C]`, from marginals `[..., n, C, C]`."""
-        self.family.layout.check(mu, "mu")
-        if mu.shape[-3] == 0:
-            return mu.sum(-2)
-        return torch.cat([mu[..., :1, 0, :], mu[..., 1:, :, :].sum(-2)], -2)  # of position 0 only row 0 exists
+        """The probability of each tag at each position, `[..., n, C]`, from marginals `[..., n, C, C]`; 0 for padding."""
+        return self._cleaned(mu, "mu").sum(-2)
 
     def from_tags(self, tags: Tensor, C: int) -> Tensor:
         """The structures of tag sequences `[..., n]`; entries beyond an example's length may hold anything."""

@@ -52,10 +52,10 @@ class Matching(FamilyStructure):
 
     def columns(self, z: Tensor) -> Tensor:
         """The column of each row, `[..., n]`; -1 for padding."""
-        self.family.layout.check(z, "z")
+        z = self._cleaned(z)
         if z.shape[-1] == 0:
             return z.new_full(z.shape[:-1], -1, dtype=torch.long)
-        used, column = torch.where(z.isfinite(), z, 0.0).max(-1)  # the padding may hold NaN
+        used, column = torch.where(z.isfinite(), z, 0.0).max(-1)  # a failed example, or padding of unknown length, is NaN
         return torch.where(used > 0.5, column, -1)
 
     def enumerate(self, n: int, m: int) -> Tensor:  # type: ignore[override]

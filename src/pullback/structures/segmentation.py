@@ -39,10 +39,7 @@ class Segmentation(FamilyStructure):
 
     def segments(self, z: Tensor) -> list[Any]:
         """The segments of each structure, as lists of (start, end, label) with the end excluded, nested like the batch."""
-        self.family.layout.check(z, "z")
-        if z.dim() > 3:
-            return [self.segments(one) for one in z]
-        return [(start, start + width + 1, label) for start, width, label in torch.nonzero(z > 0.5).tolist()]
+        return self._listed(z, lambda start, width, label: (start, start + width + 1, label))
 
     def enumerate(self, n: int, W: int, C: int) -> Tensor:  # type: ignore[override]
         """All segmentations, `[S, n, W, C]`, by trying every first segment; n up to 8 or so."""

@@ -67,8 +67,7 @@ class Subset(FamilyStructure):
 
     def indices(self, z: Tensor) -> Tensor:
         """The items of each subset in ascending order, `[..., k]`; -1 where a subset is smaller than the largest."""
-        self.family.layout.check(z, "z")
-        taken = z > 0.5
+        taken = self._cleaned(z) > 0.5
         most = int(taken.sum(-1).max()) if taken.numel() else 0
         items = torch.arange(z.shape[-1], device=z.device).expand(z.shape)
         ordered = torch.where(taken, items, z.shape[-1]).sort(-1).values[..., :most]
