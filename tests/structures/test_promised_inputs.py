@@ -111,6 +111,22 @@ def test_sizes_broadcast_against_the_batch(entry):
         entry.make(*together[:2].unbind(1)).argmax(scores)
 
 
+def test_changes_by_numpy_are_seen(entry):
+    """PyTorch does not notice them: neither those of scores, nor those of sizes, which are copied where they broadcast."""
+    scores, structure = torch.from_numpy(entry.scores().numpy().copy()), entry.structure(validate=True)
+    structure.argmax(scores)
+    scores.numpy()[0] = torch.nan
+    with pytest.raises(ValueError, match="contains NaN"):
+        structure.argmax(scores)
+    scores, sizes = entry.scores(), torch.tensor(entry.sizes).numpy()
+    mine = [size[:1] for size in sizes.T.copy()]
+    structure = entry.make(*map(torch.from_numpy, mine))
+    structure.argmax(scores)
+    for size, value in zip(mine, sizes[1], strict=True):
+        size[:] = value
+    assert torch.equal(structure.argmax(scores), entry.make(*map(int, sizes[1])).argmax(scores))
+
+
 def test_scores_have_a_shape_and_a_dtype(entry):
     with pytest.raises(ValueError, match=r"scores has shape \[.*\]; an? \w+ needs \[\.\.\., "):
         entry.structure().argmax(torch.zeros(entry.parts[1:]))

@@ -33,14 +33,22 @@ def can_be_remembered(scores: Tensor, sizes: Sequence[Tensor | None]) -> bool:
 class Seen:
     """Scores that were flattened, as long as neither they nor the sizes change.
 
+    A version tells of changes that PyTorch makes, but not of those that NumPy makes to memory that it shares: sizes that were
+    copied are compared with what they were.
+
     Attributes:
-        checked: whether their values were found good.
+        checked: whether their values were found good, and need not be looked at again.
     """
 
     def __init__(self, scores: Tensor, sizes: Sequence[Tensor | None], flat: Flat) -> None:
         self.checked = False
         self._scores, self._version = weakref.ref(scores), scores._version
         self._sizes, self._versions = tuple(sizes), [-1 if size is None else size._version for size in sizes]
+        self._copied = [
+            (size, size.clone())
+            for size in sizes
+            if size is not None and size.is_cpu and (size.shape != flat.batch or not size.is_contiguous())
+        ]
         self._known = flat.layout, flat.sizes, flat.batch, flat.dtype
 
     def is_about(self, scores: Tensor, sizes: Sequence[Tensor | None]) -> bool:
@@ -50,7 +58,7 @@ class Seen:
         for size, known, version in zip(sizes, self._sizes, self._versions, strict=True):
             if size is not known or (size is not None and size._version != version):
                 return False
-        return True
+        return not self._copied or all(torch.equal(size, values) for size, values in self._copied)
 
     def flat(self, scores: Tensor) -> Flat:
         """The scores as one batch."""

@@ -97,7 +97,8 @@ class Categorical(FamilyStructure):
         if self._validates(flat) and self._checks(flat):
             _check_values(flat)
             if flat.seen is not None:
-                flat.seen.checked = True
+                # NumPy changes what it shares without a new version; such memory, and that of x.numpy(), cannot be resized
+                flat.seen.checked = scores.untyped_storage().resizable()
         return flat
 
 
