@@ -8,6 +8,7 @@ import pytest
 
 import pullback
 from pullback import _warmup
+from pullback.__main__ import main
 
 
 def run(*arguments, **variables):
@@ -36,6 +37,15 @@ def test_every_structure_of_the_table_exists_and_every_name_is_known():
 def test_an_unknown_name_is_an_error_that_lists_the_known_ones(wrong):
     with pytest.raises(ValueError, match=r"unknown \w+ nope; known are \w+"):
         pullback.warmup(**wrong)
+
+
+@pytest.mark.parametrize("processes", [0, -1])
+def test_warming_up_needs_a_process(processes, monkeypatch):
+    with pytest.raises(ValueError, match=f"processes is {processes}; it must be at least 1"):
+        pullback.warmup(["chain"], processes=processes)
+    monkeypatch.setattr("sys.argv", ["pullback", "warmup", "chain", "--processes", str(processes)])
+    with pytest.raises(SystemExit, match=f"error: processes is {processes}"):
+        main()
 
 
 def test_a_process_that_fails_is_reported(monkeypatch):

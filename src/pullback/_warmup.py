@@ -57,6 +57,8 @@ def warmup(
         for structure in _known("structure", structures, STRUCTURES)
         for dtype in _known("dtype", dtypes, DTYPES)
     ]
+    if processes is not None and processes < 1:
+        raise ValueError(f"processes is {processes}; it must be at least 1")
     waiting: queue.SimpleQueue[tuple[str, ...]] = queue.SimpleQueue()
     for job in jobs:
         waiting.put((*job, device))

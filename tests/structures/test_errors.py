@@ -1,5 +1,6 @@
 """What is wrong with the input is said: what was passed, what is needed, and which sentence it was."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -91,6 +92,14 @@ def test_the_shape_of_lengths(tree, operation, shape):
 def test_lengths_are_integers(lengths):
     with pytest.raises(TypeError, match=r"lengths have dtype torch\.\w+; they must be integers"):
         pb.DependencyTree(lengths)
+
+
+@pytest.mark.parametrize("option", ["projective", "multiroot"])
+@pytest.mark.parametrize("value", ["no", 1, None, torch.tensor(True)], ids=str)
+def test_flags_are_booleans(option, value):
+    with pytest.raises(TypeError, match=rf"{option} is .*; it must be True or False"):
+        pb.DependencyTree(**{option: value})
+    assert getattr(pb.DependencyTree(**{option: np.False_}), option) is False
 
 
 @EACH

@@ -132,6 +132,25 @@ def test_scores_have_a_shape_and_a_dtype(entry):
         entry.structure().argmax(torch.zeros(entry.parts[1:]))
     with pytest.raises(TypeError, match=r"scores have dtype torch.int64; .*scores\.float\(\)"):
         entry.structure().argmax(torch.zeros(len(entry.sizes), *entry.parts, dtype=torch.long))
+    with pytest.raises(TypeError, match=r"scores have dtype torch.float8_e5m2; .*scores\.float\(\)"):
+        entry.structure().argmax(entry.scores().to(torch.float8_e5m2))
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int32, torch.uint16, torch.uint32, torch.uint64], ids=str)
+def test_sizes_of_any_integer_dtype(entry, dtype):
+    scores, sizes = entry.scores(), torch.tensor(entry.sizes).to(dtype).unbind(1)
+    assert torch.equal(entry.make(*sizes).argmax(scores), entry.structure().argmax(scores))
+
+
+def test_one_example_of_scores_for_structures_of_several_sizes(entry):
+    """The scores are read once for each size, as `kl` reads them."""
+    scores, structure = entry.scores()[:1], entry.structure()
+    expanded = scores.expand(len(entry.sizes), *entry.parts)
+    z = structure.argmax(expanded)
+    for name in ("score", "log_prob") if entry.gibbs else ("score",):
+        run = getattr(structure, name)
+        torch.testing.assert_close(run(scores[0], z), run(expanded, z))
+        torch.testing.assert_close(run(scores, z), run(expanded, z))
 
 
 @pytest.mark.parametrize("operation", ["marginals", "sparsemap"])
@@ -178,6 +197,10 @@ def test_sparsemap_takes_a_limit_and_a_start(entry):
     found = structure.sparsemap(scores, warm_start=z, max_iterations=10_000)
     torch.testing.assert_close(found, structure.sparsemap(scores), rtol=0, atol=1e-7)
     assert structure.sparsemap_solution(scores, warm_start=z, max_iterations=10_000).converged.all()
+    for limit in (-1, 0, 1.5, "many"):
+        for operation in (structure.sparsemap, structure.sparsemap_solution):
+            with pytest.raises(ValueError, match=f"max_iterations is {limit!r}; .* integer of at least 1"):
+                operation(scores, max_iterations=limit)
 
 
 def test_an_operation_that_cannot_be_says_so():

@@ -22,6 +22,17 @@ def test_ties_of_any_size_are_uniform(n, k, size):
     assert float(subset.sample(scores).sum()) == k
 
 
+def test_a_subset_made_inside_of_a_compiled_function():
+    scores = torch.randn(2, 6, generator=torch.Generator().manual_seed(0))
+
+    @torch.compile(fullgraph=True, backend="eager")
+    def marginals(s, k):
+        return pb.Subset(k).marginals(s)
+
+    for k in (torch.tensor([1, 4]), 3):
+        torch.testing.assert_close(marginals(scores, k), pb.Subset(k).marginals(scores))
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("scale", [0.1, 1.0, 1e6])
 def test_a_projection_is_an_average_of_subsets(scale, dtype):

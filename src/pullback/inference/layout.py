@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from pullback.inference.seen import Seen
 
 _FULL, _HALF = (torch.float32, torch.float64), (torch.float16, torch.bfloat16)
+_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # PyTorch does not compare them
 Parts = Callable[[tuple[int, ...], tuple[Tensor, ...], torch.device], Tensor]
 """From the shape of the parts, the sizes `[B]` and a device to `[1 or B, *parts]` of bool."""
 
@@ -154,7 +156,7 @@ class Layout:
             return z
         batch = z.shape[: z.dim() - self.dims]
         flat = z.reshape(batch.numel(), *z.shape[len(batch) :])
-        known = [size if size is not None and _broadcasts(size.shape, batch) else None for size in sizes]
+        known = [size if size is not None and broadcasts(size.shape, batch) else None for size in sizes]
         unbounded = flat.new_zeros(len(flat), dtype=torch.long)
         inside = [
             self._flat_size(i, size, flat, batch) if self.sizes[i].bounds else unbounded for i, size in enumerate(known)
@@ -185,7 +187,7 @@ class Layout:
                 raise ValueError(f"{self._owner} needs {name}: pass {self.owner}({name}=...)")
             return torch.full((s.shape[0],), limit, dtype=torch.long, device=s.device)
         if size.shape != batch:
-            if not _broadcasts(size.shape, batch):
+            if not broadcasts(size.shape, batch):
                 shape = [*batch, *s.shape[1:]]
                 raise ValueError(
                     f"{name} has shape {list(size.shape)} and scores {shape}; for these scores {self._owner} needs "
@@ -226,15 +228,22 @@ def as_sizes(values: Any, name: str) -> Tensor | None:
         values = values.long() if values.numel() == 0 else values  # of an empty batch
     if values.dtype.is_floating_point or values.dtype.is_complex or values.dtype == torch.bool:
         raise TypeError(f"{name} have dtype {values.dtype}; they must be integers")
-    return values
+    return values.long() if values.dtype in _UNSIGNED else values
+
+
+def as_flag(value: Any, name: str) -> bool:
+    """A boolean, of Python or NumPy."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} is {value!r}; it must be True or False")
+    return bool(value)
 
 
 def working(scores: Tensor) -> Tensor:
     """The scores in the precision of inference: half precisions become float32."""
     check_tensor(scores, "inference")
-    if not scores.dtype.is_floating_point:
+    if scores.dtype not in _FULL + _HALF:
         raise TypeError(
-            f"scores have dtype {scores.dtype}; inference needs floating point: pass scores.float(), "
+            f"scores have dtype {scores.dtype}; inference needs float64, float32, float16 or bfloat16: pass scores.float(), "
             f"or build them with a decimal point"
         )
     return scores.float() if scores.dtype in _HALF else scores
@@ -247,7 +256,8 @@ def result_dtype(scores: Tensor) -> torch.dtype:
     return scores.dtype
 
 
-def _broadcasts(shape: torch.Size, batch: torch.Size) -> bool:
+def broadcasts(shape: torch.Size, batch: torch.Size) -> bool:
+    """Whether a tensor of this shape can be expanded to the batch."""
     if len(shape) > len(batch):
         return False
     return all(x in (1, y) for x, y in zip(reversed(shape), reversed(batch), strict=False))

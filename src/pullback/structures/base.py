@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,6 +14,13 @@ from pullback.inference.torch_seam.derivatives import transforming
 
 if TYPE_CHECKING:
     from pullback.inference.sparsemap.solution import SparseMAPSolution
+
+
+def check_limit(max_iterations: object) -> None:
+    """Raise if this is no limit of SparseMAP's iterations."""
+    if max_iterations is None or (isinstance(max_iterations, int | np.integer) and max_iterations >= 1):
+        return
+    raise ValueError(f"max_iterations is {max_iterations!r}; it must be an integer of at least 1, or None")
 
 
 class Structure(abc.ABC):
@@ -71,6 +79,7 @@ class Structure(abc.ABC):
         """`sparsemap` with its certificate: the duality gap, the active set and the number of oracle calls."""
         from pullback.inference.sparsemap.generic import project
 
+        check_limit(max_iterations)
         return project(self, scores, warm_start=warm_start, max_iterations=max_iterations)
 
     def marginals(self, scores: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from pullback.inference.family import Family
-from pullback.inference.layout import as_sizes
+from pullback.inference.layout import as_flag, as_sizes
 from pullback.inference.trees import TREES
 from pullback.structures.family import FamilyStructure
 
@@ -53,8 +53,8 @@ class DependencyTree(FamilyStructure):
     ) -> None:
         super().__init__(validate=validate)
         self.lengths = as_sizes(lengths, "lengths")
-        self.projective = projective
-        self.multiroot = multiroot
+        self.projective = as_flag(projective, "projective")
+        self.multiroot = as_flag(multiroot, "multiroot")
 
     def step_inside(self, scores: Tensor, mu: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
         """The projection of mu - step onto the marginal polytope, for examples where it is a shift along the affine hull.

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from pullback.inference import seen
 from pullback.inference.family import Family
-from pullback.inference.layout import Flat
+from pullback.inference.layout import Flat, broadcasts
 from pullback.inference.sparsemap.solution import ActiveSet, SparseMAPSolution
 from pullback.inference.torch_seam import derivatives
-from pullback.structures.base import Structure
+from pullback.structures.base import Structure, check_limit
 
 _INTERNALS = derivatives.internals_work()
 
@@ -82,12 +82,18 @@ class FamilyStructure(Structure):
         """Log p(z) = <s, z> - log Z, `[...]`: taken in float64, where large scores do not cancel to noise."""
         self._refuse_missing("log_prob")
         self._check_same_shape(scores, z)
+        scores = self._expanded(scores, z)
         flat = self._flat(scores)
         if "log_prob" in self.family.operations and z.shape == scores.shape and _is_constant(scores, z):
             z = z if len(flat.batch) == 1 else z.reshape(flat.scores.shape)
             return flat.restore(self._call("log_prob", flat, flat.scores, z)[0])
         log_z = flat.reshape(self._call("log_partition", flat, flat.scores))
         return (self._inner(self._counts(scores, z), scores.double(), z.double()) - log_z).to(flat.dtype)
+
+    def score(self, scores: Tensor, z: Tensor) -> Tensor:
+        self._check_same_shape(scores, z)
+        scores = self._expanded(scores, z)
+        return self._inner(self._counts(scores, z), scores, z)
 
     def kl(self, scores: Tensor, other: Tensor) -> Tensor:
         """KL(p_s || p_o) in float64, of which the marginals' errors take the least."""
@@ -121,6 +127,7 @@ class FamilyStructure(Structure):
     ) -> Tensor:
         if "project" not in self.family.operations:
             return super().sparsemap(scores, warm_start=warm_start, max_iterations=max_iterations)
+        check_limit(max_iterations)
         flat = self._flat(scores)
         return self._run("project", flat, flat.scores)
 
@@ -135,6 +142,7 @@ class FamilyStructure(Structure):
 
         A projection in closed form takes one call of the oracle, for its gap; neither a start nor a limit changes it.
         """
+        check_limit(max_iterations)
         if "project" in self.family.operations:
             return self._in_closed_form(self.sparsemap(scores), scores)
         if "sparsemap" not in self.family.operations:
@@ -164,6 +172,15 @@ class FamilyStructure(Structure):
         """What is chosen, `[..., *parts]` of bool, without padding and entries that are no parts."""
         everything = self.family.layout.parts is None and all(size is None for size in self._sizes())
         return chosen if everything else chosen & flat.reshape(flat.mask)
+
+    def _expanded(self, scores: Tensor, z: Tensor) -> Tensor:
+        """Scores for structures whose leading dimensions broadcast against theirs: one for each where the sizes need that."""
+        if scores.shape == z.shape:
+            return scores
+        batch = scores.shape[: scores.dim() - self.event_dims]
+        if all(size is None or broadcasts(size.shape, batch) for size in self._sizes()):
+            return scores
+        return scores.expand(torch.broadcast_shapes(scores.shape, z.shape))
 
     def _cleaned(self, z: Tensor, name: str = "z") -> Tensor:
         """Structures of the right shape, without what padding and entries that are no parts hold."""

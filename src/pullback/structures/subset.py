@@ -12,6 +12,7 @@ from pullback.inference.family import Family
 from pullback.inference.layout import as_sizes
 from pullback.inference.sparsemap.solution import SparseMAPSolution
 from pullback.inference.subset.family import SUBSET
+from pullback.structures.base import check_limit
 from pullback.structures.family import FamilyStructure
 
 
@@ -39,8 +40,9 @@ class Subset(FamilyStructure):
     def __init__(self, k: Any, lengths: Any = None, *, validate: bool | None = None) -> None:
         super().__init__(validate=validate)
         self.k = as_sizes(k, "k")
-        # how large tables must be; unknown where reading k would synchronise
-        self.most = 2**31 - 1 if self.k is None or self.k.is_cuda or self.k.numel() == 0 else int(self.k.max())
+        # how large tables must be; unknown where k cannot be read, or only by a synchronisation
+        known = self.k is not None and not self.k.is_cuda and self.k.numel() > 0 and not torch.compiler.is_compiling()
+        self.most = int(self.k.max()) if known and self.k is not None else 2**31 - 1
         self.lengths = as_sizes(lengths, "lengths")
 
     def __repr__(self) -> str:
@@ -49,6 +51,7 @@ class Subset(FamilyStructure):
 
     def sparsemap(self, scores: Tensor, *, warm_start: object = None, max_iterations: int | None = None) -> Tensor:
         """The projection onto the capped simplex, in closed form."""
+        check_limit(max_iterations)
         flat = self._flat(scores)
         return self._run("project", flat, flat.scores)
 
@@ -58,7 +61,7 @@ class Subset(FamilyStructure):
         """The closed form with its certificate; `structures` are computed when they are read."""
         from pullback.inference.subset.decompose import Decomposed
 
-        mu = self.sparsemap(scores)
+        mu = self.sparsemap(scores, max_iterations=max_iterations)
         slack = scores.detach().double() - mu.detach().double()
         best = self.argmax(slack)
         gap = (self.score(slack, best) - self.score(slack, mu.detach().double())).clamp_min(0.0)
