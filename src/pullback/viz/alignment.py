@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.viz.characters import display_width, padded, visible
-from pullback.viz.checks import checked_matrix, plain, refuse_string
+from pullback.viz.checks import checked_matrix, plain, refuse_string, whole
 from pullback.viz.heatmap_svg import CELL, grid_svg
 from pullback.viz.heatmap_text import shade, shortened
 from pullback.viz.svg import number
@@ -81,7 +81,11 @@ def _checked(
 ) -> tuple[set[tuple[int, int]], list[list[float]] | None]:
     refuse_string(rows)
     refuse_string(columns)
-    cells = {(int(i), int(j)) for i, j in plain(path)}
+    pairs = [plain(cell) if hasattr(cell, "__iter__") else [cell] for cell in plain(path)]
+    for pair in pairs:
+        if len(pair) != 2 or None in map(whole, pair) or any(isinstance(x, float) for x in pair):
+            raise ValueError(f"path has the entry {pair}; it must list (row, column) pairs of integers: pass alignment.path(z)")
+    cells = {(int(i), int(j)) for i, j in pairs}
     for i, j in cells:
         if not (0 <= i < len(rows) and 0 <= j < len(columns)):
             raise ValueError(f"the cell ({i}, {j}) is outside the {len(rows)} x {len(columns)} table; positions start at 0")

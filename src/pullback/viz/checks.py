@@ -7,21 +7,21 @@ from typing import Any
 
 
 def checked_heads(tokens: Sequence[str], heads: Sequence[int] | Any) -> list[int]:
-    """The heads as a list of integers, 0 the root and 1 the first word: one for each token, and a tree.
+    """The heads as a list of integers, 0 the root and 1 the first word: one for each token, and a tree. Entries of -1 after
+    those of the tokens are padding.
 
     >>> checked_heads(["a", "b"], [2, 1])
     Traceback (most recent call last):
     ValueError: the heads [2, 1] are not a tree: word 1 ('a') does not reach the root
     """
     refuse_string(tokens)
-    given = plain(heads)
-    if len(given) != len(tokens):
-        raise ValueError(f"there are {len(given)} heads for {len(tokens)} tokens; each token needs one")
+    given = one_each(tokens, heads, "heads")
     listed = []
     for word, head in enumerate(given, 1):
-        if isinstance(head, bool) or head != int(head) or not 0 <= head <= len(given):
+        found = whole(head)
+        if found is None or not 0 <= found <= len(given):
             raise ValueError(f"word {word} has head {head!r}; a head is 0 (the root) or a word from 1 to {len(given)}")
-        listed.append(int(head))
+        listed.append(found)
     _refuse_cycles(tokens, listed)
     return listed
 
@@ -49,6 +49,22 @@ def plain(values: Any) -> list[Any]:
     return values.tolist() if hasattr(values, "tolist") else list(values)
 
 
+def one_each(tokens: Sequence[str], values: Any, what: str) -> list[Any]:
+    """A value per token; more of them are padding if they are -1."""
+    given = plain(values)
+    if len(given) < len(tokens) or any(whole(value) != -1 for value in given[len(tokens) :]):
+        raise ValueError(f"there are {len(given)} {what} for {len(tokens)} tokens; each token needs one")
+    return given[: len(tokens)]
+
+
+def whole(value: Any) -> int | None:
+    """A whole number as an integer, None for anything else."""
+    try:
+        return int(value) if not isinstance(value, bool) and value == int(value) else None
+    except (TypeError, ValueError, OverflowError):  # such as None, a list, NaN or infinity
+        return None
+
+
 def refuse_string(tokens: Sequence[str]) -> None:
     if isinstance(tokens, str):
         raise TypeError(f"tokens is the string {tokens!r}; pass its words, for example {tokens.split()!r}")
@@ -64,7 +80,11 @@ def checked_spans(tokens: Sequence[str], spans: Sequence[Sequence[Any]] | Any) -
     refuse_string(tokens)
     found: list[tuple[int, int, str]] = []
     for span in spans:
-        first, last, label = (*plain(span), "")[:3]
+        given = plain(span)
+        places = [whole(place) for place in given[:2]]
+        if len(given) not in (2, 3) or None in places:
+            raise ValueError(f"a span is {given}; it must be (first, last) or (first, last, label), positions from 0")
+        first, last, label = (*given, "")[:3]
         if not 0 <= first <= last < len(tokens):
             raise ValueError(f"the span ({first}, {last}) is outside the {len(tokens)} tokens, whose positions start at 0")
         found.append((int(first), int(last), str(label)))

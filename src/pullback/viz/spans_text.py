@@ -7,7 +7,7 @@ from typing import Any
 
 from pullback.viz.boxes import levels_of
 from pullback.viz.characters import display_width, has_certain_width, padded, visible
-from pullback.viz.checks import checked_spans, plain
+from pullback.viz.checks import checked_spans, plain, whole
 
 
 def spans_text(tokens: Sequence[str], spans: Sequence[Sequence[Any]] | Any, *, width: int = 100) -> str:
@@ -68,8 +68,18 @@ def segments_text(
 
 def segment_spans(segments: Sequence[Sequence[Any]] | Any, labels: Sequence[str] | None) -> list[tuple[int, int, str]]:
     """Segments (start, end, label), the end excluded, as spans (first, last, label)."""
-    triples = [plain(each) for each in segments]
-    return [(start, end - 1, str(labels[label] if labels else label)) for start, end, label in triples]
+    spans = []
+    for segment in map(plain, segments):
+        if len(segment) != 3 or None in map(whole, segment[:2]):
+            raise ValueError(f"a segment is {segment}; it must be (start, end, label), the end excluded")
+        start, end, label = segment
+        if labels:
+            place = whole(label)
+            if place is None or not 0 <= place < len(labels):
+                raise ValueError(f"the label of segment {segment} is not from 0 to {len(labels) - 1}, as the labels are")
+            label = labels[place]
+        spans.append((int(start), int(end) - 1, str(label)))
+    return spans
 
 
 def _centred(label: str, width: int) -> str:

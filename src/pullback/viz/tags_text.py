@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pullback.viz.characters import display_width, padded, visible
-from pullback.viz.checks import plain, refuse_string
+from pullback.viz.checks import one_each, plain, refuse_string, whole
 
 
 def tags_text(
@@ -62,22 +62,22 @@ def subset_text(items: Sequence[str], chosen: Sequence[int] | Any, *, width: int
 def checked_tags(tokens: Sequence[str], tags: Sequence[Any] | Any, names: Sequence[str] | None) -> list[str]:
     """One tag per token, as text."""
     refuse_string(tokens)
-    given = plain(tags)
-    if len(given) < len(tokens) or any(tag != -1 for tag in given[len(tokens) :]):
-        raise ValueError(f"there are {len(given)} tags for {len(tokens)} tokens; each token needs one")
+    given = one_each(tokens, tags, "tags")
     if names is None:
-        return [str(tag) for tag in given[: len(tokens)]]
-    for position, tag in enumerate(given[: len(tokens)]):
-        if not 0 <= tag < len(names):
+        return [str(tag) for tag in given]
+    for position, tag in enumerate(given):
+        number = whole(tag)
+        if number is None or not 0 <= number < len(names):
             raise ValueError(f"the tag of word {position} is {tag}; the {len(names)} names are for 0 to {len(names) - 1}")
-    return [names[tag] for tag in given[: len(tokens)]]
+    return [names[int(tag)] for tag in given]
 
 
 def checked_subset(items: Sequence[str], chosen: Sequence[int] | Any) -> set[int]:
     """The positions of the chosen items."""
     refuse_string(items)
-    taken = {int(position) for position in plain(chosen) if position != -1}
+    taken = [position for position in plain(chosen) if whole(position) != -1]
     for position in taken:
-        if not 0 <= position < len(items):
+        found = whole(position)
+        if found is None or not 0 <= found < len(items):
             raise ValueError(f"item {position} is chosen; there are {len(items)} items, from 0")
-    return taken
+    return set(map(int, taken))

@@ -20,7 +20,8 @@ def tree_text(tokens: Sequence[str], heads: Sequence[int] | Any, *, width: int =
 
     Args:
         tokens: the n words.
-        heads: the head of each word, `[n]`: 0 is the root, 1 the first word.
+        heads: the head of each word, `[n]`: 0 is the root, 1 the first word; `DependencyTree.heads(z)`, say. Entries of -1
+            after the n words are padding.
         width: the columns of the terminal.
 
     >>> print(tree_text(["A", "fun", "film", "."], [3, 3, 0, 3]))
