@@ -68,6 +68,18 @@ def test_chains_in_several_tiles(device, monkeypatch, poisoned):
     assert ((z.mean(0) - mu).abs() < 5 * (mu * (1 - mu) / 400 + 1e-9).sqrt()).all()
 
 
+@pytest.mark.parametrize("case", ["chain", "alignment"])
+def test_a_direction_on_parts_without_probability_does_not_count(case, device):
+    make, parts, _ = CASES[case]
+    leaf = torch.zeros(1, *parts, device=device)
+    leaf[0, 2, 1] = -torch.inf
+    mu = make(validate=False).marginals(leaf.requires_grad_())
+    gamma = torch.linspace(-1, 1, mu.numel(), device=device).reshape(mu.shape)
+    (expected,) = torch.autograd.grad(mu, leaf, torch.where(mu == 0, 0.0, gamma), retain_graph=True)
+    (found,) = torch.autograd.grad(mu, leaf, torch.where(mu == 0, torch.inf, gamma))
+    torch.testing.assert_close(found, expected)
+
+
 def test_chains_without_positions(device):
     structure, scores = pb.LinearChain(validate=False), torch.zeros(2, 0, 3, 3, device=device, requires_grad=True)
     for operation in ("log_partition", "entropy"):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 import types
 from concurrent.futures import ThreadPoolExecutor
 
@@ -64,6 +67,34 @@ def test_threads_get_the_same_table(table):
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: make(60), range(64)))
     assert len({id(make(60)) for _ in range(3)}) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_process_forked_while_a_thread_looks_up_a_table_does_not_wait_for_that_thread(table):
+    make, _ = table
+    held, done = threading.Event(), threading.Event()
+
+    class Slow:
+        def __hash__(self):
+            if threading.current_thread() is not threading.main_thread():
+                held.set()
+                done.wait(10)
+            return 1
+
+        def __eq__(self, other):
+            return self is other
+
+    thread = threading.Thread(target=make, args=(10, Slow()))
+    thread.start()
+    assert held.wait(10)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(5)
+        make(20)
+        os._exit(0)
+    done.set()
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_many_shapes_in_turn_give_what_each_gives_alone(monkeypatch):

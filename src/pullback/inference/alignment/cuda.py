@@ -89,7 +89,8 @@ def _sweep(
     lanes = min(max(next_power_of_2(rows), 16), MOST_LANES)
     each, dtype = (1, torch.int8) if mode <= SAMPLE else (6 if mode >= SLOPE else 3, s.dtype)
     room = -(-rows // lanes) * (columns + lanes) * lanes * each if out is not None else 0
-    programs = program_count(count, room * dtype.itemsize, least=256)
+    scratch = room * dtype.itemsize
+    programs = program_count(count, scratch, least=min(max(2**32 // max(scratch, 1), 32), 256))  # up to 4 GiB keep a GPU busy
     given = s if given is None else contiguous(given.detach().to(s.dtype))
     launch(
         sweep, programs, s.device, s, given, sizes[0] if seeds is None else contiguous(seeds), *map(contiguous, sizes),

@@ -260,9 +260,10 @@ def _downward(scores, given, work, edges, out, n, m, columns, down, right, MODE:
             if MODE >= SLOPE:
                 edge = tl.load(edges + columns + column, below, 0.0).to(dtype)
                 found = moved + tl.where(place < LANES - 1, tl.gather(moved_up, after, 0), edge)
-                moved_up = found * b + q * db + moved_corner
-                moved_corner = found * a + q * da
-                moved = found * c + q * dc
+                # what no path reaches has no derivative, though rates there may be infinite
+                moved_up = tl.where(q > 0, found * b + q * db, 0.0) + moved_corner
+                moved_corner = tl.where(q > 0, found * a + q * da, 0.0)
+                moved = tl.where(q > 0, found * c + q * dc, 0.0)
                 tl.store(edges + columns + (place + t), moved_up.to(tl.float64), (place == 0) & (lane > 0) & inside)
             up = q * b + corner
             corner, stayed = q * a, q * c

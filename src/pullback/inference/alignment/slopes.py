@@ -78,9 +78,10 @@ def _back(n, m, stride, begin, chances, shifts, pitch, edge, line, out):
             q = left + shift_down(up, edge[column] if inside else 0.0)
             slope = left_slope + shift_down(up_slope, edge[half + column] if inside else 0.0)
             a, b, c = widen(load(chances, at)), widen(load(chances, at + lanes)), widen(load(chances, at + 2 * lanes))
-            up, up_slope = q * b + corner, slope * b + q * load_wide(shifts, at + lanes, chances) + corner_slope
-            corner, corner_slope = q * a, slope * a + q * load_wide(shifts, at, chances)
-            left, left_slope = q * c, slope * c + q * load_wide(shifts, at + 2 * lanes, chances)
+            up = q * b + corner
+            up_slope = select_positive(q, slope * b + q * load_wide(shifts, at + lanes, chances), zero) + corner_slope
+            corner, corner_slope = q * a, select_positive(q, slope * a + q * load_wide(shifts, at, chances), zero)
+            left, left_slope = q * c, select_positive(q, slope * c + q * load_wide(shifts, at + 2 * lanes, chances), zero)
             if t < m:
                 store(line, 0, up)
                 edge[t] = line[0]

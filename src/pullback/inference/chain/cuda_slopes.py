@@ -99,7 +99,7 @@ def slopes(
                     w, x = _weighed(scores, direction, here, i * cells, start, tag, tags, best, SURPRISE, TAGS, ROWS)
                     a, tile, real = tile_of(start, tag, tags, ROWS)
                     share = tl.where(real, w / some[None, :], 0.0)
-                    found = tl.where(share > 0, share * (slope[None, :] + q[None, :] * (x - rate[None, :])), 0.0)
+                    found = tl.where(share * q[None, :] > 0, share * (slope[None, :] + q[None, :] * (x - rate[None, :])), 0.0)
                     tl.store(out + i * cells + tile, found.to(out.dtype.element_ty), real)
                     tl.store(to + a, tl.sum(share * q[None, :], 1), a < tags)
                     tl.store(to + TAGS + a, tl.sum(found, 1), a < tags)

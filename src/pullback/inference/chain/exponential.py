@@ -42,6 +42,8 @@ def exp_or_nan(typingctx, x):
             value = fma(value, r, constant(coefficient))
         power = builder.shl(builder.bitcast(shifted, integer), constant(mantissa, integer))
         value = builder.bitcast(builder.add(builder.bitcast(value, integer), power), vector)
-        return builder.select(builder.fcmp_unordered(">=", args[0], constant(lowest)), value, constant(0.0))
+        # the bits of a NaN may have become a number's; this is a maximum, of which NaN is the second operand
+        rest = builder.select(builder.fcmp_ordered(">", constant(0.0), args[0]), constant(0.0), args[0])
+        return builder.select(builder.fcmp_ordered(">=", args[0], constant(lowest)), value, rest)
 
     return x(x), generate

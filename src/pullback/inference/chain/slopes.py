@@ -79,7 +79,8 @@ def _back(tags, weights, direction, at, surprise, alpha, row, before, rate, whol
             if surprise:
                 x = x + log(some)
             share = widen(p) / some
-            found = select_positive(share, share * (load_wide(slope, k, weights) + reached * x), zero)
+            # what no sequence reaches has no derivative, though rates there may be infinite
+            found = select_positive(share * reached, share * (load_wide(slope, k, weights) + reached * x), zero)
             up, up_slope = up + share * reached, up_slope + found
             if width >= lanes:
                 store(weights, here, narrow(found, weights))

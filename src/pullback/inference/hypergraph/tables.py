@@ -7,6 +7,7 @@ magnitude. So `functools.lru_cache`, which counts results, would keep too few sm
 from __future__ import annotations
 
 import functools
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -24,6 +25,14 @@ def remembered(make: Callable[P, T]) -> Callable[P, T]:
     """
     known: OrderedDict[Any, tuple[T, int]] = OrderedDict()
     lock, total = threading.Lock(), 0
+
+    def renew() -> None:
+        """In a forked process, where no thread is left that would release the lock."""
+        nonlocal lock
+        lock = threading.Lock()
+
+    if hasattr(os, "register_at_fork"):  # not on Windows
+        os.register_at_fork(after_in_child=renew)
 
     @functools.wraps(make)
     def get(*args: P.args, **kwargs: P.kwargs) -> T:
