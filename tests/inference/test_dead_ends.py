@@ -45,7 +45,7 @@ def test_every_nan_is_an_error(bits, operation):
     """Whatever the bits of its payload are."""
     scores = torch.zeros(2, 3, 2, 2)
     scores.view(torch.int32)[1, 2, 1, 1] = bits - (1 << 32) if bits >> 31 else bits
-    with pytest.raises(ValueError, match="sequence 1 .*NaN"):
+    with pytest.raises(ValueError, match=r"sequence 1 .*NaN"):
         getattr(pb.LinearChain(), operation)(scores)
 
 
@@ -54,5 +54,5 @@ def test_every_nan_is_an_error_in_float64():
         scores = torch.zeros(2, 3, 2, 2, dtype=torch.float64)
         scores.view(torch.int64)[1, 2, 1, 1] = bits
         assert scores[1, 2, 1, 1].isnan()
-        with pytest.raises(ValueError, match="sequence 1 .*NaN"):
+        with pytest.raises(ValueError, match=r"sequence 1 .*NaN"):
             pb.LinearChain().log_partition(scores)
