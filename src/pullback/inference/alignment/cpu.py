@@ -45,16 +45,25 @@ def sample(scores: Tensor, lengths: Tensor, other_lengths: Tensor, seeds: Tensor
 def marginals_vjp(
     scores: Tensor, lengths: Tensor, other_lengths: Tensor, direction: Tensor, moves: str, validate: bool
 ) -> Tensor:
-    given = slopes.SLOPE, direction.detach().to(scores.dtype).contiguous().numpy()
+    given = slopes.SLOPE, _array(direction.to(scores.dtype))
     return _run(slopes.slopes, scores, (lengths, other_lengths), moves, validate, True, *given)[1]
 
 
 def entropy(scores: Tensor, lengths: Tensor, other_lengths: Tensor, moves: str, validate: bool) -> Tensor:
-    return _run(slopes.slopes, scores, (lengths, other_lengths), moves, validate, False, slopes.ENTROPY)[0]
+    return _run(
+        slopes.slopes, scores, (lengths, other_lengths), moves, validate, False, slopes.ENTROPY, _array(scores)
+    )[0]
 
 
 def entropy_gradient(scores: Tensor, lengths: Tensor, other_lengths: Tensor, moves: str, validate: bool) -> Tensor:
-    return _run(slopes.slopes, scores, (lengths, other_lengths), moves, validate, True, slopes.ENTROPY_SLOPE)[1]
+    return _run(
+        slopes.slopes, scores, (lengths, other_lengths), moves, validate, True, slopes.ENTROPY_SLOPE, _array(scores)
+    )[1]
+
+
+def _array(x: Tensor) -> np.ndarray:
+    """The numbers of a direction; of entropies, which have none, anything of its shape."""
+    return x.detach().contiguous().numpy()
 
 
 def _run(
@@ -72,8 +81,6 @@ def _run(
     safe, right = in_range(ALIGNMENT.layout, s.shape, sizes)
     value, codes = np.zeros(len(s)), np.zeros(len(s), np.bool_)
     if len(s) > 0:
-        if kernel is slopes.slopes and len(given) == 1:
-            given = *given, s.numpy()  # of the shape of a direction
         work = (60.0 if kernel is slopes.slopes else 20.0) * s.numel()
         spread(kernel, len(s), work, s.numpy(), *safe, moves == "any", *given, out.numpy(), value, codes)
     results: tuple[Tensor, ...] = (torch.from_numpy(value), out) if parts else (torch.from_numpy(value),)

@@ -49,7 +49,7 @@ def path(scores, seeds, lengths, choices, out, n, tags, DRAW: tl.constexpr, TAGS
         if DRAW:
             best = tl.maximum(tl.max(x, 0), _LOWEST)
             w = tl.exp((x - best[None, :]).to(s.dtype)).to(tl.float64)
-            chosen, total = _drawn(w, uniform(seed, i * TAGS + tag)[None, :])
+            chosen, total = drawn(w, uniform(seed, i * TAGS + tag)[None, :])
             v = tl.where(total > 0, best + tl.log(tl.where(total > 0, total, 1.0)), -float("inf"))
         else:
             v, chosen = tl.max(x, 0, return_indices=True, return_indices_tie_break_left=True)
@@ -58,9 +58,16 @@ def path(scores, seeds, lengths, choices, out, n, tags, DRAW: tl.constexpr, TAGS
     top, last = tl.max(v, 0, return_indices=True, return_indices_tie_break_left=True)
     if DRAW:
         w = tl.exp((v - tl.maximum(top, _LOWEST)).to(s.dtype)).to(tl.float64)
-        last, _ = _drawn(w, uniform(seed, tag * 0))
+        last, _ = drawn(w, uniform(seed, tag * 0))
     fine = sized & (tl.max(bad, 0) == 0) & ((top > _LOWEST) | (length == 0))
-    fill(out, n * cells, tl.where(fine, 0.0, float("nan")), TAGS * TAGS)
+    walk(out, choices, last, fine, length, n, tags, TAGS, TAGS * TAGS)
+
+
+@jit()
+def walk(out, choices, last, fine, length, n, tags, TAGS: tl.constexpr, BLOCK: tl.constexpr):
+    """Write the parts of the sequence that ends with a tag, by what each tag has chosen; NaN where there is none."""
+    cells = tags * tags
+    fill(out, n * cells, tl.where(fine, 0.0, float("nan")), BLOCK)
     tl.debug_barrier()
     if fine & (length > 0):
         here = last
@@ -73,7 +80,7 @@ def path(scores, seeds, lengths, choices, out, n, tags, DRAW: tl.constexpr, TAGS
 
 
 @jit()
-def _drawn(w, u):
+def drawn(w, u):
     """The index along the first axis at which the sums of weights pass the share u of their total; and that total.
 
     u times the largest of these sums is below it, whatever rounding does: an index of positive weight is always drawn.

@@ -5,6 +5,7 @@ The values of a position's tags are passed on in memory, and its sums are rescal
 
 from __future__ import annotations
 
+from pullback.inference.chain.cuda_paths import drawn, walk
 from pullback.inference.chain.cuda_sums import LOG_PARTITION, SLOPE, write
 from pullback.inference.hypergraph.cuda_kernels import uniform
 from pullback.inference.hypergraph.cuda_maximum import fill
@@ -101,19 +102,9 @@ def path(
     top, last = tl.max(v, 0, return_indices=True, return_indices_tie_break_left=True)
     if DRAW:
         w = tl.exp((v - tl.maximum(top, _LOWEST)).to(scores.dtype.element_ty)).to(tl.float64)
-        upto = tl.where(w > 0, tl.cumsum(w, 0), 0.0)
-        last = tl.argmax((upto > uniform(seed, tag * 0) * tl.max(upto, 0)).to(tl.int32), 0, tie_break_left=True)
+        last, _ = drawn(w, uniform(seed, tag * 0))
     fine = sized & (tl.max(bad, 0) == 0) & ((top > _LOWEST) | (length == 0))
-    fill(out, n * cells, tl.where(fine, 0.0, float("nan")), ROWS * TAGS)
-    tl.debug_barrier()
-    if fine & (length > 0):
-        here = last
-        for back in range(1, length):
-            i = length - back
-            earlier = tl.load(choices + i * TAGS + here)
-            tl.store(out + i * cells + earlier * tags + here, 1.0)
-            here = earlier
-        tl.store(out + here, 1.0)
+    walk(out, choices, last, fine, length, n, tags, TAGS, ROWS * TAGS)
 
 
 @jit()

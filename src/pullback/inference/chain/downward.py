@@ -1,10 +1,14 @@
-"""The downward pass of a chain's sums on the CPU: probabilities of all parts, from the last position to the first."""
+"""The way back of a chain's sums on the CPU, from the last position to the first: probabilities of all parts, or a sample."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from pullback.inference.compile import lean
+from pullback.inference.hypergraph.packing import clear
 from pullback.inference.hypergraph.vectors import select_positive, splat_wide, widen
 from pullback.inference.lanes import lanes_in, load, splat, store
+from pullback.inference.random_kernels import uniform
 from pullback.inference.rows import (
     any_nonzero,
     either,
@@ -71,6 +75,29 @@ def _back_row(tags, alpha, place, rate, out, at, sign):
         store(out, at + tags - half, q * first_half(factor))
         sums = sums + with_zeros(keep_first(none, half - rest, q))
     return sums
+
+
+@lean
+def draw(tags, length, alpha, last, room, out, begin, stop, seed, chosen):
+    """Draw the tags from the last to the first, by p(a given b) = alpha(a) w(a, b) / total(b); parts replace the weights."""
+    row, at, stride, drawn = last, -1, 0, 0
+    for i in range(length - 1, -1, -1):
+        whole = 0.0
+        for a in range(tags):
+            whole += np.float64(alpha[row + a]) * (np.float64(out[at + a * stride]) if at >= 0 else 1.0)
+        u, drawn = uniform(seed, drawn)
+        u *= whole
+        for a in range(tags):
+            w = np.float64(alpha[row + a]) * (np.float64(out[at + a * stride]) if at >= 0 else 1.0)
+            if w > 0.0:
+                chosen[i] = a
+                u -= w
+                if u < 0.0:
+                    break
+        row, at, stride = i * room, begin + i * tags * tags + chosen[i], tags
+    clear(out, begin, stop)
+    for i in range(length):
+        out[begin + (i * tags + (chosen[i - 1] if i > 0 else 0)) * tags + chosen[i]] = 1.0
 
 
 @lean

@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from pullback.inference.chain.downward import add_structure, back
+from pullback.inference.chain.downward import add_structure, back, draw
 from pullback.inference.chain.exponential import exp_or_nan
 from pullback.inference.compile import kernel, lean
 from pullback.inference.hypergraph.packing import clear
@@ -33,7 +33,6 @@ from pullback.inference.lanes import (
     store,
     where_larger,
 )
-from pullback.inference.random_kernels import uniform
 from pullback.inference.rows import (
     AHEAD,
     any_nonzero,
@@ -240,29 +239,6 @@ def _add_first(scores, z, out, begin, tags):
     return total
 
 
-@lean
-def _draw(tags, length, alpha, last, room, out, begin, stop, seed, chosen):
-    """Draw the tags from the last to the first, by p(a given b) = alpha(a) w(a, b) / total(b); parts replace the weights."""
-    row, at, stride, drawn = last, -1, 0, 0
-    for i in range(length - 1, -1, -1):
-        whole = 0.0
-        for a in range(tags):
-            whole += np.float64(alpha[row + a]) * (np.float64(out[at + a * stride]) if at >= 0 else 1.0)
-        u, drawn = uniform(seed, drawn)
-        u *= whole
-        for a in range(tags):
-            w = np.float64(alpha[row + a]) * (np.float64(out[at + a * stride]) if at >= 0 else 1.0)
-            if w > 0.0:
-                chosen[i] = a
-                u -= w
-                if u < 0.0:
-                    break
-        row, at, stride = i * room, begin + i * tags * tags + chosen[i], tags
-    clear(out, begin, stop)
-    for i in range(length):
-        out[begin + (i * tags + (chosen[i - 1] if i > 0 else 0)) * tags + chosen[i]] = 1.0
-
-
 @kernel
 def sums(worker, workers, tags, scores, lengths, what, z, seeds, out, log_z, log_p, codes):
     """Write log-partitions and, by `what`, marginals, samples, or z less the marginals and the log-probabilities of z.
@@ -288,7 +264,7 @@ def sums(worker, workers, tags, scores, lengths, what, z, seeds, out, log_z, log
             log_z[b] = state[0] + _last(tags, alpha, last, total, last - room * keep, rate)
             codes[b] |= worst == np.inf or log_z[b] == -np.inf
         if what == SAMPLE:
-            _draw(tags, length * (not codes[b]), alpha, last, room, flat_out, begin, begin + n * cells, seeds[b], chosen)
+            draw(tags, length * (not codes[b]), alpha, last, room, flat_out, begin, begin + n * cells, seeds[b], chosen)
         elif keep:
             for i in range(length - 1, 0, -1):
                 at = begin + i * cells
