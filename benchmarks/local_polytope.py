@@ -19,8 +19,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.options import text_parser
-from pullback.estimators import LocallyProjected
-from pullback.estimators.updates import State
+from pullback.parts import InnerState, LocallyProjected
 from pullback.structures import DependencyTree
 from pullback_study.tasks import find_task
 
@@ -38,13 +37,13 @@ class Comparison(LocallyProjected):
     same: int = 0
     compared: int = 0
 
-    def step(self, structure: Any, state: State, gamma: Tensor) -> State:
+    def step(self, structure: Any, state: InnerState, gamma: Tensor) -> InnerState:
         if self.asked and state.start.shape[-1] <= _LONGEST:
             self.asked = False
             self._compare(structure, state, gamma)
         return super().step(structure, state, gamma)
 
-    def _compare(self, structure: Any, state: State, gamma: Tensor) -> None:
+    def _compare(self, structure: Any, state: InnerState, gamma: Tensor) -> None:
         few = slice(0, self.sentences)
         lengths = structure.lengths[few]
         trees = DependencyTree(lengths)

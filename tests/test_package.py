@@ -37,6 +37,22 @@ def test_public_names_are_there():
     assert all(hasattr(pb, name) for name in pb.__all__)
 
 
+def test_losses_and_parts_have_modules_of_their_own():
+    """One name for each thing: nothing is at the top level and in a group."""
+    assert {"CrossEntropy", "Perceptron", "SparseMAPLoss"} <= set(pb.losses.__all__)
+    assert {"FromArgmax", "Projected", "Gumbel", "LeaveOneOut", "InnerState"} <= set(pb.parts.__all__)
+    groups = [set(pb.__all__), set(pb.losses.__all__), set(pb.parts.__all__)]
+    assert sum(map(len, groups)) == len(set().union(*groups))
+    for name in set().union(*groups[1:]):
+        assert not hasattr(pb, name)
+
+
+@pytest.mark.parametrize("name", ["losses", "parts", "viz"])
+def test_the_help_of_the_package_names_its_groups(name):
+    assert f"pullback.{name}" in pb.__doc__
+    assert getattr(pb, name).__doc__
+
+
 def test_the_version_is_that_of_the_distribution():
     assert pb.__version__ == metadata.version("pullback")
 

@@ -1,8 +1,21 @@
-"""Learn through an argmax over structures."""
+"""Learn through an argmax over structures.
+
+Structures    sets of 0/1 vectors with exact inference: Categorical, DependencyTree, LinearChain, Subset, Segmentation,
+BinaryTree, Alignment, Matching; Structure and StructureWrapper to write your own
+Estimators    gradients through an argmax: Marginals, SPIGOT, IMLE, ScoreFunction, ...; PulledBack, Surrogate, Layer and
+Estimator to write your own
+Tools         diagnose (bias and variance of an estimator), warmup (compile kernels ahead of time), offload
+Results       SparseMAPSolution, NotConverged, Diagnosis
+
+pullback.losses    supervised losses
+pullback.parts     what estimators are made of: starts, updates, noises, baselines
+pullback.viz       drawings of structures, as text and SVG
+"""
 
 import importlib
 from types import ModuleType
 
+from pullback import losses, parts
 from pullback._warmup import warmup
 from pullback.estimators import (
     IMLE,
@@ -11,54 +24,28 @@ from pullback.estimators import (
     SPIGOTCE,
     SPIGOTEG,
     AdaptiveIMLE,
-    Baseline,
     Blackbox,
-    CrossEntropy,
     Diagnosis,
     Downstream,
     Entmax,
     Estimator,
-    FromArgmax,
-    FromMarginals,
-    FromPerturbedArgmax,
-    FromSample,
-    FromZero,
-    Gumbel,
     GumbelRao,
     Layer,
-    LeaveOneOut,
-    LocallyProjected,
-    Loss,
     Marginals,
-    Mirror,
-    MirrorAtZero,
-    MovingAverage,
-    Noise,
-    Normal,
-    Perceptron,
     PerturbAndMAP,
     PerturbedArgmax,
-    PerturbedLoss,
     PerturbedMarginals,
     PerturbedSparseMAP,
-    Projected,
-    Proximal,
     PulledBack,
     ReinMax,
     SampledSTE,
     ScoreFunction,
     SparseExpectation,
     SparseMAP,
-    SparseMAPLoss,
     Standardized,
-    Start,
-    State,
     STEIdentity,
     STEMarginals,
-    SumOfGamma,
     Surrogate,
-    Unconstrained,
-    Update,
     diagnose,
 )
 from pullback.inference.offload import offload
@@ -72,8 +59,8 @@ from pullback.structures import (
     Matching,
     Segmentation,
     Structure,
+    StructureWrapper,
     Subset,
-    Wrapper,
 )
 
 __version__ = "0.1.0"
@@ -85,44 +72,24 @@ __all__ = [
     "SPIGOTEG",
     "AdaptiveIMLE",
     "Alignment",
-    "Baseline",
     "BinaryTree",
     "Blackbox",
     "Categorical",
-    "CrossEntropy",
     "DependencyTree",
     "Diagnosis",
     "Downstream",
     "Entmax",
     "Estimator",
-    "FromArgmax",
-    "FromMarginals",
-    "FromPerturbedArgmax",
-    "FromSample",
-    "FromZero",
-    "Gumbel",
     "GumbelRao",
     "Layer",
-    "LeaveOneOut",
     "LinearChain",
-    "LocallyProjected",
-    "Loss",
     "Marginals",
     "Matching",
-    "Mirror",
-    "MirrorAtZero",
-    "MovingAverage",
-    "Noise",
-    "Normal",
     "NotConverged",
-    "Perceptron",
     "PerturbAndMAP",
     "PerturbedArgmax",
-    "PerturbedLoss",
     "PerturbedMarginals",
     "PerturbedSparseMAP",
-    "Projected",
-    "Proximal",
     "PulledBack",
     "ReinMax",
     "STEIdentity",
@@ -132,20 +99,16 @@ __all__ = [
     "Segmentation",
     "SparseExpectation",
     "SparseMAP",
-    "SparseMAPLoss",
     "SparseMAPSolution",
     "Standardized",
-    "Start",
-    "State",
     "Structure",
+    "StructureWrapper",
     "Subset",
-    "SumOfGamma",
     "Surrogate",
-    "Unconstrained",
-    "Update",
-    "Wrapper",
     "diagnose",
+    "losses",
     "offload",
+    "parts",
     "warmup",
 ]
 

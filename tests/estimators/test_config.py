@@ -16,9 +16,9 @@ from pullback.estimators import Estimator
 from pullback.estimators.registry import Entry
 
 FRAMES = [
-    pb.PulledBack(pb.CrossEntropy(), pb.FromZero(), pb.Projected(0.3), steps=2),
-    pb.PulledBack(pb.SparseMAPLoss(), pb.FromArgmax(), pb.Unconstrained(2), steps=1),
-    pb.PulledBack(pb.CrossEntropy(), pb.FromMarginals(), pb.Mirror(1.0)),
+    pb.PulledBack(pb.losses.CrossEntropy(), pb.parts.FromZero(), pb.parts.Projected(0.3), steps=2),
+    pb.PulledBack(pb.losses.SparseMAPLoss(), pb.parts.FromArgmax(), pb.parts.Unconstrained(2), steps=1),
+    pb.PulledBack(pb.losses.CrossEntropy(), pb.parts.FromMarginals(), pb.parts.Mirror(1.0)),
 ]
 
 
@@ -43,7 +43,7 @@ def test_frames_through_json_and_back(estimator: pb.PulledBack) -> None:
 
 
 def test_the_repr_makes_the_object_again(entry: Entry) -> None:
-    assert eval(repr(entry.make()), vars(pb)).same_options(entry.make())
+    assert eval(repr(entry.make()), vars(pb) | vars(pb.parts)).same_options(entry.make())
 
 
 def test_copies_and_pickles(entry: Entry) -> None:
@@ -56,7 +56,7 @@ def test_different_options_are_different() -> None:
     assert pb.SPIGOT(0.1) != pb.SPIGOT(0.2)
     assert pb.SPIGOT(0.1) != pb.SPIGOTCE(0.1)
     assert pb.SPIGOT() != "SPIGOT"
-    assert not pb.ScoreFunction().same_options(pb.ScoreFunction(pb.MovingAverage()))
+    assert not pb.ScoreFunction().same_options(pb.ScoreFunction(pb.parts.MovingAverage()))
     assert pb.PerturbAndMAP() != pb.PerturbAndMAP(noise=torch.zeros_like)
     assert len({pb.SPIGOT(0.1), pb.SPIGOT(0.1), pb.SPIGOT(0.2)}) == 2
 
@@ -64,7 +64,7 @@ def test_different_options_are_different() -> None:
 def test_named_estimators_are_instances_of_the_frame() -> None:
     spigot = pb.SPIGOTCE(0.1, steps=3)
     assert isinstance(spigot, pb.PulledBack)
-    frame = pb.PulledBack(pb.CrossEntropy(), pb.FromMarginals(), pb.Projected(0.1), steps=3)
+    frame = pb.PulledBack(pb.losses.CrossEntropy(), pb.parts.FromMarginals(), pb.parts.Projected(0.1), steps=3)
     assert (spigot.loss, spigot.start, spigot.update, spigot.steps) == tuple(frame.options().values())
     decoder = CATEGORICAL.decoder()
     torch.testing.assert_close(surrogate(spigot, CATEGORICAL, decoder), surrogate(frame, CATEGORICAL, decoder))
@@ -98,11 +98,11 @@ def test_what_does_not_go_into_a_config_says_so() -> None:
         (lambda: pb.SPIGOT(steps=0), "SPIGOT: steps is 0; it must be an integer of at least 1"),
         (lambda: pb.SPIGOT(steps=1.5), "steps is 1.5"),
         (lambda: pb.PerturbAndMAP(temperature=-1.0), "PerturbAndMAP: temperature is -1.0; it must be positive"),
-        (lambda: pb.LeaveOneOut(1), "LeaveOneOut: samples is 1; it must be an integer of at least 2"),
-        (lambda: pb.MovingAverage(factor=0.0), r"factor is 0.0; it must be in \(0, 1\]"),
-        (lambda: pb.MovingAverage(groups=0), "groups is 0"),
+        (lambda: pb.parts.LeaveOneOut(1), "LeaveOneOut: samples is 1; it must be an integer of at least 2"),
+        (lambda: pb.parts.MovingAverage(factor=0.0), r"factor is 0.0; it must be in \(0, 1\]"),
+        (lambda: pb.parts.MovingAverage(groups=0), "groups is 0"),
         (
-            lambda: pb.PulledBack(pb.Perceptron(), pb.FromArgmax(), pb.Mirror()),
+            lambda: pb.PulledBack(pb.losses.Perceptron(), pb.parts.FromArgmax(), pb.parts.Mirror()),
             r"Mirror\(step_size=1.0\) can only start from FromMarginals\(\), not from FromArgmax\(\)",
         ),
     ],

@@ -56,7 +56,7 @@ def _no_waiting() -> Iterator[None]:
     torch.cuda.set_sync_debug_mode("default")
 
 
-class Given(pb.Normal):
+class Given(pb.parts.Normal):
     """The same noise on every device."""
 
     def __call__(self, scores: Tensor) -> Tensor:
@@ -154,7 +154,7 @@ def _captured(estimator: pb.Estimator, world: World, stochastic: bool) -> None:
 
 def test_a_great_deal_of_noise_is_finite() -> None:
     """`torch.nn.functional.gumbel_softmax` has given infinite noise, and NaN, on CUDA."""
-    assert pb.Gumbel()(torch.zeros(20_000_000, device="cuda")).isfinite().all()
+    assert pb.parts.Gumbel()(torch.zeros(20_000_000, device="cuda")).isfinite().all()
     wide = torch.tensor([[3e4, -3e4, 0.0], [0.0, 0.0, -torch.inf]], device="cuda").repeat(5000, 1)
     for estimator in (pb.PerturbedMarginals(0.1), pb.PerturbAndMAP(0.1), pb.GumbelRao(5, 0.1)):
         scores = wide.clone().requires_grad_()
@@ -202,7 +202,7 @@ def test_autocast_is_restored_for_inner_steps() -> None:
 
 @pytest.mark.parametrize(
     ("estimator", "name"),
-    [(pb.ScoreFunction(pb.MovingAverage()), "mean"), (pb.AdaptiveIMLE(rate=0.1), "alpha")],
+    [(pb.ScoreFunction(pb.parts.MovingAverage()), "mean"), (pb.AdaptiveIMLE(rate=0.1), "alpha")],
     ids=["moving-average", "adaptive-imle"],
 )
 def test_state_follows_the_losses_to_the_device(estimator: pb.Estimator, name: str) -> None:

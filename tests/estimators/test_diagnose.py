@@ -55,13 +55,13 @@ def test_the_expected_reference_is_that_of_linear_losses_for_relaxations(name: s
 def test_unbiased_estimators_have_no_bias_beyond_their_noise(name: str) -> None:
     torch.manual_seed(0)
     structure, scores, downstream = _world(name)
-    for estimator in (pb.ReinMax(), pb.ScoreFunction(pb.LeaveOneOut(2))):
+    for estimator in (pb.ReinMax(), pb.ScoreFunction(pb.parts.LeaveOneOut(2))):
         found = pb.diagnose(estimator, structure, scores, downstream, draws=2000)
         assert found.bias < 4 * (found.variance / 2000) ** 0.5
         assert found.draws == 2000
 
 
-@pytest.mark.parametrize("noise", [pb.Gumbel(), lambda scores: pb.Gumbel()(scores)], ids=["score", "differences"])
+@pytest.mark.parametrize("noise", [pb.parts.Gumbel(), lambda scores: pb.parts.Gumbel()(scores)], ids=["score", "differences"])
 def test_the_perturbed_reference_is_the_expected_one_for_gumbel_noise_on_a_categorical(noise: object) -> None:
     torch.manual_seed(0)
     scores = torch.tensor([[0.5, 0.0, -0.5, 1.0]], dtype=torch.float64)
@@ -76,7 +76,7 @@ def test_the_perturbed_reference_is_the_expected_one_for_gumbel_noise_on_a_categ
 
 
 def _from_perturbed(temperature: float, noise: object = None) -> pb.PulledBack:
-    return pb.PulledBack(pb.Perceptron(), pb.FromPerturbedArgmax(temperature, noise), pb.Unconstrained(1.0))
+    return pb.PulledBack(pb.losses.Perceptron(), pb.parts.FromPerturbedArgmax(temperature, noise), pb.parts.Unconstrained(1.0))
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_the_perturbed_reference_has_the_estimators_noise() -> None:
     torch.manual_seed(0)
     leaf = torch.tensor([[0.2, -0.3]], dtype=torch.float64, requires_grad=True)
     torch.special.ndtr((leaf[:, 0] - leaf[:, 1]) / 2**0.5 / 0.5).sum().backward()
-    for estimator in (pb.AdaptiveIMLE(temperature=0.5, noise=pb.Normal()), _from_perturbed(0.5, pb.Normal())):
+    for estimator in (pb.AdaptiveIMLE(temperature=0.5, noise=pb.parts.Normal()), _from_perturbed(0.5, pb.parts.Normal())):
         found = pb.diagnose(
             estimator, pb.Categorical(), leaf.detach(), lambda z: z[:, 0], draws=10, reference="perturbed"
         )
@@ -157,7 +157,7 @@ def test_a_single_structure_a_module_and_a_function_that_cannot_be_mapped() -> N
 @pytest.mark.parametrize("reference", ["expected", "relaxed", "perturbed"])
 def test_a_wrapper_is_diagnosed_like_the_structure_inside(reference: str) -> None:
     structure, scores, downstream = _world("tree")
-    wrapped = pb.Wrapper(pb.Wrapper(structure))
+    wrapped = pb.StructureWrapper(pb.StructureWrapper(structure))
     found = []
     for each in (structure, wrapped):
         torch.manual_seed(0)

@@ -60,25 +60,25 @@ class TestSurrogates:
         self.check(pb.SPIGOTEG(eta, steps), world, start - mu)
 
 
-@pytest.mark.parametrize("loss", [pb.Perceptron(), pb.CrossEntropy(), pb.SparseMAPLoss()], ids=repr)
-@pytest.mark.parametrize("start", [pb.FromArgmax(), pb.FromMarginals(), pb.FromZero()], ids=repr)
-@pytest.mark.parametrize("update", [pb.Unconstrained(0.3), pb.Projected(0.3)], ids=repr)
-def test_every_combination_of_the_frame(world: World, loss: pb.Perceptron, start: object, update: object) -> None:
+@pytest.mark.parametrize("loss", [pb.losses.Perceptron(), pb.losses.CrossEntropy(), pb.losses.SparseMAPLoss()], ids=repr)
+@pytest.mark.parametrize("start", [pb.parts.FromArgmax(), pb.parts.FromMarginals(), pb.parts.FromZero()], ids=repr)
+@pytest.mark.parametrize("update", [pb.parts.Unconstrained(0.3), pb.parts.Projected(0.3)], ids=repr)
+def test_every_combination_of_the_frame(world: World, loss: pb.losses.Perceptron, start: object, update: object) -> None:
     structure, scores, decoder = world.structure, world.scores, world.decoder()
     predictions = {
-        pb.Perceptron(): structure.argmax,
-        pb.CrossEntropy(): structure.marginals,
-        pb.SparseMAPLoss(): structure.sparsemap,
+        pb.losses.Perceptron(): structure.argmax,
+        pb.losses.CrossEntropy(): structure.marginals,
+        pb.losses.SparseMAPLoss(): structure.sparsemap,
     }
     starts = {
-        pb.FromArgmax(): structure.argmax,
-        pb.FromMarginals(): structure.marginals,
-        pb.FromZero(): torch.zeros_like,
+        pb.parts.FromArgmax(): structure.argmax,
+        pb.parts.FromMarginals(): structure.marginals,
+        pb.parts.FromZero(): torch.zeros_like,
     }
     mu = starts[start](scores)
     for _ in range(2):
         moved = mu - 0.3 * decoder.gamma(mu)
-        if isinstance(update, pb.Projected):
+        if isinstance(update, pb.parts.Projected):
             mu = structure.sparsemap(_minus_inf(moved, world.allowed))
         else:
             mu = torch.where(world.allowed, moved, 0.0)

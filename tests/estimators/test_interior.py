@@ -118,8 +118,8 @@ def test_a_start_that_is_not_the_marginals_is_projected() -> None:
     tree, scores = pb.DependencyTree(), torch.zeros(2, 2, dtype=torch.float64)
     start = torch.tensor([[0.501, 0.499], [0.499, 0.501]], dtype=torch.float64)
     gamma = torch.tensor([[0.0, -0.004], [-0.004, 0.0]], dtype=torch.float64)
-    state = pb.Projected(1.0).init(tree, scores, start, vertex=tree.argmax(scores))
-    mu = pb.Projected(1.0).step(tree, state, gamma).mu
+    state = pb.parts.Projected(1.0).init(tree, scores, start, vertex=tree.argmax(scores))
+    mu = pb.parts.Projected(1.0).step(tree, state, gamma).mu
     torch.testing.assert_close(mu, torch.full((2, 2), 0.5, dtype=torch.float64))
 
 
@@ -241,7 +241,7 @@ def test_on_a_gpu_a_step_waits_for_nothing_and_is_captured(projective: bool) -> 
     expected = pb.DependencyTree(projective=projective)
     step = torch.tensor([SMALL, SMALL, 1.0, 1.0])[:, None, None] * _noise(scores)
     mu = expected.marginals(scores)
-    update, tree = pb.Projected(), pb.DependencyTree(projective=projective)
+    update, tree = pb.parts.Projected(), pb.DependencyTree(projective=projective)
     state = update.init(expected, scores, mu, vertex=expected.argmax(scores), from_marginals=True)
     wanted = update.step(expected, state, step).moved
     scores, mu, step = scores.cuda(), mu.cuda(), step.cuda()

@@ -93,7 +93,7 @@ def test_small_steps_keep_their_digits_in_float32() -> None:
     gamma = torch.randn(4, 12, 12, generator=torch.Generator().manual_seed(1))
     moved = []
     for s, g in ((scores, gamma), (scores.double(), gamma.double())):
-        tree, update = pb.DependencyTree(), pb.LocallyProjected(1e-6)
+        tree, update = pb.DependencyTree(), pb.parts.LocallyProjected(1e-6)
         state = update.init(tree, s, tree.marginals(s))
         moved.append(update.step(tree, state, g).moved.double())
     assert (moved[0] - moved[1]).norm() < 1e-4 * moved[1].norm()
@@ -114,9 +114,9 @@ def test_small_steps_of_spigot_ce_are_those_of_the_exact_projection(steps: int) 
     generator = torch.Generator().manual_seed(steps)
     weights = torch.randn(7, 7, generator=generator, dtype=torch.float64)
     gradients = []
-    for update in (pb.Projected(1e-3), pb.LocallyProjected(1e-3)):
+    for update in (pb.parts.Projected(1e-3), pb.parts.LocallyProjected(1e-3)):
         scores = torch.randn(4, 7, 7, generator=torch.Generator().manual_seed(0), dtype=torch.float64).requires_grad_()
-        estimator = pb.PulledBack(pb.CrossEntropy(), pb.FromMarginals(), update, steps)
+        estimator = pb.PulledBack(pb.losses.CrossEntropy(), pb.parts.FromMarginals(), update, steps)
         loss = estimator.objective(pb.DependencyTree(), scores, lambda z: ((z * weights).sum((-1, -2)) - 1) ** 2)
         loss.sum().backward()
         gradients.append(scores.grad)
@@ -127,6 +127,6 @@ def test_small_steps_of_spigot_ce_are_those_of_the_exact_projection(steps: int) 
 def test_other_structures_project_exactly() -> None:
     scores = torch.tensor([[0.3, -0.2, 0.1]])
     assert torch.equal(pb.Categorical().local_projection(scores), pb.Categorical().sparsemap(scores))
-    state = pb.LocallyProjected().init(pb.Subset(2), scores, pb.Subset(2).marginals(scores))
-    found = pb.LocallyProjected().step(pb.Subset(2), state, scores).mu
-    torch.testing.assert_close(found, pb.Projected().step(pb.Subset(2), state, scores).mu)
+    state = pb.parts.LocallyProjected().init(pb.Subset(2), scores, pb.Subset(2).marginals(scores))
+    found = pb.parts.LocallyProjected().step(pb.Subset(2), state, scores).mu
+    torch.testing.assert_close(found, pb.parts.Projected().step(pb.Subset(2), state, scores).mu)

@@ -12,7 +12,7 @@ from cases import Entry as Padded
 from estimators.worlds import World
 from oracles import mask_of, poisoned
 
-LOSSES = [pb.Perceptron(), pb.CrossEntropy(), pb.SparseMAPLoss()]
+LOSSES = [pb.losses.Perceptron(), pb.losses.CrossEntropy(), pb.losses.SparseMAPLoss()]
 CASES = {
     "categorical": (pb.Categorical(), (5,), 5),
     "projective": (pb.DependencyTree(), (3, 3), 3),
@@ -38,13 +38,13 @@ def _dots(scores: Tensor, every: Tensor) -> Tensor:
 def test_perceptron(small: tuple[pb.Structure, Tensor, Tensor, Tensor]) -> None:
     structure, scores, target, every = small
     expected = _dots(scores, every).amax(-1) - (scores * target).flatten(1).sum(1)
-    torch.testing.assert_close(pb.Perceptron()(structure, scores, target), expected)
+    torch.testing.assert_close(pb.losses.Perceptron()(structure, scores, target), expected)
 
 
 def test_cross_entropy(small: tuple[pb.Structure, Tensor, Tensor, Tensor]) -> None:
     structure, scores, target, every = small
     expected = _dots(scores, every).logsumexp(-1) - (scores * target).flatten(1).sum(1)
-    torch.testing.assert_close(pb.CrossEntropy()(structure, scores, target), expected)
+    torch.testing.assert_close(pb.losses.CrossEntropy()(structure, scores, target), expected)
 
 
 def test_cross_entropy_of_a_structure_is_its_negative_log_likelihood(
@@ -53,7 +53,7 @@ def test_cross_entropy_of_a_structure_is_its_negative_log_likelihood(
     structure, scores, _, every = small
     gold = every[torch.arange(4) % len(every)]
     expected = -_dots(scores, every).log_softmax(-1)[torch.arange(4), torch.arange(4) % len(every)]
-    torch.testing.assert_close(pb.CrossEntropy()(structure, scores, gold), expected)
+    torch.testing.assert_close(pb.losses.CrossEntropy()(structure, scores, gold), expected)
 
 
 def test_sparsemap_loss_is_half_the_gain_in_squared_distance(
@@ -63,12 +63,12 @@ def test_sparsemap_loss_is_half_the_gain_in_squared_distance(
     structure, scores, target, _ = small
     best = structure.sparsemap(scores)
     distances = [(point - scores).square().flatten(1).sum(1) for point in (target, best)]
-    torch.testing.assert_close(pb.SparseMAPLoss()(structure, scores, target), (distances[0] - distances[1]) / 2)
+    torch.testing.assert_close(pb.losses.SparseMAPLoss()(structure, scores, target), (distances[0] - distances[1]) / 2)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_gradients_by_finite_differences(
-    small: tuple[pb.Structure, Tensor, Tensor, Tensor], loss: pb.Perceptron
+    small: tuple[pb.Structure, Tensor, Tensor, Tensor], loss: pb.losses.Perceptron
 ) -> None:
     structure, scores, target, _ = small
     leaf = scores.clone().requires_grad_()
@@ -77,7 +77,7 @@ def test_gradients_by_finite_differences(
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_losses_are_not_negative_inside_the_polytope(
-    small: tuple[pb.Structure, Tensor, Tensor, Tensor], loss: pb.Perceptron
+    small: tuple[pb.Structure, Tensor, Tensor, Tensor], loss: pb.losses.Perceptron
 ) -> None:
     structure, scores, target, _ = small
     assert (loss(structure, scores, target) >= 0).all()
@@ -86,13 +86,13 @@ def test_losses_are_not_negative_inside_the_polytope(
 def test_zero_where_the_prediction_is_the_target(small: tuple[pb.Structure, Tensor, Tensor, Tensor]) -> None:
     structure, scores, _, _ = small
     zero = torch.zeros(4, dtype=torch.float64)
-    torch.testing.assert_close(pb.Perceptron()(structure, scores, structure.argmax(scores)), zero)
-    torch.testing.assert_close(pb.SparseMAPLoss()(structure, scores, structure.sparsemap(scores)), zero)
-    torch.testing.assert_close(pb.SparseMAPLoss()(structure, 1000 * scores, structure.argmax(scores)), zero)
+    torch.testing.assert_close(pb.losses.Perceptron()(structure, scores, structure.argmax(scores)), zero)
+    torch.testing.assert_close(pb.losses.SparseMAPLoss()(structure, scores, structure.sparsemap(scores)), zero)
+    torch.testing.assert_close(pb.losses.SparseMAPLoss()(structure, 1000 * scores, structure.argmax(scores)), zero)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
-def test_padding_and_forbidden_parts_have_no_gradient(world: World, loss: pb.Perceptron) -> None:
+def test_padding_and_forbidden_parts_have_no_gradient(world: World, loss: pb.losses.Perceptron) -> None:
     scores = world.leaf()
     losses = loss(world.structure, scores, world.structure.marginals(world.scores))
     assert losses.shape == scores.shape[: -world.structure.event_dims]
@@ -102,8 +102,8 @@ def test_padding_and_forbidden_parts_have_no_gradient(world: World, loss: pb.Per
     assert scores.grad.isfinite().all()
 
 
-@pytest.mark.parametrize("loss", [pb.CrossEntropy(), pb.SparseMAPLoss()], ids=repr)
-def test_gold_trees_supervise_a_parser(loss: pb.CrossEntropy) -> None:
+@pytest.mark.parametrize("loss", [pb.losses.CrossEntropy(), pb.losses.SparseMAPLoss()], ids=repr)
+def test_gold_trees_supervise_a_parser(loss: pb.losses.CrossEntropy) -> None:
     """The paper's figure 1b: with labels for z the intermediate loss trains the encoder by itself."""
     tree = pb.DependencyTree()
     gold = tree.enumerate(4)[[3, 8, 20]]
@@ -116,10 +116,10 @@ def test_gold_trees_supervise_a_parser(loss: pb.CrossEntropy) -> None:
     assert torch.equal(tree.argmax(scores), gold)
 
 
-@pytest.mark.parametrize("loss", [*LOSSES, pb.PerturbedLoss(sigma=1.0, samples=2)], ids=lambda loss: type(loss).__name__)
+@pytest.mark.parametrize("loss", [*LOSSES, pb.losses.PerturbedLoss(sigma=1.0, samples=2)], ids=lambda loss: type(loss).__name__)
 @pytest.mark.parametrize("padded", ENTRIES, ids=lambda padded: padded.name)
-def test_the_padding_of_a_target_may_hold_anything(padded: Padded, loss: pb.Loss) -> None:
-    if not padded.gibbs and isinstance(loss, pb.CrossEntropy):
+def test_the_padding_of_a_target_may_hold_anything(padded: Padded, loss: pb.losses.Loss) -> None:
+    if not padded.gibbs and isinstance(loss, pb.losses.CrossEntropy):
         pytest.skip("no distribution")
     structure, scores, mask = padded.structure(), padded.scores(), mask_of(padded)
     target = structure.argmax(padded.scores(seed=1))

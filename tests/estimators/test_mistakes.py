@@ -94,7 +94,7 @@ def _adaptive_gradient(estimator: pb.Estimator, scores: Tensor, cost: Tensor) ->
 def test_gumbel_noise_needs_its_own_score_function() -> None:
     """With nu'(g) = g for Gumbel noise the Jacobian of the perturbed argmax would be wrong: its mean is not even zero."""
 
-    class Wrong(pb.Gumbel):
+    class Wrong(pb.parts.Gumbel):
         def score(self, noise: Tensor) -> Tensor:
             return noise
 
@@ -102,7 +102,7 @@ def test_gumbel_noise_needs_its_own_score_function() -> None:
     p = torch.zeros(3, dtype=torch.float64).softmax(-1)
     exact = p * (cost - p @ cost)
     errors = []
-    for noise in (pb.Gumbel(), Wrong()):
+    for noise in (pb.parts.Gumbel(), Wrong()):
         torch.manual_seed(0)
         leaf = torch.zeros(20_000, 3, dtype=torch.float64, requires_grad=True)
         estimator = pb.PerturbedArgmax(1.0, 10, noise)
@@ -115,7 +115,7 @@ def test_gumbel_noise_needs_its_own_score_function() -> None:
 def test_the_baseline_of_the_perturbed_argmax_bounds_its_variance(sigma: float) -> None:
     """Without one the variance grows as 1 / sigma^2, even where the argmax never changes: here it must be zero."""
     scores = torch.tensor([50.0, 0.0, 0.0]).expand(100, 3).clone().requires_grad_()
-    estimator = pb.PerturbedArgmax(sigma, 5, pb.Normal())
+    estimator = pb.PerturbedArgmax(sigma, 5, pb.parts.Normal())
     estimator.objective(pb.Categorical(), scores, lambda z: 100 * z[:, 0]).sum().backward()
     assert (scores.grad == 0).all()
 
@@ -144,7 +144,7 @@ def test_samples_have_the_distribution_of_the_marginals(structure: pb.Structure,
     pb.SampledSTE().objective(structure, batch.clone().requires_grad_(), downstream)
     mu = structure.marginals(scores)
     torch.testing.assert_close(seen[0].mean(0), mu, rtol=0, atol=0.015)
-    perturbed = structure.argmax(batch + pb.Gumbel()(batch)).mean(0)
+    perturbed = structure.argmax(batch + pb.parts.Gumbel()(batch)).mean(0)
     assert (perturbed - mu).abs().max() > 0.02
 
 
@@ -161,7 +161,7 @@ def test_wide_scores_give_finite_gradients(estimator: pb.Estimator) -> None:
 
 
 @pytest.mark.parametrize("write", [lambda z: z.mul_(2), lambda z: z[..., 0].zero_()], ids=["mul", "fill"])
-@pytest.mark.parametrize("baseline", [None, pb.LeaveOneOut(3)], ids=repr)
+@pytest.mark.parametrize("baseline", [None, pb.parts.LeaveOneOut(3)], ids=repr)
 def test_a_decoder_that_writes_into_z_does_not_change_the_score_function(write: object, baseline: object) -> None:
     gradients = []
     for change in (write, lambda z: None):
@@ -180,7 +180,7 @@ def test_a_decoder_that_writes_into_z_does_not_change_the_score_function(write: 
 
 @pytest.mark.parametrize("bad", [torch.nan, torch.inf, -torch.inf, 1e200])
 def test_a_moving_average_leaves_out_losses_that_are_not_finite(bad: float) -> None:
-    poisoned, clean = pb.MovingAverage(), pb.MovingAverage()
+    poisoned, clean = pb.parts.MovingAverage(), pb.parts.MovingAverage()
     losses = torch.linspace(0, 3, 5, dtype=torch.float64)
     poisoned.advantages(torch.cat([losses, torch.tensor([bad], dtype=torch.float64)])[None])
     clean.advantages(losses[None])
@@ -191,7 +191,7 @@ def test_a_moving_average_leaves_out_losses_that_are_not_finite(bad: float) -> N
 
 @pytest.mark.parametrize("losses", [torch.zeros(1, 0), torch.full((1, 4), torch.nan)], ids=["empty", "NaN"])
 def test_a_batch_without_a_finite_loss_leaves_a_moving_average_as_it_is(losses: Tensor) -> None:
-    baseline = pb.MovingAverage(groups=2)
+    baseline = pb.parts.MovingAverage(groups=2)
     baseline.advantages(torch.arange(8.0)[None])
     before = baseline.state_dict()
     baseline.advantages(losses)

@@ -76,8 +76,8 @@ def test_adaptive_imle(world: World, samples: int, symmetric: bool) -> None:
 
 
 @pytest.mark.parametrize("samples", [1, 4])
-@pytest.mark.parametrize("kind", [pb.Normal, pb.Gumbel])
-def test_perturbed_argmax(world: World, samples: int, kind: type[pb.Normal]) -> None:
+@pytest.mark.parametrize("kind", [pb.parts.Normal, pb.parts.Gumbel])
+def test_perturbed_argmax(world: World, samples: int, kind: type[pb.parts.Normal]) -> None:
     noise, decoder, sigma = fixed(world, samples), world.decoder(), 0.5
 
     class Given(kind):
@@ -92,7 +92,7 @@ def test_perturbed_argmax(world: World, samples: int, kind: type[pb.Normal]) -> 
     for i in range(samples):
         others = [z[j] for j in range(samples) if j != i]
         baseline = torch.stack(others).mean(0) if others else best(world, world.scores)
-        derivative = g[i] if kind is pb.Normal else 1 - torch.exp(-g[i])
+        derivative = g[i] if kind is pb.parts.Normal else 1 - torch.exp(-g[i])
         expected = expected + derivative * ((z[i] - baseline) * gamma).sum(dims, keepdim=True) / (samples * sigma)
     check(pb.PerturbedArgmax(sigma, samples, Given()), world, expected)
 

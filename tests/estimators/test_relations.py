@@ -41,13 +41,13 @@ def test_spigot_eg_tends_to_a_mirror_step_at_temperature_zero(world: World) -> N
     found = surrogate(pb.SPIGOTEG(eta / temperature), cold, decoder)
     z = best(world, world.scores)
     torch.testing.assert_close(found, z - best(world, world.scores - eta * decoder.gamma(z)))
-    mirror = pb.PulledBack(pb.Perceptron(), pb.FromArgmax(), pb.MirrorAtZero(eta))
+    mirror = pb.PulledBack(pb.losses.Perceptron(), pb.parts.FromArgmax(), pb.parts.MirrorAtZero(eta))
     torch.testing.assert_close(found, _gradient(mirror, world))
 
 
 def test_a_small_proximal_step_is_a_projected_step_from_the_argmax(world: World) -> None:
     eta, rho = 0.8, 1e-6
-    proximal = pb.PulledBack(pb.Perceptron(), pb.FromArgmax(), pb.Proximal(eta / rho, rho))
+    proximal = pb.PulledBack(pb.losses.Perceptron(), pb.parts.FromArgmax(), pb.parts.Proximal(eta / rho, rho))
     torch.testing.assert_close(_gradient(proximal, world), _gradient(pb.SPIGOT(eta), world), rtol=1e-4, atol=1e-5)
 
 
@@ -145,12 +145,12 @@ def test_perturbed_argmax_estimates_the_jacobian_of_the_smoothed_argmax() -> Non
 def test_perturbed_loss_has_the_mean_argmax_as_its_gradient(world: World) -> None:
     samples = 5
     noise = torch.randn(samples, *world.scores.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    loss, scores = pb.PerturbedLoss(0.5, samples, lambda scores: noise), world.leaf()
+    loss, scores = pb.losses.PerturbedLoss(0.5, samples, lambda scores: noise), world.leaf()
     target = world.structure.marginals(world.scores)
     loss(world.structure, scores, target).sum().backward()
     mean = torch.stack([best(world, world.scores + 0.5 * g) for g in noise]).mean(0)
     torch.testing.assert_close(scores.grad, mean - target)
-    frame = pb.PulledBack(loss, pb.FromZero(), pb.Unconstrained(0.1))
+    frame = pb.PulledBack(loss, pb.parts.FromZero(), pb.parts.Unconstrained(0.1))
     gamma = torch.where(world.allowed, world.decoder().gamma(torch.zeros_like(mean)), 0.0)
     torch.testing.assert_close(_gradient(frame, world), mean + 0.1 * gamma)
 
@@ -160,7 +160,7 @@ def test_a_start_from_a_sample_shows_the_decoder_the_sample(world: World) -> Non
     z = world.structure.sample(world.scores)
     scripted = World(world.name, Scripted(world.structure, z), world.scores, world.allowed)
     decoder = world.decoder()
-    frame = pb.PulledBack(pb.CrossEntropy(), pb.FromSample(), pb.Unconstrained(0.3), steps=2)
+    frame = pb.PulledBack(pb.losses.CrossEntropy(), pb.parts.FromSample(), pb.parts.Unconstrained(0.3), steps=2)
     found = surrogate(frame, scripted, decoder)
     torch.testing.assert_close(decoder.seen[0], z)
     mu = z

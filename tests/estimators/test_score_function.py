@@ -38,7 +38,7 @@ CASES = [
 
 
 def _expectations(
-    structure: pb.Structure, shape: tuple[int, ...], size: int, baseline: pb.MovingAverage | pb.LeaveOneOut | None
+    structure: pb.Structure, shape: tuple[int, ...], size: int, baseline: pb.parts.MovingAverage | pb.parts.LeaveOneOut | None
 ) -> tuple[Tensor, Tensor]:
     """The expected gradient of the estimator, and the gradient of the expected loss, both by enumeration."""
     generator = torch.Generator().manual_seed(0)
@@ -74,13 +74,13 @@ class TestUnbiased:
 
     @pytest.mark.parametrize("samples", [2, 3])
     def test_leave_one_out(self, structure: pb.Structure, shape: tuple[int, ...], size: int, samples: int) -> None:
-        torch.testing.assert_close(*_expectations(structure, shape, size, pb.LeaveOneOut(samples)))
+        torch.testing.assert_close(*_expectations(structure, shape, size, pb.parts.LeaveOneOut(samples)))
 
     @pytest.mark.parametrize("variance", [0.25, 9.0])
     def test_moving_average_up_to_its_scale(
         self, structure: pb.Structure, shape: tuple[int, ...], size: int, variance: float
     ) -> None:
-        baseline = pb.MovingAverage()
+        baseline = pb.parts.MovingAverage()
         baseline.load_state_dict({"mean": torch.tensor([2.0]), "variance": torch.tensor([variance])})
         estimate, exact = _expectations(structure, shape, size, baseline)
         torch.testing.assert_close(estimate, exact / max(1.0, variance**0.5))
@@ -121,12 +121,12 @@ def test_leave_one_out_lowers_the_variance() -> None:
         estimator.objective(pb.Categorical(), leaf, lambda z: 10 + z[:, 0]).sum().backward()
         return leaf.grad.var(0).sum().item()
 
-    assert spread(pb.ScoreFunction(pb.LeaveOneOut(2))) < 0.02 * spread(pb.ScoreFunction())
+    assert spread(pb.ScoreFunction(pb.parts.LeaveOneOut(2))) < 0.02 * spread(pb.ScoreFunction())
 
 
 class TestMovingAverage:
     def test_recurrence(self) -> None:
-        baseline, mean, variance = pb.MovingAverage(factor=0.1), 0.0, 1.0
+        baseline, mean, variance = pb.parts.MovingAverage(factor=0.1), 0.0, 1.0
         for step in range(30):
             losses = torch.linspace(0, 8, 5, dtype=torch.float64) + step
             expected = (losses - mean) / max(1.0, variance**0.5)
@@ -138,14 +138,14 @@ class TestMovingAverage:
 
     def test_settles_at_the_mean_and_standard_deviation_of_the_losses(self) -> None:
         torch.manual_seed(0)
-        baseline = pb.MovingAverage()
+        baseline = pb.parts.MovingAverage()
         for _ in range(300):
             advantages = baseline.advantages(5 + 3 * torch.randn(1, 4000))
         assert advantages.mean().item() == pytest.approx(0, abs=0.1)
         assert advantages.std().item() == pytest.approx(1, abs=0.1)
 
     def test_groups_are_separate_averages_of_consecutive_examples(self) -> None:
-        together, alone = pb.MovingAverage(groups=3), [pb.MovingAverage() for _ in range(3)]
+        together, alone = pb.parts.MovingAverage(groups=3), [pb.parts.MovingAverage() for _ in range(3)]
         for step in range(5):
             losses = torch.randn(1, 12, generator=torch.Generator().manual_seed(step)) * 4 + 3
             apart = [baseline.advantages(part) for baseline, part in zip(alone, losses.chunk(3, 1), strict=True)]
@@ -153,10 +153,10 @@ class TestMovingAverage:
 
     def test_uneven_groups_are_refused(self) -> None:
         with pytest.raises(ValueError, match="10 losses do not make 3 groups"):
-            pb.MovingAverage(groups=3).advantages(torch.zeros(1, 10))
+            pb.parts.MovingAverage(groups=3).advantages(torch.zeros(1, 10))
 
     def test_state_goes_through_a_checkpoint(self) -> None:
-        first, second = pb.ScoreFunction(pb.MovingAverage()), pb.ScoreFunction(pb.MovingAverage())
+        first, second = pb.ScoreFunction(pb.parts.MovingAverage()), pb.ScoreFunction(pb.parts.MovingAverage())
         first.objective(CATEGORICAL.structure, CATEGORICAL.leaf(), CATEGORICAL.decoder())
         state = first.state_dict()
         second.load_state_dict(state)
@@ -167,7 +167,7 @@ class TestMovingAverage:
         assert second.same_options(first)
 
     def test_state_is_updated_in_place_and_only_in_training(self) -> None:
-        estimator = pb.ScoreFunction(pb.MovingAverage())
+        estimator = pb.ScoreFunction(pb.parts.MovingAverage())
         mean = estimator.baseline.mean
         with torch.no_grad():
             estimator.objective(CATEGORICAL.structure, CATEGORICAL.leaf(), CATEGORICAL.decoder())
@@ -177,10 +177,10 @@ class TestMovingAverage:
 
     def test_state_of_another_shape_is_refused(self) -> None:
         with pytest.raises(ValueError, match=r"mean has shape \[2\]"):
-            pb.MovingAverage().load_state_dict(pb.MovingAverage(groups=2).state_dict())
+            pb.parts.MovingAverage().load_state_dict(pb.parts.MovingAverage(groups=2).state_dict())
 
     def test_others_have_no_state(self) -> None:
-        for estimator in (pb.SPIGOT(), pb.ScoreFunction(), pb.ScoreFunction(pb.LeaveOneOut(2))):
+        for estimator in (pb.SPIGOT(), pb.ScoreFunction(), pb.ScoreFunction(pb.parts.LeaveOneOut(2))):
             assert estimator.state_dict() == {}
             estimator.load_state_dict({})
             with pytest.raises(ValueError, match="has no state"):

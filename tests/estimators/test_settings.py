@@ -30,14 +30,14 @@ from pullback.estimators.registry import ENTRIES, Entry, create
         (lambda: pb.LPGD(1.0, 1.0, "both"), "side is 'both'; it must be 'lower', 'upper' or 'average'"),
         (lambda: pb.PerturbedArgmax(sigma=0.0), "PerturbedArgmax: sigma is 0.0"),
         (lambda: pb.PerturbedArgmax(samples=0), "PerturbedArgmax: samples is 0"),
-        (lambda: pb.PerturbedLoss(sigma=-1.0), "PerturbedLoss: sigma is -1.0"),
+        (lambda: pb.losses.PerturbedLoss(sigma=-1.0), "PerturbedLoss: sigma is -1.0"),
         (lambda: pb.PerturbedSparseMAP(temperature=0.0), "PerturbedSparseMAP: temperature is 0.0"),
         (lambda: pb.GumbelRao(0, 1.0), "GumbelRao: samples is 0; it must be an integer of at least 1"),
         (lambda: pb.GumbelRao(1, 0.0), "GumbelRao: temperature is 0.0; it must be positive"),
         (lambda: pb.Entmax(1.0), r"alpha is 1.0; it must be above 1 \(Marginals\(\) is softmax"),
-        (lambda: pb.SumOfGamma(0), "SumOfGamma: k is 0; it must be positive"),
-        (lambda: pb.SumOfGamma(2, terms=0), "SumOfGamma: terms is 0"),
-        (lambda: pb.FromSample(0), "FromSample: samples is 0"),
+        (lambda: pb.parts.SumOfGamma(0), "SumOfGamma: k is 0; it must be positive"),
+        (lambda: pb.parts.SumOfGamma(2, terms=0), "SumOfGamma: terms is 0"),
+        (lambda: pb.parts.FromSample(0), "FromSample: samples is 0"),
     ],
 )
 def test_bad_settings(make: object, message: str) -> None:
@@ -48,11 +48,19 @@ def test_bad_settings(make: object, message: str) -> None:
 REQUIRED = {"step_size": 1.0, "rho": 1.0, "samples": 2, "temperature": 1.0, "k": 2}
 OBJECTS = ("noise", "baseline", "estimator", "loss", "start", "update")
 NAMED = [
-    pb.Blackbox, pb.IMLE, pb.AdaptiveIMLE, pb.LPGD, pb.GumbelRao, pb.PerturbedArgmax, pb.PerturbedLoss,
+    pb.Blackbox, pb.IMLE, pb.AdaptiveIMLE, pb.LPGD, pb.GumbelRao, pb.PerturbedArgmax, pb.losses.PerturbedLoss,
     pb.PerturbedSparseMAP, pb.PerturbedMarginals, pb.PerturbAndMAP, pb.Entmax, pb.SPIGOT, pb.SPIGOTCE, pb.SPIGOTEG,
-    pb.STEIdentity, pb.SumOfGamma, pb.FromSample, pb.FromPerturbedArgmax, pb.MovingAverage, pb.LeaveOneOut, pb.Mirror,
-    pb.MirrorAtZero, pb.Projected, pb.Proximal, pb.Unconstrained,
+    pb.STEIdentity, pb.parts.SumOfGamma, pb.parts.FromSample, pb.parts.FromPerturbedArgmax, pb.parts.MovingAverage,
+    pb.parts.LeaveOneOut, pb.parts.Mirror, pb.parts.MirrorAtZero, pb.parts.Projected, pb.parts.Proximal, pb.parts.Unconstrained,
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+def test_estimators_have_the_defaults_of_the_registry(entry: Entry) -> None:
+    made = entry.make()
+    if type(made) in (pb.ScoreFunction, pb.Standardized):
+        pytest.skip("the entry names a part of it")
+    assert made.same_options(type(made)())
 
 
 @pytest.mark.parametrize("kind", NAMED, ids=lambda kind: kind.__name__)
@@ -76,7 +84,7 @@ def test_a_bool_is_no_number(kind: type) -> None:
 
 def test_errors_name_a_value_that_would_do() -> None:
     with pytest.raises(ValueError, match=r"such as 0\.05"):
-        pb.MovingAverage(0.0)
+        pb.parts.MovingAverage(0.0)
     with pytest.raises(TypeError, match=r"it must be a number, positive and finite, such as 1\.0"):
         pb.SPIGOT("0.1")
     with pytest.raises(TypeError, match=r"baseline is 'mean'; it must be a baseline, such as MovingAverage\(\)"):

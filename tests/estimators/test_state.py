@@ -11,9 +11,9 @@ from torch import nn
 import pullback as pb
 
 STATEFUL = {
-    "moving average": lambda: pb.ScoreFunction(pb.MovingAverage()),
+    "moving average": lambda: pb.ScoreFunction(pb.parts.MovingAverage()),
     "adaptive": pb.AdaptiveIMLE,
-    "wrapped": lambda: pb.Standardized(pb.ScoreFunction(pb.MovingAverage())),
+    "wrapped": lambda: pb.Standardized(pb.ScoreFunction(pb.parts.MovingAverage())),
 }
 
 
@@ -81,7 +81,7 @@ def test_modules_without_state_say_so() -> None:
         pb.Standardized(pb.SPIGOT()).load_state_dict({"mean": torch.zeros(1)})
 
 
-class Learned(pb.Baseline):
+class Learned(pb.parts.Baseline):
     """A user's own baseline: a parameter, a buffer that is saved, and one that is not."""
 
     def __init__(self, first: float = 0.5) -> None:
@@ -120,7 +120,7 @@ def test_a_module_is_equal_to_itself_only_and_its_options_are_compared_by_name(n
     assert a != b
     assert len({a, b, a}) == 2
     assert a.same_options(b)
-    assert not pb.ScoreFunction(pb.MovingAverage(0.1)).same_options(pb.ScoreFunction(pb.MovingAverage(0.2)))
+    assert not pb.ScoreFunction(pb.parts.MovingAverage(0.1)).same_options(pb.ScoreFunction(pb.parts.MovingAverage(0.2)))
     assert not a.same_options(pb.SPIGOT())
 
 
@@ -142,7 +142,7 @@ def test_a_learned_baseline_is_trained_saved_and_loaded() -> None:
 
 
 def test_an_estimator_whose_only_state_is_a_parameter_loads_it() -> None:
-    class Offset(pb.Baseline):
+    class Offset(pb.parts.Baseline):
         def __init__(self) -> None:
             super().__init__()
             self.level = nn.Parameter(torch.zeros(()))

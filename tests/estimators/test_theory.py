@@ -39,7 +39,7 @@ def test_one_step_of_ste_identity_is_the_step_times_gamma_however_small(world: W
 @pytest.mark.parametrize("steps", [1, 3])
 def test_surrogate_is_the_gradient_of_the_intermediate_loss(world: World, kind: type[pb.SPIGOT], steps: int) -> None:
     found = surrogate(kind(0.7, steps), world, world.decoder())
-    loss = pb.Perceptron() if kind is pb.SPIGOT else pb.CrossEntropy()
+    loss = pb.losses.Perceptron() if kind is pb.SPIGOT else pb.losses.CrossEntropy()
     prediction = world.structure.argmax if kind is pb.SPIGOT else world.structure.marginals
     label = prediction(world.scores) - found
     scores = world.leaf()

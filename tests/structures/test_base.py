@@ -147,7 +147,7 @@ def test_a_log_partition_without_a_gradient_is_an_error():
 def test_a_wrapper_does_what_the_inner_structure_does():
     calls = []
 
-    class Counting(pb.Wrapper):
+    class Counting(pb.StructureWrapper):
         def around(self, operation, inference, scores):
             calls.append(operation)
             return inference(scores)
@@ -164,7 +164,7 @@ def test_a_wrapper_does_what_the_inner_structure_does():
     assert type(wrapped.sparsemap_solution(scores).active_set) is type(inner.sparsemap_solution(scores).active_set)
     assert wrapped.event_dims == 2
     assert wrapped.lengths is inner.lengths
-    assert not hasattr(pb.Wrapper(pb.Categorical()), "step_inside")
+    assert not hasattr(pb.StructureWrapper(pb.Categorical()), "step_inside")
 
 
 def test_equal_structures():

@@ -180,4 +180,4 @@ def test_every_structure_has_an_entry():
     """What `pullback` exports is what is tested here."""
     exported = {x for x in vars(pb).values() if isinstance(x, type) and issubclass(x, pb.Structure)}
     tested = {type(entry.structure()) for entry in ENTRIES}
-    assert exported - {pb.Structure, pb.Wrapper} == tested
+    assert exported - {pb.Structure, pb.StructureWrapper} == tested

@@ -36,6 +36,6 @@ class Blackbox(PulledBack):
 
     per_step: ClassVar[bool] = True
 
-    def __init__(self, step_size: float | Tensor) -> None:
+    def __init__(self, step_size: float | Tensor = 10.0) -> None:
         self.step_size = positive(self, "step_size", step_size)
         super().__init__(Perceptron(), FromArgmax(), MirrorAtZero(step_size))

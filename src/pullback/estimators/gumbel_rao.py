@@ -34,7 +34,7 @@ class GumbelRao(Layer):
 
     _unlisted: ClassVar[Mapping[str, Any]] = {"noise": Gumbel()}
 
-    def __init__(self, samples: int, temperature: float, *, noise: Noise | None = None) -> None:
+    def __init__(self, samples: int = 10, temperature: float = 0.5, *, noise: Noise | None = None) -> None:
         self.samples = at_least(self, "samples", samples, 1)
         self.temperature = positive(self, "temperature", temperature)
         self.noise = noise_or_gumbel(noise)

@@ -46,7 +46,7 @@ class IMLE(PulledBack):
 
     def __init__(
         self,
-        step_size: float | Tensor,
+        step_size: float | Tensor = 10.0,
         temperature: float = 1.0,
         noise: Noise | None = None,
         samples: int = 1,

@@ -23,7 +23,7 @@ from pullback.structures import Structure
 class Loss(Configured, abc.ABC):
     """A loss between scores and a target in the marginal polytope, whose gradient is prediction(s) - target.
 
-    >>> from pullback import Categorical, Perceptron
+    >>> from pullback import Categorical
     >>> scores = torch.tensor([[1.0, 3.0]], requires_grad=True)
     >>> loss = Perceptron()(Categorical(), scores, target=torch.tensor([[1.0, 0.0]]))
     >>> loss.backward()

@@ -40,7 +40,7 @@ class LPGD(Surrogate):
     tensor([[ 0.1250, -0.1250,  0.0000]])
     """
 
-    def __init__(self, step_size: float | Tensor, rho: float | Tensor, side: Side = "average") -> None:
+    def __init__(self, step_size: float | Tensor = 1.0, rho: float | Tensor = 1.0, side: Side = "average") -> None:
         if side not in get_args(Side):
             raise ValueError(f"LPGD: side is {side!r}; it must be 'lower', 'upper' or 'average'")
         self.step_size = positive(self, "step_size", step_size)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from pullback.estimators.updates import State, Update
+from pullback.estimators.updates import InnerState, Update
 from pullback.inference.layout import working
 from pullback.structures import Structure
 
@@ -29,7 +29,7 @@ class MirrorAtZero(Update):
     tensor([[0., 1.]])
     """
 
-    def step(self, structure: Structure, state: State, gamma: Tensor) -> State:
+    def step(self, structure: Structure, state: InnerState, gamma: Tensor) -> InnerState:
         # Half precision may not hold the step.
         scores = torch.where(state.allowed, working(state.scores) - self.step_size * working(gamma), -torch.inf)
         mu = structure.argmax(scores).to(state.start.dtype)

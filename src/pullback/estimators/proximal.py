@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pullback.estimators.checks import positive
-from pullback.estimators.updates import State, Update
+from pullback.estimators.updates import InnerState, Update
 from pullback.structures import Structure
 
 
@@ -34,11 +34,11 @@ class Proximal(Update):
     tensor([[0.7500, 0.2500]])
     """
 
-    def __init__(self, step_size: float | Tensor, rho: float | Tensor) -> None:
+    def __init__(self, step_size: float | Tensor = 1.0, rho: float | Tensor = 1.0) -> None:
         super().__init__(step_size)
         self.rho = positive(self, "rho", rho)
 
-    def step(self, structure: Structure, state: State, gamma: Tensor) -> State:
+    def step(self, structure: Structure, state: InnerState, gamma: Tensor) -> InnerState:
         scores = torch.where(state.allowed, state.scores - self._by(gamma), -torch.inf)
         # In float64: a step may be smaller than the rounding errors of mu, which would become a part of it.
         target = state.start.double() + self.rho * torch.where(state.allowed, scores, 0.0).double()

@@ -53,7 +53,9 @@ class PulledBack(Estimator):
             `Mirror(eta)` or `MirrorAtZero(eta)`.
         steps: k, at least one.
 
-    >>> from pullback import Categorical, CrossEntropy, FromMarginals, Mirror
+    >>> from pullback import Categorical
+    >>> from pullback.losses import CrossEntropy
+    >>> from pullback.parts import FromMarginals, Mirror
     >>> estimator = PulledBack(CrossEntropy(), FromMarginals(), Mirror(step_size=1.0), steps=1)   # SPIGOT-EG
     >>> scores = torch.zeros(1, 2, requires_grad=True)
     >>> cost = torch.tensor([0.0, 1.0])

@@ -5,7 +5,6 @@ The command line, the tables, the tests and the documentation read it.
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -187,7 +186,7 @@ ENTRIES: tuple[Entry, ...] = (
         {"argmax": _ONCE, "marginals": _ONCE_AND_K}, downstream=_ONCE_AND_K, repeated="steps",
     ),
     Entry(
-        "blackbox", functools.partial(Blackbox, step_size=10.0), "structure",
+        "blackbox", Blackbox, "structure",
         {"argmax": _TWICE}, aliases=("dbb",),
     ),
     Entry(
@@ -195,7 +194,7 @@ ENTRIES: tuple[Entry, ...] = (
         {"argmax": _ONCE}, aliases=("standardized-ste-i",),
     ),
     Entry(
-        "imle", functools.partial(IMLE, step_size=10.0), "structure",
+        "imle", IMLE, "structure",
         {"argmax": _TWICE}, aliases=("i-mle",), stochastic=True, downstream=_K, repeated="samples",
     ),
     Entry(
@@ -203,7 +202,7 @@ ENTRIES: tuple[Entry, ...] = (
         {"argmax": _TWICE}, aliases=("aimle",), stochastic=True, downstream=_K, repeated="samples",
     ),
     Entry(
-        "lpgd", functools.partial(LPGD, step_size=1.0, rho=1.0), "structure",
+        "lpgd", LPGD, "structure",
         {"argmax": _ONCE, "sparsemap": _ONCE},
     ),
     Entry(
@@ -212,7 +211,7 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry("reinmax", ReinMax, "structure", {"sample": _ONCE, "marginals": _ONCE}, stochastic=True),
     Entry(
-        "gumbel-rao", functools.partial(GumbelRao, samples=10, temperature=0.5), "structure",
+        "gumbel-rao", GumbelRao, "structure",
         {"sample": _ONCE, "marginals": _ONCE}, stochastic=True, only=Categorical,
     ),
     Entry(

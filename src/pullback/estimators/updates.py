@@ -18,7 +18,7 @@ from pullback.structures import Structure
 
 
 @dataclass(frozen=True)
-class State:
+class InnerState:
     """The state of the inner steps.
 
     Attributes:
@@ -62,7 +62,7 @@ class Update(Configured, abc.ABC):
         *,
         vertex: Tensor | None = None,
         from_marginals: bool = False,
-    ) -> State:
+    ) -> InnerState:
         """The state before the first step.
 
         Args:
@@ -74,10 +74,10 @@ class Update(Configured, abc.ABC):
         """
         allowed = structure.allowed(scores)
         moved = torch.zeros_like(start)
-        return State(start, start, moved, scores.to(start.dtype), allowed, vertex, from_marginals)
+        return InnerState(start, start, moved, scores.to(start.dtype), allowed, vertex, from_marginals)
 
     @abc.abstractmethod
-    def step(self, structure: Structure, state: State, gamma: Tensor) -> State:
+    def step(self, structure: Structure, state: InnerState, gamma: Tensor) -> InnerState:
         """The state after one more step; `gamma` is the gradient of each example's loss at `state.mu`."""
 
     def _by(self, gamma: Tensor) -> Tensor:
@@ -92,7 +92,7 @@ class Unconstrained(Update):
     Parts that are not allowed stay at zero.
     """
 
-    def step(self, structure: Structure, state: State, gamma: Tensor) -> State:
+    def step(self, structure: Structure, state: InnerState, gamma: Tensor) -> InnerState:
         moved = torch.where(state.allowed, state.moved + self._by(gamma), 0.0)
         return replace(state, mu=state.start - moved, moved=moved)
 
@@ -114,7 +114,7 @@ class Projected(Update):
     tensor([[0.3333, 0.3333, 0.3333]])
     """
 
-    def step(self, structure: Structure, state: State, gamma: Tensor) -> State:
+    def step(self, structure: Structure, state: InnerState, gamma: Tensor) -> InnerState:
         by = self._by(gamma)
         # In float64: a step may be smaller than the rounding errors of mu, which would become a part of it.
         start = state.start.double()
@@ -154,7 +154,7 @@ class LocallyProjected(Update):
     tensor([[0.3333, 0.3333, 0.3333]])
     """
 
-    def step(self, structure: Structure, state: State, gamma: Tensor) -> State:
+    def step(self, structure: Structure, state: InnerState, gamma: Tensor) -> InnerState:
         # A step may be smaller than the rounding errors of mu, which the projection would take for a part of it.
         project = getattr(structure, "local_projection", structure.sparsemap)
         start = project(torch.where(state.allowed, state.start.double(), -torch.inf))
@@ -179,7 +179,7 @@ class Mirror(Update):
 
     from_marginals: ClassVar[bool] = True
 
-    def step(self, structure: Structure, state: State, gamma: Tensor) -> State:
+    def step(self, structure: Structure, state: InnerState, gamma: Tensor) -> InnerState:
         scores = torch.where(state.allowed, state.scores - self._by(gamma), -torch.inf)
         mu = structure.marginals(scores)
         return replace(state, scores=scores, mu=mu, moved=state.start - mu)

@@ -9,7 +9,7 @@ from pullback.structures.linear_chain import LinearChain
 from pullback.structures.matching import Matching
 from pullback.structures.segmentation import Segmentation
 from pullback.structures.subset import Subset
-from pullback.structures.wrapper import Wrapper
+from pullback.structures.wrapper import StructureWrapper
 
 __all__ = [
     "Alignment",
@@ -20,6 +20,6 @@ __all__ = [
     "Matching",
     "Segmentation",
     "Structure",
+    "StructureWrapper",
     "Subset",
-    "Wrapper",
 ]

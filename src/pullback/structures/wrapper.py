@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pullback.inference.sparsemap.solution import SparseMAPSolution
 
 
-class Wrapper(Structure):
+class StructureWrapper(Structure):
     """Passes every operation to an inner structure, and calls `around` for each inference.
 
     A class that inherits from `Structure` and forwards only some operations would get slow default versions of the others.
@@ -24,7 +24,7 @@ class Wrapper(Structure):
         inner: the structure that does the work.
 
     >>> from pullback import Categorical
-    >>> class Loud(Wrapper):
+    >>> class Loud(StructureWrapper):
     ...     def around(self, operation, inference, scores):
     ...         print(operation)
     ...         return inference(scores)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from pullback.structures import Structure, Wrapper
+from pullback.structures import Structure, StructureWrapper
 from pullback_study.runs.files import content_hash
 from pullback_study.runs.side_by_side import away
 
@@ -133,7 +133,7 @@ def _seconds_of(intervals: _Intervals) -> float:
     return sum(begin.elapsed_time(end) for begin, end in intervals) / 1000
 
 
-class Timed(Wrapper):
+class Timed(StructureWrapper):
     """A structure whose inference is timed by a stopwatch, in the forward and in the backward pass."""
 
     def __init__(self, structure: Structure, stopwatch: Stopwatch) -> None:

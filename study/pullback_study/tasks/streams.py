@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from pullback.estimators import Gumbel
+from pullback.parts import Gumbel
 from pullback.structures import Categorical
 from pullback_study.tasks.kernels import interpreting, jit, launch, tl
 

@@ -80,7 +80,8 @@ class Method:
         made: Any = self.make(**{name: value for name, value in offered.items() if name in self.accepted})
         if offered.get("projection") != "local":
             return made
-        from pullback.estimators import LocallyProjected, PulledBack
+        from pullback import PulledBack
+        from pullback.parts import LocallyProjected
 
         return PulledBack(made.loss, made.start, LocallyProjected(made.update.step_size), made.steps)
 

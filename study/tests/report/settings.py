@@ -10,9 +10,9 @@ from torch import Tensor
 import pullback as pb
 from pullback.estimators.pulled_back import PulledBack
 
-LOSSES = {"Perceptron": pb.Perceptron(), "CrossEntropy": pb.CrossEntropy(), "SparseMAPLoss": pb.SparseMAPLoss()}
-STARTS = {"FromArgmax": pb.FromArgmax(), "FromMarginals": pb.FromMarginals(), "FromZero": pb.FromZero()}
-UPDATES = {"Unconstrained": pb.Unconstrained, "Projected": pb.Projected, "Mirror": pb.Mirror}
+LOSSES = {name: getattr(pb.losses, name)() for name in ("Perceptron", "CrossEntropy", "SparseMAPLoss")}
+STARTS = {"FromArgmax": pb.parts.FromArgmax(), "FromMarginals": pb.parts.FromMarginals(), "FromZero": pb.parts.FromZero()}
+UPDATES = {"Unconstrained": pb.parts.Unconstrained, "Projected": pb.parts.Projected, "Mirror": pb.parts.Mirror}
 RECIPES = [
     {"loss": loss, "start": start, "update": update}
     for loss in LOSSES for start in STARTS for update in UPDATES
@@ -66,7 +66,7 @@ def in_library(name: str, settings: dict[str, Any]) -> dict[str, Any]:
     found["forward"] = seen[0 if first else -1][0].tolist()
     if isinstance(estimator, PulledBack):
         # Against a label that stays at zero the gradient is the prediction itself.
-        prediction = gradient(PulledBack(estimator.loss, pb.FromZero(), pb.Unconstrained(1e-300)))
+        prediction = gradient(PulledBack(estimator.loss, pb.parts.FromZero(), pb.parts.Unconstrained(1e-300)))
         some = {1, 1 + estimator.steps // 2, estimator.steps}
         found["path"] = {k: (prediction - gradient(_with_steps(estimator, k))).tolist() for k in some}
     return found

@@ -137,10 +137,10 @@ def test_a_loss_that_is_not_finite_is_an_error():
 @pytest.mark.parametrize(
     ("estimator", "projection", "update"),
     [
-        ("spigot", None, pb.Projected),
-        ("spigot", "local", pb.LocallyProjected),
-        ("spigot-ce", None, pb.LocallyProjected),
-        ("spigot-ce", "exact", pb.Projected),
+        ("spigot", None, pb.parts.Projected),
+        ("spigot", "local", pb.parts.LocallyProjected),
+        ("spigot-ce", None, pb.parts.LocallyProjected),
+        ("spigot-ce", "exact", pb.parts.Projected),
     ],
 )
 def test_what_inner_steps_are_projected_onto(estimator, projection, update):

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from pullback.estimators.base import Downstream
-from pullback.structures import Structure, Wrapper
+from pullback.structures import Structure, StructureWrapper
 
 _COUNTED = ("argmax", "marginals", "sparsemap", "sparsemap_solution", "log_partition", "entropy", "sample")
 
@@ -24,9 +24,9 @@ def size_names(structure: Structure) -> list[str]:
 
 
 def with_sizes(structure: Structure, change: Callable[[Tensor], Tensor]) -> Structure:
-    """A copy of the structure whose sizes are changed: in a `Wrapper`, those of the structure inside."""
+    """A copy of the structure whose sizes are changed: in a `StructureWrapper`, those of the structure inside."""
     other = copy.copy(structure)
-    if isinstance(other, Wrapper):
+    if isinstance(other, StructureWrapper):
         other.inner = with_sizes(other.inner, change)
         return other
     for name in size_names(structure):

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pullback import Structure, Wrapper
+from pullback import Structure, StructureWrapper
 from pullback_study.tasks.planted.beds import Bed, Named, Shapes, find_bed
 from pullback_study.tasks.planted.task import Config
 from pullback_study.tasks.replicas import Parameters, Replicas
@@ -18,7 +18,7 @@ from pullback_study.tasks.streams import StreamedGumbel, Streams, key
 _OF_DATA = ("seed", "structure", "n", "noise", "share", "features", "train_examples", "validation_examples", "test_examples")
 
 
-class Seeded(Wrapper):
+class Seeded(StructureWrapper):
     """A structure whose samples come from streams: one seed per example, replica by replica."""
 
     def __init__(self, inner: Structure, streams: Streams) -> None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pullback.estimators import Downstream, MovingAverage, ScoreFunction, STEMarginals
-from pullback.structures import Structure, Wrapper
+from pullback import Downstream, ScoreFunction, STEMarginals
+from pullback.parts import MovingAverage
+from pullback.structures import Structure, StructureWrapper
 from pullback_study.tasks.task import Method, registered
 
 # Learning rate and step size, from the paper's table of training details; where it lists no rate, the grid decides. STE-I
@@ -42,7 +43,7 @@ class UnnormalisedScoreFunction(ScoreFunction):
         return super().objective(_NoMarginals(structure), scores, downstream)
 
 
-class _NoMarginals(Wrapper):
+class _NoMarginals(StructureWrapper):
     def marginals(self, scores: Tensor) -> Tensor:
         return torch.zeros_like(scores)
 
