@@ -198,6 +198,11 @@ def number(run: Stored, measure: str) -> float:
     return float(run.metrics.get(measure, math.nan))
 
 
+def comparable(value: float) -> float:
+    """The number to find the best by: NaN, of a run that diverged, is below all others."""
+    return -math.inf if math.isnan(value) else value
+
+
 def history(rows: Sequence[Mapping[str, float]], measure: str, unit: str = "step") -> dict[float, float]:
     """A measure by the step of its evaluation."""
     return {row[unit]: row[measure] for row in rows if unit in row and measure in row}

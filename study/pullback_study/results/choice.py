@@ -84,15 +84,17 @@ class Plan:
         return [config for candidate in self.deciding for config in candidate]
 
     def choose(self, runs: Runs) -> Chosen:
-        """The candidate with the highest mean validation metric (the first of equals); a run that diverged counts as 0.
+        """The candidate with the highest mean validation metric (the first of equals).
 
+        A run that diverged counts as 0, or as the worst of all where that is lower.
         None of them until every deciding run is done: a choice among fewer would be another rule.
         """
         found = [[runs.find(self.task, config) for config in candidate] for candidate in self.deciding]
         if any(run is None for candidate in found for run in candidate):
             return Chosen(self.task, self.estimator)
-        metric = self.task.selected_by
-        scores = [sum(0.0 if math.isnan(value := number(run, metric)) else value for run in each if run) for each in found]
+        values = [[number(run, self.task.selected_by) for run in each if run] for each in found]
+        worst = min((value for each in values for value in each if value < 0), default=0.0)
+        scores = [sum(worst if math.isnan(value) else value for value in each) for each in values]
         return Chosen.of(self.task, self.candidates[scores.index(max(scores)) if scores else 0], runs)
 
     def finished(self, runs: Runs) -> Chosen:

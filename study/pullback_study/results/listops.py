@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pullback_study.results.cells import comparable
 from pullback_study.results.choice import Chosen, Plan, Runs
 from pullback_study.results.figures import Figure, learning_curves
 from pullback_study.results.paper.names import rows as rows_of
@@ -83,7 +84,7 @@ def screened(runs: Runs, scope: Scope = FULL) -> list[tuple[str, Chosen]]:
     """The latent rows whose screening is done, the best validation accuracy first; ours came after it."""
     names = [name for name in ROWS if METHODS[name].latent and name != BLENDED.name]
     found = [(name, chosen) for name in names if (chosen := plan(name, scope).choose(runs))]
-    return sorted(found, key=lambda item: -item[1].values("validation_accuracy")[0])
+    return sorted(found, key=lambda item: -comparable(item[1].values("validation_accuracy")[0]))
 
 
 def finalists(runs: Runs, scope: Scope = FULL) -> list[str]:
@@ -210,7 +211,7 @@ def recovery_beats_published(evidence: Evidence) -> list[Finding]:
     found = {name: evidence.values(name, "validation_attachment") for name in names}
     if not found or not all(found.values()):
         return [Finding("the finalists")]
-    best = max(found, key=lambda name: sum(found[name]))
+    best = max(found, key=lambda name: comparable(sum(found[name])))
     _, precision, recall = PUBLISHED["arborescence, Gumbel"]
     return [
         exceeds(f"{METHODS[best].label}, edge {measure}", evidence.values(best, f"test_{measure}"), threshold)

@@ -54,7 +54,8 @@ class Replicas(Loop):
         initial = torch.stack([self.model.initial(each.seed) for each in configs])
         self.theta = initial.to(self.device, self.dtype).requires_grad_()
         self.adam = Adam(self.theta, [each.learning_rate or 0.0 for each in configs], self.clock)
-        self.best, self.best_value = self.theta.detach().clone(), torch.full((self.replicas,), -math.inf).double()
+        self.best = torch.full_like(self.theta, math.nan).detach()  # of no evaluation yet, or of none without a NaN
+        self.best_value = torch.full((self.replicas,), -math.inf).double()
         self.use(self.method.build(**self.offered()), captured=self.device.type == "cuda" and not self.method.reads_back)
 
     @abc.abstractmethod
@@ -88,7 +89,7 @@ class Replicas(Loop):
         return gradient
 
     def evaluate_now(self) -> None:
-        found = self.measures(self.splits["validation"], self.theta.detach())
+        found = self.measured(self.splits["validation"], self.theta.detach())
         if self.best_by is not None:
             value = found[self.best_by].cpu()
             better = value > self.best_value
@@ -103,16 +104,21 @@ class Replicas(Loop):
         for r, rows in enumerate(self.rows):
             rows.append({"step": self.step, **{name: values[r] for name, values in columns.items()}})
 
-    def measured(self) -> dict[str, dict[str, Tensor]]:
+    def measured(self, examples: Any, theta: Tensor, **options: Any) -> dict[str, Tensor]:
+        """The measures; NaN for a replica that diverged, whatever a model with such parameters predicts."""
+        finite = theta.isfinite().all(1)
+        return {name: values.where(finite, math.nan) for name, values in self.measures(examples, theta, **options).items()}
+
+    def measured_at_last(self) -> dict[str, dict[str, Tensor]]:
         """By split, the measures of the final model."""
-        return {split: self.measures(self.splits[split], self.final) for split in ("validation", "test")}
+        return {split: self.measured(self.splits[split], self.final) for split in ("validation", "test")}
 
     def more(self, replica: int) -> dict[str, Any]:
         """What else a result has."""
         return {}
 
     def results(self) -> list[dict[str, Any]]:
-        found = {f"{split}_{name}": each.tolist() for split, of in self.measured().items() for name, each in of.items()}
+        found = {f"{split}_{name}": each.tolist() for split, of in self.measured_at_last().items() for name, each in of.items()}
         return [{name: values[r] for name, values in found.items()} | self.more(r) for r in range(self.replicas)]
 
     def parameters(self) -> list[dict[str, Tensor]]:

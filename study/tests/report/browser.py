@@ -32,7 +32,8 @@ class Browser:
         # The browser reads commands from descriptor 3 and answers on 4.
         program = 'exec 3<&"$1" 4>&"$2"; shift 2; exec "$@"'
         flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe",
-                 "--no-first-run", "--disable-background-networking", f"--user-data-dir={profile}", "about:blank"]  # fmt: skip
+                 "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+                 "--disable-quic", f"--user-data-dir={profile}", "about:blank"]  # fmt: skip
         self._process = subprocess.Popen(
             ["/bin/bash", "-c", program, "bash", str(command_read), str(answer_write), str(CHROMIUM), *flags],
             pass_fds=(command_read, answer_write), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

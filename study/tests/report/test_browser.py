@@ -6,7 +6,7 @@ import pytest
 
 from report.browser import CHROMIUM, Browser
 from report.settings import in_library, random_settings
-from report.test_mechanics import PRESETS, assert_agree
+from report.test_mechanics import DETERMINISTIC, PRESETS, assert_agree
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed: apt-get install chromium")
 
@@ -137,10 +137,19 @@ def test_a_page_is_as_wide_as_its_window_and_wide_tables_scroll(page, width):
 
 
 def test_the_explorer_agrees_with_the_library(explorer):
-    for name, preset in PRESETS.items():
+    for name in [*DETERMINISTIC, "own"]:
         for each in random_settings(3, seed=100 + len(name)):
-            found = explorer.run(f"pullback.evaluate({json.dumps(preset)}, {json.dumps(each)})")
+            estimator = PRESETS.get(name, each["recipe"])
+            found = explorer.run(f"pullback.evaluate({json.dumps(estimator)}, {json.dumps(each)})")
             assert_agree(found, in_library(name, each))
+
+
+def test_the_explorer_offers_what_it_can_evaluate(explorer):
+    offered = explorer.run("[...document.querySelectorAll('#estimator option')].map((option) => option.value)")
+    assert set(DETERMINISTIC) < set(offered)
+    for name in offered:
+        change(explorer, "estimator", name, "change")
+        assert texts(explorer, "#title") == [PRESETS[name]["title"] if name in PRESETS else "Your own"]
 
 
 def shown_scores(page):

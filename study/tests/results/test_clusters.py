@@ -1,6 +1,7 @@
 """Table 1: which runs are chosen, what the rules conclude, and the figures, from results made by the tests."""
 
 import dataclasses
+import math
 from dataclasses import dataclass
 
 import pytest
@@ -20,7 +21,7 @@ from pullback_study.results.paper.clusters import (
     table_plan,
 )
 from pullback_study.results.paper.names import rows
-from pullback_study.results.paper.verdicts import Verdict, decide, exceeds, near, verdict
+from pullback_study.results.paper.verdicts import Verdict, best_of, decide, exceeds, near, verdict
 
 # A world in which every claim holds: accuracy and V-measure.
 WORLD = {
@@ -138,6 +139,31 @@ def test_with_many_seeds_the_first_four_choose_and_the_others_run_at_the_choice_
     for config in plan.choose(Runs(tmp_path)).configs[4:]:
         publish(tmp_path, config, 71, 50)
     assert len(plan.finished(Runs(tmp_path)).values("test_accuracy")) == 48
+
+
+@pytest.mark.parametrize("seeds", [1, 4])
+def test_a_setting_that_diverged_wins_no_search(seeds, tmp_path):
+    plan = table_plan("marginals", 3, grid=True)
+    for setting, candidate in enumerate(plan.candidates):
+        for config in candidate:
+            diverged = setting == 0 and config.seed < seeds
+            publish(tmp_path, config, math.nan if diverged else 70 + 0.1 * (setting == 1), 50)
+    assert plan.choose(Runs(tmp_path)).configs == plan.candidates[1]
+
+
+def test_a_setting_that_diverged_does_not_win_by_a_metric_below_zero(tmp_path):
+    task = dataclasses.replace(TASK, selected_by="validation_v_measure")
+    plan = dataclasses.replace(table_plan("marginals", 3, grid=True), task=task)
+    for value, candidate in zip((-2.0, math.nan, -1.0), plan.candidates, strict=True):
+        for config in candidate:
+            publish(tmp_path, config, 70, value)
+    assert plan.choose(Runs(tmp_path)).configs == plan.candidates[2]
+
+
+def test_a_row_that_diverged_is_not_the_best():
+    world = World(WORLD | {"marginals": (math.nan, math.nan)})
+    rows = [world.row(name, 3) for name in ("marginals", "gold", "linear")]
+    assert best_of(rows, "test_accuracy") is rows[1]
 
 
 def test_many_seeds_are_split_into_groups_of_a_limited_size():

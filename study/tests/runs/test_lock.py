@@ -86,6 +86,25 @@ def test_removing_the_file_lets_nobody_in_twice(tmp_path):
     assert (tmp_path / "number").read_text() == "160"
 
 
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_lock_on_a_file_that_its_holder_has_removed_is_no_lock(replaced, tmp_path, monkeypatch):
+    path, flock, calls = tmp_path / ".lock", fcntl.flock, []
+
+    def after_the_holder_left(descriptor, kind):
+        calls.append(kind)
+        if len(calls) == 1:  # between the opening of the file and its lock
+            path.unlink()
+            if replaced:
+                path.touch()
+        flock(descriptor, kind)
+
+    monkeypatch.setattr(fcntl, "flock", after_the_holder_left)
+    with locked([path]):
+        assert is_locked(path)
+        with pytest.raises(BusyError), locked([path]):
+            pass
+
+
 def test_more_locks_than_open_files_are_allowed(tmp_path):
     program = (
         "import resource, sys; from pathlib import Path; from pullback_study.runs.files import locked\n"

@@ -50,3 +50,10 @@ def test_against_scikit_learn():
     true, predicted = torch.randint(0, 4, (2, 300), generator=torch.Generator().manual_seed(0))
     counts = torch.zeros(4, 4).index_put_((true, predicted), torch.ones(300), accumulate=True)
     assert v_measure(counts).item() == pytest.approx(metrics.v_measure_score(true, predicted))
+
+
+def test_counts_with_a_nan_have_no_v_measure():
+    counts = torch.tensor([[[math.nan, 1.0], [1.0, 1.0]], [[math.nan] * 2] * 2, [[5.0, 0.0], [0.0, 5.0]]])
+    found = v_measure(counts)
+    assert found.isnan().tolist() == [True, True, False]
+    assert found[2] == 1

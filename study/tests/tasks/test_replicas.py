@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -8,7 +10,13 @@ from pullback import Categorical
 from pullback_study.tasks import find_task
 from pullback_study.tasks.synthetic.methods import METHODS
 from pullback_study.tasks.synthetic.train import Outputs, generate
-from tasks.small import small
+from tasks.small import SIZES, small
+
+SYNTHETIC = {"clusters": 4, "steps": 20, **SIZES}
+PLANTED = {"n": 3, "train_examples": 64, "validation_examples": 20, "test_examples": 20, "batch_size": 16,
+           "steps": 10, "evaluate_every": 5}  # fmt: skip
+LISTOPS = {"train_examples": 20, "validation_examples": 10, "test_examples": 20, "deeper_examples": 5, "depth": 2,
+           "batch_size": 5, "size": 8, "steps": 4, "evaluate_every": 2}  # fmt: skip
 
 
 def never():
@@ -108,6 +116,29 @@ def test_a_replica_that_diverges_does_not_stop_the_others():
     group = trained([small("marginals", seed=0, learning_rate=rate) for rate in (0.01, 1e300)])
     alone = trained([small("marginals", seed=0, learning_rate=0.01)])
     torch.testing.assert_close(group.theta[0], alone.theta[0])
+
+
+@pytest.mark.parametrize("task", ["synthetic", "planted", "listops"])
+@pytest.mark.parametrize("when", ["from the start", "at the end"])
+def test_diverged_is_diverged_in_every_measure(task, when):
+    """A model of NaN predicts something, and may even look perfect: its numbers are NaN all the same."""
+    fields = {"synthetic": SYNTHETIC, "planted": PLANTED, "listops": LISTOPS}[task]
+    method = "marginals" if task == "listops" else "ste-i"
+    group = find_task(task).trainer([find_task(task).configure(estimator=method, seed=s, **fields) for s in (0, 1)], "cpu")
+    if when == "at the end":
+        group.advance(group.steps, never)
+    with torch.no_grad():
+        group.theta[0, 0] = math.nan
+    if when == "from the start":
+        group.advance(group.steps, never)
+    diverged, fine = group.results()
+    measures = {metric.name for metric in find_task(task).metrics if metric.name.startswith(("validation_", "test_", "depth_"))}
+    best_counts = task == "listops" and when == "at the end"  # the best model is one from before
+    for name in measures & fine.keys():
+        assert math.isnan(diverged[name]) == (not best_counts), name
+        assert math.isfinite(fine[name]), name
+    if when == "from the start":
+        assert all(math.isnan(row["accuracy"]) for row in group.history()[0])
 
 
 def test_groups_must_be_of_one_kind():

@@ -134,6 +134,21 @@ def test_a_loss_that_is_not_finite_is_an_error():
         trained(config(learning_rate=1e30, estimator="baseline"))
 
 
+def test_a_run_that_diverges_at_its_last_step_is_an_error():
+    """No loss of a training step has seen it, and the model of NaN has an accuracy."""
+    made = trained(config(estimator="baseline", epochs=1), until=3)
+    update = made.update
+
+    def diverge(rows, width):
+        update(rows, width)
+        with torch.no_grad():
+            next(made.model.parameters()).fill_(torch.nan)
+
+    made.update = diverge
+    with pytest.raises(ArithmeticError, match="epoch 1 ends with parameters that are not finite"):
+        made.advance(made.steps, lambda: False)
+
+
 @pytest.mark.parametrize(
     ("estimator", "projection", "update"),
     [

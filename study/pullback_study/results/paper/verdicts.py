@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pullback_study.results.cells import Interval, interval
+from pullback_study.results.cells import Interval, comparable, interval
 from pullback_study.results.choice import Chosen
 from pullback_study.results.tables import Table
 
@@ -119,8 +119,8 @@ def minus(first: Values, second: Values) -> Values:
 
 
 def best_of(rows: Sequence[Chosen], measure: str) -> Chosen | None:
-    """The row with the highest mean of a measure, the first of equals; None while one of them is missing."""
-    return max(rows, key=lambda row: statistics.fmean(row.values(measure))) if rows and all(rows) else None
+    """The row with the highest mean of a measure, the first of equals, none that diverged; None while one is missing."""
+    return max(rows, key=lambda row: comparable(statistics.fmean(row.values(measure)))) if rows and all(rows) else None
 
 
 def near_best(row: Chosen, best: Chosen | None, measure: str, words: str, margin: float) -> Finding:

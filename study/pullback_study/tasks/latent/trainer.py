@@ -147,6 +147,8 @@ class LatentTrainer(Loop):
         latent, epoch, loss = self._latent_seconds + self.stopwatch.take(), len(rows) + 1, self.loss.item() / examples
         if not math.isfinite(loss):
             raise ArithmeticError(f"the loss of epoch {epoch} is {loss}; use a smaller learning rate or step size")
+        if not torch.stack([each.isfinite().all() for each in self.model.parameters()]).all():  # by the last step
+            raise ArithmeticError(f"epoch {epoch} ends with parameters that are not finite; use a smaller learning rate")
         row = {"step": self.step, "epoch": epoch, "loss": loss, **self._means(self._captured or self._sums, 1)}
         row |= {"seconds": round(self.seconds, 4), "examples_per_second": round(examples / self.seconds, 1)}
         row |= {"latent_share": round(latent / self.seconds, 4)} if self.estimator else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -83,19 +84,19 @@ class ListOpsReplicas(Replicas):
             parts.append(counts(batch, self._logits(named, encoded, batch, z, rounds), z, best))
         return shares(summed(parts))
 
-    def measured(self) -> dict[str, dict[str, Tensor]]:
+    def measured_at_last(self) -> dict[str, dict[str, Tensor]]:
         """Also by depth, and deeper than in training."""
-        found, test = super().measured(), self.splits["test"]
+        found, test = super().measured_at_last(), self.splits["test"]
         for depth in range(1, self.config.depth + 1):
             rows = (test.depths == depth).nonzero()[:, 0]
-            found[f"depth_{depth}"] = self.measures(test.take(rows, test.tokens.shape[1]), self.best)
+            found[f"depth_{depth}"] = self.measured(test.take(rows, test.tokens.shape[1]), self.best)
         for depth, split in deeper(self.config.deeper_examples, self.config.data_seed).items():
-            found[f"depth_{depth}"] = self.measures(split.to(self.device), self.best, rounds=max(depth, self.model.rounds))
+            found[f"depth_{depth}"] = self.measured(split.to(self.device), self.best, rounds=max(depth, self.model.rounds))
         return found
 
     def more(self, replica: int) -> dict[str, Any]:
         rows = self.rows[replica]
-        best = max(rows, key=lambda row: row["accuracy"])["step"]
+        best = max(rows, key=lambda row: -math.inf if math.isnan(row["accuracy"]) else row["accuracy"])["step"]
         size, step_ms = sum(self.model.sizes), 1000 * self.seconds / max(1, self.step)
         return {"best_step": best, "loss": rows[-1]["loss"], "parameters": size, "step_ms": step_ms}
 

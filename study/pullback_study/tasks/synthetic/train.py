@@ -62,7 +62,7 @@ def v_measure(counts: Tensor) -> Tensor:
         h = 1 - H(true | predicted) / H(true),   c = 1 - H(predicted | true) / H(predicted),   v = 2 h c / (h + c)
 
     (Rosenberg and Hirschberg, 2007). h is 1 if there is one true cluster, c is 1 if there is one predicted
-    cluster, and v is 0 if both h and c are.
+    cluster, and v is 0 if both h and c are. Counts with a NaN have none.
 
     >>> v_measure(torch.tensor([[0, 5], [5, 0]]))   # the same clusters under other names
     tensor(1., dtype=torch.float64)
@@ -71,9 +71,9 @@ def v_measure(counts: Tensor) -> Tensor:
     p = p / p.sum((-2, -1), keepdim=True)
     joint, true, predicted = _entropy(p.flatten(-2)), _entropy(p.sum(-1)), _entropy(p.sum(-2))
     mutual = true + predicted - joint
-    h = torch.where(true > _ROUNDING, mutual / true, 1.0)
-    c = torch.where(predicted > _ROUNDING, mutual / predicted, 1.0)
-    return torch.where(h + c > _ROUNDING, 2 * h * c / (h + c), 0.0).clamp(0.0, 1.0)
+    h = torch.where(true <= _ROUNDING, 1.0, mutual / true)
+    c = torch.where(predicted <= _ROUNDING, 1.0, mutual / predicted)
+    return torch.where(h + c <= _ROUNDING, 0.0, 2 * h * c / (h + c)).clamp(0.0, 1.0)
 
 
 def _entropy(p: Tensor) -> Tensor:
