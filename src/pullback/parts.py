@@ -3,10 +3,10 @@
 Starts      Start, FromArgmax, FromMarginals, FromZero, FromSample, FromPerturbedArgmax
 Updates     Update, Unconstrained, Projected, LocallyProjected, Mirror, MirrorAtZero, Proximal, and their InnerState
 Noises      Noise, Gumbel, Normal, SumOfGamma
-Baselines   Baseline, MovingAverage, LeaveOneOut
+Baselines   Baseline, MovingAverage, LeaveOneOut, SelfCritical, ControlVariate
 """
 
-from pullback.estimators.baselines import Baseline, LeaveOneOut, MovingAverage
+from pullback.estimators.baselines import Baseline, ControlVariate, LeaveOneOut, MovingAverage, SelfCritical
 from pullback.estimators.mirror_at_zero import MirrorAtZero
 from pullback.estimators.noise import Gumbel, Noise, Normal, SumOfGamma
 from pullback.estimators.proximal import Proximal
@@ -15,6 +15,7 @@ from pullback.estimators.updates import InnerState, LocallyProjected, Mirror, Pr
 
 __all__ = [
     "Baseline",
+    "ControlVariate",
     "FromArgmax",
     "FromMarginals",
     "FromPerturbedArgmax",
@@ -31,6 +32,7 @@ __all__ = [
     "Normal",
     "Projected",
     "Proximal",
+    "SelfCritical",
     "Start",
     "SumOfGamma",
     "Unconstrained",

@@ -9,7 +9,10 @@ import pullback as pb
 from estimators.worlds import CATEGORICAL, REGISTERED, World, supported
 from pullback.estimators.registry import Entry
 
-NOT_LAYERS = ("sfe", "sfe-baseline", "sfe-leave-one-out", "spigot-ce", "spigot-eg", "sparse-expectation")
+NOT_LAYERS = (
+    "sfe", "sfe-baseline", "sfe-leave-one-out", "sfe-self-critical", "sfe-control-variate", "reinmax-control-variate",
+    "spigot-ce", "spigot-eg", "sparse-expectation",
+)  # fmt: skip
 LAYERS = [entry for entry in REGISTERED if entry.name not in NOT_LAYERS]
 
 

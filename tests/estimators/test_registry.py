@@ -253,7 +253,7 @@ def test_options_reach_the_estimator(entry: Entry) -> None:
     values = {
         "step_size": 0.25, "steps": 3, "temperature": 2.0, "factor": 0.5, "groups": 2, "samples": 4, "alpha": 1.25,
         "rate": 0.5, "decay": 0.25, "symmetric": True, "rho": 3.0, "side": "upper", "sigma": 0.7, "center": False,
-        "scale": False,
+        "scale": False, "point": "marginals",
     }  # fmt: skip
     for name in entry.options:
         options = create(entry.name, **{name: values[name]}).options()

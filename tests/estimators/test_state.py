@@ -12,6 +12,7 @@ import pullback as pb
 
 STATEFUL = {
     "moving average": lambda: pb.ScoreFunction(pb.parts.MovingAverage()),
+    "control variate": lambda: pb.ScoreFunction(pb.parts.ControlVariate()),
     "adaptive": pb.AdaptiveIMLE,
     "wrapped": lambda: pb.Standardized(pb.ScoreFunction(pb.parts.MovingAverage())),
 }

@@ -102,7 +102,7 @@ class AdaptiveIMLE(Stateful, Estimator):
             gamma = gammas.read(gamma).double()
             known = torch.where(sized, unperturbed, 0.0).double()
             size, length = _norm(known, examples - int(self.samples > 1)), _norm(gamma, examples)
-            self._buffers_to(scores.device)
+            self.buffers_to(scores.device)
             eta = _like(self._alphas(length.shape) * torch.where(length == 0, 0.0, size / length), gamma)
             difference = self._difference(structure, scores, z, eta * gamma, structure.allowed(scores))
             self._adapt(difference, examples)

@@ -41,19 +41,28 @@ class Decoder:
         }
         self._random = _random_state(scores.device)
 
+    def losses(self, mu: Tensor) -> Tensor:
+        """The losses at mu, `[B]`, without a gradient."""
+        with torch.no_grad(), self._conditions():
+            return losses_of(self._structure, self._scores, self._downstream(mu.clone()))
+
     def gamma(self, mu: Tensor) -> Tensor:
         """The gradient of each example's loss at mu, `[B, ..., *parts]`."""
-        with (
-            torch.enable_grad(),
-            torch.autocast(**self._autocast),
-            _random_numbers(self._random, self._scores.device),
-            buffers_kept(self._downstream),
-        ):
+        with torch.enable_grad(), self._conditions():
             if transforming():
                 return torch.func.grad(self._total)(mu.detach())  # type: ignore[no-any-return]
             leaf = mu.detach().requires_grad_()
             (gamma,) = torch.autograd.grad(self._total(leaf), leaf, materialize_grads=True)
         return gamma
+
+    @contextlib.contextmanager
+    def _conditions(self) -> Iterator[None]:
+        with (
+            torch.autocast(**self._autocast),
+            _random_numbers(self._random, self._scores.device),
+            buffers_kept(self._downstream),
+        ):
+            yield
 
     def _total(self, mu: Tensor) -> Tensor:
         losses = losses_of(self._structure, self._scores, self._downstream(mu))

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from pullback.estimators.adaptive_imle import AdaptiveIMLE
 from pullback.estimators.base import Estimator
-from pullback.estimators.baselines import LeaveOneOut, MovingAverage
+from pullback.estimators.baselines import ControlVariate, LeaveOneOut, MovingAverage, Point, SelfCritical
 from pullback.estimators.blackbox import Blackbox
 from pullback.estimators.config import nearest
 from pullback.estimators.entmax import Entmax
@@ -136,6 +136,20 @@ def _with_leave_one_out(samples: int = 2) -> ScoreFunction:
     return ScoreFunction(LeaveOneOut(samples))
 
 
+def _self_critical() -> ScoreFunction:
+    return ScoreFunction(SelfCritical())
+
+
+def _with_control_variate(
+    samples: int = 4, rate: float = 0.01, point: Point = "samples", groups: int = 1
+) -> ScoreFunction:
+    return ScoreFunction(ControlVariate(samples, rate, point, groups))
+
+
+def _reinmax_with_control_variate(samples: int = 4) -> ReinMax:
+    return ReinMax(samples, point="samples")
+
+
 def _identity_with_projection(step_size: float = 1.0, center: bool = True, scale: bool = True) -> Standardized:
     return Standardized(STEIdentity(step_size), center, scale)
 
@@ -164,6 +178,14 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "sfe-leave-one-out", _with_leave_one_out, "structure",
         {"sample": _ONCE, "marginals": _ONCE}, aliases=("rloo",), stochastic=True, downstream=_K, repeated="samples",
+    ),
+    Entry(
+        "sfe-self-critical", _self_critical, "structure",
+        {"sample": _ONCE, "argmax": _ONCE, "marginals": _ONCE}, aliases=("scst",), stochastic=True, downstream=Count(2),
+    ),
+    Entry(
+        "sfe-control-variate", _with_control_variate, "structure",
+        {"sample": _ONCE, "marginals": _ONCE}, stochastic=True, downstream=_K, repeated="samples",
     ),
     Entry(
         "ste-s", STEMarginals, "structure",
@@ -210,6 +232,10 @@ ENTRIES: tuple[Entry, ...] = (
         {"sample": _ONCE, "marginals": _ONCE}, aliases=("simple",), stochastic=True,
     ),
     Entry("reinmax", ReinMax, "structure", {"sample": _ONCE, "marginals": _ONCE}, stochastic=True),
+    Entry(
+        "reinmax-control-variate", _reinmax_with_control_variate, "structure",
+        {"sample": _ONCE, "marginals": _ONCE}, stochastic=True, downstream=_K, repeated="samples",
+    ),
     Entry(
         "gumbel-rao", GumbelRao, "structure",
         {"sample": _ONCE, "marginals": _ONCE}, stochastic=True, only=Categorical,

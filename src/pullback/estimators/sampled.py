@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-import abc
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from pullback.estimators.base import Layer
-from pullback.estimators.checks import event_dims
+from pullback.estimators.base import Downstream, Estimator, Layer, needs_objective
+from pullback.estimators.baselines import Point, known_point
+from pullback.estimators.checks import at_least, event_dims, losses_of
+from pullback.estimators.controlled import Draws, controlled_losses
 from pullback.estimators.surrogate import linear
 from pullback.inference.torch_seam.derivatives import may_be_differentiated
 from pullback.structures import Structure
 
 
-class _Sampled(Layer):
-    """An exact sample forward; a surrogate backward that needs the marginals."""
-
-    def __call__(self, structure: Structure, scores: Tensor) -> Tensor:
-        z = structure.sample(scores.detach())
-        if not may_be_differentiated(scores):
-            return z
-        return z + self._zero(structure, scores, z, structure.marginals(scores))
-
-    @abc.abstractmethod
-    def _zero(self, structure: Structure, scores: Tensor, z: Tensor, mu: Tensor) -> Tensor:
-        """Zeros of the shape of z with the surrogate's derivative in the scores; mu is differentiable."""
-
-    def noiseless(self, structure: Structure, scores: Tensor) -> Tensor:
-        return structure.argmax(scores)
-
-
-class SampledSTE(_Sampled):
+class SampledSTE(Layer):
     """SIMPLE, for every structure: an exact sample forward, the marginals' Jacobian backward.
 
         z ~ p(z) proportional to exp(<s, z>),    gradient J_Marg(s)' gamma(z)
@@ -44,11 +30,18 @@ class SampledSTE(_Sampled):
     tensor([[1., 0.]])
     """
 
-    def _zero(self, structure: Structure, scores: Tensor, z: Tensor, mu: Tensor) -> Tensor:
-        return mu - mu.detach()
+    def __call__(self, structure: Structure, scores: Tensor) -> Tensor:
+        z = structure.sample(scores.detach())
+        if not may_be_differentiated(scores):
+            return z
+        mu = structure.marginals(scores)
+        return z + (mu - mu.detach())
+
+    def noiseless(self, structure: Structure, scores: Tensor) -> Tensor:
+        return structure.argmax(scores)
 
 
-class ReinMax(_Sampled):
+class ReinMax(Estimator):
     """ReinMax, for every structure: an exact sample forward, a gradient of second order backward.
 
         z ~ p(z) proportional to exp(<s, z>),    d = z - Marg(s),
@@ -58,18 +51,52 @@ class ReinMax(_Sampled):
     J(p)' gamma / 2: J_Marg(s) is the covariance of z, and that of the half-half mixture of p and the point z is J / 2
     + d d' / 4. Each of several structures of one example has its own d. At evaluation z is the argmax.
 
+    With a point it has a control variate b, a gradient that does not depend on z, and the same expectation:
+
+        gradient 1/2 [J_Marg(s)' (gamma(z) + b) + d <d, gamma(z) - b>]
+
+    Args:
+        samples: the number of z per example, found by one call of `sample`; the gradient is their mean. A layer takes only one.
+        point: where b is taken: at the other `samples` (the mean of their gammas; at least two), or at the `marginals`, with
+            one more call of `downstream`; None for b = 0. A layer takes only None.
+
     >>> import torch
     >>> from pullback import Categorical
     >>> ReinMax()(Categorical(), torch.tensor([[1.0, -torch.inf]]))
     tensor([[1., 0.]])
     """
 
-    def _zero(self, structure: Structure, scores: Tensor, z: Tensor, mu: Tensor) -> Tensor:
-        d = z - mu.detach()
-        allowed = structure.allowed(scores.detach())
+    _unlisted: ClassVar[Mapping[str, Any]] = {"samples": 1, "point": None}
+
+    def __init__(self, samples: int = 1, point: Point | None = None) -> None:
+        self.samples = at_least(self, "samples", samples, 2 if point == "samples" else 1)
+        self.point = None if point is None else known_point(self, point)
+
+    def objective(self, structure: Structure, scores: Tensor, downstream: Downstream) -> Tensor:
+        if self.samples == 1 and self.point is None:
+            return losses_of(structure, scores, downstream(self(structure, scores)))
+
+        def gradient(draws: Draws) -> Tensor:
+            dims = event_dims(structure)
+            inner = (draws.offsets * (draws.gammas - draws.controls)).sum(dims, keepdim=True)
+            return (draws.product((draws.gammas + draws.controls).mean(0)) + (draws.offsets * inner).mean(0)) / 2
+
+        return controlled_losses(structure, scores, downstream, gradient, self.samples, self.point)
+
+    def __call__(self, structure: Structure, scores: Tensor) -> Tensor:
+        if self.samples > 1 or self.point is not None:
+            raise needs_objective(self, "its gradient needs that of several points")
+        z = structure.sample(scores.detach())
+        if not may_be_differentiated(scores):
+            return z
+        mu = structure.marginals(scores)
+        d, allowed = z - mu.detach(), structure.allowed(scores.detach())
 
         def along(gamma: Tensor) -> Tensor:
             inner = (d * torch.where(allowed, gamma, 0.0)).sum(event_dims(structure), keepdim=True)
             return torch.where(allowed, d * inner, 0.0) / 2
 
-        return (mu - mu.detach()) / 2 + linear(scores, torch.zeros_like(z), along)
+        return z + (mu - mu.detach()) / 2 + linear(scores, torch.zeros_like(z), along)
+
+    def noiseless(self, structure: Structure, scores: Tensor) -> Tensor:
+        return structure.argmax(scores)

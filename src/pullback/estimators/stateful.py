@@ -49,7 +49,7 @@ class Stateful(Configured, nn.Module):
                 raise ValueError(f"{name} has shape {list(value.shape)}; {self!r} needs {list(buffer.shape)}")
         nn.Module._load_from_state_dict(self, state_dict, prefix, *args)  # type: ignore[arg-type]
 
-    def _buffers_to(self, device: torch.device) -> None:
+    def buffers_to(self, device: torch.device) -> None:
         """Make the buffers ready to be moved on a device."""
         if transforming():
             raise NotImplementedError(
