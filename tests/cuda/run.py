@@ -24,10 +24,14 @@ FOLDER = {  # a process each: its name, and what pytest is told
     "eisner singleroot": ["tests/cuda/test_eisner_cuda.py", "-k", "test_every_operation and singleroot and not float64"],
     "eisner float64": ["tests/cuda/test_eisner_cuda.py", "-k", "float64"],
     "eisner batches": ["tests/cuda/test_eisner_cuda.py", "-k", "not test_every_operation"],
+    "eisner unproven": ["tests/cuda/test_eisner_cuda.py", "-k", "not float64"],
+    "masks": ["tests/cuda/test_masks_cuda.py"],
     "nonprojective": ["tests/cuda/test_nonprojective_cuda.py"],
     "sparsemap": ["tests/cuda/test_sparsemap_cuda.py", "-k", "not nonprojective"],
+    "sparsemap unproven": ["tests/cuda/test_sparsemap_cuda.py", "-k", "not nonprojective"],
     "sparsemap nonprojective": ["tests/cuda/test_sparsemap_cuda.py", "-k", "nonprojective"],
     "gpu": ["tests/cuda/test_gpu.py", "-k", "not nonprojective and not singleroot"],
+    "gpu unproven": ["tests/cuda/test_gpu.py", "-k", "not nonprojective"],
     "gpu singleroot": ["tests/cuda/test_gpu.py", "-k", "not nonprojective and singleroot"],
     "gpu nonprojective": ["tests/cuda/test_gpu.py", "-k", "nonprojective"],
     "structures": ["tests/cuda/test_structures_cuda.py", "-k", "not alignment"],
@@ -49,7 +53,7 @@ def main() -> int:
     began = time.perf_counter()
     parts = FOLDER if "--quick" in sys.argv[1:] else FOLDER | SUITE
     with tempfile.TemporaryDirectory() as folder:
-        running = {name: _start(arguments, Path(folder, name), parts is FOLDER) for name, arguments in parts.items()}
+        running = {name: _start(name, arguments, Path(folder, name), parts is FOLDER) for name, arguments in parts.items()}
         failed, told = [], began
         while running:
             time.sleep(0.5)
@@ -68,9 +72,11 @@ def main() -> int:
     return bool(failed)
 
 
-def _start(arguments: list[str], output: Path, quick: bool) -> subprocess.Popen[str]:
+def _start(name: str, arguments: list[str], output: Path, quick: bool) -> subprocess.Popen[str]:
+    """A process of tests; one that is named so runs the kernels that serve on request only, see docs/gpu.md."""
     environment = os.environ | {"PULLBACK_TEST_BACKENDS": "cuda", "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
     environment |= {"PULLBACK_TEST_QUICK": "1"} if quick else {}
+    environment |= {"PULLBACK_UNPROVEN_KERNELS": str(int(name.endswith("unproven")))}
     command = [sys.executable, "-m", "pytest", "-q", "-rfE", "-p", "no:cacheprovider", "--durations=3", *arguments]
     with output.open("w") as file:
         return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=file, stderr=subprocess.STDOUT, text=True)

@@ -101,8 +101,7 @@ def test_a_warm_start_changes_the_work_and_not_the_answer(device, projective, mu
 
 @pytest.mark.parametrize("most", [63, 0])
 @pytest.mark.parametrize("multiroot", [True, False])
-def test_the_oracles_for_longer_sentences(device, monkeypatch, most, multiroot):
-    monkeypatch.setattr(cuda, "_SHARED", 0)
+def test_the_oracles_in_global_memory(device, monkeypatch, most, multiroot):
     monkeypatch.setattr(cuda, "_MEDIUM", most)
     assert_projects(*batch(6, 0.5), True, multiroot, device)
 
@@ -123,9 +122,10 @@ def test_changes_of_the_inverse_that_are_pending(device, monkeypatch):
     assert_projects(*batch(4, 0.1), False, True, device)
 
 
-@pytest.mark.parametrize("short", [31, 0])
-def test_the_active_set_spans_the_face(device, monkeypatch, short):
+@pytest.mark.parametrize(("unproven", "short"), [(0, 0), (1, 31), (1, 0)])
+def test_the_active_set_spans_the_face(device, monkeypatch, unproven, short):
     """The middle of a square of trees, whose words 1 and 3 have two heads each, is halfway between opposite ones."""
+    monkeypatch.setenv("PULLBACK_UNPROVEN_KERNELS", str(unproven))
     monkeypatch.setattr(cuda, "_SHORT", short)
     heads = torch.tensor([[[0, 0, 0, 2], [0, 2, 0, 0]]], dtype=torch.int32, device=device)
     arcs = 4 * heads + torch.arange(4, dtype=torch.int32, device=device)

@@ -2,6 +2,8 @@
 
 Kernels are written with `jit` and `tl` from here, so that their modules can be imported without Triton. They run on a GPU,
 or, with `TRITON_INTERPRET=1` in the environment before Python starts, on a CPU in Triton's interpreter: slow, for tests.
+
+A kernel that has changed since it last gave right results on a GPU serves only with `PULLBACK_UNPROVEN_KERNELS=1`.
 """
 
 from __future__ import annotations
@@ -37,6 +39,11 @@ def constant(value: float) -> Any:
 def interpreting() -> bool:
     """Whether kernels run in Triton's interpreter."""
     return triton is not None and bool(triton.knobs.runtime.interpret)
+
+
+def unproven() -> bool:
+    """Whether kernels serve that have not been right on a GPU since they last changed: see docs/gpu.md."""
+    return os.environ.get("PULLBACK_UNPROVEN_KERNELS", "0") not in ("", "0")
 
 
 class Fixed:

@@ -122,6 +122,9 @@ def _close(
     gap, gap_at, right, right_at, left, left_at = _best(charts, start, end, group, FIRST, FOURS, LEVELS)
     down, up = gap + down, gap + up
     right_at, left_at = tl.where(down > right, width - 1, right_at - start - 1), tl.where(left > up, left_at - start, 0)
+    gap_at, right_at, left_at = (
+        _within(gap_at - start, width), _within(right_at, width), _within(left_at, width)
+    )  # fmt: skip
     open_end = (start > 0) | (multiroot != 0) | (width == length)  # no gap between two children of the root
     right, left = tl.where(open_end, tl.maximum(down, right), float("-inf")), tl.maximum(up, left)
     real = real & (group == 0)
@@ -131,7 +134,15 @@ def _close(
     write(charts, place(LEFT_AFTER, end, start - 1, LEVELS), left, real & (start > 0))
     write(charts, place(RIGHT_TO, end, start, LEVELS), right, real)
     write(charts, place(LEFT_ARC, end, start, LEVELS), up, real)
-    _write_split(splits + (start << LEVELS) + end, packed(gap_at - start, right_at, left_at), real)
+    _write_split(splits + (start << LEVELS) + end, packed(gap_at, right_at, left_at), real)
+
+
+@jit()
+def _within(split, width):
+    """A split of spans of this width. Where all sums are -inf none was chosen, and what stands there may lie outside: it would
+    spill into the other splits of the span, as they are packed into one number.
+    """
+    return tl.minimum(tl.maximum(split, 0), width - 1)
 
 
 @jit()

@@ -21,7 +21,7 @@ from pullback.inference.sparsemap.cuda_state import workspace
 from pullback.inference.sparsemap.operation import active_set_capacity
 from pullback.inference.sparsemap.solution import NotConverged, not_converged
 from pullback.inference.trees import TREES
-from pullback.inference.triton_support import contiguous, interpreting, launch, next_power_of_2, program_count
+from pullback.inference.triton_support import contiguous, interpreting, launch, next_power_of_2, program_count, unproven
 
 _ROOM = 256  # how many structures fit into the first launch
 _SHORT = 31  # words: with the root, 2^5 positions; a call of the oracle is so fast that a second tree of it does not pay
@@ -53,9 +53,9 @@ def oracle_for(n: int, projective: bool) -> Oracle:
     if not projective:
         return Oracle(None, None, cuda_trees.best_of_all, cuda_trees.scratch_of_all, _levels(max(n, 32)), 8, 256)
     exact, another = cuda_projective.best_projective, cuda_projective.another_projective
-    if n <= min(_SHORT, _SHARED):
+    if unproven() and n <= min(_SHORT, _SHARED):
         return Oracle(cuda_shared.best_shared, None, exact, cuda_shared.scratch_of_shared, 5, 4, 128)
-    if n <= _SHARED:
+    if unproven() and n <= _SHARED:
         return Oracle(cuda_shared.best_shared, cuda_shared.another_shared, exact, cuda_shared.scratch_of_shared, 6, 8, 128)
     if n <= _MEDIUM:
         return Oracle(exact, another, exact, cuda_projective.scratch_of_projective, 6, 4, 128)
