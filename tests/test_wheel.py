@@ -66,6 +66,13 @@ def test_the_study_is_a_wheel_of_its_own(wheels):
     assert "pullback_study/report/assets/explorer.html" in names
 
 
+@pytest.mark.parametrize("name", ["pullback", "pullback_study"])
+def test_a_wheel_has_the_licence(wheels, name):
+    with zipfile.ZipFile(wheels[name]) as archive:
+        (licence,) = [each for each in archive.namelist() if each.endswith(".dist-info/licenses/LICENSE")]
+        assert archive.read(licence) == (ROOT / "LICENSE").read_bytes()
+
+
 def test_the_library_imports_and_computes(installed):
     program = (
         "import torch, pullback as pb\n"

@@ -120,6 +120,15 @@ def test_train_then_list(invoke):
     assert "gamma_scale=example" in listed
 
 
+def test_train_shows_the_escapes_of_its_arguments_and_sends_none(invoke):
+    evil = "\x1b[31m\u202e\x9b1m"
+    done = invoke(*tiny("--runs", f"runs{evil}"))
+    assert done.exit_code == 0
+    shown = done.stdout + done.stderr
+    assert "runs\\x1b[31m" in shown
+    assert not {"\x1b", "\u202e", "\x9b"} & set(shown)
+
+
 def test_runs_of_an_empty_folder(invoke):
     Path("runs").mkdir()
     assert "0 of 0 runs" in invoke("runs").output
@@ -304,7 +313,7 @@ def test_ctrl_c_says_how_to_resume(tmp_path):
     assert list(tmp_path.glob("runs/.work/*/checkpoint.pt"))
 
 
-PUBLIC = {"pullback", "pullback.viz", "pullback.estimators", "pullback.structures"}
+PUBLIC = {"pullback", "pullback.viz", "pullback.estimators", "pullback.losses", "pullback.parts", "pullback.structures"}
 
 
 def test_the_study_imports_public_names_alone_and_the_library_never_imports_it():

@@ -79,7 +79,7 @@ def test_a_variable_is_enough(code, tmp_path):
     ("given", "said"),
     [
         ("broken", "PULLBACK_TASKS has 'broken'; write name=module:ATTRIBUTE, separated by commas"),
-        ("own=no_such:X", "the task 'own' cannot be loaded from no_such:X: No module named 'no_such'"),
+        ("own=no_such:X", "the task 'own' cannot be loaded from no_such:X: ModuleNotFoundError: No module named 'no_such'"),
         ("sst=own:TASK", "PULLBACK_TASKS names a task 'sst', which is built in; give yours another name"),
     ],
 )
@@ -89,6 +89,32 @@ def test_a_wrong_variable_is_one_line(given, said):
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode
     assert ended.stderr.splitlines() == [said]
+
+
+@pytest.mark.parametrize("content", ["raise RuntimeError('half')", "(", "import sys; sys.exit('gone')", "1 / 0"])
+@pytest.mark.parametrize(
+    "words",
+    [["runs"], ["runs", "--estimator", "spigot"], ["runs", "--where", "estimator=softmax"], ["train", "--help"], ["report"],
+     ["estimators", "sst"], ["train", "synthetic", "--help"], ["reproduce", "recovery", "--no-train", "--page", "p.md"]],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_module_that_fails_stops_no_command_that_does_not_need_it(content, words, tmp_path, monkeypatch):
+    (tmp_path / "half.py").write_text(content)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(tasks.TASKS, "half", "half:TASK")
+    tasks._load.cache_clear()
+    monkeypatch.chdir(tmp_path)
+    run = tasks.find_task("synthetic").run(tasks.find_task("synthetic").configure(estimator="spigot", steps=5), Path("runs"))
+    run.start()
+    run.publish({"validation_accuracy": 50.0})
+    stored = Path("runs", "a" * 16)
+    stored.mkdir()
+    (stored / "config.json").write_text('{"task": "half", "version": 1, "config": {"estimator": "own", "seed": 0}}')
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    needed = CliRunner().invoke(app, ["train", "half", "--estimator", "own"])
+    assert needed.exit_code == 2
+    assert "the task 'half' cannot be loaded from half:TASK: " in needed.stderr
 
 
 def test_a_task_that_cannot_be_loaded_is_named(code, monkeypatch):

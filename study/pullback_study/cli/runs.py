@@ -11,7 +11,7 @@ import typer
 
 from pullback_study.cli.options import uses
 from pullback_study.cli.terminal import count, err, show, user_errors
-from pullback_study.tasks import TASKS, find_task
+from pullback_study.tasks import all_tasks, find_task, known_task
 
 if TYPE_CHECKING:
     from pullback.viz import Table
@@ -90,7 +90,7 @@ def _check_estimator(name: str, stored: Sequence[Stored]) -> None:
     """An error if neither a task nor a run has this estimator."""
     from pullback_study.tasks.schema import nearest
 
-    methods = [method for task in map(find_task, TASKS) for method in task.methods.values()]
+    methods = [method for task in all_tasks() for method in task.methods.values()]
     known = {each for method in methods for each in (method.name, *method.aliases)}
     known |= {str(run.config.get("estimator")) for run in stored}
     if name not in known:
@@ -102,8 +102,8 @@ def _table(title: str, found: Sequence[Stored], limit: int) -> Table:
 
     shown = found[:limit]
     metrics: dict[str, Any] = {}
-    for name in dict.fromkeys(run.task for run in shown if run.task in TASKS):
-        metrics.update({metric.name: metric for metric in find_task(name).metrics if metric.headline})
+    for task in filter(None, map(known_task, dict.fromkeys(run.task for run in shown))):
+        metrics.update({metric.name: metric for metric in task.metrics if metric.headline})
     present = [name for name in metrics if any(name in run.metrics for run in shown)]
     columns = ["run", "what", "state", *(metrics[name].label.replace("Validation", "Valid.") for name in present)]
     numbers = [[metrics[name].show(run.metrics.get(name)) for name in present] for run in shown]
@@ -117,7 +117,8 @@ def _what(run: Stored) -> str:
     """The task, the estimator, and the fields that differ from their defaults."""
     from pullback_study.tasks.schema import options
 
-    known, estimator = options(find_task(run.task).config_type) if run.task in TASKS else {}, run.config.get("estimator", "")
+    task, estimator = known_task(run.task), run.config.get("estimator", "")
+    known = options(task.config_type) if task else {}
     usual = {name: each.default for name, each in known.items()} | {"estimator": estimator, "seed": None}
     given = [f"{name}={value}" for name, value in run.config.items() if value not in (None, usual.get(name))]
     older = ["(made by an older version: train it again)"] * run.older

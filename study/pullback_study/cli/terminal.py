@@ -17,8 +17,18 @@ if TYPE_CHECKING:
     from pullback_study.runs.executor import Executor
     from pullback_study.tasks import Task
 
-out = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
+class _Console(Console):
+    """Shows control characters, of names, arguments and files, and never sends them."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        from pullback.viz import visible
+
+        shown = ("\n".join(map(visible, each.split("\n"))) if isinstance(each, str) else each for each in objects)
+        super().print(*shown, **options)
+
+
+out = _Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+err = _Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 def train_or_exit(
@@ -135,9 +145,7 @@ def user_errors(attempt: str = "") -> Iterator[None]:
 
 
 def stop(message: str, code: int = 2) -> NoReturn:
-    from pullback.viz import visible
-
-    err.print("\n".join(visible(line) for line in message.splitlines()), style="red")
+    err.print(message, style="red")
     raise typer.Exit(code)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from pullback_study.cli import terminal
 from pullback_study.cli.options import SETTINGS, lazily, single, uses, with_options
@@ -20,8 +21,11 @@ _SHOWN = 10
 
 
 def _command(name: str) -> Any:
-    with user_errors():
+    try:
         task = find_task(name)
+    except ValueError as error:  # of a task that PULLBACK_TASKS lists; the others work
+        message, anything = str(error), {"ignore_unknown_options": True, "allow_extra_args": True}
+        return TyperCommand(name, callback=lambda: terminal.stop(message), help=message, context_settings=anything)
 
     @uses("data", "runs", "device", "tensorboard")
     def train(data: Path | None, runs: Path, device: str, tensorboard: bool, **fields: Any) -> None:

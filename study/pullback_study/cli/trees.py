@@ -46,7 +46,8 @@ def parse(
         parser = load_parser(find_run(run), data)
         _show(parser.parse(words), chosen, out, parser.estimator)
         if unknown := sorted(parser.unknown):
-            _say(f"words without a vector, all alike to the model: {' '.join(unknown[:10])}{' ...' if unknown[10:] else ''}")
+            some = " ".join(unknown[:10] + ["..."] * (len(unknown) > 10))
+            err.print(f"words without a vector, all alike to the model: {some}")
 
 
 @uses("data", "markdown")
@@ -105,7 +106,7 @@ def _draw(path: Path, data: Path | None, size: int, seed: int, paper: bool, form
     elif form is Format.text:
         theirs = {tree.tokens: tree for tree in printed_for(parser.estimator)}
     analyses = parser.parse(chosen)
-    _say(f"{name}: {which}")
+    err.print(f"{name}: {which}")
     _show([each for ours in analyses for each in (ours, theirs.get(ours.tokens)) if each], form, out, name)
     print_table(err, shape_table({name: shape([each.heads for each in analyses])}))
 
@@ -171,11 +172,4 @@ def _show(analyses: Sequence[Any], form: Format, out: Path | None, source: str) 
         typer.echo(text, nl=False)
         return
     write_atomically(out, text)
-    _say(f"{count(len(analyses), 'tree')} in {out}")
-
-
-def _say(message: str) -> None:
-    """To stderr. Names and words come from files: control characters in them are shown, not sent."""
-    from pullback.viz import visible
-
-    err.print(visible(message))
+    err.print(f"{count(len(analyses), 'tree')} in {out}")

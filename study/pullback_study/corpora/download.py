@@ -88,12 +88,15 @@ def _fetch(source: Source, data: Path, work: Path) -> list[Path]:
         raise ValueError(f"{source.url}: {error} Try again; if it persists, the publisher has changed the file") from None
     for member, path in missing.items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        os.replace(_unpacked(arrived, member) if member else arrived, path)
+        content, expected = _unpacked(arrived, member) if member else arrived, source.members[member]
+        if expected is not None and not _as_published(content, expected):
+            raise ValueError(f"{source.url}: the SHA-256 of {path.name} is not {expected} after unpacking; try again")
+        os.replace(content, path)
     return list(missing.values())
 
 
 def _unpacked(archive: Path, name: str) -> Path:
-    """A member of an archive, as a file beside it. The checksum of the archive is right, so the member is, too."""
+    """A member of an archive, as a file beside it."""
     with zipfile.ZipFile(archive) as opened:
         for member in opened.infolist():
             path = PureWindowsPath(member.orig_filename)  # it splits at slashes of both kinds

@@ -71,7 +71,7 @@ def read_snli(path: Path, dropped: Counter[str], max_tokens: int = 100) -> Itera
             parses = (row[f"sentence{side}_binary_parse"].split(" ") for side in (1, 2))
             sides = tuple(tuple(piece for piece in parse if piece not in ("", "(", ")")) for parse in parses)
             label = -1 if row["gold_label"] == "-" else LABELS.index(row["gold_label"])
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise CorpusError(path, number, f"not a pair of SNLI: {error!r}") from None
         if label < 0:
             dropped["no gold label"] += 1
@@ -175,6 +175,8 @@ def read_vectors(path: Path, tokens: Iterable[str] | None = None) -> Vectors:
 def _read_npz(path: Path, wanted: set[str] | None) -> tuple[list[str], np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as arrays:
+            if arrays["words"].dtype.kind != "U" or arrays["words"].ndim != 1:
+                raise ValueError(f"`words` is an array of {arrays['words'].dtype} with shape {list(arrays['words'].shape)}")
             words, matrix = arrays["words"].tolist(), arrays["vectors"].astype(np.float32)
         keep = [row for row, word in enumerate(words) if wanted is None or word in wanted]
         return [words[row] for row in keep], matrix.reshape(len(words), matrix.shape[1])[keep]

@@ -11,7 +11,7 @@ from pullback_study.results.cells import MEAN_ERROR, Cell, history
 from pullback_study.results.figures import Figure, panel
 from pullback_study.results.tables import Column, Row, Table
 from pullback_study.runs.store import Stored, rank
-from pullback_study.tasks import Metric, find_task
+from pullback_study.tasks import Metric, known_task
 
 
 class About(NamedTuple):
@@ -26,9 +26,8 @@ class About(NamedTuple):
 
 def describe(task: str, runs: Sequence[Stored] = ()) -> About:
     """From the task itself, or from the runs alone if it is not installed."""
-    try:
-        found = find_task(task)
-    except ValueError:
+    found = known_task(task)
+    if found is None:
         names = dict.fromkeys(name for run in runs for name in run.metrics if name.startswith(("validation_", "test_")))
         metrics = [Metric(name, name.replace("_", " ").capitalize(), name.removeprefix("validation_")) for name in names]
         return About(task, metrics, next((name for name in names if name.startswith("validation_")), "validation_accuracy"))

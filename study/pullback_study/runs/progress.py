@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Column
 
+from pullback.viz import visible
 from pullback_study.runs.work import Reached
 
 _QUIET_SECONDS = 10.0
@@ -27,7 +28,7 @@ class Report:
     def __init__(self, console: Console) -> None:
         self.console, self.live = console, console.is_terminal and not console.quiet
         self.progress = Progress(
-            TextColumn("{task.description}", table_column=Column(ratio=3, no_wrap=True, overflow="ellipsis")),
+            TextColumn("{task.description}", markup=False, table_column=Column(ratio=3, no_wrap=True, overflow="ellipsis")),
             BarColumn(bar_width=12, table_column=Column(min_width=12)),
             MofNCompleteColumn(table_column=Column(no_wrap=True)),
             TimeRemainingColumn(compact=True, table_column=Column(no_wrap=True)),
@@ -51,7 +52,7 @@ class Report:
         runs = sum(size for _, size in groups)
         if not self.groups and not self.live:
             self._print(f"Training {runs} run{'s' * (runs != 1)}")
-        self.groups, self._total = groups, self._ended + len(groups)
+        self.groups, self._total = [(visible(label), size) for label, size in groups], self._ended + len(groups)
         self.progress.update(self._all, total=self.progress.tasks[0].completed + runs)
 
     def at(self, group: int, event: Reached) -> None:

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 
 from pullback_study.runs.files import is_locked, read_json, read_rows
 from pullback_study.runs.run import Run
-from pullback_study.tasks import TASKS, find_task
-from pullback_study.tasks.schema import nearest
+from pullback_study.tasks import Task, all_tasks, known_task
+from pullback_study.tasks.schema import nearest, options
 
 _FILES = ("config.json", "result.json")  # a run has one of them at least
 _ORDERS: dict[str, Callable[[Any, Any], bool]] = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
@@ -81,6 +81,7 @@ def read_run(path: Path) -> Stored:
         about = _about(read_json(path / "config.json"))
         if (path / "result.json").exists():
             result = read_json(path / "result.json")
+            _check_result(about, result)
             return Stored(path, **about, state="done", result=result, metrics=_numbers(result))
         rows = read_rows(path / "metrics.jsonl")
         latest = _validation_names(about["task"], rows[-1]) if rows else {}
@@ -108,11 +109,34 @@ def _about(content: dict[str, Any]) -> dict[str, Any]:
         name, version = config.get("task", content["study"]), 0
     if not isinstance(name, str) or not isinstance(config, dict) or type(version) is not int:
         raise ValueError("config.json is not the config of a run")
-    if name not in TASKS:
+    if not isinstance(config.get("estimator", ""), str):
+        raise ValueError(f"config.json: estimator is {config['estimator']!r}, and no name")
+    if (task := known_task(name)) is None:
         return {"task": name, "version": version, "config": config}
-    task = find_task(name)
+    if version == task.version:
+        _check_config(task, config)
     added = {each.name: each.default for each in dataclasses.fields(task.config_type)}
     return {"task": name, "version": version, "config": {**added, **config}, "older": version < task.version}
+
+
+def _check_config(task: Task, config: dict[str, Any]) -> None:
+    """Raises `ValueError` for a field of another type, or out of its range."""
+    for name, each in options(task.config_type).items():
+        try:
+            each.convert(config.get(name, each.default))
+        except ValueError as error:
+            raise ValueError(f"config.json: {error}") from None
+
+
+def _check_result(about: dict[str, Any], result: dict[str, Any]) -> None:
+    """Raises `ValueError` for a metric of the task that is no number; null is one of a run that diverged."""
+    if (task := known_task(about["task"])) is None or about.get("older"):
+        return
+    for name in (metric.name for metric in task.metrics if metric.name in result):
+        if result[name] is not None and type(result[name]) not in (int, float):
+            raise ValueError(f"result.json: {name} is {str(result[name])[:40]!r}, and no number")
+    if task.selected_by not in result:
+        raise ValueError(f"result.json has no {task.selected_by}")
 
 
 def _numbers(values: dict[str, Any]) -> dict[str, float]:
@@ -122,7 +146,8 @@ def _numbers(values: dict[str, Any]) -> dict[str, float]:
 
 def _validation_names(task: str, row: dict[str, Any]) -> dict[str, float]:
     """An evaluation under the names that the result will have."""
-    names = {metric.curve: metric.name for metric in find_task(task).metrics if metric.curve} if task in TASKS else {}
+    found = known_task(task)
+    names = {metric.curve: metric.name for metric in found.metrics if metric.curve} if found else {}
     return {names.get(name, name): value for name, value in _numbers(row).items()}
 
 
@@ -140,7 +165,7 @@ class Condition(NamedTuple):
             raise ValueError(f"{text!r} is not a condition; write a field, one of = != < <= > >=, and a value")
         name, value = found[1].replace("-", "_"), found[3]
         if name == "estimator":  # its own name, for one of its aliases
-            methods = (method for task in map(find_task, TASKS) for method in task.methods.values())
+            methods = (method for task in all_tasks() for method in task.methods.values())
             value = next((method.name for method in methods if value in method.aliases), value)
         if found[2] in _ORDERS and _number(value) is None:
             raise ValueError(f"{text}: {value!r} is not a number")

@@ -18,7 +18,7 @@ from pullback_study.tasks import Task, find_task
 from pullback_study.tasks.schema import nearest, options
 
 _KEYS = ("task", "fields", "grid")
-_MANY = 100_000
+_MANY, _LARGEST = 100_000, 1 << 20  # runs, and bytes
 
 
 class Sweep(NamedTuple):
@@ -31,12 +31,16 @@ class Sweep(NamedTuple):
 def read(path: Path, data: Path | None = None) -> Sweep:
     """Read a sweep file; raises `ValueError` with the first mistake in it, its table and its field."""
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
+        with open(path, "rb") as file:
+            text = file.read(_LARGEST + 1)
+    except OSError as error:
+        raise ValueError(f"the sweep file {path} cannot be read: {error.strerror}") from None
+    if len(text) > _LARGEST:
+        raise ValueError(f"{path} is no sweep file: it has more than {_LARGEST >> 20} MiB")
+    try:
+        content = tomllib.loads(text.decode())
+    except (ValueError, RecursionError) as error:  # also of bytes that are no text, and of integers without end
         raise ValueError(f"{path} is not TOML: {error}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise ValueError(f"the sweep file {path} cannot be read: {reason}") from None
     configs: dict[Any, None] = {}
     with _in(path):
         for key in content.keys() - set(_KEYS):

@@ -110,7 +110,11 @@ def _train(job: Job, group: Group, tell: Tell, stopped: Callable[[], bool]) -> E
         about = f"{group.checkpoint}, the checkpoint of {group.runs[0].path},"
         if problem := _other_data(about, group.checkpoint, checkpoint["checksums"], files):
             raise ValueError(problem)
-        trainer.restore(checkpoint["trainer"])
+        try:
+            trainer.restore(checkpoint["trainer"])
+        except Exception as error:  # a name that is missing, tensors of another shape
+            why = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+            raise ValueError(f"{about} does not fit these runs ({why}); delete it to train them from the start") from error
         seconds = checkpoint["seconds"]
     seconds -= time.perf_counter()
     with contextlib.ExitStack() as closing:

@@ -15,7 +15,7 @@ from pathlib import Path
 from pullback_study.tasks.schema import nearest
 from pullback_study.tasks.task import Method, Metric, ReplicaTask, Task, Trainer
 
-__all__ = ["TASKS", "Method", "Metric", "ReplicaTask", "Task", "Trainer", "find_task"]
+__all__ = ["TASKS", "Method", "Metric", "ReplicaTask", "Task", "Trainer", "all_tasks", "find_task", "known_task"]
 
 
 _OWN = [item.partition("=") for item in os.environ.get("PULLBACK_TASKS", "").replace(" ", "").split(",") if item]
@@ -46,12 +46,26 @@ def find_task(name: str, data: Path | None = None) -> Task:
     return task if data is None else dataclasses.replace(task, data=data)
 
 
+def known_task(name: str) -> Task | None:
+    """The task of that name; None if there is none, or if its module cannot be loaded."""
+    try:
+        return find_task(name)
+    except ValueError:
+        return None
+
+
+def all_tasks() -> list[Task]:
+    """Every task that can be loaded."""
+    return [task for task in map(known_task, TASKS) if task is not None]
+
+
 @functools.cache
 def _load(name: str) -> Task:
     try:
         task = pkgutil.resolve_name(TASKS[name])
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"the task {name!r} cannot be loaded from {TASKS[name]}: {error}") from error
+    except (Exception, SystemExit) as error:  # whatever a module does when it is imported
+        why = f"{type(error).__name__}: {error}"
+        raise ValueError(f"the task {name!r} cannot be loaded from {TASKS[name]}: {why}") from error
     if not isinstance(task, Task):
         raise ValueError(f"{TASKS[name]} is not a Task; see docs/write-a-task.md")
     if task.name != name:

@@ -23,6 +23,7 @@ GAMMA_SCALE: dict[str, Any] = {
     "shown": "paper",
     "choices": ("paper", "example"),
 }
+_HUGE = 1 << 63
 _NAMES = {str: "a string", int: "an integer", float: "a number", bool: "true or false", list: "a list", dict: "a table"}
 
 
@@ -50,10 +51,12 @@ class Option:
         """The value as the field's type; raises `ValueError` if it is not one."""
         if value is None and self.types != [self.kind]:
             return None
-        if float in self.types and type(value) is int:
+        if float in self.types and type(value) is int and abs(value) < _HUGE:
             value = float(value)  # 1 and 1.0 are the same run
         wrong = ""
-        if type(value) not in self.types:
+        if type(value) is int and abs(value) >= _HUGE:
+            wrong = "an integer of more than 64 bits"
+        elif type(value) not in self.types:
             wanted = " or ".join(_NAMES[kind] for kind in self.types)
             wrong = f"{value!r}, {_NAMES.get(type(value), type(value).__name__)}; it must be {wanted}"
         elif type(value) is float and not math.isfinite(value):

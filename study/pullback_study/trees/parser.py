@@ -16,7 +16,7 @@ from pullback_study.corpora import Vectors, corpus_file, find_data, load, read_v
 from pullback_study.corpora.corpus import UNKNOWN
 from pullback_study.corpora.loading import READERS
 from pullback_study.runs.store import read_run
-from pullback_study.tasks import TASKS, find_task
+from pullback_study.tasks import known_task
 from pullback_study.tasks.schema import options
 from pullback_study.tasks.text.task import TextTask
 
@@ -98,7 +98,7 @@ def load_parser(path: Path, data: Path | None = None) -> LatentParser:
     run = read_run(path)
     if run.state != "done":
         raise ValueError(f"{path} is not a run that is done ({run.error or run.state}); `pullback runs` lists the runs")
-    task, name = find_task(run.task) if run.task in TASKS else None, str(run.config.get("estimator"))
+    task, name = known_task(run.task), str(run.config.get("estimator"))
     if not isinstance(task, TextTask) or name not in task.methods or not task.methods[name].latent:
         raise ValueError(f"{path} is a run of {run.task}, {name}, which has no latent trees of sentences")
     try:

@@ -108,6 +108,12 @@ def test_members_of_an_archive(site, fetch, tmp_path):
     assert everything(tmp_path) == {"set/x.txt": b"hello"}
 
 
+def test_a_member_that_is_not_the_published_one_is_refused(site, fetch, tmp_path):
+    with pytest.raises(ValueError, match=r"a.zip: the SHA-256 of x.txt is not [0-9a-f]{64} after unpacking"):
+        fetch(archive(site, zipped(GOOD), checksum=digest(b"other")))
+    assert everything(tmp_path) == {}
+
+
 @pytest.mark.parametrize("name", ["../evil", "trees/../../evil", "/tmp/evil", "..\\evil", "C:\\evil", "a link"])
 def test_an_archive_that_would_write_outside_is_refused_as_a_whole(site, fetch, tmp_path, name):
     with pytest.raises(ValueError, match="is a link or a special file" if name == "a link" else "outside its folder"):

@@ -81,6 +81,9 @@ NAN, HUGE = np.full((1, 2), np.nan, np.float16), np.full((1, 2), 1e60)
 @pytest.mark.parametrize(
     ("arrays", "reason"),
     [
+        ({"words": np.array([b"a", b"b"]), "vectors": np.zeros((2, 2))}, "`words` is an array of |S1 with shape [2]"),
+        ({"words": np.array([1, 2]), "vectors": np.zeros((2, 2))}, "`words` is an array of int64 with shape [2]"),
+        ({"words": np.array([["a"], ["b"]]), "vectors": np.zeros((2, 2))}, "`words` is an array of <U1 with shape [2, 1]"),
         ({"words": np.array(["a"])}, "cannot be read as an .npz file with strings `words` [V] and numbers `vectors` [V, d]"),
         ({"words": np.array(["a"], object), "vectors": np.zeros((1, 2))}, "Object arrays cannot be loaded"),
         ({"words": np.array(["a"]), "vectors": np.array([[1.0, "x"]], object)}, "Object arrays cannot be loaded"),

@@ -138,10 +138,15 @@ def test_broken_results_of_a_row_do_not_take_the_page_down(tmp_path):
         run = TASK.run(config, tmp_path)
         run.start()
         (run.path / "metrics.jsonl").write_text(['{"step": "x"}\n', "[]\n", "{\n", '{"step": 1, "accuracy": NaN}\n'][i])
-        numbers = ['{"test_accuracy": "x"}', "{}", '{"test_accuracy": 1e999}', '{"test_accuracy": 3}']
+        numbers = ['{"validation_accuracy": 1, "test_accuracy": null}', '{"validation_accuracy": null}',
+                   '{"validation_accuracy": 1, "test_accuracy": 1e999}', '{"validation_accuracy": 1, "test_accuracy": 3}']
         (run.path / "result.json").write_text(numbers[i])
     page = report(Runs(tmp_path))
     assert "3.00 (3 of 4 diverged)" in page
+    (run.path / "result.json").write_text('{"validation_accuracy": 1, "test_accuracy": "x"}')
+    page = report(Runs(tmp_path))
+    assert "test_accuracy is &#39;x&#39;, and no number" in page
+    assert "of 4 diverged)" not in page  # a damaged run is listed and skipped: the row waits for its fourth seed
 
 
 def test_an_empty_folder_says_how_to_start(tmp_path):

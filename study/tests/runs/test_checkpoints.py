@@ -10,7 +10,9 @@ import torch
 from pullback_study.runs import work
 from pullback_study.runs.run import Group
 from pullback_study.runs.train import train
+from pullback_study.tasks import find_task
 from runs.fake import FAKE, Config, Fake, FakeTrainer
+from tasks.small import small
 
 
 class Epochs(FakeTrainer):
@@ -72,6 +74,24 @@ def test_without_epochs_only_time_calls_for_a_checkpoint(saves, tmp_path, monkey
 class Planted:
     def __reduce__(self):
         return print, ("executed",)
+
+
+@pytest.mark.parametrize("wrong", ["a name is missing", "other shapes"])
+def test_a_checkpoint_that_does_not_fit_says_so(wrong, tmp_path):
+    task, config = find_task("synthetic"), small("spigot")
+    group = Group((task.run(config, tmp_path),))
+    trainer = task.trainer([config], "cpu")
+    state = trainer.state()
+    if wrong == "a name is missing":
+        del state["adam_mean"]
+    else:
+        state["parameters"] = torch.zeros(3, 4)
+    group.save({"trainer": state, "seconds": 0.0, "checksums": {}})
+    (problem,) = train(task, [config], tmp_path).failed
+    assert f"{group.checkpoint}, the checkpoint of {group.runs[0].path}, does not fit these runs (" in problem
+    assert "delete it to train them from the start" in problem
+    group.checkpoint.unlink()
+    assert train(task, [config], tmp_path).complete
 
 
 @pytest.mark.parametrize("how", ["half", "code", "other"])

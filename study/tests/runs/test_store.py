@@ -15,6 +15,7 @@ from pullback_study.tasks import find_task
 from tasks.small import small
 
 TASK = find_task("synthetic")
+NUMBERS = {"validation_accuracy": 2.0, "test_accuracy": 1.0}
 ESCAPES = "\x1b[31m\x00\x9b1m\u202e\u2066\ud800"
 
 
@@ -47,13 +48,22 @@ HOSTILE = {
     "result is text": {"config": GOOD, "result": '"[/nope]"'},
     "a thousand digits": {"config": GOOD, "result": '{"test_accuracy": ' + "9" * 5000 + "}"},
     "not UTF-8": {"config": GOOD, "result": "\ud800"},
+    "an estimator that is a list": {"config": {**GOOD, "config": {"estimator": ["spigot"]}}},
+    "an estimator of another task that is a list": {"config": {"task": "x", "version": 1, "config": {"estimator": [1]}}},
+    "a rate that is a list": {"config": {**GOOD, "config": {"estimator": "spigot", "learning_rate": [1]}}},
+    "a negative seed": {"config": {**GOOD, "config": {"estimator": "spigot", "seed": -1}}},
+    "vectors that are a table": {"config": {"task": "sst", "version": 3, "config": {"estimator": "spigot", "vectors": {}}}},
+    "a metric that is a list": {"config": GOOD, "result": {"validation_accuracy": 1.0, "test_accuracy": [1]}},
+    "a metric that is a word": {"config": GOOD, "result": {"validation_accuracy": 1.0, "test_accuracy": "[/nope]"}},
+    "a metric that is true": {"config": GOOD, "result": {"validation_accuracy": True}},
+    "a metric that is absent": {"config": GOOD, "result": {"test_accuracy": 1.0}},
 }
 ODD = {
     "markup": {"config": GOOD, "error": {"error": "[/nope] [bold]"}},
     "escapes": {"config": {**GOOD, "config": {"estimator": ESCAPES, "seed": 0, ESCAPES: 1}}, "error": {"error": ESCAPES}},
-    "surrogates": {"config": {**GOOD, "config": {"estimator": "\ud800"}}, "result": {"\udfff": 1, "test_accuracy": 1.0}},
-    "no numbers": {"config": GOOD, "result": {"test_accuracy": "[/nope]", "loss": None, "test_v_measure": 1e308}},
-    "huge": {"config": GOOD, "result": '{"test_accuracy": 1e999, "loss": ' + "9" * 400 + "}"},
+    "surrogates": {"config": {**GOOD, "config": {"estimator": "\ud800"}}, "result": {"\udfff": 1, "validation_accuracy": 1.0}},
+    "diverged": {"config": GOOD, "result": {"validation_accuracy": None, "loss": None, "test_v_measure": 1e308}},
+    "huge": {"config": GOOD, "result": '{"validation_accuracy": 1e999, "loss": ' + "9" * 400 + "}"},
     "other task": {"config": {"task": "\x1b[2J", "version": 1, "config": {"seed": "x"}}, "result": {}},
     "other types": {"config": {**GOOD, "config": {"estimator": [1], "seed": {}, "clusters": None}}, "result": {}},
 }
@@ -62,7 +72,7 @@ ODD = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_what_cannot_be_read_is_listed_as_such(name, tmp_path):
     stored(tmp_path, "bad", **HOSTILE[name])
-    stored(tmp_path, "good", config=GOOD, result={"test_accuracy": 1.0})
+    stored(tmp_path, "good", config=GOOD, result=NUMBERS)
     bad, good = list_runs(tmp_path)
     assert (bad.state, good.state) == ("unreadable", "done")
     assert bad.error
@@ -96,7 +106,7 @@ def is_plain(text):
 @pytest.mark.parametrize("name", [*HOSTILE, *ODD])
 def test_runs_shows_it_without_raw_escapes(name, tmp_path):
     stored(tmp_path, "bad\x1b[31m" if name == "escapes" else "bad", **{**HOSTILE, **ODD}[name])
-    stored(tmp_path, "good", config=GOOD, result={"test_accuracy": 12.5})
+    stored(tmp_path, "good", config=GOOD, result={"validation_accuracy": 2.0, "test_accuracy": 12.5})
     result = CliRunner().invoke(app, ["runs", "--runs", str(tmp_path)], env={"COLUMNS": "200"})
     assert result.exit_code == 0, result.output
     assert "12.50" in result.output
@@ -119,17 +129,17 @@ def test_states(tmp_path):
     assert [(found.state, found.error) for found in list_runs(tmp_path)] == [("failed", "out of luck")]
     with Group((run,)).claimed():
         assert [found.state for found in list_runs(tmp_path)] == ["running"]
-    run.publish({"test_accuracy": 1.0})
+    run.publish(NUMBERS)
     (done,) = list_runs(tmp_path)
-    assert (done.state, done.result, done.seed, done.task) == ("done", {"test_accuracy": 1.0}, 0, "synthetic")
+    assert (done.state, done.result, done.seed, done.task) == ("done", NUMBERS, 0, "synthetic")
     assert done.config["clusters"] == 4
 
 
 def test_runs_made_before_tasks_had_names_are_listed_and_not_reused(tmp_path):
     old = {"study": "text", "version": 2, "config": {"task": "sst", "estimator": "spigot", "seed": 1}}
-    stored(tmp_path, config=old, result={"test_accuracy": 80.0})
+    stored(tmp_path, config=old, result=NUMBERS)
     (run,) = list_runs(tmp_path)
-    assert (run.task, run.state, run.older, run.metrics) == ("sst", "done", True, {"test_accuracy": 80.0})
+    assert (run.task, run.state, run.older, run.metrics) == ("sst", "done", True, NUMBERS)
 
 
 def test_a_folder_that_is_none(tmp_path):
@@ -149,7 +159,7 @@ def six(tmp_path_factory):
         for clusters in (3, 10):
             run = TASK.run(small(estimator, clusters=clusters), folder)
             run.start()
-            run.publish({"test_accuracy": accuracy, "threads": 2})
+            run.publish({"validation_accuracy": accuracy, "test_accuracy": accuracy, "threads": 2})
     return list_runs(folder)
 
 

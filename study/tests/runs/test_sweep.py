@@ -1,6 +1,7 @@
 """Sweep files: the runs they stand for, and mistakes with their places."""
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 
@@ -90,10 +91,31 @@ def test_mistakes_at_the_top(read, text, said):
 
 
 def test_a_file_that_is_not_there(tmp_path):
-    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
-    for name in ("nothing.toml", "bytes.toml"):
-        with pytest.raises(ValueError, match="cannot be read"):
-            sweep.read(tmp_path / name)
+    with pytest.raises(ValueError, match=r"nothing.toml cannot be read: No such file"):
+        sweep.read(tmp_path / "nothing.toml")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"\xff\xfe", "is not TOML: 'utf-8' codec"),
+        (b"a = " + b"[" * 100_000, "is not TOML: "),
+        (b"a = " + b"9" * 5000, "is not TOML: Exceeds the limit"),
+        (b'task = "synthetic"\n[fields]\nestimator = "spigot"\nlearning_rate = 0x' + b"f" * 500,
+         "learning_rate is an integer of more than 64 bits"),
+        (b'task = "synthetic"\n[fields]\nestimator = "spigot"\nseed = 9223372036854775808', "seed is an integer"),
+    ],
+    ids=["bytes", "deep", "long", "huge rate", "huge seed"],
+)  # fmt: skip
+def test_what_no_sweep_file_should_be(content, said, tmp_path):
+    (tmp_path / "bad.toml").write_bytes(content)
+    with pytest.raises(ValueError, match=f"bad.toml.*{said}"):
+        sweep.read(tmp_path / "bad.toml")
+
+
+def test_a_file_without_an_end():
+    with pytest.raises(ValueError, match=r"/dev/zero is no sweep file: it has more than 1 MiB"):
+        sweep.read(Path("/dev/zero"))
 
 
 @pytest.mark.parametrize("name", TASKS)

@@ -148,10 +148,10 @@ def speed(task: str, found: Sequence[Chosen]) -> Table:
     """The time of an epoch beside the paper's, and how much of it is inference over trees."""
     lines = []
     for row in found:
-        epochs = [each for run in row.done for each in run.curve() if "seconds" in each]
-        if epochs:
-            seconds = f"{statistics.median(each['seconds'] for each in epochs):.1f}"
-            share = f"{statistics.median(each['latent_share'] for each in epochs):.0%}" if row.method.latent else ""
+        epochs = [each for run in row.done for each in run.curve()]
+        times, shares = ([each[name] for each in epochs if name in each] for name in ("seconds", "latent_share"))
+        if times:
+            seconds, share = f"{statistics.median(times):.1f}", f"{statistics.median(shares):.0%}" if shares else ""
             where = {f"{run.result.get('device')}, {run.result.get('threads')} threads" for run in row.done}
             paper = reported("structured", row.method.label, TASKS[task].title, "minutes")
             lines.append((row.label, seconds, f"{paper.value:g}" if paper else "", share, "; ".join(sorted(where))))

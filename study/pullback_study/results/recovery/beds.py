@@ -29,7 +29,7 @@ import numpy as np
 from pullback_study.results.cells import Cell, Summary, bootstrap, deviation, number
 from pullback_study.results.choice import Runs
 from pullback_study.results.recovery.plans import BASES, ESTIMATORS, FULL, TASK, Scope, Setting, chosen
-from pullback_study.tasks import TASKS, find_task
+from pullback_study.tasks import Task, all_tasks
 
 if TYPE_CHECKING:
     from pullback_study.runs.store import Stored
@@ -78,11 +78,11 @@ def planted(runs: Runs, setting: Setting, scope: Scope = FULL, names: Iterable[s
     return Bed(setting.title, RECOVERY[0], {name: done for name, done in found.items() if done})
 
 
-def of_task(runs: Runs, name: str) -> list[Bed]:
+def of_task(runs: Runs, task: Task) -> list[Bed]:
     """The beds of another task, by rule 2; one for each value of the fields that make separate tables."""
-    task, found = find_task(name), defaultdict(list)
+    found = defaultdict(list)
     latent = {method.name for method in task.methods.values() if method.latent and method.kind != "Erratum"}
-    for run in runs.of(name):
+    for run in runs.of(task.name):
         if run.config.get("estimator") in latent and run.config.get("inner_steps") in (None, 1):
             found[tuple(run.config.get(each) for each in task.tables_by)].append(run)
     beds, measure = [], next((each for each in RECOVERY if each in {metric.name for metric in task.metrics}), "")
@@ -114,14 +114,14 @@ def _by_rule(stored: Sequence[Stored], validation: str) -> dict[str, list[Stored
 
 def all_beds(runs: Runs, scope: Scope = FULL) -> list[Bed]:
     """Every bed: the other tasks first; those without runs are left out."""
-    beds = [bed for name in TASKS if name != TASK.name for bed in of_task(runs, name)]
+    beds = [bed for task in all_tasks() if task.name != TASK.name for bed in of_task(runs, task)]
     beds += [planted(runs, setting, scope) for setting in BASES.values()]
     return [bed for bed in beds if bed.rows]
 
 
 def missing(runs: Runs, scope: Scope = FULL) -> list[str]:
     """The titles of beds without runs."""
-    tasks = [name for name in TASKS if name != TASK.name and not of_task(runs, name)]
+    tasks = [task.name for task in all_tasks() if task.name != TASK.name and not of_task(runs, task)]
     return [*tasks, *(setting.title for setting in BASES.values() if not planted(runs, setting, scope).rows)]
 
 

@@ -89,13 +89,15 @@ def boards(beds: Sequence[Bed]) -> list[Table]:
 
 def verdict(beds: Sequence[Bed]) -> str:
     """The recommendation by rules 5 and 6, in words."""
-    scored = {bed.title: bed.recovery for bed in beds if bed.measure}
+    recovery = {bed.title: bed.recovery for bed in beds if bed.measure}
+    scored = {title: cells for title, cells in recovery.items() if any(cell.finite for cell in cells.values())}
     if not scored:
-        return "No bed with a gold structure has runs: nothing is recommended."
+        return "No bed with a gold structure has runs that did not diverge: nothing is recommended."
     ranks, tied = mean_ranks(scored), {title: best_and_tied(cells) for title, cells in scored.items()}
     everywhere = [name for name in ranks if all(name in names for names in tied.values())]
     counted = {name: sum(name in names for names in tied.values()) for name in ranks}
     lines = [f"- {title}: best `{names[0]}`" + _list("; tied: ", names[1:]) for title, names in tied.items()]
+    lines += [f"- {title}: every run diverged" for title in recovery if title not in scored]
     if everywhere:
         lines.append(_list("\nBest or tied on every bed: ", sorted(everywhere, key=lambda name: ranks[name].mean)) + ".")
         return "\n".join(lines)
