@@ -88,7 +88,7 @@ def test_the_shape_of_lengths(tree, operation, shape):
         operation(structure, tree.scores(2, n=4))
 
 
-@pytest.mark.parametrize("lengths", [torch.tensor([2.0]), torch.tensor([True]), [1.5]], ids=["float", "bool", "list"])
+@pytest.mark.parametrize("lengths", [torch.tensor([2.0]), torch.tensor(True), [1.5]], ids=["float", "bool", "list"])
 def test_lengths_are_integers(lengths):
     with pytest.raises(TypeError, match=r"lengths have dtype torch\.\w+; they must be integers"):
         pb.DependencyTree(lengths)

@@ -1,6 +1,7 @@
-"""Intermediate losses: they compare the encoder's prediction with a label for the structure itself.
+"""Supervised losses: they compare scores with a gold structure, one value per example.
 
-All are Fenchel-Young losses: for a regulariser R over the marginal polytope M,
+Those that are Fenchel-Young losses also are the intermediate losses of the pulled-back family: for a regulariser R over the
+marginal polytope M,
 
     loss(s, mu) = R*(s) + R(mu) - <s, mu>,    gradient prediction(s) - mu,
 
@@ -10,33 +11,46 @@ where R* is the conjugate of R, and prediction(s) its gradient.
 from __future__ import annotations
 
 import abc
-from typing import ClassVar
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch import Tensor
 
+from pullback.estimators.checks import arguments_error, event_dims
 from pullback.estimators.config import Configured
 from pullback.estimators.inference import Inference
+from pullback.inference.layout import result_dtype, working
 from pullback.structures import Structure
+from pullback.structures.members import are_targets, check
+
+Cost = Tensor | Callable[[Tensor], Tensor]
+"""What each part costs, `[..., *parts]`, or a function from the target to that. A structure costs the sum over its parts."""
 
 
 class Loss(Configured, abc.ABC):
-    """A loss between scores and a target in the marginal polytope, whose gradient is prediction(s) - target.
+    """A loss between scores and a gold structure, which learns by gradients of the scores.
 
     >>> from pullback import Categorical
     >>> scores = torch.tensor([[1.0, 3.0]], requires_grad=True)
     >>> loss = Perceptron()(Categorical(), scores, target=torch.tensor([[1.0, 0.0]]))
     >>> loss.backward()
     >>> loss, scores.grad
-    (tensor([2.], grad_fn=<SubBackward0>), tensor([[-1.,  1.]]))
+    (tensor([2.], grad_fn=<...>), tensor([[-1.,  1.]]))
     """
 
-    predicts: ClassVar[str] = "another"
-    """What the prediction is: `argmax` or `marginals`, which a start may share; `another` for anything else."""
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for name in {"__call__"} & cls.__dict__.keys():
+            setattr(cls, name, _checking(cls.__dict__[name]))
 
     @abc.abstractmethod
     def __call__(self, structure: Structure, scores: Tensor, target: Tensor) -> Tensor:
         """One loss for each structure, `[...]`, the leading dimensions of the scores; differentiable in the scores.
+
+        A target that is not a structure is an error that names the example, on a CPU or with `validate=True`. Of an average of
+        structures only a condition is checked that few other tensors meet.
 
         Args:
             structure: the structure.
@@ -44,12 +58,46 @@ class Loss(Configured, abc.ABC):
             target: structures or averages of structures, of the shape of the scores.
         """
 
+
+class FenchelYoungLoss(Loss):
+    """A loss whose gradient is prediction(s) - target, so that it can be the intermediate loss of `PulledBack`."""
+
+    predicts: ClassVar[str] = "another"
+    """What the prediction is: `argmax` or `marginals`, which a start may share; `another` for anything else."""
+
     @abc.abstractmethod
     def prediction(self, inference: Inference) -> Tensor:
         """What the gradient of the loss compares with the target: `[..., *parts]`."""
 
 
-class Perceptron(Loss):
+Method = TypeVar("Method", bound=Callable[..., Tensor])
+
+
+def _checking(method: Method) -> Method:
+    """The method, after a look at its arguments, on scores of at least float32."""
+
+    @functools.wraps(method)
+    def checked(self: Loss, structure: Structure, scores: Tensor, target: Tensor | None = None, **given: Any) -> Tensor:
+        if not isinstance(scores, Tensor) or not isinstance(structure, Structure):
+            raise arguments_error(self, structure, scores)
+        if target is not None:
+            structure._check_same_shape(scores, target, "target")
+            check(structure, structure._expanded(target, scores), "target", lambda mu: are_targets(structure, mu))
+        return method(self, structure, working(scores), target, **given).to(result_dtype(scores))
+
+    return checked  # type: ignore[return-value]
+
+
+def costs_of(structure: Structure, cost: Cost, target: Tensor) -> Tensor:
+    """The costs of the parts, `[..., *parts]`, given the target."""
+    found = cost if isinstance(cost, Tensor) else cost(target)
+    if not isinstance(found, Tensor):
+        raise TypeError(f"the cost is a {type(found).__name__}; it must be a tensor [..., *parts], or a function to one")
+    structure._check_same_shape(target, found, "cost")
+    return found
+
+
+class Perceptron(FenchelYoungLoss):
     """The perceptron loss (R = 0).
 
         max over z of <s, z> - <s, mu>,    gradient argmax(s) - mu
@@ -60,30 +108,45 @@ class Perceptron(Loss):
     predicts: ClassVar[str] = "argmax"
 
     def __call__(self, structure: Structure, scores: Tensor, target: Tensor) -> Tensor:
-        return structure.score(scores, structure.argmax(scores)) - structure.score(scores, target)
+        return structure.score(scores, structure.argmax(scores) - target)
 
     def prediction(self, inference: Inference) -> Tensor:
         return inference.argmax
 
 
-class CrossEntropy(Loss):
+class CrossEntropy(FenchelYoungLoss):
     """Cross-entropy, the CRF loss when structured (R = -H; without the target's own entropy, a constant).
 
         log Z(s) - <s, mu>,    gradient Marg(s) - mu
 
-    For a structure, rather than an average of structures, it is -log p(z).
+    For a structure, rather than an average of structures, it is -log p(z). With costs c of the parts it is the softmax-margin
+    loss (Gimpel and Smith, 2010), an upper bound of the hinge loss,
+
+        log Z(s + c) - <s, mu>,    gradient Marg(s + c) - mu.
+
+    Args:
+        cost: None, costs `[..., *parts]`, or a function from the target to costs, such as `pullback.losses.hamming`.
     """
 
     predicts: ClassVar[str] = "marginals"
+    _unlisted: ClassVar[Mapping[str, Any]] = {"cost": None}
+
+    def __init__(self, cost: Cost | None = None) -> None:
+        self.cost = cost
 
     def __call__(self, structure: Structure, scores: Tensor, target: Tensor) -> Tensor:
-        return -structure.log_prob(scores, target)
+        if self.cost is None:
+            return -structure._log_prob(scores, target)
+        cost = costs_of(structure, self.cost, target)
+        return -structure._log_prob(scores + cost, target) + structure.score(cost, target)
 
     def prediction(self, inference: Inference) -> Tensor:
+        if self.cost is not None:
+            raise TypeError(f"{self!r} has a cost, which needs the target; as an intermediate loss use CrossEntropy()")
         return inference.marginals()
 
 
-class SparseMAPLoss(Loss):
+class SparseMAPLoss(FenchelYoungLoss):
     """The SparseMAP loss, the Euclidean counterpart (R = ||mu||^2 / 2).
 
         max over m in M of (<s, m> - ||m||^2 / 2) + ||mu||^2 / 2 - <s, mu>,    gradient SparseMAP(s) - mu
@@ -94,10 +157,8 @@ class SparseMAPLoss(Loss):
     def __call__(self, structure: Structure, scores: Tensor, target: Tensor) -> Tensor:
         with torch.no_grad():
             best = structure.sparsemap(scores)
-        dims = tuple(range(-structure.event_dims, 0))
-        gain = structure.score(scores, best) - structure.score(scores, target)
         apart = torch.where(structure.allowed(scores), target.square() - best.square(), 0.0)
-        return gain + apart.sum(dims) / 2
+        return structure.score(scores, best - target) + apart.sum(event_dims(structure)) / 2
 
     def prediction(self, inference: Inference) -> Tensor:
         return inference.structure.sparsemap(inference.scores, warm_start=inference.argmax)

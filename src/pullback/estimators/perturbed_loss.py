@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import torch
 from torch import Tensor
 
 from pullback.estimators.checks import at_least, positive
 from pullback.estimators.inference import Inference
-from pullback.estimators.losses import Loss
+from pullback.estimators.losses import FenchelYoungLoss
 from pullback.estimators.noise import Gumbel, Noise, drawn, noise_or_gumbel
 from pullback.structures import Structure
 
 
-class PerturbedLoss(Loss):
+class PerturbedLoss(FenchelYoungLoss):
     """The perturbed Fenchel-Young loss, by Monte Carlo (without the target's own R, a constant).
 
         mean over i of max over z of <s + sigma g_i, z>  -  <s, mu>,    gradient mean over i of argmax(s + sigma g_i)
@@ -38,11 +37,10 @@ class PerturbedLoss(Loss):
         self.noise = noise_or_gumbel(noise)
 
     def __call__(self, structure: Structure, scores: Tensor, target: Tensor) -> Tensor:
-        perturbed = scores + self.sigma * drawn(self.noise, scores, self.samples)
-        with torch.no_grad():
-            z = structure.argmax(perturbed)
-        best = structure.score(perturbed, z)
-        return (best if self.samples == 1 else best.mean(0)) - structure.score(scores, target)
+        noise = self.sigma * drawn(self.noise, scores, self.samples)
+        z = structure.argmax(scores + noise)
+        losses = structure.score(scores, z - target) + structure.score(noise, z)
+        return losses if self.samples == 1 else losses.mean(0)
 
     def prediction(self, inference: Inference) -> Tensor:
         scores = inference.scores

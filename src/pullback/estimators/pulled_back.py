@@ -13,7 +13,7 @@ from pullback.estimators.decoder import Decoder
 from pullback.estimators.forward import Gamma, examples_of, forward_losses
 from pullback.estimators.gammas import Gammas
 from pullback.estimators.inference import Inference
-from pullback.estimators.losses import Loss
+from pullback.estimators.losses import FenchelYoungLoss
 from pullback.estimators.starts import Start
 from pullback.estimators.surrogate import Rule, attach, point_with
 from pullback.estimators.updates import Update
@@ -67,7 +67,9 @@ class PulledBack(Estimator):
     per_step: ClassVar[bool] = False
     """Whether the gradient is divided by the step size."""
 
-    def __init__(self, loss: Loss, start: Start, update: Update, steps: int = 1) -> None:
+    def __init__(self, loss: FenchelYoungLoss, start: Start, update: Update, steps: int = 1) -> None:
+        if not isinstance(loss, FenchelYoungLoss):
+            raise TypeError(f"loss is {loss!r}; an intermediate loss must be a FenchelYoungLoss, such as CrossEntropy()")
         if update.from_marginals and start.begins_at != "marginals":
             raise ValueError(f"{update!r} can only start from FromMarginals(), not from {start!r}")
         self.loss = loss

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from pullback.inference.alignment.family import ALIGNMENT, MOVES
 from pullback.inference.family import Family
-from pullback.inference.layout import as_sizes
 from pullback.structures.family import FamilyStructure
+from pullback.structures.readers import as_lengths, check_range, is_padding, ones_at, tuples
 
 
 class Alignment(FamilyStructure):
@@ -44,13 +44,29 @@ class Alignment(FamilyStructure):
         super().__init__(validate=validate)
         if not isinstance(moves, str) or moves not in MOVES:
             raise ValueError(f"moves is {moves!r}; it must be one of {', '.join(map(repr, MOVES))}")
-        self.lengths = as_sizes(lengths, "lengths")
-        self.other_lengths = as_sizes(other_lengths, "other_lengths")
+        self.lengths = as_lengths(lengths, "lengths")
+        self.other_lengths = as_lengths(other_lengths, "other_lengths")
         self.moves = moves
 
     def path(self, z: Tensor) -> list[Any]:
         """The cells of each path in order, as lists of (row, column), nested like the batch."""
         return self._listed(z)
+
+    def from_path(self, path: Any, n: int, m: int) -> Tensor:
+        """The structures `[..., n, m]` of paths of cells (row, column): the inverse of `path`.
+
+        Args:
+            path: lists of tuples, nested like the batch, or integers `[..., S, 2]`, with -1 or -100 for no cell.
+            n: the number of rows.
+            m: the number of columns.
+        """
+        x = tuples(path, 2, "an Alignment", "path")
+        row, column = x.unbind(-1)
+        real = ~is_padding(row)
+        rows, columns = self._limit(x, n), self._limit(x, m, "other_lengths")
+        check_range(row, real, rows - 1, "the row of path", "it must be at least 0, and less than the length")
+        check_range(column, real, columns - 1, "the column of path", "it must be at least 0, and less than other_lengths")
+        return ones_at(row * m + column, real, n * m).reshape(*x.shape[:-2], n, m)
 
     def enumerate(self, n: int, m: int) -> Tensor:  # type: ignore[override]
         """All paths, `[S, n, m]`, by trying every move; n + m up to 12 or so."""

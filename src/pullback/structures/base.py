@@ -11,6 +11,7 @@ from torch import Tensor
 
 from pullback.inference.layout import check_batches, check_tensor
 from pullback.inference.torch_seam.derivatives import transforming
+from pullback.structures import members
 
 if TYPE_CHECKING:
     from pullback.inference.sparsemap.solution import SparseMAPSolution
@@ -46,6 +47,8 @@ class Structure(abc.ABC):
     event_dims: ClassVar[int] = 1
     centre_dims: ClassVar[tuple[int, ...] | None] = None
     """Dimensions over which all structures have the same sum: a constant added there changes no inference."""
+    validate: bool | None = None
+    """Whether values are checked, gold structures among them; None: on a CPU only, where that takes no synchronisation."""
 
     @abc.abstractmethod
     def argmax(self, scores: Tensor) -> Tensor:
@@ -156,15 +159,47 @@ class Structure(abc.ABC):
         return self._inner(self._counts(scores, z), scores, z)
 
     def log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
-        """Log p(z) = <s, z> - log Z, `[...]`, differentiable in the scores."""
-        return self.score(scores, z) - self.log_partition(scores)
+        """Log p(z) = <s, z> - log Z, `[...]`, differentiable in the scores.
+
+        With `validate`, a z that is not a structure is an error that names it: its "probability" would be no probability.
+        """
+        self._check_same_shape(scores, z)
+        found = self._log_prob(scores, z)
+        members.check(self, self._expanded(z, scores), "z", self.contains)
+        return found
+
+    def contains(self, z: Tensor) -> Tensor:
+        """Whether z is a structure, `[...]` of bool: zeros and ones that make up a member of Z; padding is not read.
+
+        It takes one call of `argmax`: of all structures, z has the largest sum of 2z - 1 if it is one of them, and only then.
+
+        >>> from pullback import Subset
+        >>> Subset(2).contains(torch.tensor([[1, 0, 1], [1, 1, 1]]))
+        tensor([ True, False])
+        """
+        return members.are_equal(self, z, self.argmax(members.signs(z)))
 
     def allowed(self, scores: Tensor) -> Tensor:
         """Which parts may be used at all, `[..., *parts]` of bool: not padding, not `-inf`."""
         return scores != -torch.inf
 
+    def _log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
+        """`log_prob` without a look at z, which may be an average of structures."""
+        return self.score(scores, z) - self.log_partition(scores)
+
+    def _expanded(self, scores: Tensor, z: Tensor) -> Tensor:
+        """Scores for structures whose leading dimensions broadcast against theirs: one for each where that is needed."""
+        return scores
+
+    def _why_not(self, z: Tensor, example: tuple[int, ...]) -> str:
+        """Why one tensor, `[*parts]`, the example of a batch at this place, is not a structure."""
+        if not ((z == 0) | (z == 1)).all():
+            return "it has entries other than 0 and 1 (are scores and structures swapped?)"
+        return "its parts do not make up a structure"
+
     def _inner(self, counts: Tensor, scores: Tensor, z: Tensor) -> Tensor:
-        return (torch.where(counts, scores, 0.0) * torch.where(counts, z, 0)).sum(tuple(range(-self.event_dims, 0)))
+        product = torch.where(counts, scores, 0.0) * torch.where(counts, z, 0)
+        return product.sum(tuple(range(-self.event_dims, 0)), dtype=torch.float64).to(product.dtype)
 
     def _counts(self, scores: Tensor, z: Tensor) -> Tensor:
         """Which entries count in <s, z>: allowed parts, and forbidden ones that z has; NaN in z elsewhere is padding."""

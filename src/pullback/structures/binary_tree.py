@@ -9,8 +9,8 @@ from torch import Tensor
 
 from pullback.inference.cky.family import BINARY_TREE
 from pullback.inference.family import Family
-from pullback.inference.layout import as_sizes
 from pullback.structures.family import FamilyStructure
+from pullback.structures.readers import as_lengths, check_range, is_padding, ones_at, tuples
 
 
 class BinaryTree(FamilyStructure):
@@ -36,11 +36,29 @@ class BinaryTree(FamilyStructure):
 
     def __init__(self, lengths: Any = None, *, validate: bool | None = None) -> None:
         super().__init__(validate=validate)
-        self.lengths = as_sizes(lengths, "lengths")
+        self.lengths = as_lengths(lengths, "lengths")
 
     def brackets(self, z: Tensor) -> list[Any]:
         """The spans of each tree, as lists of (first, last) word, both included, nested like the batch."""
         return self._listed(z)
+
+    def from_brackets(self, brackets: Any, n: int) -> Tensor:
+        """The structures `[..., n, n]` of spans (first, last) of words, both included: the inverse of `brackets`.
+
+        Args:
+            brackets: lists of tuples, nested like the batch, or integers `[..., S, 2]`, with -1 or -100 for no span.
+                Single words need not be listed.
+            n: the number of words.
+        """
+        x = tuples(brackets, 2, "a BinaryTree", "brackets")
+        first, last = x.unbind(-1)
+        real, limit = ~is_padding(first), self._limit(x, n)
+        check_range(last, real, limit - 1, "the last word of brackets", "words are from 0 to the length less one")
+        check_range(last - first, real & (last >= 0), n, "the width of brackets", "the first word stands before the last")
+        check_range(first, real, n, "the first word of brackets", "words are counted from 0")
+        leaf = torch.arange(n, device=x.device)
+        leaves = torch.diag_embed((leaf < limit).expand(*x.shape[:-2], n).float())
+        return torch.maximum(ones_at(first * n + last, real, n * n).reshape(*x.shape[:-2], n, n), leaves)
 
     def enumerate(self, n: int) -> Tensor:  # type: ignore[override]
         """All binary trees of n words, `[S, n, n]`, by trying every split; n up to 9 or so."""

@@ -60,7 +60,11 @@ class Categorical(FamilyStructure):
         finite = torch.where(p > 0, log_p, 0.0)  # without probability: -inf, or a mask too large to be multiplied
         return flat.restore(-(p * finite).sum(-1))
 
-    def log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
+    def contains(self, z: Tensor) -> Tensor:
+        self.family.layout.check(z, "z")
+        return (((z == 0) | (z == 1)).all(-1)) & (z.sum(-1) == 1)
+
+    def _log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
         self._check_same_shape(scores, z)
         flat = self._flat(scores)
         log_p = flat.reshape(flat.scores.log_softmax(-1))

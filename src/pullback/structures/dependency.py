@@ -9,9 +9,18 @@ import torch
 from torch import Tensor
 
 from pullback.inference.family import Family
-from pullback.inference.layout import as_flag, as_sizes
+from pullback.inference.layout import as_flag
 from pullback.inference.trees import TREES
 from pullback.structures.family import FamilyStructure
+from pullback.structures.readers import (
+    as_lengths,
+    check_range,
+    integers,
+    is_readable,
+    lengths_of,
+    ones_at,
+    real_positions,
+)
 
 
 class DependencyTree(FamilyStructure):
@@ -52,7 +61,7 @@ class DependencyTree(FamilyStructure):
         validate: bool | None = None,
     ) -> None:
         super().__init__(validate=validate)
-        self.lengths = as_sizes(lengths, "lengths")
+        self.lengths = as_lengths(lengths, "lengths")
         self.projective = as_flag(projective, "projective")
         self.multiroot = as_flag(multiroot, "multiroot")
 
@@ -118,6 +127,42 @@ class DependencyTree(FamilyStructure):
             return z.new_zeros(z.shape[:-1], dtype=torch.long)
         used, head = torch.where(z.isfinite(), z, 0.0).max(-2)  # a failed example, or padding of unknown length, is NaN
         return torch.where(used > 0, torch.where(head == words, 0, head + 1), -1)
+
+    def _why_not(self, z: Tensor, example: tuple[int, ...]) -> str:
+        one = self._one(example)
+        clean = one._cleaned(z)
+        if not ((clean == 0) | (clean == 1)).all():
+            return super()._why_not(z, example)
+        heads, length = clean.sum(-2), z.shape[-1] if one.lengths is None else int(one.lengths)
+        if (heads[:length] != 1).any():
+            word = int((heads[:length] != 1).nonzero()[0])
+            return f"word {word} has {int(heads[word])} heads, not one"
+        if self.projective and DependencyTree(one.lengths, False, self.multiroot).contains(z):
+            return "its arcs cross; leave such sentences out, or use DependencyTree(projective=False)"
+        if not self.multiroot and DependencyTree(one.lengths, self.projective).contains(z):
+            return f"{int(clean.diagonal().sum())} words are attached to the root; DependencyTree(multiroot=True) allows that"
+        return "its arcs have a cycle" if not self.projective else "its arcs have a cycle, or cross"
+
+    def from_heads(self, heads: Tensor) -> Tensor:
+        """The trees `[..., n, n]` of the head of each word, `[..., n]`, as treebanks write it: the inverse of `heads`.
+
+        0 is the root, 1 the first word. Entries beyond a sentence's length may hold anything; without lengths, -1 and -100 are
+        padding. `contains` says which of the results are trees of this kind, projective for example.
+
+        >>> DependencyTree().from_heads(torch.tensor([2, 0]))
+        tensor([[0., 0.],
+                [1., 1.]])
+        """
+        x = integers(heads, "a DependencyTree", "heads")
+        real, x = real_positions(x, self.lengths, "heads")
+        n, word = x.shape[-1], torch.arange(x.shape[-1], device=x.device)
+        limit = n if self.lengths is None else lengths_of(self.lengths, x.shape[:-1], n, x.device)[..., None]
+        check_range(x, real, limit, "heads", "heads are from 0 (the root) to the number of words")
+        own = real & (x == word + 1)
+        if is_readable(x) and own.any():
+            where = torch.nonzero(own)[0].tolist()
+            raise ValueError(f"heads{where} is {where[-1] + 1}: a word cannot be its own head; the root is 0")
+        return ones_at(torch.where(x == 0, word, x - 1)[..., None], real[..., None], n).mT
 
     @staticmethod
     def to_root_first(packed: Tensor, fill: float = 0.0) -> Tensor:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -13,7 +14,9 @@ from pullback.inference.family import Family
 from pullback.inference.layout import Flat, broadcasts
 from pullback.inference.sparsemap.solution import ActiveSet, SparseMAPSolution
 from pullback.inference.torch_seam import derivatives
+from pullback.structures import members
 from pullback.structures.base import Structure, check_limit
+from pullback.structures.readers import lengths_of
 
 _INTERNALS = derivatives.internals_work()
 
@@ -78,8 +81,11 @@ class FamilyStructure(Structure):
         flat = self._flat(scores)
         return self._run("entropy", flat, flat.scores)
 
-    def log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
-        """Log p(z) = <s, z> - log Z, `[...]`: taken in float64, where large scores do not cancel to noise."""
+    def contains(self, z: Tensor) -> Tensor:
+        return members.are_members(self, z)
+
+    def _log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
+        """In float64, where large scores do not cancel to noise."""
         self._refuse_missing("log_prob")
         self._check_same_shape(scores, z)
         scores = self._expanded(scores, z)
@@ -182,6 +188,23 @@ class FamilyStructure(Structure):
             return scores
         return scores.expand(torch.broadcast_shapes(scores.shape, z.shape))
 
+    def _why_not(self, z: Tensor, example: tuple[int, ...]) -> str:
+        z = self._one(example)._cleaned(z)
+        if not ((z == 0) | (z == 1)).all():
+            return super()._why_not(z, example)
+        return f"its {self.family.nouns.part}s do not make up a {self.family.nouns.structure}"
+
+    def _one(self, example: tuple[int, ...]) -> Self:
+        """The structure of one example of a batch, at this place."""
+        one = copy.copy(self)
+        one._seen = None
+        for size in self.family.layout.sizes:
+            values = getattr(self, size.name)
+            if values is not None and values.dim():
+                place = example[len(example) - values.dim() :]
+                setattr(one, size.name, values[tuple(min(i, n - 1) for i, n in zip(place, values.shape, strict=True))])
+        return one
+
     def _cleaned(self, z: Tensor, name: str = "z") -> Tensor:
         """Structures of the right shape, without what padding and entries that are no parts hold."""
         self.family.layout.check(z, name)
@@ -196,6 +219,13 @@ class FamilyStructure(Structure):
             return [part(*index) for index in torch.nonzero(one).tolist()]
 
         return listed(self._cleaned(z) > 0.5)
+
+    def _limit(self, parts: Tensor, n: int, name: str = "lengths") -> Tensor:
+        """The size of each example, for lists of parts `[..., S, width]`: `[..., 1]`, or n itself."""
+        lengths = getattr(self, name)
+        if lengths is None:
+            return torch.tensor(n, device=parts.device)
+        return lengths_of(lengths, parts.shape[:-2], n, parts.device, name)[..., None]
 
     def _refuse_missing(self, operation: str) -> None:
         """Raise in the name of an operation that follows from others, where the structure cannot have it."""

@@ -11,8 +11,9 @@ from torch import Tensor
 from pullback.inference.chain.family import CHAIN
 from pullback.inference.family import Family
 from pullback.inference.hypergraph.memory import LARGE
-from pullback.inference.layout import as_sizes, check_batches, check_tensor
+from pullback.inference.layout import check_tensor
 from pullback.structures.family import FamilyStructure
+from pullback.structures.readers import as_lengths, check_range, integers, lengths_of, ones_at, real_positions
 
 
 class LinearChain(FamilyStructure):
@@ -39,7 +40,7 @@ class LinearChain(FamilyStructure):
 
     def __init__(self, lengths: Any = None, *, validate: bool | None = None) -> None:
         super().__init__(validate=validate)
-        self.lengths = as_sizes(lengths, "lengths")
+        self.lengths = as_lengths(lengths, "lengths")
 
     def combine(
         self, emissions: Tensor, transitions: Tensor, start: Tensor | None = None, end: Tensor | None = None
@@ -95,42 +96,49 @@ class LinearChain(FamilyStructure):
         return self._cleaned(mu, "mu").sum(-2)
 
     def from_tags(self, tags: Tensor, C: int) -> Tensor:
-        """The structures of tag sequences `[..., n]`; entries beyond an example's length may hold anything."""
-        check_tensor(tags, "a LinearChain", "tags")
-        if tags.dim() == 0:
-            raise ValueError("tags has shape []; a LinearChain needs [..., n]")
-        if tags.dtype.is_floating_point or tags.dtype.is_complex or tags.dtype == torch.bool:
-            raise TypeError(f"tags have dtype {tags.dtype}; they must be integers")
-        tags, n = tags.long(), tags.shape[-1]
-        real = torch.ones_like(tags, dtype=torch.bool)
+        """The structures of tag sequences `[..., n]`: the inverse of `tags`.
+
+        Entries beyond an example's length may hold anything; without lengths, -1 and -100 are padding.
+        """
+        x = integers(tags, "a LinearChain", "tags")
+        real, x = real_positions(x, self.lengths, "tags")
+        check_range(x, real, C - 1, "tags", "with C = {C} tags are from 0 to {last}", C=C, last=C - 1)
+        x = torch.where(real, x, 0).clamp(0, C - 1)
+        before = torch.cat([torch.zeros_like(x[..., :1]), x[..., :-1]], -1)
+        return ones_at((before * C + x)[..., None], real[..., None], C * C).reshape(*x.shape, C, C)
+
+    def contains(self, z: Tensor) -> Tensor:
+        """Whether z is a tag sequence, `[...]` of bool, from one look at z: faster than an argmax."""
+        self.family.layout.check(z, "z")
+        n, C, z = z.shape[-3], z.shape[-1], z.detach()
+        z = z if z.dtype in (torch.float32, torch.float64) else z.float()
+        if n == 0:
+            return torch.ones(z.shape[:-3], dtype=torch.bool, device=z.device)
+        single, place = _one_hot(z.flatten(-2))
+        first, tag = _one_hot(z[..., 0, 0, :])  # the only row of position 0
+        joined = torch.cat([first[..., None], place[..., 1:] // C == torch.cat([tag[..., None], place[..., 1:-1] % C], -1)], -1)
+        joined[..., 1:] &= single[..., 1:]
         if self.lengths is not None:
-            real = torch.arange(n, device=tags.device) < self._lengths_of(tags, n, 1)[..., None]
-            real, tags = torch.broadcast_tensors(real, tags)
-        wrong = real & ((tags < 0) | (tags >= C))
-        if not tags.is_cuda and wrong.any():
-            where = torch.nonzero(wrong)[0].tolist()
-            raise ValueError(f"tags{where} is {int(tags[tuple(where)])}; with C = {C} tags are from 0 to {C - 1}")
-        tags = torch.where(real, tags, 0).clamp(0, C - 1)
-        before = torch.cat([torch.zeros_like(tags[..., :1]), tags[..., :-1]], -1)
-        z = torch.zeros(*tags.shape, C * C, device=tags.device)
-        z = z.scatter_(-1, (before * C + tags)[..., None], real[..., None].to(z.dtype))
-        return z.reshape(*tags.shape, C, C)
+            joined = joined | (torch.arange(n, device=z.device) >= self._lengths_of(z, n, 3)[..., None])
+        return joined.all(-1)
 
     def _lengths_of(self, x: Tensor, n: int, dims: int) -> Tensor:
         """The lengths on the device of x, whose last `dims` dimensions are those of one sequence of n positions."""
         assert self.lengths is not None
-        check_batches(self.lengths.shape, x.shape[: x.dim() - dims], "lengths", "the sequences")
-        wrong = (self.lengths < 0) | (self.lengths > n)
-        if not self.lengths.is_cuda and not torch.compiler.is_compiling() and wrong.any():
-            where = torch.nonzero(wrong)[0].tolist()
-            value = int(self.lengths[tuple(where)])
-            raise ValueError(f"lengths{where or ''} is {value}; {n} positions need lengths from 0 to {n}")
-        return self.lengths.to(x.device)
+        return lengths_of(self.lengths, x.shape[: x.dim() - dims], n, x.device)
 
     def enumerate(self, n: int, C: int) -> Tensor:  # type: ignore[override]
         """All tag sequences, `[S, n, C, C]`; C^n up to some thousands."""
         sequences = list(itertools.product(range(C), repeat=n))
         return LinearChain().from_tags(torch.tensor(sequences, dtype=torch.long).reshape(len(sequences), n), C)
+
+
+def _one_hot(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Whether each of `[..., K]` is a one-hot vector, and the place of its one, `[...]`."""
+    place = (x @ torch.arange(x.shape[-1], dtype=x.dtype, device=x.device)).nan_to_num(0.0)
+    place = place.clamp(0, x.shape[-1] - 1).long()
+    hit = x.gather(-1, place[..., None]).squeeze(-1)
+    return (hit == 1) & (x.sum(-1) == 1) & (x.amin(-1) >= 0), place
 
 
 def _add_first(emissions: Tensor, start: Tensor) -> Tensor:

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from pullback.inference.assignment.family import MATCHING
 from pullback.inference.family import Family
-from pullback.inference.layout import as_sizes
 from pullback.structures.family import FamilyStructure
+from pullback.structures.readers import as_lengths, check_range, integers, ones_at, real_positions
 
 _HARD = (
     "Matching has no `{}`: summing over matchings is #P-hard (it is a permanent). What works: `argmax` and `sparsemap`, "
@@ -47,8 +47,8 @@ class Matching(FamilyStructure):
 
     def __init__(self, lengths: Any = None, other_lengths: Any = None, *, validate: bool | None = None) -> None:
         super().__init__(validate=validate)
-        self.lengths = as_sizes(lengths, "lengths")
-        self.other_lengths = as_sizes(other_lengths, "other_lengths")
+        self.lengths = as_lengths(lengths, "lengths")
+        self.other_lengths = as_lengths(other_lengths, "other_lengths")
 
     def columns(self, z: Tensor) -> Tensor:
         """The column of each row, `[..., n]`; -1 for padding."""
@@ -57,6 +57,17 @@ class Matching(FamilyStructure):
             return z.new_full(z.shape[:-1], -1, dtype=torch.long)
         used, column = torch.where(z.isfinite(), z, 0.0).max(-1)  # a failed example, or padding of unknown length, is NaN
         return torch.where(used > 0.5, column, -1)
+
+    def from_columns(self, columns: Tensor, m: int) -> Tensor:
+        """The structures `[..., n, m]` of the column of each row, `[..., n]`: the inverse of `columns`.
+
+        Rows from an example's length on may hold anything; without lengths, -1 and -100 are padding.
+        """
+        x = integers(columns, "a Matching", "columns")
+        real, x = real_positions(x, self.lengths, "columns")
+        limit = self._limit(x[..., None], m, "other_lengths")
+        check_range(x, real, limit - 1, "columns", "columns are from 0 to {last}, or other_lengths less one", last=m - 1)
+        return ones_at(x[..., None], real[..., None], m)
 
     def enumerate(self, n: int, m: int) -> Tensor:  # type: ignore[override]
         """All matchings, `[S, n, m]`, by trying every choice of columns; m up to 7 or so."""

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from pullback.inference.family import Family
-from pullback.inference.layout import as_sizes
 from pullback.inference.segmentation.family import SEGMENTATION
 from pullback.structures.family import FamilyStructure
+from pullback.structures.readers import as_lengths, check_range, is_padding, ones_at, tuples
 
 
 class Segmentation(FamilyStructure):
@@ -35,11 +35,29 @@ class Segmentation(FamilyStructure):
 
     def __init__(self, lengths: Any = None, *, validate: bool | None = None) -> None:
         super().__init__(validate=validate)
-        self.lengths = as_sizes(lengths, "lengths")
+        self.lengths = as_lengths(lengths, "lengths")
 
     def segments(self, z: Tensor) -> list[Any]:
         """The segments of each structure, as lists of (start, end, label) with the end excluded, nested like the batch."""
         return self._listed(z, lambda start, width, label: (start, start + width + 1, label))
+
+    def from_segments(self, segments: Any, n: int, W: int, C: int) -> Tensor:
+        """The structures `[..., n, W, C]` of segments (start, end, label), the end excluded: the inverse of `segments`.
+
+        Args:
+            segments: lists of tuples, nested like the batch, or integers `[..., S, 3]`, with -1 or -100 for no segment.
+            n: the number of positions.
+            W: the largest number of positions of a segment.
+            C: the number of labels.
+        """
+        x = tuples(segments, 3, "a Segmentation", "segments")
+        start, end, label = x.unbind(-1)
+        real, limit = ~is_padding(start), self._limit(x, n)
+        check_range(start, real, limit - 1, "the start of segments", "it must be a position of the sequence")
+        check_range(end, real, limit, "the end of segments", "a segment ends at most at the end of the sequence")
+        check_range(end - start, real, W, "the width of segments", "it must be from 1 to W = {W}", least=1, W=W)
+        check_range(label, real, C - 1, "the label of segments", "with C = {C} labels are from 0 to {last}", C=C, last=C - 1)
+        return ones_at((start * W + end - start - 1) * C + label, real, n * W * C).reshape(*x.shape[:-2], n, W, C)
 
     def enumerate(self, n: int, W: int, C: int) -> Tensor:  # type: ignore[override]
         """All segmentations, `[S, n, W, C]`, by trying every first segment; n up to 8 or so."""

@@ -14,6 +14,7 @@ from pullback.inference.sparsemap.solution import SparseMAPSolution
 from pullback.inference.subset.family import SUBSET
 from pullback.structures.base import check_limit
 from pullback.structures.family import FamilyStructure
+from pullback.structures.readers import as_lengths, check_range, integers, is_padding, is_readable, ones_at
 
 
 class Subset(FamilyStructure):
@@ -43,7 +44,7 @@ class Subset(FamilyStructure):
         # how large tables must be; unknown where k cannot be read, or only by a synchronisation
         known = self.k is not None and not self.k.is_cuda and self.k.numel() > 0 and not torch.compiler.is_compiling()
         self.most = int(self.k.max()) if known and self.k is not None else 2**31 - 1
-        self.lengths = as_sizes(lengths, "lengths")
+        self.lengths = as_lengths(lengths, "lengths")
 
     def __repr__(self) -> str:
         k = self.k.item() if self.k is not None and self.k.numel() == 1 else list(self.k.shape) if self.k is not None else None
@@ -75,6 +76,17 @@ class Subset(FamilyStructure):
         items = torch.arange(z.shape[-1], device=z.device).expand(z.shape)
         ordered = torch.where(taken, items, z.shape[-1]).sort(-1).values[..., :most]
         return torch.where(ordered < z.shape[-1], ordered, -1)
+
+    def from_indices(self, indices: Tensor, n: int) -> Tensor:
+        """The subsets `[..., n]` of items `[..., k]` in any order, with -1 or -100 for none: the inverse of `indices`."""
+        x = integers(indices, "a Subset", "indices", "k")
+        real, limit = ~is_padding(x), self._limit(x[..., None], n)
+        check_range(x, real, limit - 1, "indices", "items are from 0 to {last}, or the length less one", last=n - 1)
+        z = ones_at(x, real, n)
+        twice = z.sum(-1) != real.sum(-1)
+        if is_readable(x) and twice.any():
+            raise ValueError(f"indices{torch.nonzero(twice)[0].tolist() or ''} has an item twice")
+        return z
 
     def enumerate(self, n: int) -> Tensor:  # type: ignore[override]
         """All subsets of k of n items, `[S, n]`; k must be one number."""

@@ -96,6 +96,16 @@ class StructureWrapper(Structure):
     def log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
         return self.around("log_prob", lambda s: self.inner.log_prob(s, z), scores)
 
+    def _log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
+        return self.around("log_prob", lambda s: self.inner._log_prob(s, z), scores)
+
+    @property
+    def validate(self) -> bool | None:  # type: ignore[override]
+        return self.inner.validate
+
+    def contains(self, z: Tensor) -> Tensor:
+        return self.inner.contains(z)
+
     def allowed(self, scores: Tensor) -> Tensor:
         return self.around("allowed", self.inner.allowed, scores)
 

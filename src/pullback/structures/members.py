@@ -1,0 +1,96 @@
+"""Membership: which tensors are structures, and errors that name the example that is not one.
+
+Of all structures y, <2z - 1, y> = |y and z| - |y without z| is largest at z itself, if z is one of them. So one argmax decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from pullback.inference.layout import Flat
+from pullback.inference.torch_seam.transforms import is_mapped
+
+if TYPE_CHECKING:
+    from pullback.structures.base import Structure
+    from pullback.structures.family import FamilyStructure
+
+_EXACT = (torch.float32, torch.float64)
+
+
+def signs(z: Tensor) -> Tensor:
+    """2z - 1 in a dtype that inference takes."""
+    z = z.detach()
+    return 2 * (z if z.dtype in _EXACT else z.float()) - 1
+
+
+def are_equal(structure: Structure, z: Tensor, best: Tensor) -> Tensor:
+    """Whether structures are the argmax of their signs, `[...]`; no entry is padding."""
+    return (z == best).flatten(z.dim() - structure.event_dims).all(-1)
+
+
+def are_members(structure: FamilyStructure, z: Tensor) -> Tensor:
+    """Whether each of `[..., *parts]` is a structure, `[...]` of bool; padding is not read."""
+    flat = structure.family.layout.flatten(signs(z), structure._sizes())
+    best = _argmax(structure, flat)
+    if best.shape[1:].numel() == 0:
+        return flat.reshape(_exist(structure, flat))
+    same = best == z.detach().reshape(best.shape)
+    failed = best.flatten(1)[:, 0].isnan()  # no structure of this size exists, or z is not finite
+    return flat.reshape((same | ~flat.mask).flatten(1).all(1) & ~failed)
+
+
+def _argmax(structure: FamilyStructure, flat: Flat) -> Tensor:
+    """The argmax; NaN for examples without one."""
+    found: Tensor = structure.family.call("argmax", flat.scores, *flat.sizes, *structure._static(), False)
+    return found
+
+
+def _exist(structure: FamilyStructure, flat: Flat) -> Tensor:
+    """For tensors without entries, which cannot be NaN: whether the empty structure is one, `[B]`."""
+    found = []
+    for example in range(flat.scores.shape[0]):
+        sizes = [size[example : example + 1] for size in flat.sizes]
+        try:
+            structure.family.call("argmax", flat.scores[:1], *sizes, *structure._static(), True)
+            found.append(True)
+        except ValueError:
+            found.append(False)
+    return torch.tensor(found, dtype=torch.bool, device=flat.scores.device)
+
+
+def are_targets(structure: Structure, mu: Tensor) -> Tensor:
+    """Whether each of `[..., *parts]` is a structure, or may be an average of structures, `[...]` of bool.
+
+    An average mu has entries from 0 to 1, and max over z of <2 mu - 1, z> is at least <2 mu - 1, mu>. Few other tensors have.
+    """
+    direction = signs(mu)
+    inside = structure.allowed(direction)
+    point = torch.where(inside, mu.detach().to(direction.dtype), 0.0)
+    whole = ((point == 0) | (point == 1)).flatten(mu.dim() - structure.event_dims).all(-1)
+    slack = 4 * torch.finfo(mu.dtype if mu.is_floating_point() else direction.dtype).eps ** 0.5
+    dims = tuple(range(-structure.event_dims, 0))
+    possible = ((point >= -slack) & (point <= 1 + slack)).flatten(mu.dim() - structure.event_dims).all(-1)
+    safe = torch.where(possible.reshape(*possible.shape, *[1] * structure.event_dims) & inside, direction, 0.0)
+    gain = structure.score(safe, structure.argmax(safe)) - structure.score(safe, point)
+    near = gain >= -slack * (1 + point.sum(dims))
+    return torch.where(whole, structure.contains(mu), possible & near)
+
+
+def check(structure: Structure, z: Tensor, name: str, decide: Callable[[Tensor], Tensor]) -> None:
+    """Raise if some of `[..., *parts]` are not what `decide` wants, naming the first; where values are checked at all."""
+    wanted = z.is_cpu if structure.validate is None else structure.validate
+    if not wanted or torch.compiler.is_compiling() or is_mapped(z):
+        return
+    good = decide(z)
+    if bool(good.all()):
+        return
+    first = torch.nonzero(~good)[0].tolist() if good.dim() else []
+    one = z.detach()[tuple(first)]
+    raise ValueError(
+        f"{name}{first or ''} is not a structure of {structure!r}: {structure._why_not(one, tuple(first))} "
+        f"(validate=False switches this check off)"
+    )

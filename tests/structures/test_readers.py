@@ -1,0 +1,150 @@
+"""Ways in: tensors from heads, tags, segments and so on, as inverses of the readers, and boolean masks for lengths."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import pullback as pb
+from cases import ENTRIES
+from oracles import mask_of
+
+READERS = {
+    "heads": lambda structure, read, parts: structure.from_heads(read),
+    "tags": lambda structure, read, parts: structure.from_tags(read, parts[-1]),
+    "indices": lambda structure, read, parts: structure.from_indices(read, *parts),
+    "segments": lambda structure, read, parts: structure.from_segments(read, *parts),
+    "brackets": lambda structure, read, parts: structure.from_brackets(read, parts[-1]),
+    "path": lambda structure, read, parts: structure.from_path(read, *parts),
+    "columns": lambda structure, read, parts: structure.from_columns(read, parts[-1]),
+}
+
+
+def _reader(structure):
+    return next(name for name in READERS if hasattr(structure, name))
+
+
+@pytest.fixture(params=[entry for entry in ENTRIES if entry.converts], ids=lambda entry: entry.name)
+def entry(request):
+    return request.param
+
+
+def test_reading_and_writing_are_inverse(entry):
+    """For every structure of every example, with the padding that the readers write."""
+    for example in range(len(entry.sizes)):
+        structure = entry.make(*[torch.tensor(size) for size in entry.sizes[example]])
+        z = entry.all_of(example)
+        name = _reader(structure)
+        found = READERS[name](structure, getattr(structure, name)(z), entry.parts)
+        assert torch.equal(found.double(), torch.where(mask_of(entry)[example], z, 0.0))
+        assert structure.contains(found).all()
+
+
+def test_padding_of_what_is_written_may_be_anything(entry):
+    """-1 and -100 with lengths, and numbers out of range where a tensor has a position for each."""
+    structure = entry.structure()
+    z = torch.stack([entry.all_of(example)[0] for example in range(len(entry.sizes))])
+    name = _reader(structure)
+    read = getattr(structure, name)(z)
+    if not isinstance(read, torch.Tensor):
+        pytest.skip("lists have no padding")
+    for filler in (-100, *([] if name == "indices" else [99])):
+        found = READERS[name](structure, torch.where(read == -1, filler, read), entry.parts)
+        assert torch.equal(found.double(), z)
+
+
+def test_written_structures_compile(entry):
+    structure = entry.structure()
+    z = torch.stack([entry.all_of(example)[0] for example in range(len(entry.sizes))])
+    name = _reader(structure)
+    read = getattr(structure, name)(z)
+    write = torch.compile(lambda r: READERS[name](structure, r, entry.parts), fullgraph=True, backend="aot_eager")
+    assert torch.equal(write(read).double(), z)
+
+
+def _all(*values):
+    return torch.tensor(values)
+
+
+@pytest.mark.parametrize(
+    ("write", "message"),
+    [
+        (lambda: pb.DependencyTree().from_heads(_all(0, 3)), r"heads\[1\] is 3; heads are from 0 \(the root\)"),
+        (lambda: pb.DependencyTree().from_heads(_all([0, 1], [0, 2])), r"heads\[1, 1\] is 2: a word cannot be its own head"),
+        (lambda: pb.DependencyTree([2]).from_heads(_all([0, -1, -1])), r"heads\[0, 1\] is -1"),
+        (lambda: pb.DependencyTree([2]).from_heads(_all([0, 3, -1])), r"heads\[0, 1\] is 3"),
+        (lambda: pb.DependencyTree().from_heads(_all(0, -1, 1)), "heads has padding .* in between: position 2 counts"),
+        (lambda: pb.DependencyTree([4]).from_heads(_all([0, 1])), r"lengths\[0\] is 4; 2 positions need lengths from 0 to 2"),
+        (lambda: pb.LinearChain().from_tags(_all([1, -100, 1]), 2), r"tags has padding .*of example \[0\].*pullback.nn.CRF"),
+        (lambda: pb.LinearChain([3]).from_tags(_all([1, -100, 1]), 2), r"tags\[0, 1\] is -100; with C = 2"),
+        (lambda: pb.Subset(2).from_indices(_all([0, 3]), 3), r"indices\[0, 1\] is 3; items are from 0 to 2"),
+        (lambda: pb.Subset(2).from_indices(_all([0, 1], [1, 1]), 3), r"indices\[1\] has an item twice"),
+        (lambda: pb.Segmentation().from_segments([(0, 3, 0)], 3, 2, 1), "width of segments.* is 3; it must be from 1 to W = 2"),
+        (lambda: pb.Segmentation().from_segments([(1, 1, 0)], 3, 2, 1), "width of segments.* is 0"),
+        (lambda: pb.Segmentation().from_segments([(0, 1, 5)], 3, 2, 2), "with C = 2 labels are from 0 to 1"),
+        (lambda: pb.Segmentation([2]).from_segments([[(0, 3, 0)]], 3, 3, 1), "end of segments.* is 3"),
+        (lambda: pb.Segmentation().from_segments([(0, 1)], 3, 2, 1), r"segments has the entry \(0, 1\); .* tuples of 3"),
+        (lambda: pb.BinaryTree().from_brackets([(0, 5)], 3), "last word of brackets.* is 5"),
+        (lambda: pb.BinaryTree().from_brackets([(2, 1)], 3), "first word stands before the last"),
+        (lambda: pb.Alignment().from_path([(0, 0), (3, 1)], 3, 2), "row of path.* is 3"),
+        (lambda: pb.Alignment([3], [1]).from_path([[(0, 0), (2, 1)]], 3, 2), "column of path.* is 1"),
+        (lambda: pb.Matching().from_columns(_all([0, 2]), 2), r"columns\[0, 1\] is 2"),
+    ],
+)
+def test_what_cannot_be_is_named(write, message):
+    with pytest.raises(ValueError, match=message):
+        write()
+
+
+def test_what_is_no_integer_is_named():
+    for write in (pb.DependencyTree().from_heads, lambda x: pb.Subset(1).from_indices(x, 3)):
+        with pytest.raises(TypeError, match="they must be integers"):
+            write(torch.tensor([0.5]))
+    with pytest.raises(TypeError, match=r"segments is a int; it must be a list of tuples"):
+        pb.Segmentation().from_segments(3, 1, 1, 1)
+    with pytest.raises(ValueError, match=r"brackets has shape \[4\]; a BinaryTree needs \[\.\.\., S, 2\]"):
+        pb.BinaryTree().from_brackets(torch.zeros(4, dtype=torch.long), 3)
+
+
+def test_tensors_of_tuples_have_padding():
+    segments = torch.tensor([[[0, 2, 1], [2, 3, 0]], [[0, 1, 1], [-1, -1, -1]]])
+    z = pb.Segmentation([3, 1]).from_segments(segments, 3, 2, 2)
+    assert pb.Segmentation([3, 1]).segments(z) == [[(0, 2, 1), (2, 3, 0)], [(0, 1, 1)]]
+    assert torch.equal(z, pb.Segmentation([3, 1]).from_segments([[[0, 2, 1], [2, 3, 0]], [(0, 1, 1)]], 3, 2, 2))
+
+
+def test_brackets_need_no_single_words():
+    z = pb.BinaryTree([3, 1]).from_brackets([[(0, 2), (1, 2)], []], 3)
+    assert pb.BinaryTree([3, 1]).contains(z).all()
+
+
+def test_members_are_told_from_treebanks():
+    """What a reader of CoNLL-U does with non-projective sentences."""
+    tree = pb.DependencyTree()
+    z = tree.from_heads(torch.tensor([[3, 4, 0, 3], [0, 1, 2, 3], [2, 1, 4, 3]]))
+    assert tree.contains(z).tolist() == [False, True, False]
+    assert pb.DependencyTree(projective=False).contains(z).tolist() == [True, True, False]
+
+
+MASKED = [entry for entry in ENTRIES if entry.sizes[0] and entry.name != "subset"]
+
+
+@pytest.mark.parametrize("entry", MASKED, ids=lambda entry: entry.name)
+def test_prefix_masks_are_lengths(entry):
+    scores = torch.where(mask_of(entry), entry.scores(), torch.nan)
+    columns = torch.tensor(entry.sizes).unbind(1)
+    sizes = [entry.parts[0], entry.parts[1]] if len(columns) == 2 else [entry.parts[0]]
+    masks = [torch.arange(n) < size[:, None] for n, size in zip(sizes, columns, strict=True)]
+    assert torch.equal(entry.make(*masks).argmax(scores), entry.structure().argmax(scores))
+    assert torch.equal(entry.make(*[mask.tolist() for mask in masks]).argmax(scores), entry.structure().argmax(scores))
+    holes = masks[0].clone()
+    holes[0, 1] = False
+    with pytest.raises(ValueError, match=r"mask with a hole: position 2 of example \[0\] counts .*pullback.nn.CRF"):
+        entry.make(holes, *masks[1:])
+
+
+def test_prefix_masks_of_subsets():
+    mask = torch.tensor([[True, True, False], [True, True, True]])
+    assert torch.equal(pb.Subset(2, mask).lengths, torch.tensor([2, 3]))
+    with pytest.raises(ValueError, match="lengths is a mask with a hole"):
+        pb.Subset(2, ~mask)
