@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pullback.inference.layout import check_batches, check_tensor
+from pullback.inference.layout import check_batches, check_tensor, result_dtype
 from pullback.inference.torch_seam.derivatives import transforming
 from pullback.structures import members
 
@@ -168,6 +168,31 @@ class Structure(abc.ABC):
         members.check(self, self._expanded(z, scores), "z", self.contains)
         return found
 
+    def log_prob_within(self, scores: Tensor, allowed: Tensor) -> Tensor:
+        """Log of the probability that z uses only allowed parts, `[...]`, differentiable in the scores.
+
+            log sum over z in Z within `allowed` of exp(<s, z>) - log Z
+
+        This is the likelihood of partial or ambiguous annotation, and the confidence in a part of a structure: with a k-th
+        dimension in front of `allowed`, that of each of k of them. -inf where no structure is left, with a zero gradient.
+
+        Args:
+            scores: `[..., *parts]`.
+            allowed: `[..., *parts]` of bool, of leading dimensions that broadcast; padding is not read.
+
+        >>> from pullback import Subset
+        >>> Subset(1).log_prob_within(torch.zeros(4), torch.tensor([True, True, True, False])).exp()
+        tensor(0.7500)
+        """
+        members.check_allowed(self, scores, allowed)
+        inside = torch.where(allowed, scores, -torch.inf)
+        whole = self._expanded(scores, inside)
+        feasible = self._feasible(inside)
+        safe = torch.where(feasible.reshape(*feasible.shape, *[1] * self.event_dims), inside, whole)
+        found = self._log_partition(safe) - self._log_partition(whole)
+        found = torch.where(feasible, found, -torch.inf)
+        return (found - torch.where(found > 0, found, 0.0).detach()).to(result_dtype(scores))  # rounding
+
     def contains(self, z: Tensor) -> Tensor:
         """Whether z is a structure, `[...]` of bool: zeros and ones that make up a member of Z; padding is not read.
 
@@ -186,6 +211,15 @@ class Structure(abc.ABC):
     def _log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
         """`log_prob` without a look at z, which may be an average of structures."""
         return self.score(scores, z) - self.log_partition(scores)
+
+    def _log_partition(self, scores: Tensor) -> Tensor:
+        """`log_partition`, in float64 where that is known."""
+        return self.log_partition(scores)
+
+    def _feasible(self, scores: Tensor) -> Tensor:
+        """Whether some structure has no part that is forbidden, `[...]`."""
+        free = torch.where(scores.detach() == -torch.inf, -torch.inf, 0.0)
+        return self.score(free, self.argmax(free)) == 0
 
     def _expanded(self, scores: Tensor, z: Tensor) -> Tensor:
         """Scores for structures whose leading dimensions broadcast against theirs: one for each where that is needed."""

@@ -64,6 +64,12 @@ class Categorical(FamilyStructure):
         self.family.layout.check(z, "z")
         return (((z == 0) | (z == 1)).all(-1)) & (z.sum(-1) == 1)
 
+    def _log_partition(self, scores: Tensor) -> Tensor:
+        return self.log_partition(scores.double())
+
+    def _feasible(self, scores: Tensor) -> Tensor:
+        return (scores.detach() != -torch.inf).any(-1)
+
     def _log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
         self._check_same_shape(scores, z)
         flat = self._flat(scores)

@@ -188,6 +188,17 @@ class FamilyStructure(Structure):
             return scores
         return scores.expand(torch.broadcast_shapes(scores.shape, z.shape))
 
+    def log_prob_within(self, scores: Tensor, allowed: Tensor) -> Tensor:
+        self._refuse_missing("log_prob_within")
+        return super().log_prob_within(scores, allowed)
+
+    def _log_partition(self, scores: Tensor) -> Tensor:
+        flat = self._flat(scores)
+        return flat.reshape(self._call("log_partition", flat, flat.scores))
+
+    def _feasible(self, scores: Tensor) -> Tensor:
+        return members.is_feasible(self, scores)
+
     def _why_not(self, z: Tensor, example: tuple[int, ...]) -> str:
         z = self._one(example)._cleaned(z)
         if not ((z == 0) | (z == 1)).all():

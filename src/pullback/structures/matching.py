@@ -42,7 +42,8 @@ class Matching(FamilyStructure):
 
     family: ClassVar[Family] = MATCHING
     missing: ClassVar[dict[str, str]] = {
-        name: _HARD.format(name) for name in ("log_partition", "marginals", "entropy", "log_prob", "kl", "sample")
+        name: _HARD.format(name)
+        for name in ("log_partition", "marginals", "entropy", "log_prob", "log_prob_within", "kl", "sample")
     }
 
     def __init__(self, lengths: Any = None, other_lengths: Any = None, *, validate: bool | None = None) -> None:

@@ -62,6 +62,23 @@ def _exist(structure: FamilyStructure, flat: Flat) -> Tensor:
     return torch.tensor(found, dtype=torch.bool, device=flat.scores.device)
 
 
+def is_feasible(structure: FamilyStructure, scores: Tensor) -> Tensor:
+    """Whether each of `[..., *parts]` leaves some structure without a forbidden part, `[...]` of bool."""
+    free = torch.where(scores.detach() == -torch.inf, -torch.inf, 0.0)
+    flat = structure.family.layout.flatten(free, structure._sizes())
+    best = _argmax(structure, flat)
+    if best.shape[1:].numel() == 0:
+        return flat.reshape(_exist(structure, flat))
+    return flat.reshape(~best.flatten(1)[:, 0].isnan())
+
+
+def check_allowed(structure: Structure, scores: Tensor, allowed: Tensor) -> None:
+    """Raise if this is no mask for the scores."""
+    structure._check_same_shape(scores, allowed, "allowed")
+    if allowed.dtype != torch.bool:
+        raise TypeError(f"allowed has dtype {allowed.dtype}; it must be a mask, of torch.bool")
+
+
 def are_targets(structure: Structure, mu: Tensor) -> Tensor:
     """Whether each of `[..., *parts]` is a structure, or may be an average of structures, `[...]` of bool.
 

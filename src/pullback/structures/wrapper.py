@@ -96,6 +96,9 @@ class StructureWrapper(Structure):
     def log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
         return self.around("log_prob", lambda s: self.inner.log_prob(s, z), scores)
 
+    def log_prob_within(self, scores: Tensor, allowed: Tensor) -> Tensor:
+        return self.around("log_prob_within", lambda s: self.inner.log_prob_within(s, allowed), scores)
+
     def _log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
         return self.around("log_prob", lambda s: self.inner._log_prob(s, z), scores)
 
