@@ -61,6 +61,7 @@ from pullback.structures import (
     Structure,
     StructureWrapper,
     Subset,
+    TopK,
 )
 
 __version__ = "0.1.0"
@@ -105,6 +106,7 @@ __all__ = [
     "StructureWrapper",
     "Subset",
     "Surrogate",
+    "TopK",
     "diagnose",
     "losses",
     "offload",

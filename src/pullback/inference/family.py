@@ -154,7 +154,8 @@ class Family:
             _library.impl(name, kernel, key)
             if operation.name == "marginals":
                 self._kernels["marginals_and_product", key.lower()] = self._kernel(operation, key.lower(), find_and_product)
-        torch.library.register_fake(f"pullback::{name}", operation.shapes, lib=_library)
+        shapes = operation.shapes if operation.shapes_of is None else functools.partial(operation.shapes_of, self)
+        torch.library.register_fake(f"pullback::{name}", shapes, lib=_library)
         if operation.gradient or operation.product or operation.refuses:
             self._differentiate(operation, name)
         transforms.register(_library, name)

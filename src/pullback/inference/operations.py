@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -48,6 +49,7 @@ class Operation:
         numbers: static arguments of its own, with their types.
         outputs: in the notation of `torch.library`.
         shapes: from the arguments to empty results, for compilation.
+        shapes_of: the same, from the family and the arguments.
         keep: what derivatives need, of the tensors among the arguments (by default all of them) and the output.
         gradient: for one number per example: its gradient in the scores, `[B, *parts]`.
         kept_gradient: whether that gradient is an output that was kept, which a backward pass may write over if it is the last.
@@ -65,6 +67,7 @@ class Operation:
     numbers: Mapping[str, str] = field(default_factory=dict)
     outputs: str = "Tensor"
     shapes: Callable[..., Any] = lambda scores, *rest: scores.new_empty(scores.shape)
+    shapes_of: Callable[..., Any] | None = None
     keep: Keep = _scores_and_sizes
     gradient: Callable[[Kept], Tensor] | None = None
     kept_gradient: bool = False
@@ -203,12 +206,34 @@ def _value_and_parts(scores: Tensor, *rest: object) -> tuple[Tensor, Tensor]:
     return scores.new_empty(scores.shape[0]), scores.new_empty(scores.shape)
 
 
+def _find_topk(family: Family, backend: str, options: tuple[Any, ...]) -> Callable[..., Any]:
+    """The backend's own, the reference's, or the one of the hypergraph that the reference's recursion makes."""
+    found = family.function("topk", backend, options) or family.function("topk", "reference", options)
+    if found is not None:
+        return found
+    from pullback.inference.hypergraph import ranked, recursions
+
+    recursion = family.module(family.folder("topk", options), "reference").value
+    run = ranked.operation(family.layout, recursions.graph_of(recursion, family.layout), backend, family.most_parts)
+    return functools.partial(run, **dict(zip(family.options, options, strict=True)))
+
+
+def _several(family: Family, scores: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
+    k, shape = rest[len(family.layout.sizes)], tuple(scores.shape[1:])
+    parts = scores.new_empty((scores.shape[0], k, family.most_parts(shape)), dtype=torch.long)
+    return parts, scores.new_empty((scores.shape[0], k), dtype=torch.float64)
+
+
 _NO_SECOND = (
     "the second derivative of marginals, entropy or sparsemap is not available: differentiate once "
     "(drop create_graph=True), or use log_partition, which can be differentiated twice"
 )
 
-ARGMAX = (Operation("argmax"),)
+ARGMAX = (
+    Operation("argmax"),
+    # the parts of the k best structures, [B, k, most_parts], K for none, and their scores, -inf where there are fewer
+    Operation("topk", numbers={"k": "SymInt"}, outputs="(Tensor, Tensor)", shapes_of=_several, find=_find_topk),
+)
 GIBBS = (
     Operation("log_partition", shapes=_one_per_example, gradient=_log_partition_gradient),
     Operation("marginals", product=_marginals_product),

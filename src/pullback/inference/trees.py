@@ -19,7 +19,7 @@ def _folder(operation: str, options: dict[str, Any]) -> str:
         return "sparsemap"
     if options["projective"]:
         return "eisner"
-    return "chu_liu_edmonds" if operation == "argmax" else "matrix_tree"
+    return "chu_liu_edmonds" if operation in ("argmax", "topk") else "matrix_tree"
 
 
 TREES = Family(

@@ -9,6 +9,7 @@ from pullback.structures.linear_chain import LinearChain
 from pullback.structures.matching import Matching
 from pullback.structures.segmentation import Segmentation
 from pullback.structures.subset import Subset
+from pullback.structures.top import TopK
 from pullback.structures.wrapper import StructureWrapper
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "Structure",
     "StructureWrapper",
     "Subset",
+    "TopK",
 ]

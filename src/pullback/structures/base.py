@@ -12,6 +12,7 @@ from torch import Tensor
 from pullback.inference.layout import check_batches, check_tensor, result_dtype
 from pullback.inference.torch_seam.derivatives import transforming
 from pullback.structures import members
+from pullback.structures.top import TopK, partitioned
 
 if TYPE_CHECKING:
     from pullback.inference.sparsemap.solution import SparseMAPSolution
@@ -144,6 +145,14 @@ class Structure(abc.ABC):
     def sample(self, scores: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """An exact sample of p(z) proportional to exp(<s, z>), `[..., *parts]`. No gradient."""
         raise self._missing("sample")
+
+    def topk(self, scores: Tensor, k: int) -> TopK:
+        """The k best structures of each example, best first, and their scores.
+
+        The base class finds them by partitioning, with one `argmax` for each part and structure; of equal ones, the one
+        found first comes first. It forces parts into a structure by a bonus on their scores, which costs digits in float32.
+        """
+        return partitioned(self, scores, k)
 
     def enumerate(self, *sizes: int) -> Tensor:
         """All of Z for small sizes, `[S, *parts]`: the oracle for tests by brute force."""

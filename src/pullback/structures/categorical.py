@@ -14,6 +14,7 @@ from pullback.inference.simplex.family import SIMPLEX
 from pullback.inference.torch_seam import derivatives
 from pullback.inference.torch_seam.transforms import is_mapped
 from pullback.structures.family import FamilyStructure
+from pullback.structures.top import TopK, check_count, from_parts
 
 
 class Categorical(FamilyStructure):
@@ -85,6 +86,18 @@ class Categorical(FamilyStructure):
             uniform = torch.rand(s.shape, dtype=torch.float64, device=s.device, generator=generator)
         gumbel = -torch.log(-torch.log(uniform.clamp_min(torch.finfo(torch.float64).tiny)))
         return flat.restore(self.argmax(s + gumbel))
+
+    def topk(self, scores: Tensor, k: int) -> TopK:
+        """The k best classes, best first, the first of equals first."""
+        k = check_count(k)
+        flat = self._flat(scores)
+        ordered = flat.scores.detach().double().sort(dim=-1, descending=True, stable=True)
+        kept, missing = min(k, flat.scores.shape[1]), max(k - flat.scores.shape[1], 0)
+        totals = torch.nn.functional.pad(ordered.values[:, :kept], (0, missing), value=-torch.inf)
+        classes = torch.nn.functional.pad(ordered.indices[:, :kept], (0, missing), value=flat.scores.shape[1])
+        parts = torch.where(totals == -torch.inf, flat.scores.shape[1], classes)
+        totals = torch.where(totals[:, :1].isfinite(), totals, torch.nan)
+        return from_parts(flat, parts[:, :, None], totals)
 
     def local_projection(self, scores: Tensor) -> Tensor:
         """Sparsemax: the local polytope of one-hot vectors is the simplex itself. No gradient."""

@@ -17,6 +17,7 @@ from pullback.inference.torch_seam import derivatives
 from pullback.structures import members
 from pullback.structures.base import Structure, check_limit
 from pullback.structures.readers import lengths_of
+from pullback.structures.top import TopK, check_count, from_parts
 
 _INTERNALS = derivatives.internals_work()
 
@@ -106,6 +107,19 @@ class FamilyStructure(Structure):
         self._refuse_missing("kl")
         scores, other = self._check_pair(scores, other)
         return super().kl(scores.double(), other.double()).to(self._flat(scores).dtype)
+
+    def topk(self, scores: Tensor, k: int) -> TopK:
+        """The k best structures of each example, best first, and their scores.
+
+        Where scores are equal, the argmax comes first. The others follow in an order that depends on the backend, and
+        not on the rest of the batch.
+        """
+        k = check_count(k)
+        if k == 1:
+            z = self.argmax(scores)
+            return TopK(self.score(scores, z)[None], lambda: z[None])
+        flat = self._flat(scores)
+        return from_parts(flat, *self._call("topk", flat, flat.scores.detach(), k))
 
     def sample(self, scores: Tensor, generator: torch.Generator | None = None) -> Tensor:
         flat = self._flat(scores)
@@ -246,7 +260,7 @@ class FamilyStructure(Structure):
     def _run(self, operation: str, flat: Flat, scores: Tensor, *tensors: Tensor) -> Tensor:
         return flat.restore(self._call(operation, flat, scores, *tensors))
 
-    def _call(self, operation: str, flat: Flat, scores: Tensor, *tensors: Tensor) -> Tensor:
+    def _call(self, operation: str, flat: Flat, scores: Tensor, *tensors: Any) -> Any:
         """An operator on flattened scores. Values that one has checked on a GPU are not checked again; kernels on a CPU meet
         bad values on their way, which takes no time.
         """

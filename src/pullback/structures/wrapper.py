@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from pullback.structures.base import Structure
+from pullback.structures.top import TopK
 
 if TYPE_CHECKING:
     from pullback.inference.sparsemap.solution import SparseMAPSolution
@@ -89,6 +90,9 @@ class StructureWrapper(Structure):
 
     def sample(self, scores: Tensor, generator: torch.Generator | None = None) -> Tensor:
         return self.around("sample", lambda s: self.inner.sample(s, generator), scores)
+
+    def topk(self, scores: Tensor, k: int) -> TopK:
+        return self.around("topk", lambda s: self.inner.topk(s, k), scores)
 
     def score(self, scores: Tensor, z: Tensor) -> Tensor:
         return self.around("score", lambda s: self.inner.score(s, z), scores)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pullback.inference import checks
+from pullback.inference import checks, partition
 from pullback.inference.assignment.family import MATCHING
 
 
@@ -50,3 +50,18 @@ def argmax(scores: Tensor, lengths: Tensor, other_lengths: Tensor, validate: boo
     status = torch.where((status == checks.OK) & ~feasible, checks.INFEASIBLE, status)
     z = (torch.arange(n, device=s.device)[:, None] == row_of[:, None, :m]).to(scores.dtype)
     return checks.settled(z, status, validate)
+
+
+def topk(scores: Tensor, lengths: Tensor, other_lengths: Tensor, k: int, *, validate: bool) -> tuple[Tensor, Tensor]:
+    """The k best matchings, by the column of the first row that differs from a better one: Murty's algorithm."""
+    layout, scores = MATCHING.layout, scores.detach()
+    status, sizes = layout.status(scores, (lengths, other_lengths)), layout.in_range(scores, (lengths, other_lengths))
+    rows, columns = (torch.where(status == checks.OK, size, 0) for size in sizes)
+    s = torch.where(layout.mask(scores, (rows, columns)), scores, -torch.inf)
+
+    def best(which: Tensor, s: Tensor) -> Tensor:
+        return MATCHING.argmax(s, rows[which], columns[which], False)
+
+    parts, totals = partition.by_groups(best, s, k, dim=-1)
+    status = torch.where((status == checks.OK) & (totals[:, 0] == -torch.inf), checks.INFEASIBLE, status)
+    return parts, checks.settled(totals, status, validate)

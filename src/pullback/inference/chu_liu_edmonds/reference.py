@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from pullback.inference import checks
+from pullback.inference import checks, partition
 from pullback.inference.trees import TREES, from_heads
 
 ROOT = -1
@@ -29,6 +29,21 @@ def argmax(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> 
                 for modifier, head in best.items():
                     heads[b, modifier] = modifier if head == ROOT else head
     return checks.settled(from_heads(heads, scores.dtype), status, validate).to(scores.device)
+
+
+def topk(scores: Tensor, lengths: Tensor, k: int, *, multiroot: bool, validate: bool) -> tuple[Tensor, Tensor]:
+    """The k best trees, by the head of the first word that differs from a better one; see `inference/partition.py`."""
+    layout, scores = TREES.layout, scores.detach()
+    status, (lengths,) = layout.status(scores, (lengths,)), layout.in_range(scores, (lengths,))
+    words = torch.where(status == checks.OK, lengths, 0)
+    s = torch.where(layout.mask(scores, (words,)), scores, -torch.inf)
+
+    def best(rows: Tensor, s: Tensor) -> Tensor:
+        return TREES.argmax(s, words[rows], False, multiroot, False)
+
+    parts, totals = partition.by_groups(best, s, k, dim=-2)
+    status = torch.where((status == checks.OK) & (totals[:, 0] == -torch.inf), checks.INFEASIBLE, status)
+    return parts, checks.settled(totals, status, validate)
 
 
 def _arcs(scores: Tensor) -> Arcs:

@@ -25,8 +25,8 @@ def operations(layout: Layout, graph: Graph) -> tuple[Callable[..., Any], ...]:
     `sample` of a family.
     """
 
-    def batch(scores: Tensor, sizes: tuple[Tensor, ...], options: dict[str, Any]) -> _Batch:
-        return _Batch(layout, graph, scores, sizes, options)
+    def batch(scores: Tensor, sizes: tuple[Tensor, ...], options: dict[str, Any]) -> Batch:
+        return Batch(layout, graph, scores, sizes, options)
 
     def argmax(scores: Tensor, *sizes: Tensor, validate: bool, **options: Any) -> Tensor:
         return batch(scores, sizes, options).maximum(validate)
@@ -59,7 +59,7 @@ def operations(layout: Layout, graph: Graph) -> tuple[Callable[..., Any], ...]:
     return argmax, log_partition, marginals, log_partition_marginals, marginals_vjp, entropy, entropy_gradient, sample
 
 
-class _Batch:
+class Batch:
     """Scores as the kernels take them: flat, with a goal for each example, the largest goals first."""
 
     def __init__(
@@ -76,7 +76,7 @@ class _Batch:
 
     def maximum(self, validate: bool) -> Tensor:
         z, best = torch.zeros_like(self.scores), np.zeros(self.count)
-        self._spread(kernels.argmax, 1.0, flat(z), best, self.codes)
+        self.spread(kernels.argmax, 1.0, flat(z), best, self.codes)
         return self._finish(best, z, True, validate)[1]
 
     def sums(self, what: int, validate: bool, seeds: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -86,7 +86,7 @@ class _Batch:
         out = torch.zeros_like(self.scores) if wanted else self.scores
         stream = np.zeros(0, np.int64) if seeds is None else seeds.contiguous().numpy()
         work = 8.0 if what == kernels.MARGINALS else 5.0
-        self._spread(kernels.sums, work, self.graph.widest, what, stream, flat(out), log_z, self.codes)
+        self.spread(kernels.sums, work, self.graph.widest, what, stream, flat(out), log_z, self.codes)
         return self._finish(log_z, out, wanted, validate)
 
     def slopes(self, what: int, validate: bool, direction: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -96,10 +96,11 @@ class _Batch:
         out = torch.zeros_like(self.scores) if wanted else self.scores
         along = self.scores if direction is None else direction.detach().to(self.scores.dtype).contiguous()
         rest = self.graph.widest, what, flat(along), flat(out), value, self.codes
-        self._spread(kernels.slopes, 20.0, *rest)
+        self.spread(kernels.slopes, 20.0, *rest)
         return self._finish(value, out, wanted, validate)
 
-    def _spread(self, kernel: Callable[..., Any], cost: float, *rest: Any) -> None:
+    def spread(self, kernel: Callable[..., Any], cost: float, *rest: Any) -> None:
+        """Run a kernel of kernels.py, whose work is `cost` per edge, on threads."""
         if self.count == 0:
             return
         lanes = 64 // self.scores.itemsize

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,6 +42,10 @@ class Hypergraph:
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
         return self.first, self.left, self.right, self.part
+
+    def with_goals(self, counts: Sequence[int]) -> Hypergraph:
+        """The same with goals by several sizes, of which there are so many each."""
+        return dataclasses.replace(self, goals=self.goals.reshape(counts))
 
 
 def hypergraph(

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 
 from pullback.inference import checks
+from pullback.inference.family import backend_of
+from pullback.inference.hypergraph import ranked, recursions
 from pullback.inference.recursion import Combine, operations
 from pullback.inference.subset.family import SUBSET
 
@@ -34,6 +36,35 @@ def argmax(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> Tensor
     first = (torch.arange(s.shape[-1], device=s.device) < k[:, None]).to(s.dtype)
     z = torch.zeros_like(s, memory_format=torch.contiguous_format).scatter_(-1, order, first)
     return checks.settled(z, status, validate)
+
+
+def topk(scores: Tensor, lengths: Tensor, k: Tensor, count: int, *, validate: bool) -> tuple[Tensor, Tensor]:
+    """The best subsets have the largest items, but for some of those around the k-th largest.
+
+    A subset with the item of rank k + r is no better than the r subsets that have one of a lower rank in its place, and one
+    without the item of rank k + 1 - r no better than r others. So of the `count` best, items of rank up to k + 1 - count are in
+    all, and those from k + count on in none; the recursion chooses among the others.
+    """
+    allowed, status = look(scores, lengths, k)
+    s = torch.where(allowed & (status == checks.OK)[:, None], scores.detach().double(), -torch.inf)
+    ordered = s.sort(dim=1, descending=True, stable=True)
+    n = s.shape[1]
+    free = torch.clamp(k, 0, min(count - 1, n))  # how many are left to choose
+    width = min(2 * (count - 1), n)
+    always = (torch.clamp(k, 0, n) - free)[:, None]
+    rank = always + torch.arange(width, device=s.device)
+    window = torch.where(rank < n, ordered.values.gather(1, rank.clamp_max(max(n - 1, 0))), -torch.inf)
+    run = ranked.operation(SUBSET.layout, recursions.graph_of(value, SUBSET.layout), backend_of(s), lambda shape: shape[0])
+    chosen, totals = run(window, torch.full_like(k, width), free, count, validate=False)
+    ranks = torch.arange(n, device=s.device)
+    kept = torch.where(ranks < always, ordered.indices, n)
+    items = torch.cat([ordered.indices, torch.full_like(k[:, None], n)], 1)
+    free_items = items.gather(1, torch.where(chosen < width, always[:, :, None] + chosen, n).flatten(1)).reshape(chosen.shape)
+    parts = torch.cat([kept[:, None].expand(-1, count, -1), free_items], 2).sort(2).values[:, :, :n]
+    parts = torch.where((totals > -torch.inf)[:, :, None], parts, n)
+    base = torch.where(ranks < always, ordered.values, 0.0).sum(1, keepdim=True)
+    totals = torch.where(totals > -torch.inf, totals + base, -torch.inf)
+    return parts, checks.settled(totals, status, validate)
 
 
 def project(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> Tensor:

@@ -1,0 +1,35 @@
+"""Hypergraphs of the recursions that structures state in plain PyTorch."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pullback.inference.hypergraph.building import trace
+from pullback.inference.hypergraph.graph import Hypergraph
+from pullback.inference.hypergraph.tables import remembered
+from pullback.inference.layout import Layout
+
+
+@functools.cache
+def graph_of(value: Callable[..., Tensor], layout: Layout) -> Callable[..., Hypergraph]:
+    """From the shape of the parts and the options to the hypergraph of a `recursion.Value`: a goal for each size."""
+    named = inspect.signature(value).parameters
+
+    @remembered
+    def graph(shape: tuple[int, ...], options: tuple[tuple[str, Any], ...]) -> Hypergraph:
+        limits = [layout.limit(i, torch.Size((1, *shape))) for i in range(len(layout.sizes))]
+        counts = [1 + (shape[0] if limit is None else limit) for limit in limits]
+        sizes = [size.flatten() for size in torch.meshgrid(*map(torch.arange, counts), indexing="ij")]
+
+        def recursion(scores: Tensor, combine: Callable[[Tensor, int], Tensor]) -> Tensor:
+            return value(scores, *sizes, combine=combine, **dict(options))
+
+        return trace(recursion, shape, layout.owner)[0].with_goals(counts)
+
+    return lambda shape, **options: graph(shape, tuple((k, v) for k, v in options.items() if k in named))
