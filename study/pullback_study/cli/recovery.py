@@ -26,7 +26,9 @@ def recovery(
     page: Annotated[
         Path | None, typer.Option(help="The results page to write.  [default: docs/results/recovery.md; none for fewer runs]")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write the page even if it loses numbers.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Write the page even if it loses numbers, or if no clean commit made its runs.")
+    ] = False,
     **given: Any,
 ) -> None:
     r"""A leaderboard of estimators over test beds with gold structures, and its page.
@@ -44,7 +46,7 @@ def recovery(
     from pullback_study.results.recovery import page as recovered
     from pullback_study.results.recovery import plans
     from pullback_study.results.recovery.beds import all_beds
-    from pullback_study.results.registry import update_page
+    from pullback_study.results.registry import check_origins, update_page
     from pullback_study.tasks.schema import nearest
 
     scope, complete = plans.QUICK if given["quick"] else plans.FULL, True
@@ -67,7 +69,10 @@ def recovery(
             if not path.exists():
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(_EMPTY)
-            update_page(path, recovered.groups(found, scope, gradients=True), force=force)
+            groups = recovered.groups(found, scope, gradients=True)
+            if not force:
+                check_origins(groups, found)
+            update_page(path, groups, force=force)
             terminal.err.print(f"wrote {path}")
     if not complete:
         raise typer.Exit(1)

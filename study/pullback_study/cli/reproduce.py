@@ -173,7 +173,9 @@ def claims(**given: Any) -> None:
 def page(
     path: Annotated[Path | None, typer.Argument(help="The Markdown file to update, between its two marks.")] = None,
     study: Annotated[Page, typer.Option(help="The study whose page is written.")] = Page.synthetic,
-    force: Annotated[bool, typer.Option("--force", help="Write the page even if it loses numbers.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Write the page even if it loses numbers, or if no clean commit made its runs.")
+    ] = False,
     *,
     runs: Path,
 ) -> None:
@@ -182,7 +184,7 @@ def page(
     The page is docs/results/STUDY.md by default. A page with numbers that the runs do not give is not replaced.
     """
     from pullback_study.results.choice import Runs
-    from pullback_study.results.registry import find_section, update_page
+    from pullback_study.results.registry import check_origins, find_section, update_page
 
     path = path or Path("docs/results") / f"{study}.md"
     section, found = find_section(study), Runs(runs)
@@ -191,6 +193,8 @@ def page(
         groups = section.groups(found)
         if not any(table.runs for group in groups for table in group.tables):
             raise ValueError(f"there are no runs of {study} in {runs}/; choose another folder (--runs)")
+        if not force:
+            check_origins(groups, found)
         update_page(path, groups, section.claims(found), force=force)
     terminal.err.print(f"wrote {path}")
 

@@ -17,6 +17,7 @@ from pullback_study.results.choice import Runs
 from pullback_study.results.figures import Figure
 from pullback_study.results.tables import Table
 from pullback_study.runs.files import write_atomically
+from pullback_study.runs.provenance import unfit
 
 if TYPE_CHECKING:
     from pullback_study.results.paper.verdicts import Claim
@@ -84,6 +85,16 @@ def update_page(page: Path, groups: Sequence[Group], claims: Sequence[Claim] = (
     for figure in figures:
         figure.write(page.parent)
     write_atomically(page, text)
+
+
+def check_origins(groups: Sequence[Group], runs: Runs) -> None:
+    """Raises `ValueError` unless every run behind the tables was trained by one version of the code, that of a commit."""
+    rows = [row for group in groups if not group.warning for table in group.tables for row in table.rows]
+    behind = {name for row in rows for cell in row.cells.values() for name in cell.runs}
+    wrong = [f"{run.path} {why}" for run in runs.all if run.id in behind and (why := unfit(run))]
+    if wrong:
+        more = f", and {len(wrong) - 1} more of {len(behind)}" * (len(wrong) > 1)
+        raise ValueError(f"{wrong[0]}{more}: pages rest on runs of one clean commit each; train these again, or use --force")
 
 
 def _numbers(page: str) -> Counter[str]:

@@ -124,7 +124,7 @@ class Group:
             return None
         try:
             state = torch.load(self.checkpoint, map_location="cpu", weights_only=True)
-            return {"trainer": state["trainer"], "seconds": float(state["seconds"]), "checksums": state.get("checksums")}
+            return {**state, "trainer": state["trainer"], "seconds": float(state["seconds"])}
         except Exception as error:
             raise ValueError(
                 f"{self.checkpoint} is damaged, or holds more than tensors and plain values, and was not loaded; "

@@ -5,18 +5,16 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import errno
-import functools
 import gc
-import platform
-import subprocess
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pullback_study.runs.files import BusyError, write_atomically
+from pullback_study.runs.provenance import continued, provenance, versions
 from pullback_study.runs.run import Group, saved
 
 if TYPE_CHECKING:
@@ -105,10 +103,10 @@ def _train(job: Job, group: Group, tell: Tell, stopped: Callable[[], bool]) -> E
     tell(Reached(0, 0))
     files = {name: path for config in job.configs for name, path in job.task.sources(config).items()}
     trainer = job.task.trainer(list(job.configs), job.device)
-    made_from, seconds = _checksums(files), 0.0
+    made_from, seconds, now = _checksums(files), 0.0, provenance(job.device)
     if (checkpoint := group.load()) is not None:
         about = f"{group.checkpoint}, the checkpoint of {group.runs[0].path},"
-        if problem := _other_data(about, group.checkpoint, checkpoint["checksums"], files):
+        if problem := _other_data(about, group.checkpoint, checkpoint.get("checksums"), files):
             raise ValueError(problem)
         try:
             trainer.restore(checkpoint["trainer"])
@@ -116,6 +114,7 @@ def _train(job: Job, group: Group, tell: Tell, stopped: Callable[[], bool]) -> E
             why = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
             raise ValueError(f"{about} does not fit these runs ({why}); delete it to train them from the start") from error
         seconds = checkpoint["seconds"]
+    made_by = continued(checkpoint, now)
     seconds -= time.perf_counter()
     with contextlib.ExitStack() as closing:
         writers, shown = [], trainer.step
@@ -139,7 +138,8 @@ def _train(job: Job, group: Group, tell: Tell, stopped: Callable[[], bool]) -> E
             shown = max((rows[-1]["step"] for rows in history if rows), default=shown)
 
         def save() -> None:
-            group.save({"trainer": trainer.state(), "seconds": seconds + time.perf_counter(), "checksums": made_from})
+            state = {"trainer": trainer.state(), "seconds": seconds + time.perf_counter()}
+            group.save({**state, "checksums": made_from, "made_by": made_by})
             write_curves()
 
         _advance(job, trainer, save, tell, stopped)
@@ -149,9 +149,10 @@ def _train(job: Job, group: Group, tell: Tell, stopped: Callable[[], bool]) -> E
         if len(group.runs) > 1:
             save()  # should it be killed between two results, the group resumes here, with the same members
         write_curves()
-    trained = _publish(group, trainer, job.device, seconds + time.perf_counter())
+    trained = _publish(group, trainer, made_by, seconds + time.perf_counter())
     group.remove()
-    return Ending("done", "done", trained)
+    several = f", by several versions of the code: {'; '.join(code)}" if len(code := versions(made_by)) > 1 else ""
+    return Ending("done", f"done{several}", trained)
 
 
 def _advance(job: Job, trainer: Trainer, save: Callable[[], None], tell: Tell, stopped: Callable[[], bool]) -> None:
@@ -170,8 +171,10 @@ def _advance(job: Job, trainer: Trainer, save: Callable[[], None], tell: Tell, s
             saved_at, saved_epochs = time.perf_counter(), trainer.epochs
 
 
-def _publish(group: Group, trainer: Trainer, device: str, seconds: float) -> int:
-    about = {"seconds_of_group": round(seconds, 3), "runs_in_group": len(group.runs), **_provenance(device)}
+def _publish(group: Group, trainer: Trainer, made_by: Sequence[dict[str, Any]], seconds: float) -> int:
+    *earlier, last = made_by
+    about = {"seconds_of_group": round(seconds, 3), "runs_in_group": len(group.runs), **last}
+    about |= {"earlier": earlier} if earlier else {}
     published = 0
     for run, result, parameters in zip(group.runs, trainer.results(), trainer.parameters(), strict=True):
         if not run.done:
@@ -187,22 +190,6 @@ def _explain(error: Exception, folder: Path) -> str:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"no space left on the disk of {folder}/; free some, and run the same command again"
     return str(error) if type(error) in (ValueError, ArithmeticError) else f"{type(error).__name__}: {error}"
-
-
-@functools.cache
-def _provenance(device: str) -> dict[str, Any]:
-    """Where numbers come from: enough to make them again."""
-    import torch
-
-    import pullback
-
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=40"]
-    commit = None
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        commit = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
-    where = torch.cuda.get_device_name() if device.startswith("cuda") else platform.machine()
-    made_by = {"torch": torch.__version__, "pullback": pullback.__version__, "commit": commit}
-    return {"device": where, "threads": torch.get_num_threads(), **made_by}
 
 
 def changed_since(task: Task, run: Run) -> str | None:

@@ -170,7 +170,7 @@ def test_the_command_trains_resumes_and_writes_its_page(tmp_path, monkeypatch):
     done = CliRunner().invoke(app, [*words, *only, "--markdown"], env={"COLUMNS": "200"})
     assert done.exit_code == 0, done.output
     assert "Bag of parts" in done.stdout
-    again = CliRunner().invoke(app, [*words, *only, "--page", "here/page.md"], env={"COLUMNS": "200"})
+    again = CliRunner().invoke(app, [*words, *only, "--page", "here/page.md", "--force"], env={"COLUMNS": "200"})
     assert "0 trained" in again.stderr
     text = Path("here/page.md").read_text()
     assert "Beds without runs, which are missing from everything below: synthetic; sst" in text

@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pullback_study.cli import app, terminal
+from pullback_study.results.paper.clusters import TASK, table_plan
 from pullback_study.results.registry import BEGIN, END
 from report.folders import publish
 
@@ -130,6 +131,42 @@ def test_a_page_is_written_unless_it_would_lose_numbers(invoke):
     assert invoke("page", str(page), "--runs", "more").exit_code == 0
     assert invoke("page", str(page), "--runs", "fewer", "--force").exit_code == 0
     assert page.read_text() != written
+
+
+CLEAN, OTHER = {"commit": "a" * 40, "torch": "2", "pullback": "1"}, {"commit": "b" * 40, "torch": "2", "pullback": "1"}
+
+
+@pytest.mark.parametrize(
+    ("origin", "said"),
+    [
+        (CLEAN, None),
+        ({}, "was trained by code of an unknown commit"),
+        ({**CLEAN, "commit": "a" * 40 + "-dirty"}, "was trained by code with changes that commit aaaaaaaaaaaa does not have"),
+        ({**CLEAN, "earlier": [{**OTHER, "commit": "b" * 40 + "-dirty"}]}, "with changes that commit bbbbbbbbbbbb does not"),
+        ({**CLEAN, "earlier": [OTHER]}, "several versions of the code (commit bbbbbbbbbbbb, torch 2, pullback 1; commit aaaa"),
+        ({**CLEAN, "earlier": [{**CLEAN, "torch": "3"}]}, "torch 3, pullback 1; commit aaaaaaaaaaaa, torch 2, pullback 1)"),
+        ({**CLEAN, "earlier": [{**CLEAN, "device": "another"}]}, None),
+    ],
+    ids=["clean", "unknown", "dirty", "begun dirty", "mixed", "another torch", "another device"],
+)  # fmt: skip
+@pytest.mark.parametrize("command", ["page", "recovery"])
+def test_a_page_rests_on_runs_of_one_clean_commit_each(invoke, command, origin, said):
+    page = Path("page.md")
+    page.write_text(f"{BEGIN}\n{END}\n")
+    configs = table_plan("spigot", 3, grid=False).configs
+    for config in configs:
+        run = TASK.run(config, Path("runs"))
+        run.start()
+        code = origin if config is configs[0] else CLEAN
+        run.publish({"validation_accuracy": 80.0, "test_accuracy": 80.0, "test_v_measure": 50.0, **code})
+    words = ["recovery", "--no-train", "--page", str(page)] if command == "recovery" else ["page", str(page)]
+    done = invoke(*words)
+    assert done.exit_code == (2 if said else 0), done.output
+    if said:
+        assert said in done.stderr.replace("\n", " ")
+        assert page.read_text() == f"{BEGIN}\n{END}\n"
+        assert invoke(*words, "--force").exit_code == 0
+    assert "spigot" in page.read_text().lower()
 
 
 @pytest.mark.parametrize(

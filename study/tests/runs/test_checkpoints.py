@@ -71,6 +71,24 @@ def test_without_epochs_only_time_calls_for_a_checkpoint(saves, tmp_path, monkey
     assert saves == []
 
 
+def test_a_run_that_resumes_under_other_code_names_all_of_it(tmp_path, monkeypatch):
+    job, ending = work.Job(FAKE, (Config(name="resumed", steps=600),), tmp_path), None
+    codes = [{"device": "x", "threads": 1, "commit": name * 40, "torch": "2", "pullback": "1"} for name in "abb"]
+    for code, until in zip(codes, (20, 100, 10**6), strict=True):
+        monkeypatch.setattr(work, "provenance", lambda device, code=code: code)
+        at = [0]
+        ending = work.train_group(job, lambda event, at=at: at.append(event.step), lambda at=at, until=until: at[-1] >= until)
+    assert ending.status == "done"
+    both = [f"commit {name * 12}, torch 2, pullback 1" for name in "ab"]
+    assert ending.message == f"done, by several versions of the code: {both[0]}; {both[1]}"
+    result = job.group.runs[0].result
+    assert result["commit"] == "b" * 40
+    assert result["earlier"] == codes[:1]
+    alone = work.Job(FAKE, (Config(name="fresh"),), tmp_path)
+    assert work.train_group(alone, lambda event: None, lambda: False).message == "done"
+    assert "earlier" not in alone.group.runs[0].result
+
+
 class Planted:
     def __reduce__(self):
         return print, ("executed",)

@@ -1,0 +1,61 @@
+"""Which code and which machine trained a run, or each part of it."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import platform
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pullback_study.runs.store import Stored
+
+_CODE = ("commit", "torch", "pullback")
+_UNKNOWN = dict.fromkeys(_CODE)
+_DIRTY = "-dirty"
+
+
+@functools.cache
+def provenance(device: str) -> dict[str, Any]:
+    """Of what this process trains: the machine and the code."""
+    import torch
+
+    import pullback
+
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", f"--dirty={_DIRTY}", "--abbrev=40"]
+    commit = None
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        commit = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+    where = torch.cuda.get_device_name() if device.startswith("cuda") else platform.machine()
+    code = {"torch": str(torch.__version__), "pullback": pullback.__version__, "commit": commit}
+    return {"device": where, "threads": torch.get_num_threads(), **code}
+
+
+def continued(checkpoint: dict[str, Any] | None, now: dict[str, Any]) -> list[dict[str, Any]]:
+    """The provenance of all parts of a run that goes on from a checkpoint, in their order; equal ones once."""
+    if checkpoint is None:
+        return [now]
+    before = [each for each in checkpoint.get("made_by") or [_UNKNOWN] if each != now]
+    return [*before, now]
+
+
+def versions(parts: Sequence[dict[str, Any]]) -> list[str]:
+    """The different versions of the code, in words."""
+    codes = dict.fromkeys(tuple(each.get(name) for name in _CODE) for each in parts)
+    return [f"commit {str(commit)[:12]}{_DIRTY * str(commit).endswith(_DIRTY)}, torch {torch}, pullback {version}"
+            for commit, torch, version in codes]  # fmt: skip
+
+
+def unfit(run: Stored) -> str | None:
+    """Why nobody can make a finished run again, and no page should show it; None if it is of one commit without changes."""
+    parts = [*run.result.get("earlier", []), run.result]
+    commits = [each.get("commit") for each in parts]
+    if any(not isinstance(commit, str) for commit in commits):
+        return "was trained by code of an unknown commit"
+    if dirty := [commit for commit in commits if commit.endswith(_DIRTY)]:
+        return f"was trained by code with changes that commit {dirty[0].removesuffix(_DIRTY)[:12]} does not have"
+    code = versions(parts)
+    return f"was trained by several versions of the code ({'; '.join(code)})" if len(code) > 1 else None
