@@ -5,16 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from pullback.inference import checks
-
-if TYPE_CHECKING:
-    from pullback.inference.seen import Seen
 
 _FULL, _HALF = (torch.float32, torch.float64), (torch.float16, torch.bfloat16)
 _UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # PyTorch does not compare them
@@ -43,13 +40,13 @@ class Flat:
         sizes: `[B]` each, int64, on the device of the scores.
         batch: the leading dimensions of the caller's scores.
         dtype: of the results.
-        seen: what is remembered of these scores, if anything.
     """
+
+    __slots__ = ("batch", "dtype", "layout", "scores", "sizes")
 
     def __init__(
         self, layout: Layout, scores: Tensor, sizes: tuple[Tensor, ...], batch: torch.Size, dtype: torch.dtype
     ) -> None:
-        self.seen: Seen | None = None
         self.layout = layout
         self.scores = scores
         self.sizes = sizes
@@ -63,8 +60,9 @@ class Flat:
 
     def restore(self, result: Tensor) -> Tensor:
         """From `[B, ...]` to the caller's dtype and leading dimensions."""
-        result = result if result.dtype == self.dtype else result.to(self.dtype)
-        return self.reshape(result)
+        if result.dtype != self.dtype:
+            result = result.to(self.dtype)
+        return result if len(self.batch) == 1 else result.reshape(self.batch + result.shape[1:])
 
     def reshape(self, result: Tensor) -> Tensor:
         """From `[B, ...]` to the caller's leading dimensions."""
@@ -108,8 +106,10 @@ class Layout:
             if self.letters.index(letter) != axis
         ]
 
-    def flatten(self, scores: Tensor, sizes: Sequence[Tensor | None]) -> Flat:
-        """Scores `[..., *parts]` and sizes that broadcast against their leading dimensions, as one batch."""
+    def flatten(self, scores: Tensor, owner: object) -> Flat:
+        """Scores `[..., *parts]` as one batch. The sizes are attributes of their owner, and broadcast against the leading
+        dimensions of the scores.
+        """
         self.check(scores)
         lead, dtype = scores.dim() - self.dims, scores.dtype
         batch, s = scores.shape[:lead], scores
@@ -117,12 +117,18 @@ class Layout:
             s, dtype = working(scores), result_dtype(scores)
         if lead != 1:
             s = s.reshape(batch.numel(), *s.shape[lead:])
-        flat = [self._flat_size(i, size, s, batch) for i, size in enumerate(sizes)]
+        flat: list[Tensor] = []
+        for i, each in enumerate(self.sizes):
+            size = getattr(owner, each.name)
+            if size is None or size.shape != batch or lead != 1 or size.dtype != torch.long or size.device != s.device:
+                size = self._flat_size(i, size, s, batch)
+            flat.append(size)
         return Flat(self, s, tuple(flat), batch, dtype)
 
     def check(self, scores: Tensor, name: str = "scores") -> None:
         """Raise if these are no scores of this layout, or no structures, by their name."""
-        check_tensor(scores, self._owner, name)
+        if not isinstance(scores, Tensor):
+            check_tensor(scores, self._owner, name)
         shape = scores.shape
         wrong = len(shape) < self.dims
         if not wrong:

@@ -10,32 +10,30 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
-from pullback.inference.torch_seam.derivatives import is_batched
-
 if TYPE_CHECKING:
     from pullback.inference.family import Family
 
 
 class Kept(NamedTuple):
-    """What the derivatives of an operation know of its call.
+    """What the gradient of an operation knows of its call.
 
     Attributes:
         family: whose operation it was.
         tensors: what was kept, by `Operation.keep`.
-        options: the family's static options, by position; the last one says not to check values again.
+        options: the family's static options, by position.
     """
 
     family: Family
     tensors: tuple[Tensor, ...]
     options: tuple[Any, ...]
 
+    def call(self, operation: str, *tensors: Tensor) -> Any:
+        """Another operation of the family, with the same options; values were checked."""
+        return self.family.call(operation, *tensors, options=self.options, validate=False)
+
 
 Keep = Callable[[tuple[Any, ...], Any], tuple[Tensor, ...]]
 """From the arguments (tensors first: scores, sizes) and the output to what derivatives need."""
-
-
-def _scores_and_sizes(inputs: tuple[Any, ...], output: Any) -> tuple[Tensor, ...]:
-    return inputs
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,9 @@ class Operation:
         keep: what derivatives need, of the tensors among the arguments (by default all of them) and the output.
         gradient: for one number per example: its gradient in the scores, `[B, *parts]`.
         kept_gradient: whether that gradient is an output that was kept, which a backward pass may write over if it is the last.
-        product: for results `[B, *parts]`, with a symmetric Jacobian J: from a direction v to J v.
+        product: for results `[B, *parts]`, with a symmetric Jacobian J: the operation that takes what was kept and a
+            direction v to J v.
+        with_product: the name of a function that a backend may have: it returns the result and a function from v to J v.
         linear: whether `product` is for the last tensor, in which the operation is linear.
         refuses: what to say of its derivative, where there is none.
         sized: whether it takes the family's sizes and options.
@@ -68,14 +68,20 @@ class Operation:
     outputs: str = "Tensor"
     shapes: Callable[..., Any] = lambda scores, *rest: scores.new_empty(scores.shape)
     shapes_of: Callable[..., Any] | None = None
-    keep: Keep = _scores_and_sizes
+    keep: Keep | None = None
     gradient: Callable[[Kept], Tensor] | None = None
     kept_gradient: bool = False
-    product: Callable[[Kept, Tensor], Tensor] | None = None
+    product: str = ""
+    with_product: str = ""
     linear: bool = False
     refuses: str = ""
     sized: bool = True
     find: Callable[[Family, str, tuple[Any, ...]], Callable[..., Any]] | None = None
+
+    @property
+    def is_differentiable(self) -> bool:
+        """Whether it has a derivative, or says why there is none."""
+        return bool(self.gradient or self.product or self.refuses)
 
     def schema(self, sizes: Sequence[str], options: Mapping[str, type]) -> str:
         """The operator's signature."""
@@ -90,25 +96,11 @@ def _one_per_example(scores: Tensor, *rest: object) -> Tensor:
 
 
 def _log_partition_gradient(kept: Kept) -> Tensor:
-    return kept.family.marginals(*kept.tensors, *kept.options)
-
-
-def _marginals_product(kept: Kept, direction: Tensor) -> Tensor:
-    args = *kept.tensors, direction, *kept.options
-    return kept.family.marginals_vjp(*args) if is_batched(direction) else kept.family.call("marginals_vjp", *args)
-
-
-def find_and_product(family: Family, backend: str, options: tuple[Any, ...]) -> Callable[..., Any]:
-    """The backend's own marginals with a function for their product, or marginals with None."""
-    found = family.function("marginals_and_product", backend, options)
-    if found is not None:
-        return found
-    plain = family.implementation("marginals", backend, options)
-    return lambda *tensors, validate: (plain(*tensors, validate=validate), None)
+    return kept.call("marginals", *kept.tensors)
 
 
 def _entropy_gradient(kept: Kept) -> Tensor:
-    return kept.family.entropy_gradient(*kept.tensors, *kept.options)
+    return kept.call("entropy_gradient", *kept.tensors)
 
 
 def _find_entropy_gradient(family: Family, backend: str, options: tuple[Any, ...]) -> Callable[..., Any]:
@@ -118,12 +110,14 @@ def _find_entropy_gradient(family: Family, backend: str, options: tuple[Any, ...
         return found
 
     def follows(scores: Tensor, *sizes: Tensor, validate: bool) -> Tensor:
-        return entropy_gradient(family, scores, sizes, (*options, validate))
+        return entropy_gradient(family, scores, sizes, options, validate)
 
     return follows
 
 
-def entropy_gradient(family: Family, scores: Tensor, sizes: tuple[Tensor, ...], options: tuple[Any, ...]) -> Tensor:
+def entropy_gradient(
+    family: Family, scores: Tensor, sizes: tuple[Tensor, ...], options: tuple[Any, ...], validate: bool
+) -> Tensor:
     """The gradient of H = log Z - <s, mu> is -J s: minus the derivative of the marginals along the scores.
 
     J does not see what is constant over the layout's `centre`: the largest score there is taken off, or large scores would
@@ -132,16 +126,12 @@ def entropy_gradient(family: Family, scores: Tensor, sizes: tuple[Tensor, ...], 
     """
     dtype, centre = scores.dtype, family.layout.centre
     scores = scores.detach().double()
-    used = family.marginals(scores, *sizes, *options) > 0
+    used = family.call("marginals", scores, *sizes, options=options, validate=validate) > 0
     top = torch.zeros_like(scores)
     if centre is not None and scores.numel() > 0:
         top = torch.where(used, scores, -torch.inf).amax(centre, keepdim=True)
     along = torch.where(used, scores - top, 0.0)
-    return -family.marginals_vjp(scores, *sizes, along, *options).to(dtype)
-
-
-def _project_product(kept: Kept, direction: Tensor) -> Tensor:
-    return kept.family.project_vjp(*kept.tensors, direction, *kept.options)
+    return -family.call("marginals_vjp", scores, *sizes, along, options=options, validate=False).to(dtype)
 
 
 def _find_log_partition_marginals(family: Family, backend: str, options: tuple[Any, ...]) -> Callable[..., Any]:
@@ -187,14 +177,14 @@ def _find_log_prob(family: Family, backend: str, options: tuple[Any, ...]) -> Ca
 
 def _kept_marginals(kept: Kept) -> Tensor:
     *tensors, mu = kept.tensors
-    return kept.family.marginals(*tensors, *kept.options) if torch.is_grad_enabled() else mu
+    return kept.call("marginals", *tensors) if torch.is_grad_enabled() else mu
 
 
-def _kept_slope(kept: Kept) -> Tensor:
-    scores, *sizes, z, slope = kept.tensors
+def _kept_difference(kept: Kept) -> Tensor:
+    scores, *sizes, z, difference = kept.tensors
     if not torch.is_grad_enabled():
-        return slope
-    return _on_parts(kept.family, scores, sizes, z) - kept.family.marginals(scores, *sizes, *kept.options)
+        return difference
+    return _on_parts(kept.family, scores, sizes, z) - kept.call("marginals", scores, *sizes)
 
 
 def _on_parts(family: Family, scores: Tensor, sizes: Sequence[Tensor], z: Tensor) -> Tensor:
@@ -236,7 +226,7 @@ ARGMAX = (
 )
 GIBBS = (
     Operation("log_partition", shapes=_one_per_example, gradient=_log_partition_gradient),
-    Operation("marginals", product=_marginals_product),
+    Operation("marginals", product="marginals_vjp", with_product="marginals_and_product"),
     Operation("marginals_vjp", after=("direction",), refuses=_NO_SECOND),
     Operation("entropy", shapes=_one_per_example, gradient=_entropy_gradient),
     Operation("entropy_gradient", refuses=_NO_SECOND, find=_find_entropy_gradient),
@@ -251,13 +241,13 @@ FUSED = (  # a value and its gradient from one pass over the scores, for backwar
     ),
     Operation(
         "log_prob", after=("z",), outputs="(Tensor, Tensor)", shapes=_value_and_parts,
-        keep=lambda inputs, output: (*inputs, output[1]), gradient=_kept_slope, kept_gradient=True, find=_find_log_prob,
+        keep=lambda inputs, output: (*inputs, output[1]), gradient=_kept_difference, kept_gradient=True, find=_find_log_prob,
     ),
 )  # fmt: skip
 PROJECTION = (  # SparseMAP in closed form; J is constant where it is defined, so that J v is linear in v
-    Operation("project", keep=lambda inputs, mu: (mu.detach(), *inputs[1:]), product=_project_product),
+    Operation("project", keep=lambda inputs, mu: (mu.detach(), *inputs[1:]), product="project_vjp"),
     Operation(
         "project_vjp", before=("mu",), after=("direction",),
-        keep=lambda inputs, _: inputs[:-1], product=_project_product, linear=True,
+        keep=lambda inputs, _: inputs[:-1], product="project_vjp", linear=True,
     ),
 )  # fmt: skip

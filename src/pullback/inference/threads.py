@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from threading import get_ident
+from time import monotonic
 from typing import Any
 
 import torch
@@ -27,7 +29,9 @@ def spread(kernel: Callable[..., Any], units: int, work: float, *args: Any) -> N
         args: passed on.
     """
     workers = int(min(torch.get_num_threads(), units, work / LITTLE))
-    leaving.enter()
+    leaving.inside.append(thread := get_ident())
+    if leaving.ending:
+        leaving.hold(thread)
     try:
         if workers <= 1 or sys.is_finalizing():  # when threads do not get the GIL any more
             kernel(0, 1, *args)
@@ -36,7 +40,8 @@ def spread(kernel: Callable[..., Any], units: int, work: float, *args: Any) -> N
         else:
             pool.run(kernel, workers, *args)
     finally:
-        leaving.leave()
+        leaving.inside.remove(thread)
+        leaving.left[thread] = monotonic()
 
 
 forks.watch()

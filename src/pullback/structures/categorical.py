@@ -11,8 +11,10 @@ from torch import Tensor
 from pullback.inference.family import Family
 from pullback.inference.layout import Flat
 from pullback.inference.simplex.family import SIMPLEX
+from pullback.inference.sparsemap.solution import SparseMAPSolution
 from pullback.inference.torch_seam import derivatives
 from pullback.inference.torch_seam.transforms import is_mapped
+from pullback.structures.base import check_limit
 from pullback.structures.family import FamilyStructure
 from pullback.structures.top import TopK, check_count, from_parts
 
@@ -43,21 +45,26 @@ class Categorical(FamilyStructure):
         z = torch.zeros_like(s, memory_format=torch.contiguous_format)
         # torch.vmap has no rule for the second one, which is many times faster
         z = z.scatter(-1, place, 1.0) if derivatives.transforming() else z.scatter_(-1, place, 1.0)
-        return flat.restore(z if self._checks(flat) else z + 0.0 * best)  # NaN without a finite best score
+        failed = 0.0 * best  # NaN without a finite best score
+        return flat.restore(z if self._checked(flat, failed) else z + failed)
 
     def marginals(self, scores: Tensor) -> Tensor:
         flat = self._flat(scores)
-        return flat.restore(_softmax(flat.scores))
+        mu = _softmax(flat.scores)
+        self._checked(flat, mu[..., 0])
+        return flat.restore(mu)
 
     def log_partition(self, scores: Tensor) -> Tensor:
         flat = self._flat(scores)
         best = flat.scores.detach().amax(-1, keepdim=True)  # apart, so that its size does not round the gradient
+        self._checked(flat, 0.0 * best)
         return flat.restore((flat.scores - best).logsumexp(-1) + best.squeeze(-1))
 
     def entropy(self, scores: Tensor) -> Tensor:
         flat = self._flat(scores)
         log_p = flat.scores.log_softmax(-1)
         p = log_p.exp()
+        self._checked(flat, p[..., 0])
         finite = torch.where(p > 0, log_p, 0.0)  # without probability: -inf, or a mask too large to be multiplied
         return flat.restore(-(p * finite).sum(-1))
 
@@ -74,8 +81,23 @@ class Categorical(FamilyStructure):
     def _log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
         self._check_same_shape(scores, z)
         flat = self._flat(scores)
-        log_p = flat.reshape(flat.scores.log_softmax(-1))
+        log_p = flat.scores.log_softmax(-1)
+        self._checked(flat, log_p[..., 0])
+        log_p = flat.reshape(log_p)
         return self.score(log_p, z.to(log_p.dtype)).to(flat.dtype)
+
+    def sparsemap(
+        self,
+        scores: Tensor,
+        *,
+        warm_start: Tensor | SparseMAPSolution | None = None,
+        max_iterations: int | None = None,
+    ) -> Tensor:
+        check_limit(max_iterations)
+        flat = self._flat(scores)
+        mu = self._call("project", flat)
+        self._checked(flat, mu[..., 0])
+        return flat.restore(mu)
 
     def sample(self, scores: Tensor, generator: torch.Generator | None = None) -> Tensor:
         flat = self._flat(scores)
@@ -85,7 +107,7 @@ class Categorical(FamilyStructure):
         else:
             uniform = torch.rand(s.shape, dtype=torch.float64, device=s.device, generator=generator)
         gumbel = -torch.log(-torch.log(uniform.clamp_min(torch.finfo(torch.float64).tiny)))
-        return flat.restore(self.argmax(s + gumbel))
+        return self.argmax(flat.reshape(s + gumbel)).to(flat.dtype)
 
     def topk(self, scores: Tensor, k: int) -> TopK:
         """The k best classes, best first, the first of equals first."""
@@ -110,19 +132,16 @@ class Categorical(FamilyStructure):
     def _decompose(self, mu: Tensor) -> _Classes:
         return _Classes(mu)
 
-    def _checks(self, flat: Flat) -> bool:
-        """Whether values are checked here, or were: not inside of `torch.compile` and `torch.vmap`."""
-        wanted = flat.scores.device.type == "cpu" if self.validate is None else self.validate
-        return wanted and not torch.compiler.is_compiling() and not is_mapped(flat.scores)
+    def _checked(self, flat: Flat, results: Tensor) -> bool:
+        """Whether values are checked: not inside of `torch.compile` and `torch.vmap`.
 
-    def _flat(self, scores: Tensor) -> Flat:
-        flat = super()._flat(scores)
-        if self._validates(flat) and self._checks(flat):
-            _check_values(flat)
-            if flat.seen is not None:
-                # NumPy changes what it shares without a new version; such memory, and that of x.numpy(), cannot be resized
-                flat.seen.checked = scores.untyped_storage().resizable()
-        return flat
+        Where a row has NaN, +inf or no finite score, all its results are NaN: one result per row is enough.
+        """
+        if not self._validates(flat) or torch.compiler.is_compiling() or is_mapped(flat.scores):
+            return False
+        if results.isnan().any():
+            _raise_for(flat)
+        return True
 
 
 @dataclass(frozen=True)
@@ -150,11 +169,8 @@ def _softmax(s: Tensor) -> Tensor:
     return p / p.sum(-1, keepdim=True)
 
 
-def _check_values(flat: Flat) -> None:
-    best = flat.scores.detach().amax(-1)
-    if torch.isfinite(best).all():
-        return
-    best = flat.reshape(best)
+def _raise_for(flat: Flat) -> None:
+    best = flat.reshape(flat.scores.detach().amax(-1))
     problems = {
         "contains NaN; check the encoder that made it": best.isnan(),
         "contains +inf; scores must be finite, or -inf to forbid a class": best == torch.inf,

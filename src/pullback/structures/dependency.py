@@ -82,10 +82,10 @@ class DependencyTree(FamilyStructure):
         """
         from pullback.inference.interior import step_inside
 
-        flat = self._flat(scores)
-        s, options = flat.scores.detach(), (*self._static(), self._validates(flat))
+        flat = self._flat(scores.detach())
+        s, options = flat.scores, (*self._options(), self._validates(flat))
         if mu.dtype != s.dtype:  # half precision: too coarse for small steps
-            mu = self._call("marginals", flat, s)
+            mu = self._call("marginals", flat)
         allowed = (s != -torch.inf) & flat.mask
         moved, inside = step_inside(
             s, flat.sizes[0], options, allowed, mu.reshape(s.shape), step.to(s.dtype).reshape(s.shape)

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
-from pullback.inference import seen
 from pullback.inference.family import Family
 from pullback.inference.layout import Flat, broadcasts
+from pullback.inference.plan import call
 from pullback.inference.sparsemap.solution import ActiveSet, SparseMAPSolution
 from pullback.inference.torch_seam import derivatives
 from pullback.structures import members
@@ -44,7 +44,6 @@ class FamilyStructure(Structure):
 
     def __init__(self, *, validate: bool | None = None) -> None:
         self.validate = validate
-        self._seen: seen.Seen | None = None
 
     def __repr__(self) -> str:
         given = zip(self.family.layout.sizes, self._sizes(), strict=True)
@@ -55,32 +54,23 @@ class FamilyStructure(Structure):
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        same = self._static() == other._static() and self.validate == other.validate
+        same = self._options() == other._options() and self.validate == other.validate
         return same and all(map(_equal, self._sizes(), other._sizes()))
 
     def __hash__(self) -> int:
-        return hash((type(self), self._static(), self.validate))
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_seen": None}
+        return hash((type(self), self._options(), self.validate))
 
     def argmax(self, scores: Tensor) -> Tensor:
-        flat = self._flat(scores)
-        return self._run("argmax", flat, flat.scores.detach())
+        return self._run("argmax", scores)
 
     def marginals(self, scores: Tensor) -> Tensor:
-        flat = self._flat(scores)
-        return self._run("marginals", flat, flat.scores)
+        return self._run("marginals", scores)
 
     def log_partition(self, scores: Tensor) -> Tensor:
-        flat = self._flat(scores)
-        if "log_partition_marginals" in self.family.operations and derivatives.records_gradient(flat.scores):
-            return flat.restore(self._call("log_partition_marginals", flat, flat.scores)[0])
-        return self._run("log_partition", flat, flat.scores)
+        return self._run("log_partition", scores, recorded="log_partition_marginals")
 
     def entropy(self, scores: Tensor) -> Tensor:
-        flat = self._flat(scores)
-        return self._run("entropy", flat, flat.scores)
+        return self._run("entropy", scores)
 
     def contains(self, z: Tensor) -> Tensor:
         return members.are_members(self, z)
@@ -93,8 +83,8 @@ class FamilyStructure(Structure):
         flat = self._flat(scores)
         if "log_prob" in self.family.operations and z.shape == scores.shape and _is_constant(scores, z):
             z = z if len(flat.batch) == 1 else z.reshape(flat.scores.shape)
-            return flat.restore(self._call("log_prob", flat, flat.scores, z)[0])
-        log_z = flat.reshape(self._call("log_partition", flat, flat.scores))
+            return flat.restore(self._call("log_prob", flat, z)[0])
+        log_z = flat.reshape(self._call("log_partition", flat))
         return (self._inner(self._counts(scores, z), scores.double(), z.double()) - log_z).to(flat.dtype)
 
     def score(self, scores: Tensor, z: Tensor) -> Tensor:
@@ -119,21 +109,21 @@ class FamilyStructure(Structure):
             z = self.argmax(scores)
             return TopK(self.score(scores, z)[None], lambda: z[None])
         flat = self._flat(scores)
-        return from_parts(flat, *self._call("topk", flat, flat.scores.detach(), k))
+        return from_parts(flat, *self._call("topk", flat, k))
 
     def sample(self, scores: Tensor, generator: torch.Generator | None = None) -> Tensor:
         flat = self._flat(scores)
-        device, count = flat.scores.device, (flat.scores.shape[0],)
+        device, count = flat.scores.device, flat.scores.shape[:1]
         if generator is None:  # an explicit None would not compile for batches of any size
             seeds = torch.randint(-(2**63), 2**63 - 1, count, device=device)
         else:
             seeds = torch.randint(-(2**63), 2**63 - 1, count, generator=generator, device=generator.device).to(device)
-        return self._run("sample", flat, flat.scores.detach(), seeds)
+        return flat.restore(self._call("sample", flat, seeds))
 
     def seeded_sample(self, scores: Tensor, seeds: Tensor) -> Tensor:
         """An exact sample, `[..., *parts]`, from one int64 seed per example, `[...]`, whatever else is in the batch."""
         flat = self._flat(scores)
-        return self._run("sample", flat, flat.scores.detach(), seeds.reshape(flat.scores.shape[:1]))
+        return flat.restore(self._call("sample", flat, seeds.reshape(flat.scores.shape[:1])))
 
     def allowed(self, scores: Tensor) -> Tensor:
         return self._among_parts(self._flat(scores), scores.detach() != -torch.inf)
@@ -148,8 +138,7 @@ class FamilyStructure(Structure):
         if "project" not in self.family.operations:
             return super().sparsemap(scores, warm_start=warm_start, max_iterations=max_iterations)
         check_limit(max_iterations)
-        flat = self._flat(scores)
-        return self._run("project", flat, flat.scores)
+        return self._run("project", scores)
 
     def sparsemap_solution(
         self,
@@ -170,7 +159,7 @@ class FamilyStructure(Structure):
         from pullback.inference.sparsemap.families import project
 
         flat = self._flat(scores)
-        options = (*self._static(), self._validates(flat))
+        options = (*self._options(), self._validates(flat))
         return project(self.family, flat, options, warm_start=warm_start, max_iterations=max_iterations)
 
     def _in_closed_form(self, mu: Tensor, scores: Tensor) -> SparseMAPSolution:
@@ -208,7 +197,7 @@ class FamilyStructure(Structure):
 
     def _log_partition(self, scores: Tensor) -> Tensor:
         flat = self._flat(scores)
-        return flat.reshape(self._call("log_partition", flat, flat.scores))
+        return flat.reshape(self._call("log_partition", flat))
 
     def _feasible(self, scores: Tensor) -> Tensor:
         return members.is_feasible(self, scores)
@@ -222,7 +211,6 @@ class FamilyStructure(Structure):
     def _one(self, example: tuple[int, ...]) -> Self:
         """The structure of one example of a batch, at this place."""
         one = copy.copy(self)
-        one._seen = None
         for size in self.family.layout.sizes:
             values = getattr(self, size.name)
             if values is not None and values.dim():
@@ -257,50 +245,42 @@ class FamilyStructure(Structure):
         if operation in self.missing:
             raise NotImplementedError(self.missing[operation])
 
-    def _run(self, operation: str, flat: Flat, scores: Tensor, *tensors: Tensor) -> Tensor:
-        return flat.restore(self._call(operation, flat, scores, *tensors))
+    def _run(self, operation: str, scores: Tensor, recorded: str = "") -> Tensor:
+        """An operation that takes scores only; see `_call`."""
+        flat = self._flat(scores)
+        return flat.restore(self._call(operation, flat, recorded=recorded))
 
-    def _call(self, operation: str, flat: Flat, scores: Tensor, *tensors: Any) -> Any:
-        """An operator on flattened scores. Values that one has checked on a GPU are not checked again; kernels on a CPU meet
-        bad values on their way, which takes no time.
+    def _call(self, operation: str, flat: Flat, *others: Any, recorded: str = "") -> Any:
+        """An operation of flattened scores and what else it takes, or the first result of the one that replaces it where an ordinary
+        backward pass is sure to come.
         """
-        if operation not in self.family.operations:
+        family, scores = self.family, flat.scores
+        if operation not in family.operations:
             raise NotImplementedError(self.missing.get(operation) or str(self._missing(operation)))
         if not _INTERNALS:
             derivatives.refuse_tangents(scores)
-        validate = self._validates(flat)
-        found = self.family.call(operation, scores, *flat.sizes, *tensors, *self._static(), validate)
-        if validate and flat.seen is not None and not flat.scores.is_cpu:
-            flat.seen.checked = True
-        return found
+        validate = scores.is_cpu if self.validate is None else self.validate
+        options = self._options() if family.options else ()
+        return call(family, operation, (scores, *flat.sizes, *others), options, validate, recorded)
 
     def _validates(self, flat: Flat) -> bool:
-        if flat.seen is not None and flat.seen.checked:
-            return False
         return flat.scores.is_cpu if self.validate is None else self.validate
 
-    def _static(self) -> tuple[Any, ...]:
-        return tuple([getattr(self, name) for name in self.family.options])
-
-    def _sizes(self) -> list[Tensor | None]:
-        return [getattr(self, size.name) for size in self.family.layout.sizes]
-
     def _flat(self, scores: Tensor) -> Flat:
-        """Scores as one batch; what is known of the last scores tensor is not found out again."""
-        sizes, known = self._sizes(), self._seen
-        if derivatives.is_compiling():
-            return self.family.layout.flatten(scores, sizes)
-        if known is not None and known.is_about(scores, sizes):
-            return known.flat(scores)
-        flat = self.family.layout.flatten(scores, sizes)
-        if seen.can_be_remembered(scores, sizes):
-            flat.seen = self._seen = seen.Seen(scores, sizes, flat)
-        return flat
+        """Scores as one batch."""
+        return self.family.layout.flatten(scores, self)
+
+    def _sizes(self) -> tuple[Tensor | None, ...]:
+        return tuple([getattr(self, size.name) for size in self.family.layout.sizes])
+
+    def _options(self) -> tuple[Any, ...]:
+        return tuple([getattr(self, name) for name in self.family.options])
 
 
 def _is_constant(scores: Tensor, z: Tensor) -> bool:
     """Whether no derivative in z can be asked for, and in the scores only by an ordinary backward pass."""
-    return derivatives.is_ordinary() and not (torch.is_grad_enabled() and z.requires_grad) and z.device == scores.device
+    ordinary = derivatives.route(scores) != derivatives.DISPATCHED
+    return ordinary and not (torch.is_grad_enabled() and z.requires_grad) and z.device == scores.device
 
 
 def _equal(a: Tensor | None, b: Tensor | None) -> bool:

@@ -34,7 +34,7 @@ def are_equal(structure: Structure, z: Tensor, best: Tensor) -> Tensor:
 
 def are_members(structure: FamilyStructure, z: Tensor) -> Tensor:
     """Whether each of `[..., *parts]` is a structure, `[...]` of bool; padding is not read."""
-    flat = structure.family.layout.flatten(signs(z), structure._sizes())
+    flat = structure.family.layout.flatten(signs(z), structure)
     best = _argmax(structure, flat)
     if best.shape[1:].numel() == 0:
         return flat.reshape(_exist(structure, flat))
@@ -45,7 +45,7 @@ def are_members(structure: FamilyStructure, z: Tensor) -> Tensor:
 
 def _argmax(structure: FamilyStructure, flat: Flat) -> Tensor:
     """The argmax; NaN for examples without one."""
-    found: Tensor = structure.family.call("argmax", flat.scores, *flat.sizes, *structure._static(), False)
+    found: Tensor = structure.family.call("argmax", flat.scores, *flat.sizes, options=structure._options(), validate=False)
     return found
 
 
@@ -55,7 +55,7 @@ def _exist(structure: FamilyStructure, flat: Flat) -> Tensor:
     for example in range(flat.scores.shape[0]):
         sizes = [size[example : example + 1] for size in flat.sizes]
         try:
-            structure.family.call("argmax", flat.scores[:1], *sizes, *structure._static(), True)
+            structure.family.call("argmax", flat.scores[:1], *sizes, options=structure._options(), validate=True)
             found.append(True)
         except ValueError:
             found.append(False)
@@ -65,7 +65,7 @@ def _exist(structure: FamilyStructure, flat: Flat) -> Tensor:
 def is_feasible(structure: FamilyStructure, scores: Tensor) -> Tensor:
     """Whether each of `[..., *parts]` leaves some structure without a forbidden part, `[...]` of bool."""
     free = torch.where(scores.detach() == -torch.inf, -torch.inf, 0.0)
-    flat = structure.family.layout.flatten(free, structure._sizes())
+    flat = structure.family.layout.flatten(free, structure)
     best = _argmax(structure, flat)
     if best.shape[1:].numel() == 0:
         return flat.reshape(_exist(structure, flat))

@@ -54,7 +54,7 @@ class Subset(FamilyStructure):
         """The projection onto the capped simplex, in closed form."""
         check_limit(max_iterations)
         flat = self._flat(scores)
-        return self._run("project", flat, flat.scores)
+        return flat.restore(self._call("project", flat))
 
     def sparsemap_solution(
         self, scores: Tensor, *, warm_start: object = None, max_iterations: int | None = None

@@ -31,8 +31,6 @@ def with_sizes(structure: Structure, change: Callable[[Tensor], Tensor]) -> Stru
         return other
     for name in size_names(structure):
         setattr(other, name, change(getattr(structure, name)))
-    if hasattr(other, "_seen"):
-        other._seen = None
     return other
 
 

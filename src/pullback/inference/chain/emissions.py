@@ -21,7 +21,7 @@ from pullback.inference.torch_seam import derivatives
 def join(transitions: Tensor, emissions: Tensor) -> Tensor:
     """`[..., n, C, C]`, differentiable: `transitions[..., i, a, b] + emissions[..., i, b]`."""
     alike = transitions.dim() == 3 and transitions.dtype == emissions.dtype in (torch.float32, torch.float64)
-    if alike and all(map(derivatives.is_passed_on, (transitions, emissions))):
+    if alike and derivatives.DISPATCHED not in map(derivatives.route, (transitions, emissions)):
         return derivatives.apply(_Join, transitions, emissions)
     return transitions + emissions[..., None, :]
 

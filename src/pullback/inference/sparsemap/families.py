@@ -36,7 +36,7 @@ def project(
         starts = scores.new_empty((*none, most), dtype=torch.int32), scores.new_empty(none, dtype=torch.float64)
     differentiated = may_be_differentiated(scores)  # which takes structures that span the face of mu
     mu, vertices, weights, counts, gap, calls, converged = family.call(
-        "sparsemap", scores, *flat.sizes, *starts, limit, differentiated, *options
+        "sparsemap", scores, *flat.sizes, *starts, limit, differentiated, options=options[:-1], validate=options[-1]
     )
     mu = flat.restore(mu)
     active = VertexSet(vertices, weights, counts, batch, parts, mu.dtype)

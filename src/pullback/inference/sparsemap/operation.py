@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from pullback.inference import checks, offload
-from pullback.inference.operations import Kept, Operation
+from pullback.inference.operations import Operation
 
 if TYPE_CHECKING:
     from pullback.inference.family import Family
@@ -45,10 +45,6 @@ def _shapes(room: Room | None, scores: Tensor, *rest: Any) -> tuple[Tensor, ...]
         scores.new_empty(batch, dtype=torch.int32),
         scores.new_empty(batch, dtype=torch.bool),
     )
-
-
-def _product(kept: Kept, direction: Tensor) -> Tensor:
-    return kept.family.sparsemap_vjp(*kept.tensors, direction, False)
 
 
 def _find_search(room: Room | None, family: Family, backend: str, options: tuple[Any, ...]) -> Callable[..., Any]:
@@ -167,7 +163,7 @@ def sparsemap_operations(room: Room | None = None) -> tuple[Operation, ...]:
         outputs="(Tensor mu, Tensor vertices, Tensor weights, Tensor counts, Tensor gap, Tensor calls, Tensor converged)",
         shapes=functools.partial(_shapes, room),
         keep=lambda inputs, output: (output[1], output[3]),
-        product=_product,
+        product="sparsemap_vjp",
         find=functools.partial(_find_search, room),
     )
     jacobian = Operation(

@@ -11,47 +11,82 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 from torch.compiler import is_compiling
 
-Setup = Callable[..., None]
-Backward = Callable[..., tuple[Any, ...]]
-Tangent = Callable[..., Any]
 _NOTHING = contextlib.nullcontext()
 _transforms_active: Callable[[], bool] = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)
+_modes: Callable[[], int] = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 1)
+_is_tracing: Callable[[], bool] = getattr(torch._C, "_is_tracing", lambda: True)
+_any_requires_grad: Callable[..., bool] = getattr(torch._C, "_any_requires_grad", lambda *args: True)
+_PLAIN = (Tensor, torch.nn.Parameter)
+_works: bool | None = None  # until `internals_work` has tried
+
+DIRECT, RECORDED, DISPATCHED = range(3)
+"""How a call reaches its kernel: at once; at once, with an entry in the graph of an ordinary backward pass; or through
+PyTorch's dispatcher, where something compiles, transforms, traces or records operators, or asks for forward mode.
+"""
 
 
-def register(
-    library: torch.library.Library, name: str, *, kernel: Any, setup: Setup, backward: Backward, tangent: Tangent
-) -> Callable[..., Any] | None:
-    """Register the derivatives of an operator without defaults and keyword-only arguments.
+def route(*args: Any) -> int:
+    """How a call with these arguments, the first of which is a tensor, reaches its kernel: read once per call."""
+    if is_compiling() or getattr(forward_ad, "_current_level", 0) >= 0 or _transforms_active() or _modes() or _is_tracing():
+        return DISPATCHED
+    if type(args[0]) not in _PLAIN:
+        return DISPATCHED
+    if not (torch.is_grad_enabled() and _any_requires_grad(*args)):
+        return DIRECT
+    return RECORDED if _works else DISPATCHED
 
-    Returns a shorter way to it, where `is_passed_on` and the first argument is differentiated, if there is one.
 
-    Args:
-        library: where the operator is defined.
-        name: the operator's name in it.
-        kernel: from the context and the arguments to what the operator does, where `is_passed_on`.
-        setup: keeps in the context what the others need (`keep`), from the arguments and the output.
-        backward: from the context and the gradients of the outputs to those of all arguments.
-        tangent: from the context and the tangents of all arguments to those of the outputs.
-    """
+class Rule(Protocol):
+    """The derivative of an operator, in both directions."""
+
+    def keep(self, ctx: Any, args: tuple[Any, ...], output: Any) -> None:
+        """Keep in the context what the others need (`keep`), from all arguments and the output."""
+
+    def backward(self, ctx: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+        """From the gradients of the outputs to those of all arguments."""
+
+    def tangent(self, ctx: Any, tangents: tuple[Any, ...]) -> Any:
+        """From the tangents of all arguments to those of the outputs."""
+
+
+class _Recorded(torch.autograd.Function):
+    """A call on the route RECORDED."""
+
+    @staticmethod
+    def forward(ctx: Any, call: Any, *args: Any) -> Any:
+        ctx.call = call
+        return call.forward(ctx, args)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
+        return None, *ctx.call.backward(ctx, grads)
+
+
+record: Callable[..., Any] = super(torch.autograd.Function, _Recorded).apply
+"""`record(call, *args)`: `call.forward(ctx, args)`, whose backward pass is `call.backward(ctx, grads)`."""
+
+
+def register(library: torch.library.Library, name: str, rule: Rule) -> None:
+    """Register the derivatives of an operator, defined in a library, without defaults and keyword-only arguments."""
     if internals_work():
-        return _register_by_internals(library, name, kernel, setup, backward, tangent)
-    qualified = f"{library.ns}::{name}"
+        _register_by_internals(library, name, rule)
+        return
     torch.library.register_autograd(
-        qualified, backward, setup_context=lambda ctx, inputs, output: setup(ctx, inputs, output), lib=library
+        f"{library.ns}::{name}",
+        lambda ctx, *grads: rule.backward(ctx, grads),
+        setup_context=lambda ctx, inputs, output: rule.keep(ctx, inputs, output),
+        lib=library,
     )
-    return None
 
 
-def _register_by_internals(
-    library: torch.library.Library, name: str, kernel: Any, setup: Setup, backward: Backward, tangent: Tangent
-) -> Callable[..., Any]:
+def _register_by_internals(library: torch.library.Library, name: str, rule: Rule) -> None:
     from torch._functorch.autograd_function import enable_single_level_autograd_function
 
     operator = getattr(getattr(torch.ops, library.ns), name).default
@@ -62,36 +97,28 @@ def _register_by_internals(
         def forward(ctx: Any, *args: Any) -> Any:
             with below(), _outer_levels():
                 output = operator(*args)
-            setup(ctx, args, output)
+            rule.keep(ctx, args, output)
             return output
 
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
-            return backward(ctx, *grads)
+            return rule.backward(ctx, grads)
 
         @staticmethod
         def jvp(ctx: Any, *tangents: Any) -> Any:
             with _outer_levels():
-                return tangent(ctx, *tangents)
+                return rule.tangent(ctx, tangents)
 
-    class Direct(Operator):
-        @staticmethod
-        def forward(ctx: Any, *args: Any) -> Any:
-            output = kernel(ctx, *args)
-            setup(ctx, args, output)
-            return output
-
-    record = super(torch.autograd.Function, Operator).apply  # at one level of torch.func
+    one_level = super(torch.autograd.Function, Operator).apply  # of torch.func
 
     def run(*args: Any) -> Any:
         if in_forward_mode() or (torch.is_grad_enabled() and torch._C._any_requires_grad(*args)):
             with enable_single_level_autograd_function() if transforming() else _NOTHING:
-                return record(*args)
+                return one_level(*args)
         with below():
             return operator(*args)
 
     library.impl(name, run, "Autograd")
-    return super(torch.autograd.Function, Direct).apply
 
 
 def apply(function: type[torch.autograd.Function], *args: Any) -> Any:
@@ -120,7 +147,7 @@ def transforming() -> bool:
 def keep(ctx: Any, *tensors: Tensor) -> None:
     """Keep tensors for derivatives in either direction; they are the context's `saved_tensors`."""
     ctx.save_for_backward(*tensors)
-    if internals_work() and in_forward_mode():
+    if _works and getattr(forward_ad, "_current_level", 0) >= 0:
         ctx.save_for_forward(*tensors)
 
 
@@ -135,30 +162,8 @@ def is_last_use(grad: Tensor) -> bool:
     return keeps is not None and internals_work() and not (torch.is_grad_enabled() or is_batched(grad) or keeps())
 
 
-_batched: Callable[[Tensor], bool] = getattr(torch._C._functorch, "is_legacy_batchedtensor", lambda x: False)
-
-
-def is_batched(grad: Tensor) -> bool:
-    """Whether a gradient stands for several (`is_grads_batched=True`), so that only PyTorch's operators can read it."""
-    return _batched(grad)
-
-
-def is_ordinary() -> bool:
-    """Whether neither forward mode, nor a transform of torch.func, nor compilation sees the calls that are made now."""
-    return not (in_forward_mode() or _transforms_active() or is_compiling())
-
-
-_modes: Callable[[], int] = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 1)
-
-
-def is_passed_on(x: Tensor) -> bool:
-    """Whether PyTorch would only pass a call with x on to its derivative or kernel: nothing transforms or records it."""
-    return type(x) is Tensor and is_ordinary() and _modes() == 0 and not torch.jit.is_tracing()
-
-
-def records_gradient(x: Tensor) -> bool:
-    """Whether x is differentiated by the ordinary backward pass, and by nothing else."""
-    return torch.is_grad_enabled() and x.requires_grad and is_ordinary()
+is_batched: Callable[[Tensor], bool] = getattr(torch._C._functorch, "is_legacy_batchedtensor", lambda x: False)
+"""Whether a gradient stands for several (`is_grads_batched=True`), so that only PyTorch's operators can read it."""
 
 
 def may_be_differentiated(x: Tensor) -> bool:
@@ -180,9 +185,6 @@ def refuse_tangents(x: Tensor) -> None:
         )
 
 
-_works: bool | None = None
-
-
 def internals_work() -> bool:
     """Whether the internals do what this module takes them for: tried once, on an operator that doubles."""
     global _works
@@ -197,21 +199,30 @@ def _try_internals() -> bool:
     library.define("double(Tensor x, bool flag) -> Tensor")
     library.impl("double", lambda x, flag: 2 * x, "CPU")
     double = torch.ops.pullback_self_test.double.default
-    rule: dict[str, Any] = {
-        "kernel": double,
-        "setup": lambda ctx, inputs, output: keep(ctx, inputs[0]),
-        "backward": lambda ctx, grad: (2 * grad * torch.ones_like(ctx.saved_tensors[0]), None),
-        "tangent": lambda ctx, tangent, _: 2 * tangent,
-    }
+
+    class Double:
+        def keep(self, ctx: Any, args: tuple[Any, ...], output: Any) -> None:
+            keep(ctx, args[0])
+
+        def backward(self, ctx: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+            return 2 * grads[0] * torch.ones_like(ctx.saved_tensors[0]), None
+
+        def tangent(self, ctx: Any, tangents: tuple[Any, ...]) -> Any:
+            return 2 * tangents[0]
+
+        def forward(self, ctx: Any, args: tuple[Any, ...]) -> Any:
+            self.keep(ctx, args, None)
+            return 2 * args[0]
+
     _works = True  # for `keep`, while trying
     try:
-        _register_by_internals(library, "double", **rule)
+        _register_by_internals(library, "double", Double())
         x = torch.ones(1, requires_grad=True)
         with torch.enable_grad():
-            (gradient,) = torch.autograd.grad(double(x, True), x)
+            gradients = [torch.autograd.grad(y, x)[0] for y in (double(x, True), record(Double(), x, True))]
             plain = double(torch.ones(1), False)
         # forward mode is slow to load, so that only its entry points are looked at
         ready = isinstance(forward_ad._current_level, int) and callable(forward_ad._set_fwd_grad_enabled)
-        return ready and not transforming() and float(gradient) == float(plain) == 2.0
+        return ready and not transforming() and [*map(float, gradients), float(plain)] == [2.0] * 3
     except Exception:
         return False
