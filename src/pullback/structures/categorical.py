@@ -119,6 +119,7 @@ class Categorical(FamilyStructure):
         classes = torch.nn.functional.pad(ordered.indices[:, :kept], (0, missing), value=flat.scores.shape[1])
         parts = torch.where(totals == -torch.inf, flat.scores.shape[1], classes)
         totals = torch.where(totals[:, :1].isfinite(), totals, torch.nan)
+        self._checked(flat, totals[:, 0])
         return from_parts(flat, parts[:, :, None], totals)
 
     def local_projection(self, scores: Tensor) -> Tensor:

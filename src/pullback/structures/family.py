@@ -251,9 +251,7 @@ class FamilyStructure(Structure):
         return flat.restore(self._call(operation, flat, recorded=recorded))
 
     def _call(self, operation: str, flat: Flat, *others: Any, recorded: str = "") -> Any:
-        """An operation of flattened scores and what else it takes, or the first result of the one that replaces it where an ordinary
-        backward pass is sure to come.
-        """
+        """An operation of flattened scores and what else it takes, or the first result of the one that is `recorded`."""
         family, scores = self.family, flat.scores
         if operation not in family.operations:
             raise NotImplementedError(self.missing.get(operation) or str(self._missing(operation)))
