@@ -153,18 +153,17 @@ def steps(
 def claims(**given: Any) -> None:
     """Print verdicts on the paper's claims, from existing runs, without training.
 
-    Verdicts on clusters use 48 seeds if their runs exist, and four otherwise. They need the runs of table1 --grid and steps.
-    Verdicts on text need the runs of table2 --search for both tasks, and of steps --task sst.
+    Each rule is applied to the runs, and to the paper's own numbers. Verdicts on clusters rest on 48 seeds, or as many as
+    --seeds says, at the paper's settings (table1, steps) and at searched ones (table1 --grid). Verdicts on text need the runs
+    of table2 --search for both tasks, and of steps --task sst.
     """
     from pullback_study.results.choice import Runs
     from pullback_study.results.paper import claims_clusters, claims_text, clusters
-    from pullback_study.results.paper.verdicts import decide
 
     with terminal.user_errors(f"read the runs in {given['runs']}"):
         found = Runs(given["runs"])
-        own = claims_clusters.Evidence(found, clusters.scope_of(**given))
-        on_clusters = own if given["seeds"] or given["dtype"] != "float32" else claims_clusters.Evidence.best(found)
-        decided = [*decide(claims_clusters.CLAIMS, on_clusters), *decide(claims_text.CLAIMS, claims_text.Evidence(found))]
+        scope = clusters.scope_of(**given) if given["seeds"] else dataclasses.replace(clusters.MANY, dtype=given["dtype"])
+        decided = [*claims_clusters.claims(found, scope=scope), *claims_text.claims(found)]
     terminal.show(*(claim.table() for claim in decided), **given)
 
 

@@ -39,10 +39,13 @@ def interval(values: Sequence[float]) -> Interval:
     mean = statistics.fmean(values)
     if len(values) < 2:
         return Interval(mean, -math.inf, math.inf)
-    freedom = len(values) - 1
-    t = _STUDENT[freedom - 1] if freedom <= len(_STUDENT) else 1.96 + 2.5 / freedom
-    half = t * standard_error(values)
+    half = student(len(values) - 1) * standard_error(values)
     return Interval(mean, mean - half, mean + half)
+
+
+def student(freedom: int) -> float:
+    """The 97.5% point of Student's t distribution, which an interval of a mean needs."""
+    return _STUDENT[freedom - 1] if freedom <= len(_STUDENT) else 1.96 + 2.5 / freedom
 
 
 def bootstrap(values: Sequence[float], middle: Callable[..., np.ndarray] = np.median) -> Interval:

@@ -22,7 +22,7 @@ from pullback_study.results.cells import comparable
 from pullback_study.results.choice import Chosen, Plan, Runs
 from pullback_study.results.figures import Figure, learning_curves
 from pullback_study.results.paper.names import rows as rows_of
-from pullback_study.results.paper.verdicts import Claim, Finding, Values, decide, exceeds, minus, near
+from pullback_study.results.paper.verdicts import Claim, Finding, Values, decide, exceeds, level, minus, near
 from pullback_study.results.registry import Group, Section
 from pullback_study.results.tables import Column, Row, Table
 from pullback_study.tasks import find_task
@@ -211,7 +211,7 @@ def recovery_beats_published(evidence: Evidence) -> list[Finding]:
     found = {name: evidence.values(name, "validation_attachment") for name in names}
     if not found or not all(found.values()):
         return [Finding("the finalists")]
-    best = max(found, key=lambda name: comparable(sum(found[name])))
+    best = max(found, key=lambda name: comparable(level(found[name])))
     _, precision, recall = PUBLISHED["arborescence, Gumbel"]
     return [
         exceeds(f"{METHODS[best].label}, edge {measure}", evidence.values(best, f"test_{measure}"), threshold)

@@ -71,7 +71,7 @@ def test_three_runs_of_the_user_are_in_table_2(tmp_path):
 
 def test_the_paper_stands_beside_and_what_is_missing_has_its_command(page, folder):
     best = {row[0]: row[1:] for row in rows(page, "10 clusters")}
-    assert best["Softmax learning rate 0.002"] == ["90.50±0.65≠", "86.45±0.33", "70.00±0.00≠", "75.07±1.18"]
+    assert best["Softmax learning rate 0.002"] == ["90.50±0.65≠", "86.45±0.33", "70.00±0.00≠", "75.07±1.18", "4 of 48"]
     assert best["STE-S"] == ["not run", "75.95±1.10", "not run", "82.83±2.75"]
     assert "pullback reproduce table1 --grid" in page
     assert "seed 3: 92.00, run " in page
@@ -89,11 +89,12 @@ def test_a_quick_tab_has_its_warning_and_does_not_say_four_seeds(tmp_path):
 
 
 def test_claims_open_and_say_what_they_rest_on(page):
-    assert page.count('<details class="claim"') == 11
+    assert page.count('<details class="claim"') == 24
     first = page.split('id="claim-1"')[1].split("</details>")[0]
     assert "<summary>" in first
     assert "by more than 10 points" in first
-    assert "runs missing" in first
+    assert "not enough comparable runs" in first
+    assert "24.35 [24.01, 24.69]: holds" in first  # the same rule on the paper's own table
 
 
 def test_data_is_text_and_never_markup(page):
@@ -137,22 +138,23 @@ def test_broken_results_of_a_row_do_not_take_the_page_down(tmp_path):
     for i, config in enumerate(VARIANTS["best"].plan("linear", 3).configs):
         run = TASK.run(config, tmp_path)
         run.start()
-        (run.path / "metrics.jsonl").write_text(['{"step": "x"}\n', "[]\n", "{\n", '{"step": 1, "accuracy": NaN}\n'][i])
+        (run.path / "metrics.jsonl").write_text(['{"step": "x"}\n', "[]\n", "{\n", '{"step": 1, "accuracy": NaN}\n'][i % 4])
         numbers = ['{"validation_accuracy": 1, "test_accuracy": null}', '{"validation_accuracy": null}',
                    '{"validation_accuracy": 1, "test_accuracy": 1e999}', '{"validation_accuracy": 1, "test_accuracy": 3}']
-        (run.path / "result.json").write_text(numbers[i])
+        (run.path / "result.json").write_text(numbers[i % 4])
     page = report(Runs(tmp_path))
-    assert "3.00 (3 of 4 diverged)" in page
+    assert "(36 of 48 diverged)" in page
     (run.path / "result.json").write_text('{"validation_accuracy": 1, "test_accuracy": "x"}')
     page = report(Runs(tmp_path))
     assert "test_accuracy is &#39;x&#39;, and no number" in page
-    assert "of 4 diverged)" not in page  # a damaged run is listed and skipped: the row waits for its fourth seed
+    assert "(36 of 47 diverged)" in page  # a damaged run is listed and skipped
+    assert "47 of 48" in page
 
 
 def test_an_empty_folder_says_how_to_start(tmp_path):
     page = report(Runs(tmp_path / "none"))
     assert "pullback reproduce table1 --quick" in page
-    assert page.count("not decided</span></summary>") == 11
+    assert page.count("not decided</span></summary>") == 24
 
 
 def test_the_command_writes_two_files_and_says_so(folder, tmp_path):

@@ -101,8 +101,8 @@ def test_text_tables(invoke, monkeypatch):
 def test_claims_and_pages_train_nothing(invoke):
     done = invoke("claims", "--markdown")
     assert done.exit_code == 0
-    assert done.stdout.count("**Claim") == 11
-    assert done.stdout.count(": not decided. ") == 11
+    assert done.stdout.count("**Claim") == 24
+    assert done.stdout.count(": not decided. ") == 24
     page = Path("page.md")
     page.write_text(f"# Results\n{BEGIN}\nstale words\n{END}\nthe end\n")
     for study in ("synthetic", "text", "listops"):

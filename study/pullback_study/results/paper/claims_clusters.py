@@ -1,11 +1,11 @@
 """The paper's claims on synthetic data, each with the rule that decides it.
 
-The rules were fixed before the runs were made. All compare the same seeds, pair by pair, on the test set after the last
-step, with 95% intervals (`cells.interval`); a row enters with the setting that the validation accuracy of seeds 0 to 3
-chose from the paper's grid, in float32 and with the paper's scale of gamma. The verdicts rest on the 48 seeds of
-`MANY` where they are run (claim 6 then looks at 1, 2, 5 and 10 inner steps), and on the four of `FULL`
-otherwise. A claim holds if all its parts hold, does not hold if one part does not, and is otherwise not decided; so is a
-part whose runs are not all done. Margins are in points of percent.
+The rules were committed before the runs. All compare the same seeds, pair by pair, on the test set after the last step, with
+95% intervals (`cells.interval`), in float32 and with the paper's scale of gamma. Each is applied three times: to runs at the
+paper's settings, to runs at the settings that the validation accuracy of seeds 0 to 3 chose from the paper's grid, and to
+the numbers that the paper published (`evidence_clusters.py`). A comparison uses the seeds that all its rows have, and needs
+`verdicts.LEAST` of the 48. A claim holds if all its parts hold, does not hold if one part does not, and is otherwise not
+decided; so is a part whose runs are not all done. Margins are in points of percent.
 """
 
 from __future__ import annotations
@@ -13,58 +13,25 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 from pullback_study.results.choice import Chosen, Runs
 
-from pullback_study.results.paper.clusters import (  # isort: skip
-    FULL, MANY, METHODS, ROWS, SETTINGS, Scope, groups, steps_plan, table_plan,
-)  # fmt: skip
+from pullback_study.results.paper.clusters import METHODS, SETTINGS, groups  # isort: skip
+from pullback_study.results.paper.evidence_clusters import Evidence, Paper  # isort: skip
 from pullback_study.results.paper.verdicts import (  # isort: skip
-    Finding, Values, Verdict, below, best_of, decide, exceeds, minus, near_best,
+    Claim, Finding, PaperRow, Published, Values, Verdict, below, best_of, decide, exceeds, minus, near, paired,
 )  # fmt: skip
 from pullback_study.results.registry import Section
 
 FAR = 10.0
 """A difference that counts as far below, or as failing."""
-NEAR = {"test_accuracy": 3.0, "test_v_measure": 5.0}
-"""A shortfall that counts as indistinguishable, for each measure."""
 RECOVERED = 90.0
 """The V-measure from which clusters count as recovered."""
-_WORDS = {"test_accuracy": "accuracy", "test_v_measure": "V-measure"}
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """The runs that the verdicts rest on, with their seeds, steps and precision."""
-
-    runs: Runs
-    scope: Scope = FULL
-
-    @classmethod
-    def best(cls, runs: Runs) -> Evidence:
-        """With 48 seeds, if the first row of the table has them, and with four otherwise."""
-        many = cls(runs, MANY)
-        return many if many.row(ROWS[0], SETTINGS[0]) else cls(runs)
-
-    def row(self, estimator: str, clusters: int) -> Chosen:
-        return table_plan(estimator, clusters, grid=True, scope=self.scope).finished(self.runs)
-
-    def steps(self, estimator: str) -> dict[int, Chosen]:
-        """For each number of inner steps, the runs with the best step size; none while one is missing."""
-        found = {k: steps_plan(estimator, k, self.scope).finished(self.runs) for k in self.scope.inner_steps}
-        return found if all(found.values()) else {}
-
-    def gap(self, first: str, second: str, clusters: int, measure: str) -> Values:
-        """The difference of two rows, seed by seed."""
-        return minus(self.row(first, clusters).values(measure), self.row(second, clusters).values(measure))
-
-    def near_best(self, name: str, clusters: int, measure: str) -> Finding:
-        """The shortfall from the latent variable row with the highest mean of the measure, picked on the validation set."""
-        rows = [self.row(each, clusters) for each in ROWS if METHODS[each].kind != "Baselines"]
-        best = best_of(rows, measure.replace("test", "validation"))
-        words = f"{_WORDS[measure]}, {clusters} clusters"
-        return near_best(self.row(name, clusters), best, measure, words, NEAR[measure])
+OUTPERFORMS = 1.0
+"""A difference of accuracies from which a row outperforms another."""
+RELAXED = ("marginals", "sparsemap")
+DISCRETE = ("perturb-and-map", "sfe-baseline", "ste-s", "ste-i", "spigot", "spigot-ce", "spigot-eg")
 
 
 def claim_1(evidence: Evidence) -> list[Finding]:
@@ -84,11 +51,12 @@ def claim_2(evidence: Evidence) -> list[Finding]:
     """
     found = []
     for k in SETTINGS:
-        plain, reduced = (evidence.row(name, k).values("test_v_measure") for name in ("sfe", "sfe-baseline"))
+        reduced = evidence.rows(k, "sfe-baseline")[0].values("test_v_measure")
+        gained = evidence.gap("sfe-baseline", "sfe", k, "test_v_measure")
         found += [
             exceeds(f"gold labels - SFE, accuracy, {k} clusters", evidence.gap("gold", "sfe", k, "test_accuracy"), FAR),
             exceeds(f"SFE with baseline recovers the clusters: V-measure, {k} clusters", reduced, RECOVERED),
-            exceeds(f"SFE with - without baseline, V-measure, {k} clusters", minus(reduced, plain)),
+            exceeds(f"SFE with - without baseline, V-measure, {k} clusters", gained),
         ]
     return found
 
@@ -96,12 +64,14 @@ def claim_2(evidence: Evidence) -> list[Finding]:
 def claim_3(evidence: Evidence) -> list[Finding]:
     """STE-I, SPIGOT-CE and SPIGOT-EG are indistinguishable from the best methods; so are the stochastic ones.
 
-    Rule: in both settings and on both measures, the shortfall from the best latent variable row is within
-    3 points of accuracy or 5 of V-measure (`verdicts.within`), for STE-I, SPIGOT-CE, SPIGOT-EG, Gumbel-Softmax, ST-Gumbel and
-    SFE with baseline. The best row for a measure is picked on the validation set.
+    Rule: in both settings and on both measures, the shortfall from the best latent variable row exceeds the one in the paper's
+    own table by less than 3 points of accuracy or 5 of V-measure (`verdicts.near`), for STE-I, SPIGOT-CE, SPIGOT-EG,
+    Gumbel-Softmax, ST-Gumbel and SFE with baseline. The best row for a measure is picked on the validation set; in the paper's
+    table, which has no validation numbers, on the test set. (The first rule did not add the paper's own shortfall, so that the
+    paper's table failed it: there, SPIGOT-EG is 7.1 points of accuracy below softmax with 10 clusters.)
     """
     names = ("ste-i", "spigot-ce", "spigot-eg", "perturbed-marginals", "perturb-and-map", "sfe-baseline")
-    return [evidence.near_best(name, k, measure) for name in names for k in SETTINGS for measure in NEAR]
+    return [evidence.near_best(name, k, measure) for name in names for k in SETTINGS for measure in evidence.margins]
 
 
 def claim_4(evidence: Evidence) -> list[Finding]:
@@ -116,7 +86,8 @@ def claim_4(evidence: Evidence) -> list[Finding]:
         for name in ("spigot-ce", "spigot-eg"):
             label = METHODS[name].label
             recovery, accuracy = (evidence.gap(name, "spigot", k, measure) for measure in ("test_v_measure", "test_accuracy"))
-            late = minus(*(_over_training(evidence.row(each, k), statistics.stdev, 0.75, 1) for each in ("spigot", name)))
+            rows = evidence.rows(k, "spigot", name)
+            late = minus(*(_over_training(row, statistics.stdev, 0.75, 1) for row in rows))
             found += [
                 exceeds(f"{label} - SPIGOT, V-measure, {k} clusters", recovery, FAR),
                 exceeds(f"{label} - SPIGOT, gap in V-measure less gap in accuracy, {k} clusters", minus(recovery, accuracy)),
@@ -128,21 +99,21 @@ def claim_4(evidence: Evidence) -> list[Finding]:
 def claim_5(evidence: Evidence) -> list[Finding]:
     """Relaxations (softmax, sparsemax) learn the task fast and well, but do not recover the clusters.
 
-    Rule, for both: well, the accuracy's shortfall from the best row is within 3 points, in both settings; fast, with 10
+    Rule, for both: well, the accuracy's shortfall from the best row is as in claim 3, in both settings; fast, with 10
     clusters the mean validation accuracy over the first tenth of training exceeds STE-I's and SPIGOT-CE's; and the
     V-measure is below 90 in both settings.
     """
     found = []
-    for name in ("marginals", "sparsemap"):
+    for name in RELAXED:
         label = METHODS[name].label
         found += [evidence.near_best(name, k, "test_accuracy") for k in SETTINGS]
         for other in ("ste-i", "spigot-ce"):
-            early = minus(*(_over_training(evidence.row(each, 10), statistics.fmean, -1, 0.1) for each in (name, other)))
+            early = minus(*(_over_training(row, statistics.fmean, -1, 0.1) for row in evidence.rows(10, name, other)))
             found.append(
                 exceeds(f"{label} - {METHODS[other].label}, validation accuracy early in training, 10 clusters", early)
             )
         for k in SETTINGS:
-            values = evidence.row(name, k).values("test_v_measure")
+            values = evidence.rows(k, name)[0].values("test_v_measure")
             found.append(below(f"{label} does not recover the clusters: V-measure, {k} clusters", values, RECOVERED))
     return found
 
@@ -154,17 +125,25 @@ def claim_6(evidence: Evidence) -> list[Finding]:
     V-measure exceeds SPIGOT's by more than 10 points; SPIGOT-CE's accuracy exceeds its own with one step, and
     STE-I's; and SPIGOT-CE with k steps makes k + 1 decoder calls, for every k.
     """
-    curves, inner = {name: evidence.steps(name) for name in ("ste-i", "spigot", "spigot-ce")}, evidence.scope.inner_steps
+    names, inner = ("ste-i", "spigot", "spigot-ce"), evidence.scope.inner_steps
+    curves = {name: evidence.steps(name) for name in names}
     best = {name: best_of(list(rows.values()), "validation_accuracy") for name, rows in curves.items()}
-    accuracy = {name: row.values("test_accuracy") if row else [] for name, row in best.items()}
-    recovery = {name: row.values("test_v_measure") if row else [] for name, row in best.items()}
-    once = curves["spigot-ce"][1].values("test_accuracy") if curves["spigot-ce"] else []
+    there = all(best.values())
+    once = curves["spigot-ce"][1] if there else None
+
+    def gap(first: Chosen | None, second: Chosen | None, measure: str) -> Values:
+        if first is None or second is None:
+            return []
+        return minus(*(row.values(measure) for row in paired(first, second)))
+
     each = "each at its best number of inner steps"
     calls = f"SPIGOT-CE, decoder calls with {', '.join(map(str, inner))} inner steps"
     return [
-        exceeds(f"STE-I - SPIGOT, V-measure, {each}", minus(recovery["ste-i"], recovery["spigot"]), FAR),
-        exceeds("SPIGOT-CE at its best number of inner steps - with one, accuracy", minus(accuracy["spigot-ce"], once)),
-        exceeds(f"SPIGOT-CE - STE-I, accuracy, {each}", minus(accuracy["spigot-ce"], accuracy["ste-i"])),
+        exceeds(f"STE-I - SPIGOT, V-measure, {each}", gap(best["ste-i"], best["spigot"], "test_v_measure"), FAR),
+        exceeds(
+            "SPIGOT-CE at its best number of inner steps - with one, accuracy", gap(best["spigot-ce"], once, "test_accuracy")
+        ),
+        exceeds(f"SPIGOT-CE - STE-I, accuracy, {each}", gap(best["spigot-ce"], best["ste-i"], "test_accuracy")),
         _calls(calls, list(curves["spigot-ce"].values()), [k + 1 for k in inner]),
     ]
 
@@ -179,29 +158,71 @@ def claim_11(evidence: Evidence) -> list[Finding]:
             for name, calls in expected.items()]  # fmt: skip
 
 
-CLAIMS = {1: claim_1, 2: claim_2, 3: claim_3, 4: claim_4, 5: claim_5, 6: claim_6, 11: claim_11}
+def claim_12(evidence: Evidence) -> list[Finding]:
+    """SPIGOT fails on both metrics, accuracy and V-measure, where STE-I works well (10 clusters).
+
+    Rule: with 10 clusters STE-I exceeds SPIGOT by more than 10 points of accuracy, and by more than 10 of V-measure.
+    """
+    words = {"test_accuracy": "accuracy", "test_v_measure": "V-measure"}
+    return [
+        exceeds(f"STE-I - SPIGOT, {word}, 10 clusters", evidence.gap("ste-i", "spigot", 10, name), FAR)
+        for name, word in words.items()
+    ]
 
 
-def _calls(statement: str, rows: Sequence[Chosen], expected: list[int]) -> Finding:
-    least = [min(row.values("decoder_calls"), default=0.0) for row in rows]
+def claim_13(evidence: Evidence) -> list[Finding]:
+    """Discrete methods do not outperform the relaxed alternatives, on clusters.
+
+    Rule: in both settings, no row whose decoder sees structures exceeds the accuracy of softmax by more than 1 point
+    (`verdicts.near`: not so where the interval lies above 0 and the mean above 1).
+    """
+    found = []
+    for name in DISCRETE:
+        for k in SETTINGS:
+            gap = evidence.gap(name, "marginals", k, "test_accuracy")
+            found.append(near(f"{METHODS[name].label} - Softmax, accuracy, {k} clusters", gap, OUTPERFORMS))
+    return found
+
+
+CLAIMS = {
+    1: claim_1, 2: claim_2, 3: claim_3, 4: claim_4, 5: claim_5, 6: claim_6, 11: claim_11, 12: claim_12, 13: claim_13,
+}  # fmt: skip
+_SAME = (6, 11)
+"""Claims whose runs have the paper's settings in any case."""
+
+
+def claims(runs: Runs, **scope: Any) -> list[Claim]:
+    """Every claim at the paper's settings, and those that depend on them at searched settings, too."""
+    searched = {number: rule for number, rule in CLAIMS.items() if number not in _SAME}
+    ways = {"at the paper's settings": (CLAIMS, False), "at searched settings": (searched, True)}
+    found = [
+        decide(rules, Evidence(runs, **scope, grid=grid), Paper(runs, **scope), where)
+        for where, (rules, grid) in ways.items()
+    ]
+    return [claim for each in found for claim in each]
+
+
+def _calls(statement: str, rows: Sequence[Any], expected: list[int]) -> Finding:
+    found = [row.values("decoder_calls") for row in rows]
+    least = [min(values, default=0.0) for values in found if not isinstance(values, Published)]
     counted = [0 if math.isnan(calls) else int(calls) for calls in least]
     if not counted or 0 in counted:  # a step calls the decoder, so these were not counted
         return Finding(statement)
     return Finding(statement, f"{counted}", Verdict.HOLDS if counted == expected else Verdict.FAILS)
 
 
-def _over_training(row: Chosen, middle: Callable[[list[float]], float], after: float, until: float) -> Values:
+def _over_training(row: Any, middle: Callable[[list[float]], float], after: float, until: float) -> Values:
     """For each seed a statistic of the validation accuracy between two points of training, as shares of its steps."""
 
     def inside(history: Mapping[float, float]) -> list[float]:
         return [value for step, value in history.items() if after < step / row.config.steps <= until]
 
-    return [middle(inside(history)) for history in row.histories("accuracy")]
+    return [] if isinstance(row, PaperRow) else [middle(inside(history)) for history in row.histories("accuracy")]
 
 
 SECTION = Section(
     "Synthetic clusters",
     "Table 1 of the paper: test accuracy and V-measure in percent, beside the paper's numbers.",
     groups,
-    lambda runs: decide(CLAIMS, Evidence.best(runs)),
+    claims,
 )

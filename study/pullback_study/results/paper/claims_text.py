@@ -1,37 +1,48 @@
 """The paper's claims on text, each with the rule that decides it.
 
-The rules were fixed before the runs were made. All compare the same seeds, pair by pair, with 95% intervals
-(`cells.interval`), on the test set unless said otherwise, each run at its epoch with the best validation accuracy.
-A row enters with the learning rate that the search chose, the same few for every row; step sizes are the paper's, with the
-paper's scale of gamma. A comparison uses the seeds that all its rows have, and needs LEAST of them, or all of a table with
-fewer. A claim holds if all its parts hold, does not hold if one part does not, and is otherwise not decided; so is a part
-without enough runs, or with one seed.
+The rules were committed before the runs they rest on; the page names the exceptions. All compare the same seeds, pair by
+pair, with 95% intervals (`cells.interval`), on the test set unless said otherwise, each run at its epoch with the best
+validation accuracy. A row enters with the learning rate that the search chose, the same few for every row; step sizes are the
+paper's, with the paper's scale of gamma. Each rule is also applied to the numbers that the paper published. A comparison uses
+the seeds that all its rows have, and needs `verdicts.LEAST` of them, or all of a table with fewer; on SNLI it needs 5 seeds,
+and one learning rate for all rows or a search as long as training. A claim holds if all its parts hold, does not hold if one
+part does not, and is otherwise not decided.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from pullback_study.results.choice import Chosen, Runs
 from pullback_study.results.paper import text
-from pullback_study.results.paper.text import INNER_STEPS, LEAST, METHODS, ROWS, STEPPED
+from pullback_study.results.paper.names import reported
+from pullback_study.results.paper.text import INNER_STEPS, METHODS, ROWS, STEPPED
 
 from pullback_study.results.paper.verdicts import (  # isort: skip
-    Finding, Values, Verdict, below, best_of, decide, exceeds, inside, minus, most, near_best,
+    Claim, Finding, PaperRow, Published, Values, Verdict, below, best_of, decide, exceeds, inside, mean_of, minus, most, near,
+    paired,
 )  # fmt: skip
 from pullback_study.results.registry import Section
 
 NEAR = 1.5
 """A difference of accuracies, in points, that counts as small."""
+OUTPERFORMS = 0.5
+"""A difference of accuracies from which a row outperforms another."""
 FLAT = 3.0
 """A mean depth below which trees count as flat: one word at the root and all others below it make 2."""
 DEEP = (4.0, 6.0)
 """What counts as a mean depth around 5."""
+APART = 1.5
+"""A factor from which two published times differ."""
 RELAXED = tuple(name for name in ROWS if METHODS[name].kind == "Relaxed")
 ARGMAX = tuple(name for name in ROWS if METHODS[name].kind == "Argmax")
+LATENT = tuple(name for name in ROWS if METHODS[name].latent)
 ADJECTIVES, DRAMA = (2, 4, 5), 6  # words of "A taut , intelligent psychological drama .", counted from 1
+_SNLI_SEEDS = 5
+_RUNS = 3  # behind each of the paper's numbers, which are means with a standard deviation
 
 
 @dataclass(frozen=True)
@@ -41,27 +52,51 @@ class Evidence:
     runs: Runs
     scopes: dict[str, text.Scope] = field(default_factory=dict)  # by default on the data that most of the runs were trained on
 
-    def row(self, task: str, estimator: str, inner_steps: int | None = None) -> Chosen:
+    def row(self, task: str, estimator: str, inner_steps: int | None = None) -> Any:
         """A row with the runs that are done."""
-        scope = self.scopes[task] if task in self.scopes else text.on_data_of(self.runs, text.FULL[task])
+        scope = self.scope(task)
         row = text.table_plan(estimator, scope, search=True).choose(self.runs)
         return row.replace(self.runs, inner_steps=inner_steps) if inner_steps else row
 
-    def rows(self, task: str, *estimators: str) -> list[Chosen]:
-        """Several rows on the same seeds."""
-        return _common([self.row(task, name) for name in estimators])
+    def scope(self, task: str) -> text.Scope:
+        return self.scopes[task] if task in self.scopes else text.on_data_of(self.runs, text.FULL[task])
+
+    def rows(self, task: str, *estimators: str) -> list[Any]:
+        """Several rows on the same seeds; without runs where they cannot be compared."""
+        found = [self.row(task, name) for name in estimators]
+        rates = {row.config.learning_rate for row in found if isinstance(row, Chosen) and row}
+        unfair = task == "snli" and len(rates) > 1 and self.scope(task).search_epochs is not None
+        return paired(*found, least=10**9 if unfair else _SNLI_SEEDS if task == "snli" else 0)
+
+
+class Paper(Evidence):
+    """The paper's table in the place of runs: no seeds, no curves and no trees."""
+
+    def row(self, task: str, estimator: str, inner_steps: int | None = None) -> Any:
+        label, found = METHODS[estimator].label, {}
+        for split in ("validation", "test") if inner_steps in (None, 1) else ():
+            if cell := reported("structured", label, text.TASKS[task].title, split):
+                found[f"{split}_accuracy"] = Published(cell.value, cell.spread / _RUNS**0.5, _RUNS)
+        return PaperRow(METHODS[estimator], found)
 
 
 def claim_7(evidence: Evidence) -> list[Finding]:
     """On SST the relaxations are strong, and SPIGOT is a top performer.
 
-    Rule: for Marginals, SparseMAP and SPIGOT, the shortfall in test accuracy from the best row, the baseline
-    included, is within 1.5 points (`verdicts.within`). The best row is picked by mean validation accuracy.
+    Rule: strong, the mean test accuracy of Marginals and SparseMAP exceeds that of STE-S, STE-I, SPIGOT-CE and SPIGOT-EG; top
+    performer, SPIGOT's exceeds the baseline's, and the mean of the other latent rows. (The first rule, a shortfall from the
+    best row within 1.5 points, could not fail: 1.5 points is wider than the spread of all nine rows.)
     """
-    rows = evidence.rows("sst", *ROWS)
-    best = best_of(rows, "validation_accuracy")
-    of = [row for row in rows if row.estimator in (*RELAXED, "spigot")]
-    return [near_best(row, best, "test_accuracy", "test accuracy, SST", NEAR) for row in of]
+    rows = dict(zip(ROWS, evidence.rows("sst", *ROWS), strict=True))
+    others = [rows[name] for name in LATENT if name != "spigot"]
+    plain = [rows[name] for name in ARGMAX if name not in ("spigot", "perturb-and-map")]
+    strong = minus(_accuracy([rows[name] for name in RELAXED]), _accuracy(plain))
+    top = {"baseline": _accuracy([rows["baseline"]]), "mean of the other latent rows": _accuracy(others)}
+    mine = _accuracy([rows["spigot"]])
+    return [
+        exceeds("Marginals and SparseMAP - argmax methods other than SPIGOT, test accuracy, SST", strong),
+        *(exceeds(f"SPIGOT - {name}, test accuracy, SST", minus(mine, values)) for name, values in top.items()),
+    ]
 
 
 def claim_8(evidence: Evidence) -> list[Finding]:
@@ -74,7 +109,7 @@ def claim_8(evidence: Evidence) -> list[Finding]:
     for name in STEPPED:
         for k in INNER_STEPS[1:]:
             statement = f"{METHODS[name].label}, {k} inner steps - 1, test accuracy, SST"
-            one, several = _common([evidence.row("sst", name, inner_steps) for inner_steps in (1, k)])
+            one, several = paired(*(evidence.row("sst", name, inner_steps) for inner_steps in (1, k)))
             change = minus(several.values("test_accuracy"), one.values("test_accuracy"))
             found.append(inside(statement, change, -NEAR, NEAR))
     return found
@@ -87,14 +122,17 @@ def claim_9(evidence: Evidence) -> list[Finding]:
     each task the standard deviation of the validation accuracy over the second half of the epochs is larger in the
     mean of the argmax rows than in the mean of the two relaxations.
     """
-    rows = {task: {row.estimator: row for row in evidence.rows(task, *RELAXED, *ARGMAX)} for task in ("sst", "snli")}
-    relaxed = _mean_of([rows["snli"][name] for name in RELAXED], lambda row: row.values("test_accuracy"))
+    names = (*RELAXED, *ARGMAX)
+    rows = {task: dict(zip(names, evidence.rows(task, *names), strict=True)) for task in ("sst", "snli")}
+    relaxed = _accuracy([rows["snli"][name] for name in RELAXED])
     found = []
     for name in ARGMAX:
         shortfall = minus(relaxed, rows["snli"][name].values("test_accuracy"))
         found.append(exceeds(f"relaxations - {METHODS[name].label}, test accuracy, SNLI", shortfall))
     for task in ("sst", "snli"):
-        unstable, stable = (_mean_of([rows[task][name] for name in names], _late_deviation) for names in (ARGMAX, RELAXED))
+        unstable, stable = (
+            mean_of([rows[task][name] for name in names], _late_deviation) for names in (ARGMAX, RELAXED)
+        )
         statement = f"deviation of the validation accuracy late in training, {task.upper()}"
         found.append(exceeds(f"argmax methods - relaxations, {statement}", minus(unstable, stable)))
     return found
@@ -120,32 +158,93 @@ def claim_10(evidence: Evidence) -> list[Finding]:
     ]
 
 
-CLAIMS = {7: claim_7, 8: claim_8, 9: claim_9, 10: claim_10}
+def claim_14(evidence: Evidence) -> list[Finding]:
+    """Discrete methods do not outperform the relaxed alternatives, on text.
+
+    Rule: on each task no argmax row exceeds the test accuracy of the better relaxation (Marginals or SparseMAP, by validation
+    accuracy) by more than 0.5 points (`verdicts.near`: not so where the interval lies above 0 and the mean above 0.5).
+    """
+    found = []
+    for task in text.TASKS:
+        for name in ARGMAX:
+            row, *relaxed = evidence.rows(task, name, *RELAXED)
+            best = best_of(relaxed, "validation_accuracy")
+            gap = minus(_accuracy([row]), _accuracy([best])) if best else []
+            found.append(near(f"{METHODS[name].label} - better relaxation, test accuracy, {task.upper()}", gap, OUTPERFORMS))
+    return found
 
 
-def _common(rows: Sequence[Chosen]) -> list[Chosen]:
-    """The rows on the seeds that all of them have; without runs if these are too few."""
-    seeds = range(len(rows[0].runs)) if all(rows) else ()
-    there = [i for i in seeds if all(row.runs[i] for row in rows)]
-    if not there or len(there) < min(LEAST, len(seeds)):
-        there = []
-    return [replace(row, configs=tuple(row.configs[i] for i in there), runs=tuple(row.runs[i] for i in there)) for row in rows]
+def claim_15(evidence: Evidence) -> list[Finding]:
+    """Relaxations (SparseMAP and Marginals) do better than straight-through variants on text.
+
+    Rule: on each task their mean test accuracy exceeds that of STE-S, STE-I, SPIGOT, SPIGOT-CE and SPIGOT-EG. (That they are
+    the more stable is in claim 9.)
+    """
+    found = []
+    for task in text.TASKS:
+        names = [name for name in ARGMAX if name != "perturb-and-map"]
+        rows = dict(zip((*RELAXED, *names), evidence.rows(task, *RELAXED, *names), strict=True))
+        gap = minus(_accuracy([rows[name] for name in RELAXED]), _accuracy([rows[name] for name in names]))
+        found.append(exceeds(f"relaxations - straight-through variants, test accuracy, {task.upper()}", gap))
+    return found
 
 
-def _mean_of(rows: Sequence[Chosen], values: Callable[[Chosen], list[float]]) -> Values:
-    """The mean over several rows, for each seed; none if a row is missing."""
-    return [statistics.fmean(seed) for seed in zip(*map(values, rows), strict=True)] if all(rows) else []
+def claim_16(evidence: Evidence) -> list[Finding]:
+    """More inner steps do not help on SST because the decoder is a moving target.
+
+    Rule: with the decoder of a trained model frozen and its encoder trained anew, 5 inner steps have a higher test accuracy
+    than 1, for SPIGOT, SPIGOT-CE and SPIGOT-EG. Not run: the study cannot freeze a decoder yet.
+    """
+    return [Finding(f"{METHODS[name].label}, frozen decoder, 5 inner steps - 1, test accuracy, SST") for name in STEPPED]
 
 
-def _late_deviation(chosen: Chosen) -> list[float]:
+def claim_17(evidence: Evidence) -> list[Finding]:
+    """The run times of the appendix: which methods take longer for an epoch.
+
+    Rule: of the pairs of rows whose published times differ by a factor of 1.5 or more, ours have the same order in more than
+    three quarters (holds), or in less than half (does not hold). Runs that shared their device decide nothing, and all so far
+    did.
+    """
+    found = []
+    for task in text.TASKS:
+        times: dict[str, tuple[float, float]] = {}
+        for name in LATENT:
+            row, title = evidence.row(task, name), text.TASKS[task].title
+            paper = reported("structured", METHODS[name].label, title, "minutes")
+            seconds = [] if isinstance(row, PaperRow) else text.epoch_seconds(row)
+            if paper and seconds:
+                times[name] = paper.value, statistics.median(seconds)
+        pairs = [(a, b) for a in times.values() for b in times.values() if a[0] >= APART * b[0]]
+        same = sum(a[1] > b[1] for a, b in pairs)
+        statement = f"pairs of rows in the paper's order by time, {task.upper()}"
+        words = f"{same} of {len(pairs)}; the runs shared their device" if pairs else "runs missing"
+        found.append(Finding(statement, words))
+    return found
+
+
+CLAIMS = {
+    7: claim_7, 8: claim_8, 9: claim_9, 10: claim_10, 14: claim_14, 15: claim_15, 16: claim_16, 17: claim_17,
+}  # fmt: skip
+
+
+def claims(runs: Runs) -> list[Claim]:
+    return decide(CLAIMS, Evidence(runs), Paper(runs))
+
+
+def _accuracy(rows: Sequence[Any]) -> Values:
+    """The mean test accuracy over several rows, for each seed."""
+    return mean_of(rows, lambda row: row.values("test_accuracy"))
+
+
+def _late_deviation(chosen: Any) -> Values:
     """The standard deviation of the validation accuracy over the second half of the epochs, for each seed."""
-    histories = [list(history.values()) for history in chosen.histories("accuracy")]
+    histories = [] if isinstance(chosen, PaperRow) else [list(each.values()) for each in chosen.histories("accuracy")]
     return [statistics.stdev(history[len(history) // 2 :]) for history in histories]
 
 
-def _example(row: Chosen) -> Finding:
+def _example(row: Any) -> Finding:
     statement = "SPIGOT-CE attaches taut, intelligent and psychological to drama"
-    if not row:
+    if isinstance(row, PaperRow) or not row.done:
         return Finding(statement)
     trees = [run.result["example_heads"] for run in row.done]
     right = [all(heads[word - 1] == DRAMA for word in ADJECTIVES) for heads in trees]
@@ -160,5 +259,5 @@ SECTION = Section(
     "Latent trees on text",
     "Table 2 of the paper: accuracy in percent on SST and SNLI, beside the paper's numbers.",
     text.groups,
-    lambda runs: decide(CLAIMS, Evidence(runs)),
+    claims,
 )

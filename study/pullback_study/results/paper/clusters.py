@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pullback_study.results.cells import MEDIAN
-from pullback_study.results.choice import Plan, Runs, settings_of
+from pullback_study.results.choice import Chosen, Plan, Runs, settings_of
 from pullback_study.results.figures import Figure, Panel, curves_against, learning_curves
 from pullback_study.results.paper.names import reported, rows
 from pullback_study.results.registry import Group
@@ -82,8 +82,11 @@ class Variant:
 
 
 VARIANTS = {
-    "grid": Variant("The table, at the settings that validation accuracy chose from the paper's grid", words=("--grid",)),
-    "best": Variant("The table, at the paper's best settings"),
+    "best": Variant("The table, at the paper's settings", words=("--seeds", "48"), scope=MANY),
+    "grid": Variant(
+        "The table, at the settings that validation accuracy chose from the paper's grid", words=("--grid", "--seeds", "48"),
+        scope=MANY,
+    ),
     "example": Variant(
         "gamma of one example instead of the mean", PULLED_BACK, ("--grid", "--gamma-scale", "example"), scale="example"
     ),
@@ -92,7 +95,6 @@ VARIANTS = {
     ),
     "errata": Variant("Errors of the released code, on purpose", ERRATA, ("--grid", "--errata")),
     "quick": Variant("Quick runs", words=("--quick",), scope=QUICK),
-    "many": Variant("48 seeds, at the settings that seeds 0 to 3 chose", words=("--grid", "--seeds", "48"), scope=MANY),
 }
 
 
@@ -118,19 +120,26 @@ def steps_plan(estimator: str, inner_steps: int, scope: Scope = FULL) -> Plan:
 
 
 def _plan(estimator: str, clusters: int, settings: Iterable[dict[str, Any]], scope: Scope) -> Plan:
-    """The first four seeds, as many as the paper has, choose by their mean validation accuracy."""
+    """Of several settings, the first four seeds, as many as the paper has, choose one by their mean validation accuracy."""
+    settings = list(settings)
     fields = {"clusters": clusters, "steps": scope.steps, "evaluate_every": scope.evaluate_every, "dtype": scope.dtype}
-    return Plan.of(TASK, estimator, [{**fields, **each} for each in settings], scope.seeds, scope.seeds[:4])
+    deciding = scope.seeds[:4] if len(settings) > 1 else ()
+    return Plan.of(TASK, estimator, [{**fields, **each} for each in settings], scope.seeds, deciding)
 
 
 def results(variant: Variant, clusters: int, runs: Runs, *, title: str = "") -> Table:
     """One setting of the paper's table, ours beside the paper's: on the test set after the last step."""
     columns = [Column(name, label, reference=True) for name, label in MEASURES.items()]
     found = []
-    for chosen in (variant.plan(name, clusters).finished(runs) for name in variant.rows):
+    rows = [variant.plan(name, clusters).choose(runs) for name in variant.rows]
+    for chosen in rows:
         paper = {each: reported("synthetic", chosen.method.label, f"{clusters} clusters", each) for each in MEASURES}
-        found.append(chosen.row({each: chosen.cell(f"test_{each}", MEDIAN, paper[each]) for each in MEASURES}))
-    title, name = title or f"{clusters} clusters", f"clusters-{clusters}" + "-example" * (variant.scale == "example")
+        cells = {each: chosen.cell(f"test_{each}", MEDIAN, paper[each]) for each in MEASURES}
+        found.append(chosen.row(cells, {"seeds": f"{len(chosen.done)} of {len(variant.scope.seeds)}"}))
+    if any(chosen.done and not chosen.complete for chosen in rows):
+        columns.append(Column("seeds", "Seeds"))
+    title = title or f"{clusters} clusters"
+    name = f"clusters-{clusters}" + "-grid" * ("--grid" in variant.words) + "-example" * (variant.scale == "example")
     making = runs.command("table1", *variant.words)
     return Table(title, columns, found, ["*: stochastic."], name, variant.scope.warning, making)
 
@@ -138,8 +147,12 @@ def results(variant: Variant, clusters: int, runs: Runs, *, title: str = "") -> 
 def with_others(variant: Variant, runs: Runs) -> Variant:
     """The same with those estimators that are not in the paper's table and have runs for it."""
     others = [name for name in METHODS if name not in (*ROWS, *ERRATA)] if set(variant.rows) == set(ROWS) else []
-    there = [name for name in others if any(variant.plan(name, k).finished(runs) for k in SETTINGS)]
+    there = [name for name in others if any(variant.plan(name, k).choose(runs).done for k in SETTINGS)]
     return replace(variant, rows=[name for name in METHODS if name in (*variant.rows, *there)])
+
+
+def _most_seeds(table: Table) -> int:
+    return max((cell.count for row in table.rows for cell in row.cells.values()), default=0)
 
 
 def spreads(table: Table) -> Table:
@@ -156,30 +169,31 @@ def spreads(table: Table) -> Table:
 
 def settings(plans: Iterable[Plan], runs: Runs) -> Table:
     """Which learning rate and step size each row has, by validation accuracy where there was a choice."""
-    found = [(chosen, plan) for plan in plans if (chosen := plan.finished(runs))]
+    found = [(chosen, plan) for plan in plans if (chosen := plan.choose(runs)).done]
     more = [{"clusters": str(chosen.config.clusters), "candidates": str(len(plan.candidates))} for chosen, plan in found]
     return settings_of([chosen for chosen, _ in found], more)
 
 
 def curves(runs: Runs, scope: Scope = FULL) -> Figure:
     """Validation accuracy and V-measure against steps, at the paper's best settings."""
-    chosen = [table_plan(name, 10, grid=False, scope=scope).finished(runs) for name in CURVES]
+    chosen = [table_plan(name, 10, grid=False, scope=scope).choose(runs) for name in CURVES]
     drawn = learning_curves(chosen, {name: f"Validation: {label} (%)" for name, label in MEASURES.items()})
-    return _figure("Learning curves, 10 clusters", "synthetic-curves", drawn, scope)
+    return _figure("Learning curves, 10 clusters", "synthetic-curves", drawn, scope, chosen)
 
 
 def steps(runs: Runs, scope: Scope = FULL) -> Figure:
     """Test accuracy and V-measure against the number of inner steps, the best step size at each point."""
-    at = {k: [steps_plan(name, k, scope).finished(runs) for name in STEPPED] for k in scope.inner_steps}
+    at = {k: [steps_plan(name, k, scope).choose(runs) for name in STEPPED] for k in scope.inner_steps}
     drawn = curves_against("Inner steps", at, {f"test_{name}": f"Test: {label} (%)" for name, label in MEASURES.items()})
-    return _figure("Impact of multiple updates, 10 clusters", "synthetic-steps", drawn, scope)
+    found = [row for rows in at.values() for row in rows]
+    return _figure("Impact of multiple updates, 10 clusters", "synthetic-steps", drawn, scope, found)
 
 
 def steps_table(runs: Runs, scope: Scope) -> Table:
     """The points of that figure as numbers, with the calls of the decoder in a training step."""
-    found = [(k, steps_plan(name, k, scope).finished(runs)) for name in STEPPED for k in scope.inner_steps]
+    found = [(k, steps_plan(name, k, scope).choose(runs)) for name in STEPPED for k in scope.inner_steps]
     made = []
-    for k, chosen in ((k, chosen) for k, chosen in found if chosen):
+    for k, chosen in ((k, chosen) for k, chosen in found if chosen.done):
         calls = ", ".join(sorted({f"{each:g}" for each in chosen.values("decoder_calls")}))
         words = {"inner": str(k), "size": f"{chosen.config.step_size:g}", "calls": calls}
         made.append(chosen.row({each: chosen.cell(f"test_{each}", MEDIAN) for each in MEASURES}, words))
@@ -189,9 +203,11 @@ def steps_table(runs: Runs, scope: Scope) -> Table:
     return Table(title, columns, made, [], name, scope.warning, runs.command("steps", "--seeds", str(len(scope.seeds))))
 
 
-def _figure(title: str, name: str, drawn: Sequence[Panel], scope: Scope) -> Figure:
+def _figure(title: str, name: str, drawn: Sequence[Panel], scope: Scope, rows: Sequence[Chosen]) -> Figure:
     quick, many = bool(scope.warning), len(scope.seeds) >= QUARTILES
-    note = f"Median and range of {len(scope.seeds)} seeds. {scope.warning}".strip()
+    counts = sorted({len(row.done) for row in rows if row.done})
+    seeds = " to ".join(map(str, [*counts[:1], *counts[1:][-1:]])) or "no"
+    note = f"Median and range of {seeds} seeds. {scope.warning}".strip()
     return Figure(title, drawn, name + "-quick" * quick + "-many" * many, note)
 
 
@@ -199,17 +215,19 @@ def groups(runs: Runs) -> list[Group]:
     """The table in every way it was run, the paper's two in any case; and the figures."""
     found = []
     for name, variant in VARIANTS.items():
-        variant, many = with_others(variant, runs), variant.scope is MANY
-        tables = [results(variant, k, runs, title=f"{k} clusters{', 48 seeds' * many}") for k in SETTINGS]
+        variant = with_others(variant, runs)
+        tables = [results(variant, k, runs) for k in SETTINGS]
         if name in ("grid", "best") or any(table.runs for table in tables):
-            shown = [each for table in tables for each in ([table, spreads(table)] if many else [table])]
-            drawn = [table.distribution(measure) for table in tables for measure in MEASURES] if many else []
-            found.append(Group(variant.title, shown, drawn, warning=variant.scope.warning))
-        if name == "best":
+            many = {table.title: _most_seeds(table) >= QUARTILES for table in tables}
+            shown = [each for table in tables for each in ([table, spreads(table)] if many[table.title] else [table])]
+            drawn = [table.distribution(measure) for table in tables if many[table.title] for measure in MEASURES]
+            figures = [figure for figure in drawn if figure.drawn]
+            found.append(Group(variant.title, shown, figures, warning=variant.scope.warning))
+        if name == "grid":
             plans = [VARIANTS["grid"].plan(name, k) for name in ROWS for k in SETTINGS]
             found += [Group("Chosen settings", [table])] if (table := settings(plans, runs)).rows else []
     for title, scopes in {"Several inner steps, and figures": (FULL, MANY), "Figures, quick runs": (QUICK,)}.items():
-        figures = [draw(runs, scope) for scope in scopes for draw in (curves, steps)]
+        figures = [draw(runs, scope) for scope in scopes for draw in (curves, steps)[scope is FULL :]]
         tables = [table for scope in scopes if (table := steps_table(runs, scope)).rows]
         found.append(Group(title, tables, [figure for figure in figures if figure.drawn], warning=scopes[0].warning))
     return [group for group in found if group.tables or group.figures]

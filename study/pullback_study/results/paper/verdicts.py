@@ -7,15 +7,45 @@ import inspect
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pullback_study.results.cells import Interval, comparable, interval
-from pullback_study.results.choice import Chosen
+from pullback_study.results.cells import Interval, comparable, interval, student
 from pullback_study.results.tables import Table
 
-Values = Sequence[float]
-"""A number for each seed; empty while runs are missing."""
+LEAST = 8
+"""How many seeds a comparison needs, or all of a table with fewer."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """A number of the paper, estimated from a few runs that were not published one by one."""
+
+    value: float
+    error: float  # its standard error
+    count: int  # of runs
+
+    @property
+    def interval(self) -> Interval:
+        """The 95% interval of a mean of as many runs with this standard error; differences count as unpaired."""
+        half = student(self.count - 1) * self.error
+        return Interval(self.value, self.value - half, self.value + half)
+
+
+Values = Sequence[float] | Published
+"""A number for each seed, empty while runs are missing; or one that the paper published."""
+
+
+@dataclass(frozen=True)
+class PaperRow:
+    """A row of the paper's tables in the place of runs: its measures by the names that results have."""
+
+    method: Any
+    measures: Mapping[str, Published]
+
+    def values(self, measure: str) -> Values:
+        return self.measures.get(measure, ())
+
 
 
 class Verdict(enum.Enum):
@@ -29,7 +59,7 @@ class Finding:
     """One part of a claim: what was compared, what was found (in words, and as an interval), and what follows."""
 
     statement: str
-    evidence: str = "runs missing"
+    evidence: str = "not enough comparable runs"
     verdict: Verdict = Verdict.OPEN
     interval: Interval | None = None
 
@@ -42,31 +72,64 @@ class Claim:
     claim: str
     rule: str
     findings: Sequence[Finding]
+    paper: Sequence[Finding] = ()  # the same rule applied to the numbers that the paper published
+    where: str = ""  # the settings of the runs
 
     @property
     def verdict(self) -> Verdict:
         return verdict(self.findings)
 
     def table(self) -> Table:
-        rows = [(each.statement, each.evidence, each.verdict.value) for each in self.findings]
-        title = f"Claim {self.number}: {self.verdict.value}. {self.claim}"
-        return Table.of_words(title, ["Part", "Found", "Verdict"], rows)
+        """A line for each part, with what the same rule finds in the paper's own table."""
+        own = [_on_paper(each) for each in self.paper] or [""] * len(self.findings)
+        lines = zip(self.findings, own, strict=True)
+        rows = [(each.statement, each.evidence, each.verdict.value, paper) for each, paper in lines]
+        title = f"Claim {self.number}{f', {self.where}' * bool(self.where)}: {self.verdict.value}. {self.claim}"
+        columns = ["Part", "Found", "Verdict", "The rule on the paper's numbers"]
+        return Table.of_words(title, columns, rows, [self.rule] if self.rule else [])
 
 
-def decide(rules: Mapping[int, Callable[[Any], Sequence[Finding]]], evidence: Any) -> list[Claim]:
+def _on_paper(finding: Finding) -> str:
+    if finding.interval is None:
+        return "not published"
+    return f"{_show(finding.interval)}: {finding.verdict.value}"
+
+
+def decide(
+    rules: Mapping[int, Callable[[Any], Sequence[Finding]]], evidence: Any, paper: Any = None, where: str = ""
+) -> list[Claim]:
     """The claims with their verdicts; not decided where the runs do not hold what a rule looks at.
 
-    The first line of a rule's docstring is the claim, the rest the rule in words.
+    The first line of a rule's docstring is the claim, the rest the rule in words. `paper` is what the paper published in the
+    place of the runs.
     """
     found = []
     for number, rule in rules.items():
         claim, _, words = (inspect.getdoc(rule) or "").partition("\n")
-        try:
-            findings = rule(evidence)
-        except (ValueError, KeyError, TypeError, IndexError) as error:
-            findings = [Finding("the runs", f"do not hold what the rule looks at: {error!r}")]
-        found.append(Claim(number, claim, " ".join(words.split()), findings))
+        findings = _applied(rule, evidence)
+        own = _applied(rule, paper) if paper is not None else []
+        if len(own) != len(findings):
+            own = []
+        found.append(Claim(number, claim, " ".join(words.split()), findings, own, where))
     return found
+
+
+def _applied(rule: Callable[[Any], Sequence[Finding]], evidence: Any) -> Sequence[Finding]:
+    try:
+        return rule(evidence)
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        return [Finding("the runs", f"do not hold what the rule looks at: {error!r}")]
+
+
+def paired(*rows: Any, least: int = 0) -> list[Any]:
+    """The rows on the seeds that all of them have; without runs if these are too few. Rows of the paper stay as they are."""
+    if any(isinstance(row, PaperRow) for row in rows):
+        return list(rows)
+    seeds = range(len(rows[0].runs)) if all(rows) else ()
+    there = [i for i in seeds if all(row.runs[i] for row in rows)]
+    if len(there) < (least or min(LEAST, max(1, len(seeds)))):
+        there = []
+    return [replace(row, configs=tuple(row.configs[i] for i in there), runs=tuple(row.runs[i] for i in there)) for row in rows]
 
 
 def verdict(findings: Sequence[Finding]) -> Verdict:
@@ -107,23 +170,45 @@ def near(statement: str, shortfall: Values, margin: float) -> Finding:
 
 def _judge(statement: str, values: Values, question: str, rule: Callable[[Interval], tuple[bool, bool]]) -> Finding:
     """What a rule, whether it holds and whether it fails, says about the 95% interval of the mean over the seeds."""
-    if not values:
+    if not isinstance(values, Published) and not values:
         return Finding(statement)
-    found = interval(values)
+    found = values.interval if isinstance(values, Published) else interval(values)
     return Finding(statement, f"{_show(found)}; {question}?", _either(*rule(found)), found)
 
 
 def minus(first: Values, second: Values) -> Values:
     """The difference, seed by seed."""
-    return [a - b for a, b in zip(first, second, strict=True)] if first and second else []
+    if isinstance(first, Published) and isinstance(second, Published):
+        return Published(first.value - second.value, math.hypot(first.error, second.error), min(first.count, second.count))
+    if isinstance(first, Published) or isinstance(second, Published) or not first or not second:
+        return []
+    return [a - b for a, b in zip(first, second, strict=True)]
 
 
-def best_of(rows: Sequence[Chosen], measure: str) -> Chosen | None:
+def mean_of(rows: Sequence[Any], values: Callable[[Any], Values]) -> Values:
+    """The mean over several rows, for each seed; none if a row is missing."""
+    found = [values(row) for row in rows]
+    published = [each for each in found if isinstance(each, Published)]
+    if published and len(published) == len(found):
+        error, count = math.hypot(*(each.error for each in published)), min(each.count for each in published)
+        return Published(statistics.fmean(each.value for each in published), error / len(found), count)
+    each = [list(values) for values in found if not isinstance(values, Published)]
+    return [statistics.fmean(seed) for seed in zip(*each, strict=True)] if len(each) == len(found) and all(each) else []
+
+
+def level(values: Values) -> float:
+    """The number itself, or the mean over the seeds."""
+    return values.value if isinstance(values, Published) else statistics.fmean(values)
+
+
+def best_of(rows: Sequence[Any], measure: str) -> Any:
     """The row with the highest mean of a measure, the first of equals, none that diverged; None while one is missing."""
-    return max(rows, key=lambda row: comparable(statistics.fmean(row.values(measure)))) if rows and all(rows) else None
+    if not rows or not all(rows) or not all(row.values(measure) for row in rows):
+        return None
+    return max(rows, key=lambda row: comparable(level(row.values(measure))))
 
 
-def near_best(row: Chosen, best: Chosen | None, measure: str, words: str, margin: float) -> Finding:
+def near_best(row: Any, best: Any, measure: str, words: str, margin: float) -> Finding:
     """Is a row's shortfall from the best one within the margin?"""
     statement = f"best row - {row.method.label}, {words}"
     if best is None or not row:
