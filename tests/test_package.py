@@ -47,7 +47,7 @@ def test_losses_and_parts_have_modules_of_their_own():
         assert not hasattr(pb, name)
 
 
-@pytest.mark.parametrize("name", ["losses", "parts", "viz"])
+@pytest.mark.parametrize("name", ["losses", "nn", "parts", "viz"])
 def test_the_help_of_the_package_names_its_groups(name):
     assert f"pullback.{name}" in pb.__doc__
     assert getattr(pb, name).__doc__
@@ -77,7 +77,7 @@ def test_importing_does_not_load_a_compiler():
 
 def test_the_core_depends_on_torch_numba_and_numpy_alone():
     """Plots of diagnoses import Matplotlib where they draw, and say so where it is missing."""
-    for folder in ("structures", "inference", "estimators"):
+    for folder in ("structures", "inference", "estimators", "nn"):
         for path, module in imports_of(folder):
             top = module.partition(".")[0]
             drawing = top == "matplotlib" and path.name == "show.py"
@@ -88,8 +88,8 @@ def test_the_core_depends_on_torch_numba_and_numpy_alone():
     ("folder", "never"),
     [
         ("inference", ["pullback.structures", "pullback.estimators", "pullback_study"]),
-        ("structures", ["pullback.estimators", "pullback_study"]),
-        ("estimators", ["pullback_study"]),
+        ("structures", ["pullback.estimators", "pullback.nn", "pullback_study"]),
+        ("estimators", ["pullback.nn", "pullback_study"]),
     ],
 )
 def test_the_arrows_point_one_way(folder, never):

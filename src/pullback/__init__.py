@@ -8,6 +8,7 @@ Tools         diagnose (bias and variance of an estimator), warmup (compile kern
 Results       SparseMAPSolution, NotConverged, Diagnosis
 
 pullback.losses    supervised losses
+pullback.nn        modules: CRF, StructuredLayer
 pullback.parts     what estimators are made of: starts, updates, noises, baselines
 pullback.viz       drawings of structures, as text and SVG
 """
@@ -116,7 +117,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> ModuleType:
-    """`pullback.viz`, imported when it is first used."""
-    if name == "viz":
-        return importlib.import_module("pullback.viz")
+    """`pullback.nn` and `pullback.viz`, imported when they are first used."""
+    if name in ("nn", "viz"):
+        return importlib.import_module(f"pullback.{name}")
     raise AttributeError(f"module 'pullback' has no attribute {name!r}")

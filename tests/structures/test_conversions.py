@@ -164,6 +164,21 @@ def test_long_sequences_keep_their_digits():
     torch.testing.assert_close(mu.sum(-1), torch.full((1,), 500.0, dtype=torch.float64))
 
 
+@pytest.mark.parametrize("other", ["transitions", "start", "end"])
+def test_combined_scores_have_the_dtype_that_pytorch_promotes_to(other):
+    """Emissions of half precision lose nothing of transitions, start and end in float32."""
+    torch.manual_seed(0)
+    emissions = torch.randn(2, 4, 3).bfloat16()
+    given = {"transitions": torch.randn(3, 3), "start": torch.randn(3), "end": torch.randn(3)}
+    mixed = {name: x if name == other else x.bfloat16() for name, x in given.items()}
+    found = pb.LinearChain([4, 2]).combine(emissions, **mixed)
+    assert found.dtype == torch.float32
+    wide = {name: x.float() for name, x in mixed.items()}
+    torch.testing.assert_close(found, pb.LinearChain([4, 2]).combine(emissions.float(), **wide))
+    assert pb.LinearChain().combine(emissions.double()[:, :0], **mixed).dtype == torch.float64
+    assert pb.LinearChain().combine(emissions, *[x.bfloat16() for x in given.values()]).dtype == torch.bfloat16
+
+
 @pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64])
 def test_tags_of_every_integer_dtype(dtype):
     """The index of a part, up to C^2, does not fit into the dtype of small tags."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import Any, ClassVar
 
@@ -11,7 +12,7 @@ from torch import Tensor
 from pullback.inference.chain.family import CHAIN
 from pullback.inference.family import Family
 from pullback.inference.hypergraph.memory import LARGE
-from pullback.inference.layout import check_tensor
+from pullback.inference.layout import broadcasts, check_tensor
 from pullback.structures.family import FamilyStructure
 from pullback.structures.readers import as_lengths, check_range, integers, lengths_of, ones_at, real_positions
 
@@ -47,6 +48,8 @@ class LinearChain(FamilyStructure):
     ) -> Tensor:
         """Scores `[..., n, C, C]`: `scores[i, a, b] = transitions[i - 1, a, b] + emissions[i, b]`, differentiable.
 
+        They have the dtype that PyTorch promotes to: emissions in bfloat16 and transitions in float32 make float32.
+
         Args:
             emissions: `[..., n, C]`.
             transitions: from tag a to tag b, `[C, C]` for all positions, or `[..., n - 1, C, C]`.
@@ -65,6 +68,8 @@ class LinearChain(FamilyStructure):
         for name, x in {"start": start, "end": end}.items():
             if x is not None and x.shape[-1:] != (tags,):
                 raise ValueError(f"{name} has shape {list(x.shape)}; for {tags} tags it needs [..., {tags}]")
+        dtypes = [x.dtype for x in (emissions, transitions, start, end) if x is not None]
+        emissions = emissions.to(functools.reduce(torch.promote_types, dtypes))
         if n == 0:
             return emissions.new_zeros(*emissions.shape[:-2], 0, tags, tags)
         if start is not None:
@@ -88,12 +93,24 @@ class LinearChain(FamilyStructure):
 
     def tags(self, z: Tensor) -> Tensor:
         """The tag of each position, `[..., n]`; -1 for padding."""
-        used, tag = self._cleaned(z).sum(-2).max(-1)
+        used, tag = self._summed(z, "z").max(-1)
         return torch.where(used > 0.5, tag, -1)
 
     def tag_marginals(self, mu: Tensor) -> Tensor:
         """The probability of each tag at each position, `[..., n, C]`, from marginals `[..., n, C, C]`; 0 for padding."""
-        return self._cleaned(mu, "mu").sum(-2)
+        return self._summed(mu, "mu")
+
+    def _summed(self, z: Tensor, name: str) -> Tensor:
+        """The sum over the tags before, `[..., n, C]`, zero for padding; all of z is read once, and masked when it is small."""
+        self.family.layout.check(z, name)
+        n, batch = z.shape[-3], z.shape[:-3]
+        if n == 0:
+            return z.new_zeros(z.shape[:-1])
+        sums = torch.cat([z[..., :1, 0, :], z[..., 1:, :, :].sum(-2)], -2)
+        if self.lengths is None or not broadcasts(self.lengths.shape, batch):
+            return sums
+        real = torch.arange(n, device=z.device) < self._lengths_of(z, n, 3)[..., None]
+        return torch.where(real[..., None], sums, 0.0)
 
     def from_tags(self, tags: Tensor, C: int) -> Tensor:
         """The structures of tag sequences `[..., n]`: the inverse of `tags`.

@@ -1,0 +1,65 @@
+"""A structure and an estimator as one module."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pullback.estimators.base import Estimator
+from pullback.structures import Structure, StructureWrapper
+from pullback.structures.readers import as_lengths
+
+
+class StructuredLayer(torch.nn.Module):
+    """A structure inside a network: scores in, structures or averages of structures out.
+
+    In training it is the estimator's layer; in evaluation, its prediction without noise. Estimators whose inner steps call the
+    decoder again cannot be layers, and raise an error that says to use `estimator.objective`.
+
+    Args:
+        structure: the structure.
+        estimator: how gradients get through it. If it has state, the layer's `state_dict` holds it.
+
+    >>> from pullback import Marginals, Subset
+    >>> layer = StructuredLayer(Subset(1), Marginals())
+    >>> layer(torch.zeros(1, 4), lengths=torch.tensor([2]))
+    tensor([[0.5000, 0.5000, 0.0000, 0.0000]])
+    """
+
+    def __init__(self, structure: Structure, estimator: Estimator) -> None:
+        super().__init__()
+        if not isinstance(structure, Structure) or not isinstance(estimator, Estimator):
+            raise TypeError(
+                f"StructuredLayer was given {type(structure).__name__} and {type(estimator).__name__}; "
+                f"it needs a Structure and an Estimator"
+            )
+        self.structure = structure
+        self.estimator = estimator
+
+    def forward(self, scores: Tensor, lengths: Any = None) -> Tensor:
+        """Structures or averages of structures, of the shape of the scores.
+
+        Args:
+            scores: `[..., *parts]`.
+            lengths: for this call, in place of the structure's own; integers, or a boolean prefix mask.
+        """
+        structure = self.structure if lengths is None else with_lengths(self.structure, lengths)
+        return self.estimator(structure, scores) if self.training else self.estimator.predict(structure, scores)
+
+    def extra_repr(self) -> str:
+        return f"{self.structure!r}, {self.estimator!r}"
+
+
+def with_lengths(structure: Structure, lengths: Any) -> Structure:
+    """A copy of the structure with these lengths."""
+    found: Any = copy.copy(structure)
+    if isinstance(found, StructureWrapper):
+        found.inner = with_lengths(found.inner, lengths)
+    elif hasattr(found, "lengths"):
+        found.lengths = as_lengths(lengths, "lengths")
+    else:
+        raise TypeError(f"{structure!r} has no lengths; call the layer without them")
+    return found  # type: ignore[no-any-return]
