@@ -9,13 +9,11 @@ the same steps, in turns, in the same process.
     python -m benchmarks.text --data DATA --steps 210         most of an epoch of each
     python -m benchmarks.text --data DATA --task snli --only marginals spigot
     python -m benchmarks.text --data DATA --device cuda       ours replayed from CUDA graphs, torch-struct's as it is
-    python -m benchmarks.text --data DATA --device cuda --eager --offload --threads 16    without graphs, SparseMAP on the CPU
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import copy
 import importlib.util
 import time
@@ -26,7 +24,6 @@ import torch
 from torch import Tensor
 
 from benchmarks.options import text_parser
-from pullback import offload
 from pullback.estimators import registry
 from pullback.structures import Structure
 from pullback_study.results.paper.names import reported
@@ -91,8 +88,7 @@ def main() -> None:
         if peer and config.projective and task.sides == 1 and needed <= {"argmax", "marginals"}:
             contenders["torch-struct"] = _with_peer(task.trainer([config], options.device))
         warm_up = _WARM_UP["cpu" if options.eager else options.device]
-        with offload(largest_batch=2**31) if options.offload else contextlib.nullcontext():
-            found = time_in_turns(contenders, options.steps, warm_up, options.device)
+        found = time_in_turns(contenders, options.steps, warm_up, options.device)
         _show(name, options.task, contenders["ours"], found)
 
 
@@ -157,7 +153,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--projective", dest="projective", action="store_true", default=None)
     parser.add_argument("--device", default="cpu", metavar="cpu|cuda")
     parser.add_argument("--eager", action="store_true", help="without CUDA graphs")
-    parser.add_argument("--offload", action="store_true", help="SparseMAP on the CPU's threads; with --eager")
     return parser.parse_args()
 
 

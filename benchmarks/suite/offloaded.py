@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import torch
@@ -17,7 +18,6 @@ from pullback import (
     Segmentation,
     SparseMAPSolution,
     Structure,
-    offload,
 )
 
 _STEP = 0.1
@@ -35,7 +35,7 @@ _CASES: dict[str, tuple[Structure, tuple[int, ...]]] = {
 
 
 def offloaded(run: Run) -> Iterator[Row]:
-    """SparseMAP of CUDA tensors on the GPU, and with `pullback.offload` on all threads of the CPU, copies included; then
+    """SparseMAP of CUDA tensors on the GPU, and on all threads of the CPU, copies included; then
     the same for SPIGOT's projection of an argmax moved by 0.1 times a random normal step. A GPU only.
     """
     if torch.device(run.device).type != "cuda":
@@ -56,8 +56,8 @@ def _row(run: Run, case: str, problem: Problem, scores: Tensor, start: Tensor | 
     solve = partial(problem.structure.sparsemap_solution, scores, warm_start=start)
 
     def on_the_cpu() -> SparseMAPSolution:
-        with offload(largest_batch=len(scores)):
-            return solve()
+        found = problem.structure.sparsemap_solution(scores.cpu(), warm_start=start)
+        return replace(found, mu=found.mu.to(scores.device))
 
     timings = run.time({"GPU": solve, "offloaded": on_the_cpu}, threads=problem.threads)
     row = Row("offloaded", case, problem.threads, timings["GPU"])

@@ -4,7 +4,7 @@ Structures    sets of 0/1 vectors with exact inference: Categorical, DependencyT
 BinaryTree, Alignment, Matching; Structure and StructureWrapper to write your own
 Estimators    gradients through an argmax: Marginals, SPIGOT, IMLE, ScoreFunction, ...; PulledBack, Surrogate, Layer and
 Estimator to write your own
-Tools         diagnose (bias and variance of an estimator), warmup (compile kernels ahead of time), offload
+Tools         diagnose (bias and variance of an estimator), warmup (compile kernels ahead of time)
 Results       SparseMAPSolution, NotConverged, Diagnosis
 
 pullback.losses    supervised losses
@@ -49,7 +49,6 @@ from pullback.estimators import (
     Surrogate,
     diagnose,
 )
-from pullback.inference.offload import offload
 from pullback.inference.sparsemap.solution import NotConverged, SparseMAPSolution
 from pullback.structures import (
     Alignment,
@@ -110,7 +109,6 @@ __all__ = [
     "TopK",
     "diagnose",
     "losses",
-    "offload",
     "parts",
     "warmup",
 ]

@@ -36,7 +36,7 @@ FOLDER = {  # a process each: its name, and what pytest is told
     "gpu nonprojective": ["tests/cuda/test_gpu.py", "-k", "nonprojective"],
     "structures": ["tests/cuda/test_structures_cuda.py", "-k", "not alignment"],
     "alignments": ["tests/cuda/test_structures_cuda.py", "-k", "alignment"],
-    "steps": ["tests/cuda/test_sparsemap_steps_cuda.py", "tests/inference/test_offload.py"],
+    "steps": ["tests/cuda/test_sparsemap_steps_cuda.py"],
     "reference": ["tests/cuda/test_reference_gpu.py", "tests/inference/test_long_gradients.py"],
     "launches": ["tests/cuda/test_launches.py", "tests/cuda/test_triton_support.py"],
 }

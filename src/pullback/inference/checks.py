@@ -59,6 +59,11 @@ class Nouns:
         return texts[code]
 
 
+def capturing(x: Tensor) -> bool:
+    """Whether a CUDA graph is being captured, so that no check may wait for the device."""
+    return x.is_cuda and torch.cuda.is_current_stream_capturing()
+
+
 def raise_for(status: Tensor) -> None:
     """Raise if the status `[B]` of some example is not OK. On a GPU this waits for the device."""
     if status.any():

@@ -100,6 +100,8 @@ class Layout:
         self.parts = parts
         self.centre = centre
         self._positive = positive
+        self._positive_axes = [self.letters.index(letter) - self.dims for letter in positive]
+        self._limits = [None if size.bounds is None else self.letters.index(size.bounds) - self.dims for size in self.sizes]
         self._equal = [
             (self.letters.index(letter) - self.dims, axis - self.dims)
             for axis, letter in enumerate(self.letters)
@@ -110,7 +112,8 @@ class Layout:
         """Scores `[..., *parts]` as one batch. The sizes are attributes of their owner, and broadcast against the leading
         dimensions of the scores.
         """
-        self.check(scores)
+        if not isinstance(scores, Tensor) or not self._fits(scores.shape):
+            self.check(scores)
         lead, dtype = scores.dim() - self.dims, scores.dtype
         batch, s = scores.shape[:lead], scores
         if dtype not in _FULL:
@@ -127,18 +130,19 @@ class Layout:
 
     def check(self, scores: Tensor, name: str = "scores") -> None:
         """Raise if these are no scores of this layout, or no structures, by their name."""
-        if not isinstance(scores, Tensor):
-            check_tensor(scores, self._owner, name)
-        shape = scores.shape
-        wrong = len(shape) < self.dims
-        if not wrong:
-            for a, b in self._equal:
-                wrong = wrong or shape[a] != shape[b]
-            for letter in self._positive:
-                wrong = wrong or shape[self.letters.index(letter) - self.dims] == 0
-        if wrong:
+        check_tensor(scores, self._owner, name)
+        if not self._fits(scores.shape):
             need = f"[..., {', '.join(self.letters)}]" + "".join(f" with {x} > 0" for x in self._positive)
-            raise ValueError(f"{name} has shape {list(shape)}; {self._owner} needs {need}")
+            raise ValueError(f"{name} has shape {list(scores.shape)}; {self._owner} needs {need}")
+
+    def _fits(self, shape: torch.Size) -> bool:
+        """Whether this is the shape of scores."""
+        if len(shape) < self.dims:
+            return False
+        for a, b in self._equal:
+            if shape[a] != shape[b]:
+                return False
+        return 0 not in [shape[axis] for axis in self._positive_axes] if self._positive_axes else True
 
     def mask(self, scores: Tensor, sizes: Sequence[Tensor]) -> Tensor:
         """Which entries of scores `[B, *parts]` are parts, of bool."""
@@ -182,16 +186,16 @@ class Layout:
 
     def limit(self, index: int, shape: torch.Size) -> int | None:
         """The largest value of a size for scores of this shape, None where there is no limit."""
-        bounds = self.sizes[index].bounds
-        return None if bounds is None else shape[self.letters.index(bounds) - self.dims]
+        axis = self._limits[index]
+        return None if axis is None else shape[axis]
 
     def _flat_size(self, index: int, size: Tensor | None, s: Tensor, batch: torch.Size) -> Tensor:
         name = self.sizes[index].name
         if size is None:
-            limit = self.limit(index, s.shape)
-            if limit is None:
+            axis = self._limits[index]
+            if axis is None:
                 raise ValueError(f"{self._owner} needs {name}: pass {self.owner}({name}=...)")
-            return torch.full((s.shape[0],), limit, dtype=torch.long, device=s.device)
+            return torch.full((s.shape[0],), s.shape[axis], dtype=torch.long, device=s.device)
         if size.shape != batch:
             if not broadcasts(size.shape, batch):
                 shape = [*batch, *s.shape[1:]]

@@ -56,7 +56,7 @@ def call(
     plan = family.plans[recorded if replaced else operation, options, forced or args[0].device.type]
     if route == derivatives.DIRECT or plan.derivative is None:
         return plan.run(args, validate)
-    found = derivatives.record(plan, *args, *options, validate)
+    found = derivatives.record(plan.derivative, plan.forward, *args, *options, validate)
     return found[0] if replaced else found
 
 
@@ -103,11 +103,6 @@ class Plan:
         ctx.product = product
         return output
 
-    def backward(self, ctx: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The gradients of all arguments of the operator."""
-        assert self.derivative is not None
-        return self.derivative.backward(ctx, grads)
-
 
 class Plans(dict[tuple[str, tuple[Any, ...], str], Plan]):
     """The plans of a family, by operation, options and backend: each is made when it is first asked for."""
@@ -134,14 +129,18 @@ class Derivative:
         self._place = self._tensors - 1 if operation.linear else 0
         self._behind = (None,) * (self._tensors + len(operation.numbers) + options - self._place)
 
-    def keep(self, ctx: Any, args: tuple[Any, ...], output: Any) -> None:
-        operation, tensors = self._operation, args[: self._tensors]
-        if not operation.refuses:
-            derivatives.keep(ctx, *(tensors if operation.keep is None else operation.keep(tensors, output)))
+    def keep(self, ctx: Any, args: tuple[Any, ...], output: Any) -> tuple[Tensor, ...]:
+        operation, kept = self._operation, args[: self._tensors]
+        if operation.refuses:
+            kept = ()
+        elif operation.keep is not None:
+            kept = operation.keep(kept, output)
+        ctx.save_for_backward(*kept)
         ctx.options, ctx.product = args[self._options], None
         if not isinstance(output, Tensor):
             ctx.mark_non_differentiable(*output[1:])
             ctx.set_materialize_grads(False)
+        return kept
 
     def backward(self, ctx: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         grad = grads[0]

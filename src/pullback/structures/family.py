@@ -179,8 +179,9 @@ class FamilyStructure(Structure):
 
     def _among_parts(self, flat: Flat, chosen: Tensor) -> Tensor:
         """What is chosen, `[..., *parts]` of bool, without padding and entries that are no parts."""
-        everything = self.family.layout.parts is None and all(size is None for size in self._sizes())
-        return chosen if everything else chosen & flat.reshape(flat.mask)
+        layout = self.family.layout
+        sized = [size.name for size in layout.sizes if getattr(self, size.name) is not None]
+        return chosen & flat.reshape(flat.mask) if sized or layout.parts is not None else chosen
 
     def _expanded(self, scores: Tensor, z: Tensor) -> Tensor:
         """Scores for structures whose leading dimensions broadcast against theirs: one for each where the sizes need that."""
@@ -247,7 +248,7 @@ class FamilyStructure(Structure):
 
     def _run(self, operation: str, scores: Tensor, recorded: str = "") -> Tensor:
         """An operation that takes scores only; see `_call`."""
-        flat = self._flat(scores)
+        flat = self.family.layout.flatten(scores, self)
         return flat.restore(self._call(operation, flat, recorded=recorded))
 
     def _call(self, operation: str, flat: Flat, *others: Any, recorded: str = "") -> Any:
@@ -258,7 +259,9 @@ class FamilyStructure(Structure):
         if not _INTERNALS:
             derivatives.refuse_tangents(scores)
         validate = scores.is_cpu if self.validate is None else self.validate
-        options = self._options() if family.options else ()
+        options: tuple[Any, ...] = ()
+        for name in family.options:
+            options += (getattr(self, name),)
         return call(family, operation, (scores, *flat.sizes, *others), options, validate, recorded)
 
     def _validates(self, flat: Flat) -> bool:

@@ -5,13 +5,12 @@ The search is a long chain of dependent steps, which a GPU does slowly; the copi
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from torch import Tensor
 
-from pullback.inference import offload
 from pullback.inference.assignment import cpu
+from pullback.inference.checks import capturing
 
 
 def argmax(scores: Tensor, lengths: Tensor, other_lengths: Tensor, validate: bool) -> Tensor:
@@ -23,7 +22,8 @@ def sparsemap(scores: Tensor, *rest: Any, validate: bool) -> tuple[Tensor, ...]:
     """The whole search on the CPU: one copy there and one back, not one for each matching that it asks for."""
     from pullback.inference.assignment.family import MATCHING
 
-    if offload.capturing(scores):
+    if capturing(scores):
         raise RuntimeError("matchings are solved on the CPU, which a CUDA graph cannot do: leave them out of its capture")
-    solve = MATCHING.implementation("sparsemap", "cpu", ())
-    return offload.on_the_cpu(functools.partial(solve, validate=validate), (scores, *rest), None)
+    copies = [x.cpu() if isinstance(x, Tensor) else x for x in (scores, *rest)]
+    found = MATCHING.implementation("sparsemap", "cpu", ())(*copies, validate=validate)
+    return tuple(x.to(scores.device) for x in found)

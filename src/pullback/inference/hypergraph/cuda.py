@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from pullback.inference import checks
+from pullback.inference.checks import capturing
 from pullback.inference.hypergraph import cuda_kernels as kernels
 from pullback.inference.hypergraph import cuda_maximum as maximum
 from pullback.inference.hypergraph import cuda_narrow as narrow
@@ -21,7 +22,6 @@ from pullback.inference.hypergraph.cuda_likelihood import likelihood
 from pullback.inference.hypergraph.levels import Levels, by_level
 from pullback.inference.hypergraph.tables import remembered
 from pullback.inference.layout import Layout
-from pullback.inference.offload import capturing
 from pullback.inference.triton_support import Fixed, contiguous, launch, next_power_of_2
 
 MAXIMUM, SUM, SAMPLE, SLOPE, SURPRISE = range(5)  # as the kernels number their modes

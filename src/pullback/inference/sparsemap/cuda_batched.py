@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from pullback.inference.offload import capturing
+from pullback.inference.checks import capturing
 from pullback.inference.sparsemap import cuda_step as steps
 from pullback.inference.sparsemap.batched import Argmax, Starts
 from pullback.inference.sparsemap.cuda_state import LINES, workspace

@@ -34,6 +34,8 @@ def project(
     if starts is None:
         none = scores.shape[0], 0
         starts = scores.new_empty((*none, most), dtype=torch.int32), scores.new_empty(none, dtype=torch.float64)
+    elif starts[0].device != scores.device:
+        starts = starts[0].to(scores.device), starts[1].to(scores.device)
     differentiated = may_be_differentiated(scores)  # which takes structures that span the face of mu
     mu, vertices, weights, counts, gap, calls, converged = family.call(
         "sparsemap", scores, *flat.sizes, *starts, limit, differentiated, options=options[:-1], validate=options[-1]

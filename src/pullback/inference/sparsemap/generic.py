@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from pullback.inference.checks import BROKEN, INFEASIBLE, INFINITE, NAN, WORSE
+from pullback.inference.checks import BROKEN, INFEASIBLE, INFINITE, NAN, WORSE, capturing
 from pullback.inference.family import backend_of
 from pullback.inference.layout import result_dtype, working
-from pullback.inference.offload import capturing
 from pullback.inference.sparsemap.operation import with_an_argmax
 from pullback.inference.sparsemap.solution import SparseMAPSolution, VertexSet, start_vertices, warn
 from pullback.inference.torch_seam.derivatives import apply, keep, may_be_differentiated

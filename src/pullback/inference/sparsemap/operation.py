@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from pullback.inference import checks, offload
+from pullback.inference import checks
 from pullback.inference.operations import Operation
 
 if TYPE_CHECKING:
@@ -47,20 +47,9 @@ def _shapes(room: Room | None, scores: Tensor, *rest: Any) -> tuple[Tensor, ...]
     )
 
 
-def _find_search(room: Room | None, family: Family, backend: str, options: tuple[Any, ...]) -> Callable[..., Any]:
-    """The search on a device; on a GPU that on the CPU where the caller prefers it."""
-    own = family.function("sparsemap", backend, options) or _find_oracle(family, backend, options)
-    if backend != "cuda":
-        return own
-    algorithm = family.folder("argmax", options)
-
-    def run(scores: Tensor, *rest: Any, validate: bool) -> tuple[Tensor, ...]:
-        if not offload.wanted(scores, algorithm):
-            return own(scores, *rest, validate=validate)
-        solve = functools.partial(_find_search(room, family, "cpu", options), validate=validate)
-        return offload.on_the_cpu(solve, (scores, *rest), None if room is None else room(scores.shape[-1]))
-
-    return run
+def _find_search(family: Family, backend: str, options: tuple[Any, ...]) -> Callable[..., Any]:
+    """The backend's own search, or the one that calls the family's oracle."""
+    return family.function("sparsemap", backend, options) or _find_oracle(family, backend, options)
 
 
 def _find_oracle(family: Family, backend: str, options: tuple[Any, ...]) -> Callable[..., Any]:
@@ -164,7 +153,7 @@ def sparsemap_operations(room: Room | None = None) -> tuple[Operation, ...]:
         shapes=functools.partial(_shapes, room),
         keep=lambda inputs, output: (output[1], output[3]),
         product="sparsemap_vjp",
-        find=functools.partial(_find_search, room),
+        find=_find_search,
     )
     jacobian = Operation(
         "sparsemap_vjp",

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from pullback.inference import checks
+from pullback.inference.checks import capturing
 from pullback.inference.hypergraph.cuda_likelihood import likelihood
-from pullback.inference.offload import capturing
 from pullback.inference.subset import cuda_kernels, cuda_picks
 from pullback.inference.subset.reference import look
 from pullback.inference.triton_support import contiguous, launch, next_power_of_2

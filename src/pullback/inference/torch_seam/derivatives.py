@@ -46,8 +46,8 @@ def route(*args: Any) -> int:
 class Rule(Protocol):
     """The derivative of an operator, in both directions."""
 
-    def keep(self, ctx: Any, args: tuple[Any, ...], output: Any) -> None:
-        """Keep in the context what the others need (`keep`), from all arguments and the output."""
+    def keep(self, ctx: Any, args: tuple[Any, ...], output: Any) -> tuple[Tensor, ...]:
+        """Keep in the context what the others need, from all arguments and the output; returns the tensors that it saves."""
 
     def backward(self, ctx: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         """From the gradients of the outputs to those of all arguments."""
@@ -60,17 +60,17 @@ class _Recorded(torch.autograd.Function):
     """A call on the route RECORDED."""
 
     @staticmethod
-    def forward(ctx: Any, call: Any, *args: Any) -> Any:
-        ctx.call = call
-        return call.forward(ctx, args)
+    def forward(ctx: Any, rule: Rule, function: Callable[..., Any], *args: Any) -> Any:
+        ctx.rule = rule
+        return function(ctx, args)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
-        return None, *ctx.call.backward(ctx, grads)
+        return None, None, *ctx.rule.backward(ctx, grads)
 
 
 record: Callable[..., Any] = super(torch.autograd.Function, _Recorded).apply
-"""`record(call, *args)`: `call.forward(ctx, args)`, whose backward pass is `call.backward(ctx, grads)`."""
+"""`record(rule, function, *args)`: `function(ctx, args)`, with a rule for the backward pass."""
 
 
 def register(library: torch.library.Library, name: str, rule: Rule) -> None:
@@ -81,7 +81,7 @@ def register(library: torch.library.Library, name: str, rule: Rule) -> None:
     torch.library.register_autograd(
         f"{library.ns}::{name}",
         lambda ctx, *grads: rule.backward(ctx, grads),
-        setup_context=lambda ctx, inputs, output: rule.keep(ctx, inputs, output),
+        setup_context=lambda ctx, inputs, output: (rule.keep(ctx, inputs, output), None)[1],
         lib=library,
     )
 
@@ -97,7 +97,9 @@ def _register_by_internals(library: torch.library.Library, name: str, rule: Rule
         def forward(ctx: Any, *args: Any) -> Any:
             with below(), _outer_levels():
                 output = operator(*args)
-            rule.keep(ctx, args, output)
+            kept = rule.keep(ctx, args, output)
+            if in_forward_mode():
+                ctx.save_for_forward(*kept)
             return output
 
         @staticmethod
@@ -201,8 +203,9 @@ def _try_internals() -> bool:
     double = torch.ops.pullback_self_test.double.default
 
     class Double:
-        def keep(self, ctx: Any, args: tuple[Any, ...], output: Any) -> None:
-            keep(ctx, args[0])
+        def keep(self, ctx: Any, args: tuple[Any, ...], output: Any) -> tuple[Tensor, ...]:
+            ctx.save_for_backward(args[0])
+            return args[:1]
 
         def backward(self, ctx: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
             return 2 * grads[0] * torch.ones_like(ctx.saved_tensors[0]), None
@@ -214,12 +217,12 @@ def _try_internals() -> bool:
             self.keep(ctx, args, None)
             return 2 * args[0]
 
-    _works = True  # for `keep`, while trying
+    _works = True  # while trying
     try:
         _register_by_internals(library, "double", Double())
         x = torch.ones(1, requires_grad=True)
         with torch.enable_grad():
-            gradients = [torch.autograd.grad(y, x)[0] for y in (double(x, True), record(Double(), x, True))]
+            gradients = [torch.autograd.grad(y, x)[0] for y in (double(x, True), record(Double(), Double().forward, x, True))]
             plain = double(torch.ones(1), False)
         # forward mode is slow to load, so that only its entry points are looked at
         ready = isinstance(forward_ad._current_level, int) and callable(forward_ad._set_fwd_grad_enabled)
