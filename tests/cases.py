@@ -185,6 +185,34 @@ class Entry:
         return scale * torch.randn(len(self.sizes), *self.parts, generator=generator, dtype=torch.float64)
 
 
+class Hops(pb.DynamicProgram):
+    """Segments of one or two positions, as a user would write them: [i, w]."""
+
+    event_dims = 2
+
+    def value(self, scores: Tensor, combine: Any) -> Tensor:
+        ends = [scores.new_zeros(len(scores))]
+        for j in range(1, scores.shape[1] + 1):
+            ends.append(combine(torch.stack([ends[j - w] + scores[:, j - w, w - 1] for w in (1, 2) if w <= j], 1), 1))
+        return torch.stack(ends, 1)
+
+
+class Brackets(pb.DynamicProgram):
+    """Binary trees, as a user would write them."""
+
+    event_dims = 2
+
+    def value(self, scores: Tensor, combine: Any) -> Tensor:
+        n = scores.shape[1]
+        inside: dict[tuple[int, int], Tensor] = {(i, i): scores[:, i, i] for i in range(n)}
+        for width in range(1, n):
+            for i in range(n - width):
+                j = i + width
+                splits = [inside[i, k] + inside[k + 1, j] for k in range(i, j)]
+                inside[i, j] = scores[:, i, j] + combine(torch.stack(splits, 1), 1)
+        return torch.stack([scores.new_zeros(len(scores)), *(inside[0, j] for j in range(n))], 1)
+
+
 def _trees(name: str, projective: bool, multiroot: bool) -> Entry:
     return Entry(
         name, lambda n, **options: pb.DependencyTree(n, projective, multiroot, **options), (4, 4), [(4,), (2,), (0,), (1,)],
@@ -199,6 +227,9 @@ ENTRIES = [
     Entry("chain", pb.LinearChain, (4, 3, 3), [(4,), (2,), (0,), (1,)], lambda n: pb.LinearChain().enumerate(n, 3)),
     Entry("subset", pb.Subset, (5,), [(2, 5), (1, 4), (0, 1), (3, 3)], lambda k, n: pb.Subset(k).enumerate(n)),
     Entry("segmentation", pb.Segmentation, (5, 3, 2), [(5,), (3,), (0,), (1,)], lambda n: pb.Segmentation().enumerate(n, 3, 2)),
+    Entry("own hops", Hops, (5, 2), [(5,), (3,), (0,), (1,)], lambda n: pb.Segmentation().enumerate(n, 2, 1).squeeze(-1),
+          converts=False),
+    Entry("own brackets", Brackets, (5, 5), [(5,), (3,), (0,), (1,)], lambda n: pb.BinaryTree().enumerate(n), converts=False),
     Entry("binary tree", pb.BinaryTree, (5, 5), [(5,), (3,), (0,), (1,)], lambda n: pb.BinaryTree().enumerate(n)),
     Entry("any moves", pb.Alignment, (4, 5), [(4, 5), (3, 2), (0, 0), (1, 4)], lambda n, m: pb.Alignment().enumerate(n, m)),
     Entry(

@@ -13,7 +13,7 @@ from pullback.inference import checks
 from pullback.inference.family import STANDARD, Family, Nouns, backend
 from pullback.inference.layout import Layout, Size
 
-FAMILIES = {type(entry.structure()).family.name: type(entry.structure()).family for entry in ENTRIES}
+FAMILIES = {entry.structure().family.name: entry.structure().family for entry in ENTRIES}
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)

@@ -43,6 +43,7 @@ class Family:
         nouns: how errors call things.
         options: static arguments of all operations, with their types. An implementation is passed those that it names.
         operations: which there are.
+        implementations: from the name of a backend to what has its functions as attributes, instead of a folder.
         most_parts: from the shape of the parts to the largest number of them in one structure.
     """
 
@@ -51,7 +52,8 @@ class Family:
         name: str,
         layout: Layout,
         *,
-        folder: str | Callable[[str, dict[str, Any]], str],
+        folder: str | Callable[[str, dict[str, Any]], str] = "",
+        implementations: Callable[[str], Any] | None = None,
         nouns: Nouns | None = None,
         options: Mapping[str, type] | None = None,
         operations: tuple[Operation, ...] = STANDARD,
@@ -63,7 +65,7 @@ class Family:
         self.options = dict(options or {})
         self.operations = {operation.name: operation for operation in operations}
         self.most_parts = most_parts or math.prod
-        self._folder = folder
+        self._folder, self._implementations = folder, None if implementations is None else functools.cache(implementations)
         self.plans = Plans(self)
         self.derivatives = {
             operation.name: Derivative(self, operation) if operation.is_differentiable else None for operation in operations
@@ -107,7 +109,9 @@ class Family:
         return self._folder if isinstance(self._folder, str) else self._folder(operation, named)
 
     def module(self, folder: str, file: str) -> Any:
-        """A file of a folder in `inference/`, None if it does not exist."""
+        """A file of a folder in `inference/`, None if it does not exist, or the family's own implementations."""
+        if self._implementations is not None:
+            return self._implementations(file)
         name = f"pullback.inference.{folder}.{file}"
         return importlib.import_module(name) if importlib.util.find_spec(name) else None
 

@@ -5,6 +5,7 @@ from pullback.structures.base import Structure
 from pullback.structures.binary_tree import BinaryTree
 from pullback.structures.categorical import Categorical
 from pullback.structures.dependency import DependencyTree
+from pullback.structures.dynamic_program import DynamicProgram
 from pullback.structures.linear_chain import LinearChain
 from pullback.structures.matching import Matching
 from pullback.structures.segmentation import Segmentation
@@ -17,6 +18,7 @@ __all__ = [
     "BinaryTree",
     "Categorical",
     "DependencyTree",
+    "DynamicProgram",
     "LinearChain",
     "Matching",
     "Segmentation",

@@ -38,7 +38,7 @@ class FamilyStructure(Structure):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "family" in cls.__dict__:
+        if isinstance(cls.__dict__.get("family"), Family):
             cls.event_dims = cls.family.layout.dims
             cls.centre_dims = cls.family.layout.centre
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +14,7 @@ from pullback.inference.compile import inner, kernel
 from pullback.inference.hypergraph.graph import Hypergraph, hypergraph
 from pullback.inference.hypergraph.traced import FIRST_PART, NOTHING, Tape, recording
 
-Recursion = Callable[[Tensor, Callable[[Tensor, int], Tensor]], Tensor]
+Recursion = Callable[[Tensor, Any], Tensor]
 """From scores `[1, *parts]` and `combine` to one value for each size, or for one."""
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,9 +42,13 @@ class Hypergraph:
     def arrays(self) -> tuple[np.ndarray, ...]:
         return self.first, self.left, self.right, self.part
 
-    def with_goals(self, counts: Sequence[int]) -> Hypergraph:
-        """The same with goals by several sizes, of which there are so many each."""
-        return dataclasses.replace(self, goals=self.goals.reshape(counts))
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in (*self.arrays, self.goals, self.reach))
+
+    def with_goals(self, goals: np.ndarray) -> Hypergraph:
+        """The same with other goals."""
+        return dataclasses.replace(self, goals=goals)
 
 
 def hypergraph(

@@ -136,7 +136,7 @@ def by_level(graph: Hypergraph, parts: int, device: torch.device) -> Levels:
         spread(np.where(whole[by_part], edges + 1, place[by_part]), part_at, parts * most, edges).reshape(-1, most),
         spread(parent[by_part], part_at, parts * most, nodes).reshape(-1, most),
         torch.from_numpy(np.where(graph.goals >= 0, number[graph.goals], -1).astype(np.int32)).flatten().to(device),
-        torch.from_numpy(_least(graph, parts)).to(device),
+        torch.from_numpy(smallest_sizes(graph, parts)).to(device),
         nodes,
         edges,
         (int(degree.max()), int(uses.max()), int(np.diff(ends).max())),
@@ -145,7 +145,7 @@ def by_level(graph: Hypergraph, parts: int, device: torch.device) -> Levels:
     )
 
 
-def _least(graph: Hypergraph, parts: int) -> np.ndarray:
+def smallest_sizes(graph: Hypergraph, parts: int) -> np.ndarray:
     """`[2, parts]`: the smallest first and last size whose goal leads to a part."""
     most = np.iinfo(np.int32).max
     least, possible = np.full((2, parts), most, np.int32), graph.goals >= 0

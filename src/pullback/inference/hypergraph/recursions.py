@@ -30,6 +30,7 @@ def graph_of(value: Callable[..., Tensor], layout: Layout) -> Callable[..., Hype
         def recursion(scores: Tensor, combine: Callable[[Tensor, int], Tensor]) -> Tensor:
             return value(scores, *sizes, combine=combine, **dict(options))
 
-        return trace(recursion, shape, layout.owner)[0].with_goals(counts)
+        graph, _ = trace(recursion, shape, layout.owner)
+        return graph.with_goals(graph.goals.reshape(counts))
 
     return lambda shape, **options: graph(shape, tuple((k, v) for k, v in options.items() if k in named))

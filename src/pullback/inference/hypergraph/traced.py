@@ -76,12 +76,12 @@ class Tape:
                 )
         return found
 
-    def refuse(self, name: str) -> TypeError:
+    def refuse(self, name: str) -> NotImplementedError:
         """The error for an operation that is not one of a recursion's."""
         instead = "only index, reshape, stack, add and combine scores, and do not look at their values"
         if name in ("logsumexp", "max", "amax", "maximum", "logaddexp"):
             instead = "combine alternatives with combine(terms, dim)"
-        return TypeError(f"{self.owner} uses `{name}`, which cannot be traced: {instead}")
+        return NotImplementedError(f"{self.owner} uses `{name}`, which cannot be traced: {instead}")
 
 
 @contextlib.contextmanager
