@@ -28,12 +28,16 @@ docs: install    ## build the documentation site in docs/_build/html
 bench: install   ## run the benchmarks against the installed peers (ARGS=--quick)
 	$(BIN)/python -m benchmarks $(ARGS)
 
-reproduce:       ## train a small synthetic study: the paper's table beside ours, and figures (a few minutes, no downloads)
-	@echo "installing, then training small models of all 13 rows; figures go to figures/"
+reproduce:       ## print the tables of the kept runs beside the paper's, and train 3 of these runs again (ARGS="--count 10"; QUICK=1: the small study)
 	@$(MAKE) --no-print-directory install
+ifdef QUICK
+	@echo "training small models of all 13 rows; figures go to figures/"
 	$(BIN)/pullback reproduce table1 --quick
 	$(BIN)/pullback reproduce curves --quick
 	$(BIN)/pullback reproduce steps --quick
+else
+	$(BIN)/pullback reproduce check --workers 2 $(ARGS)
+endif
 
 clean:           ## remove .venv and caches
 	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache

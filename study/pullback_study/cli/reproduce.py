@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pullback_study.cli import terminal
+from pullback_study.cli.check import check
 from pullback_study.cli.listops import listops
 from pullback_study.cli.options import SETTINGS, uses
+from pullback_study.cli.planted import planted
 from pullback_study.cli.recovery import recovery
 
 if TYPE_CHECKING:
@@ -22,11 +24,13 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Make the paper's tables, figures and pages.", **SETTINGS)
 app.command("recovery")(recovery)
 app.command("listops")(listops)
+app.command("planted")(planted)
+app.command("check")(check)
 
 Scale = StrEnum("Scale", ["paper", "example", "both"])
 Text = StrEnum("Text", ["sst", "snli"])
 Steps = StrEnum("Steps", ["synthetic", "sst", "snli"])
-Page = StrEnum("Page", ["synthetic", "text", "listops"])
+Page = StrEnum("Page", ["synthetic", "text", "listops", "planted"])
 _HOW = ("workers", "runs", "device", "tensorboard")
 _SHOW = ("markdown", "json")
 
@@ -178,10 +182,12 @@ def page(
     *,
     runs: Path,
 ) -> None:
-    """Write a results page and its figures, from existing runs, without training.
+    """Write a results page, its figures and the archive of its runs, from existing runs, without training.
 
-    The page is docs/results/STUDY.md by default. A page with numbers that the runs do not give is not replaced.
+    The page is docs/results/STUDY.md by default, and the archive runs-STUDY.tar.xz beside it. A page with numbers that the runs
+    do not give is not replaced.
     """
+    from pullback_study.results.archive import archive_of, pack
     from pullback_study.results.choice import Runs
     from pullback_study.results.registry import check_origins, find_section, update_page
 
@@ -195,7 +201,8 @@ def page(
         if not force:
             check_origins(groups, found)
         update_page(path, groups, section.claims(found), force=force)
-    terminal.err.print(f"wrote {path}")
+        kept = pack(found, section.tasks, archive_of(path), force=force)
+    terminal.err.print(f"wrote {path}, and {terminal.count(kept, 'run')} into {archive_of(path)}")
 
 
 def _rows(task: Any, names: Sequence[str]) -> list[str]:

@@ -42,6 +42,7 @@ class Section:
     about: str
     groups: Callable[[Runs], Sequence[Group]]
     claims: Callable[[Runs], Sequence[Claim]] = lambda runs: ()
+    tasks: Sequence[str] = ()  # whose runs the page rests on
 
 
 _NAMED = 5  # rows, in a message
@@ -50,6 +51,7 @@ BEGIN, END = "<!-- from the runs -->", "<!-- end -->"
 SECTIONS = {
     "synthetic": "pullback_study.results.paper.claims_clusters:SECTION",
     "text": "pullback_study.results.paper.claims_text:SECTION",
+    "planted": "pullback_study.results.recovery.trees:SECTION",
     "recovery": "pullback_study.results.recovery.page:SECTION",
     "listops": "pullback_study.results.listops:SECTION",
 }

@@ -225,4 +225,5 @@ SECTION = Section(
     "Table 1 of the paper: test accuracy and V-measure in percent, beside the paper's numbers.",
     groups,
     claims,
+    ("synthetic",),
 )

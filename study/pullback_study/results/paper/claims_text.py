@@ -260,4 +260,5 @@ SECTION = Section(
     "Table 2 of the paper: accuracy in percent on SST and SNLI, beside the paper's numbers.",
     text.groups,
     claims,
+    tuple(text.TASKS),
 )

@@ -1,0 +1,121 @@
+"""Planted trees of 6 and 10 words: the control variate beside other estimators; the page of runs that are kept.
+
+The rules of `CLAIMS` were committed before the runs. They compare recovery, the share of right heads in percent after the last
+step, seed by seed over the 32 seeds (100 to 131), with 95% intervals. The learning rate and the step size of an estimator are
+those with the best mean validation accuracy over the search's seeds (1000 to 1003) on trees of 6 words (`plans.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pullback_study.results.cells import MEAN
+from pullback_study.results.choice import Chosen, Runs
+from pullback_study.results.figures import Figure, learning_curves
+from pullback_study.results.paper.verdicts import Claim, Finding, Values, decide, exceeds, minus, near, paired
+from pullback_study.results.recovery.plans import FULL, METHODS, TASK, Scope, Setting, chosen
+from pullback_study.results.registry import Group, Section
+from pullback_study.results.tables import Column, Row, Table, at_least
+
+ROWS = (
+    "bag", "gold", "sfe-control-variate", "sfe-leave-one-out-4", "sfe-leave-one-out", "sfe-self-critical", "sfe-baseline",
+    "reinmax", "reinmax-4", "reinmax-control-variate", "sampled-ste", "marginals", "perturbed-marginals",
+    "perturbed-sparsemap", "perturb-and-map", "ste-s", "ste-i", "spigot", "spigot-eg", "imle", "lpgd",
+)  # fmt: skip
+"""In the order in which they train: what the rules compare comes first."""
+SIZES = (6, 10)
+SOLVED = 95.0
+"""The recovery from which a seed counts as solved."""
+NEAR = 5.0
+_DRAWN = (
+    "sfe-control-variate", "sfe-leave-one-out-4", "reinmax-4", "reinmax-control-variate", "marginals", "perturbed-marginals",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The runs that the rules look at."""
+
+    runs: Runs
+    scope: Scope = FULL
+
+    def gap(self, first: str, second: str, n: int) -> Values:
+        """The difference of two estimators' recoveries, seed by seed."""
+        rows = paired(*(row(self.runs, name, n, self.scope) for name in (first, second)))
+        return minus(*(each.values("test_recovery") for each in rows))
+
+
+def row(runs: Runs, estimator: str, n: int, scope: Scope = FULL) -> Chosen:
+    """An estimator on trees of n words, with the runs that are done."""
+    return chosen(runs, estimator, Setting("tree", n), scope)
+
+
+def control_helps(evidence: Evidence) -> list[Finding]:
+    """Planted trees: the control variate recovers more than leave-one-out with as many samples.
+
+    Rule: with 6 and with 10 words, the recovery of the score function with a control variate (4 samples) exceeds that with
+    leave-one-out (4 samples).
+    """
+    return [
+        exceeds(f"control variate - leave-one-out, recovery, {n} words", evidence.gap(ROWS[2], ROWS[3], n)) for n in SIZES
+    ]
+
+
+def control_is_near(evidence: Evidence) -> list[Finding]:
+    """Planted trees: the control variate comes near to perturbed marginals, which need averages of structures.
+
+    Rule: with 6 and with 10 words, its shortfall in recovery from perturbed marginals is within 5 points (`verdicts.near`).
+    """
+    gaps = {n: evidence.gap("perturbed-marginals", ROWS[2], n) for n in SIZES}
+    return [near(f"perturbed marginals - control variate, recovery, {n} words", gap, NEAR) for n, gap in gaps.items()]
+
+
+def reinmax_control_helps(evidence: Evidence) -> list[Finding]:
+    """Planted trees: a control helps ReinMax, too.
+
+    Rule: with 6 and with 10 words, the recovery of ReinMax with a control (4 samples) exceeds that without (4 samples).
+    """
+    names = "reinmax-control-variate", "reinmax-4"
+    return [exceeds(f"ReinMax with - without a control, recovery, {n} words", evidence.gap(*names, n)) for n in SIZES]
+
+
+CLAIMS: dict[int, Callable[[Evidence], list[Finding]]] = {
+    201: control_helps, 202: control_is_near, 203: reinmax_control_helps,
+}  # fmt: skip
+
+
+def table(runs: Runs, n: int, scope: Scope = FULL) -> Table:
+    """Every row on trees of n words; those without runs as `not run`."""
+    columns = [Column("recovery", "Recovery"), Column("solved", "solved", show=at_least(SOLVED))]
+    columns += [Column("accuracy", "Accuracy"), Column("seeds", "Seeds"), Column("setting", "Setting")]
+    lines = []
+    for name in ROWS:
+        found = row(runs, name, n, scope)
+        cells = {"accuracy": found.cell("test_accuracy", MEAN, digits=1)}
+        if METHODS[name].latent:
+            cells |= dict.fromkeys(("recovery", "solved"), found.cell("test_recovery", MEAN, digits=1))
+        texts = {"seeds": f"{len(found.done)} of {len(scope.seeds)}", "setting": found.setting if found.done else ""}
+        lines.append(Row(f"`{name}`", cells, texts, name=name))
+    notes = [f"Solved: the share of seeds with a recovery of at least {SOLVED:g}%, with its 95% interval (Wilson)."]
+    return Table(f"{n} words", columns, lines, notes, f"planted-{n}", scope.warning, "pullback reproduce planted", "Estimator")
+
+
+def groups(runs: Runs, scope: Scope = FULL) -> list[Group]:
+    figures = []
+    for n in SIZES:
+        rows = [row(runs, name, n, scope) for name in _DRAWN]
+        drawn = learning_curves(rows, {"recovery": "Validation: recovery (%)", "accuracy": "Validation: accuracy (%)"})
+        figures.append(Figure(f"Planted trees, {n} words", drawn, f"planted-{n}-curves", "Median and range of the seeds."))
+    tables = [table(runs, n, scope) for n in SIZES]
+    return [Group("Planted trees", tables, [figure for figure in figures if figure.drawn], warning=scope.warning)]
+
+
+def claims(runs: Runs) -> list[Claim]:
+    return decide(CLAIMS, Evidence(runs)) if runs.of(TASK.name) else []
+
+
+SECTION = Section(
+    "Planted trees", "The control variate on planted trees of 6 and 10 words, beside other estimators.", groups, claims,
+    (TASK.name,),
+)  # fmt: skip
