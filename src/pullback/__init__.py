@@ -47,6 +47,7 @@ from pullback.estimators import (
     STEIdentity,
     STEMarginals,
     Surrogate,
+    UnusedStructureWarning,
     diagnose,
 )
 from pullback.inference.sparsemap.solution import NotConverged, SparseMAPSolution
@@ -109,6 +110,7 @@ __all__ = [
     "Subset",
     "Surrogate",
     "TopK",
+    "UnusedStructureWarning",
     "diagnose",
     "losses",
     "parts",

@@ -83,7 +83,8 @@ class AdaptiveIMLE(Stateful, Estimator):
         return super().options() | {"alpha": self._first_alpha}
 
     def objective(self, structure: Structure, scores: Tensor, downstream: Downstream) -> Tensor:
-        return forward_losses(structure, scores, downstream, self._start, self._rule(structure, scores.detach()))
+        rule = self._rule(structure, scores.detach())
+        return forward_losses(structure, scores, downstream, self._start, rule, owner=self)
 
     def __call__(self, structure: Structure, scores: Tensor) -> Tensor:
         if self.samples > 1:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from pullback.estimators.checks import arguments_error, losses_of
 from pullback.estimators.config import Configured
+from pullback.estimators.dependence import warn_if_unused
 from pullback.structures import Structure
 
 Method = TypeVar("Method", bound=Callable[..., Tensor])
@@ -94,7 +95,10 @@ class Layer(Estimator):
     """An estimator that is a layer: its objective is the downstream loss of the layer's output."""
 
     def objective(self, structure: Structure, scores: Tensor, downstream: Downstream) -> Tensor:
-        return losses_of(structure, scores, downstream(self(structure, scores)))
+        z = self(structure, scores)
+        losses = losses_of(structure, scores, downstream(z))
+        warn_if_unused(self, downstream, losses, z)
+        return losses
 
 
 def needs_objective(estimator: Estimator, why: str) -> TypeError:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pullback.estimators.base import Downstream
+from pullback.estimators.base import Downstream, Estimator
 from pullback.estimators.baselines import Point, mean_of_others
 from pullback.estimators.checks import example_shape, losses_of
 from pullback.estimators.decoder import Decoder
+from pullback.estimators.dependence import warn_if_unused
 from pullback.estimators.forward import forward_losses
 from pullback.estimators.gammas import Gammas
 from pullback.estimators.starts import FromSample
@@ -48,6 +49,7 @@ def controlled_losses(
     gradient: Callable[[Draws], Tensor],
     samples: int,
     point: Point | None,
+    owner: Estimator | None = None,
 ) -> Tensor:
     """The mean loss of the samples, `[B]`, whose gradient for the scores is made from all samples together.
 
@@ -58,11 +60,14 @@ def controlled_losses(
         gradient: from the draws to the gradient of one example's loss, of the shape of the scores.
         samples: the number of samples per example; at least two for controls from other samples.
         point: where the controls are taken; None for controls of zero.
+        owner: the estimator, if it needs losses that depend on z, and warns where they do not.
     """
     seen: list[Tensor] = []
 
     def remembered(z: Tensor) -> Tensor:
         losses = losses_of(structure, scores, downstream(z.clone()))  # the decoder may write into z
+        if owner is not None:
+            warn_if_unused(owner, downstream, losses, z)
         seen.append(losses.detach())
         return losses
 

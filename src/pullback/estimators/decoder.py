@@ -17,6 +17,7 @@ from torch import Tensor
 from pullback.estimators.base import Downstream
 from pullback.estimators.buffers import buffers_kept
 from pullback.estimators.checks import losses_of
+from pullback.estimators.dependence import warn_unused
 from pullback.inference.torch_seam.derivatives import transforming
 from pullback.structures import Structure
 
@@ -28,11 +29,14 @@ class Decoder:
     is captured generators cannot be rewound, and each call draws its own.
     """
 
-    def __init__(self, structure: Structure, scores: Tensor, downstream: Downstream) -> None:
+    def __init__(
+        self, structure: Structure, scores: Tensor, downstream: Downstream, owner: object | None = None
+    ) -> None:
         kind = scores.device.type
         self._structure = structure
         self._scores = scores.detach()
         self._downstream = downstream
+        self._owner = owner
         self._autocast: dict[str, Any] = {
             "device_type": kind,
             "enabled": torch.is_autocast_enabled(kind),
@@ -52,8 +56,12 @@ class Decoder:
             if transforming():
                 return torch.func.grad(self._total)(mu.detach())  # type: ignore[no-any-return]
             leaf = mu.detach().requires_grad_()
-            (gamma,) = torch.autograd.grad(self._total(leaf), leaf, materialize_grads=True)
-        return gamma
+            (gamma,) = torch.autograd.grad(self._total(leaf), leaf, allow_unused=True)
+        if gamma is not None:
+            return gamma
+        if self._owner is not None:
+            warn_unused(self._owner)
+        return torch.zeros_like(mu)
 
     @contextlib.contextmanager
     def _conditions(self) -> Iterator[None]:
@@ -69,7 +77,7 @@ class Decoder:
         if not losses.requires_grad:
             raise RuntimeError(
                 "downstream(mu) returned losses without a gradient; compute them from mu by differentiable "
-                "operations: inner steps need the decoder's gradient at averages of structures"
+                "operations: inner steps need the decoder's gradient at averages of structures, and ScoreFunction() needs none"
             )
         return losses.sum()
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from pullback.estimators.base import Downstream, Estimator, needs_objective
 from pullback.estimators.checks import losses_of
 from pullback.estimators.decoder import Decoder
+from pullback.estimators.dependence import warn_if_unused
 from pullback.estimators.gammas import Gammas
 from pullback.estimators.starts import FromArgmax, Start
 from pullback.estimators.surrogate import Rule, point_with, with_weights
@@ -28,6 +29,7 @@ def forward_losses(
     start: Start,
     rule: Rule,
     later: list[Decoder] | None = None,
+    owner: Estimator | None = None,
 ) -> Tensor:
     """The losses, `[B]`, of what the start gives the decoder: their mean over its samples.
 
@@ -39,6 +41,7 @@ def forward_losses(
         rule: from the perturbed scores, z and gamma to the surrogate gradient of one example's loss, all `[B, ...,
             *parts]`, or `[samples, B, ..., *parts]` for several samples.
         later: gets one `Decoder` for each sample, for calls in the backward pass.
+        owner: the estimator, if it needs losses that depend on z, and warns where they do not.
     """
     perturbed = start.perturbed(scores)
     examples = examples_of(structure, perturbed, start)
@@ -47,9 +50,9 @@ def forward_losses(
     else:
         z, zero = start.point(structure, perturbed), None
     if start.samples == 1:
-        losses = _losses(structure, scores, downstream, z, later)
+        losses = _losses(structure, scores, downstream, z, later, owner)
     else:
-        losses = torch.stack([_losses(structure, scores, downstream, each, later) for each in z])
+        losses = torch.stack([_losses(structure, scores, downstream, each, later, owner) for each in z])
     losses = losses if zero is None else with_weights(losses, zero)
     return losses if start.samples == 1 else losses.mean(0)
 
@@ -61,11 +64,19 @@ def examples_of(structure: Structure, perturbed: Tensor, start: Start) -> int:
 
 
 def _losses(
-    structure: Structure, scores: Tensor, downstream: Downstream, z: Tensor, later: list[Decoder] | None
+    structure: Structure,
+    scores: Tensor,
+    downstream: Downstream,
+    z: Tensor,
+    later: list[Decoder] | None,
+    owner: Estimator | None,
 ) -> Tensor:
     if later is not None:
         later.append(Decoder(structure, scores, downstream))
-    return losses_of(structure, scores, downstream(z))
+    losses = losses_of(structure, scores, downstream(z))
+    if owner is not None:
+        warn_if_unused(owner, downstream, losses, z)
+    return losses
 
 
 class Surrogate(Estimator):
@@ -92,7 +103,7 @@ class Surrogate(Estimator):
         """
 
     def objective(self, structure: Structure, scores: Tensor, downstream: Downstream) -> Tensor:
-        return forward_losses(structure, scores, downstream, self.start, self._rule(structure))
+        return forward_losses(structure, scores, downstream, self.start, self._rule(structure), owner=self)
 
     def __call__(self, structure: Structure, scores: Tensor) -> Tensor:
         if self.start.samples > 1:

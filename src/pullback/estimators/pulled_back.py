@@ -80,11 +80,12 @@ class PulledBack(Estimator):
     def objective(self, structure: Structure, scores: Tensor, downstream: Downstream) -> Tensor:
         if self.start.is_forward or not may_be_differentiated(scores):
             later: list[Decoder] | None = [] if self.steps > 1 and self.start.is_forward else None
-            return forward_losses(structure, scores, downstream, self.start, self._rule(structure, later), later)
+            rule = self._rule(structure, later)
+            return forward_losses(structure, scores, downstream, self.start, rule, later, owner=self)
         z = structure.argmax(scores)
         with torch.no_grad():
             inference = Inference(structure, scores.detach(), z)
-            surrogate = self._surrogate(inference, Decoder(structure, scores, downstream).gamma)
+            surrogate = self._surrogate(inference, Decoder(structure, scores, downstream, owner=self).gamma)
         return attach(structure, losses_of(structure, scores, downstream(z)), scores, surrogate)
 
     def __call__(self, structure: Structure, scores: Tensor) -> Tensor:

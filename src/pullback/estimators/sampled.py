@@ -12,6 +12,7 @@ from pullback.estimators.base import Downstream, Estimator, Layer, needs_objecti
 from pullback.estimators.baselines import Point, known_point
 from pullback.estimators.checks import at_least, event_dims, losses_of
 from pullback.estimators.controlled import Draws, controlled_losses
+from pullback.estimators.dependence import warn_if_unused
 from pullback.estimators.surrogate import linear
 from pullback.inference.torch_seam.derivatives import may_be_differentiated
 from pullback.structures import Structure
@@ -74,14 +75,17 @@ class ReinMax(Estimator):
 
     def objective(self, structure: Structure, scores: Tensor, downstream: Downstream) -> Tensor:
         if self.samples == 1 and self.point is None:
-            return losses_of(structure, scores, downstream(self(structure, scores)))
+            z = self(structure, scores)
+            losses = losses_of(structure, scores, downstream(z))
+            warn_if_unused(self, downstream, losses, z)
+            return losses
 
         def gradient(draws: Draws) -> Tensor:
             dims = event_dims(structure)
             inner = (draws.offsets * (draws.gammas - draws.controls)).sum(dims, keepdim=True)
             return (draws.product((draws.gammas + draws.controls).mean(0)) + (draws.offsets * inner).mean(0)) / 2
 
-        return controlled_losses(structure, scores, downstream, gradient, self.samples, self.point)
+        return controlled_losses(structure, scores, downstream, gradient, self.samples, self.point, owner=self)
 
     def __call__(self, structure: Structure, scores: Tensor) -> Tensor:
         if self.samples > 1 or self.point is not None:

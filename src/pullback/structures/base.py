@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING, ClassVar
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -23,6 +25,36 @@ def check_limit(max_iterations: object) -> None:
     if max_iterations is None or (isinstance(max_iterations, int | np.integer) and max_iterations >= 1):
         return
     raise ValueError(f"max_iterations is {max_iterations!r}; it must be an integer of at least 1, or None")
+
+
+def _of_one_shape(argmax: Callable[[Any, Tensor], Tensor]) -> Callable[[Any, Tensor], Tensor]:
+    """An argmax, after a look at the shape of what it returns."""
+
+    @functools.wraps(argmax)
+    def checked(self: Structure, scores: Tensor) -> Tensor:
+        z = argmax(self, scores)
+        if not isinstance(z, Tensor) or z.shape != scores.shape:
+            got = list(z.shape) if isinstance(z, Tensor) else type(z).__name__
+            raise ValueError(
+                f"{type(self).__name__}.argmax returned {got} for scores of shape {list(scores.shape)}; "
+                f"it must return a structure for each example, in the shape of the scores"
+            )
+        return z
+
+    return checked
+
+
+def repeated(scores: Tensor, samples: object, generator: object) -> Tensor:
+    """Scores `[samples, ..., *parts]` for several samples, or as they are."""
+    if generator is not None and not isinstance(generator, torch.Generator):
+        raise TypeError(
+            f"generator is {generator!r}; it must be a torch.Generator, or None. For several samples pass samples={generator!r}"
+        )
+    if samples is None:
+        return scores
+    if isinstance(samples, bool) or not isinstance(samples, int | np.integer | torch.SymInt) or samples < 0:
+        raise ValueError(f"samples is {samples!r}; it must be an integer of at least 0, or None for one sample")
+    return scores.expand(int(samples) if isinstance(samples, np.integer) else samples, *scores.shape)
 
 
 class Structure(abc.ABC):
@@ -50,6 +82,12 @@ class Structure(abc.ABC):
     """Dimensions over which all structures have the same sum: a constant added there changes no inference."""
     validate: bool | None = None
     """Whether values are checked, gold structures among them; None: on a CPU only, where that takes no synchronisation."""
+
+    def __init_subclass__(cls, *, checked: bool = True, **kwargs: Any) -> None:
+        """A structure of one's own gets an argmax that says if its result has another shape than the scores."""
+        super().__init_subclass__(**kwargs)
+        for name in {"argmax"} & cls.__dict__.keys() if checked else ():
+            setattr(cls, name, _of_one_shape(cls.__dict__[name]))
 
     @abc.abstractmethod
     def argmax(self, scores: Tensor) -> Tensor:
@@ -142,8 +180,16 @@ class Structure(abc.ABC):
         found = torch.where(infinite, torch.inf, found)
         return found - torch.where(found < 0, found, 0.0).detach()  # rounding; the gradient stays
 
-    def sample(self, scores: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """An exact sample of p(z) proportional to exp(<s, z>), `[..., *parts]`. No gradient."""
+    def sample(
+        self, scores: Tensor, generator: torch.Generator | None = None, *, samples: int | None = None
+    ) -> Tensor:
+        """An exact sample of p(z) proportional to exp(<s, z>), `[..., *parts]`. No gradient.
+
+        Args:
+            scores: `[..., *parts]`.
+            generator: of random numbers; PyTorch's own by default.
+            samples: how many of each example, `[samples, ..., *parts]`; by default one, without that dimension.
+        """
         raise self._missing("sample")
 
     def topk(self, scores: Tensor, k: int) -> TopK:

@@ -14,7 +14,7 @@ from pullback.inference.simplex.family import SIMPLEX
 from pullback.inference.sparsemap.solution import SparseMAPSolution
 from pullback.inference.torch_seam import derivatives
 from pullback.inference.torch_seam.transforms import is_mapped
-from pullback.structures.base import check_limit
+from pullback.structures.base import check_limit, repeated
 from pullback.structures.family import FamilyStructure
 from pullback.structures.top import TopK, check_count, from_parts
 
@@ -99,8 +99,10 @@ class Categorical(FamilyStructure):
         self._checked(flat, mu[..., 0])
         return flat.restore(mu)
 
-    def sample(self, scores: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        flat = self._flat(scores)
+    def sample(
+        self, scores: Tensor, generator: torch.Generator | None = None, *, samples: int | None = None
+    ) -> Tensor:
+        flat = self._flat(repeated(scores, samples, generator))
         s = flat.scores.detach()
         if generator is None:  # an explicit None would not compile for batches of any size
             uniform = torch.rand(s.shape, dtype=torch.float64, device=s.device)

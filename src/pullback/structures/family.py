@@ -15,14 +15,14 @@ from pullback.inference.plan import call
 from pullback.inference.sparsemap.solution import ActiveSet, SparseMAPSolution
 from pullback.inference.torch_seam import derivatives
 from pullback.structures import members
-from pullback.structures.base import Structure, check_limit
+from pullback.structures.base import Structure, check_limit, repeated
 from pullback.structures.readers import lengths_of
 from pullback.structures.top import TopK, check_count, from_parts
 
 _INTERNALS = derivatives.internals_work()
 
 
-class FamilyStructure(Structure):
+class FamilyStructure(Structure, checked=False):
     """A structure whose operations are the operators of a family.
 
     The object has an attribute for each size and each option of the family, by its name.
@@ -37,7 +37,7 @@ class FamilyStructure(Structure):
     """Operations that this structure cannot have: the name, and what to say."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
+        super().__init_subclass__(checked=False, **kwargs)
         if isinstance(cls.__dict__.get("family"), Family):
             cls.event_dims = cls.family.layout.dims
             cls.centre_dims = cls.family.layout.centre
@@ -111,8 +111,10 @@ class FamilyStructure(Structure):
         flat = self._flat(scores)
         return from_parts(flat, *self._call("topk", flat, k))
 
-    def sample(self, scores: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        flat = self._flat(scores)
+    def sample(
+        self, scores: Tensor, generator: torch.Generator | None = None, *, samples: int | None = None
+    ) -> Tensor:
+        flat = self._flat(repeated(scores, samples, generator))
         device, count = flat.scores.device, flat.scores.shape[:1]
         if generator is None:  # an explicit None would not compile for batches of any size
             seeds = torch.randint(-(2**63), 2**63 - 1, count, device=device)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pullback.inference.sparsemap.solution import SparseMAPSolution
 
 
-class StructureWrapper(Structure):
+class StructureWrapper(Structure, checked=False):
     """Passes every operation to an inner structure, and calls `around` for each inference.
 
     A class that inherits from `Structure` and forwards only some operations would get slow default versions of the others.
@@ -88,8 +88,11 @@ class StructureWrapper(Structure):
     def kl(self, scores: Tensor, other: Tensor) -> Tensor:
         return self.around("kl", lambda s: self.inner.kl(s, other), scores)
 
-    def sample(self, scores: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        return self.around("sample", lambda s: self.inner.sample(s, generator), scores)
+    def sample(
+        self, scores: Tensor, generator: torch.Generator | None = None, *, samples: int | None = None
+    ) -> Tensor:
+        options: Any = {} if samples is None else {"samples": samples}
+        return self.around("sample", lambda s: self.inner.sample(s, generator, **options), scores)
 
     def topk(self, scores: Tensor, k: int) -> TopK:
         return self.around("topk", lambda s: self.inner.topk(s, k), scores)
