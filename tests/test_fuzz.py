@@ -1,12 +1,79 @@
-"""Forty random examples of awkward kinds for each structure; `python -m tests.fuzz` runs for longer."""
+"""Random batches for each structure, on the CPU and in Triton's interpreter; `python -m tests.fuzz` runs for longer."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
+import torch
 
 import fuzz
+import pullback as pb
+from fuzz.minimal import smallest
+from fuzz.worker import Task, batch_of, problems_of
+from pullback.inference import triton_support
+
+ROOT = Path(__file__).parents[1]
+TREES = [name for name in fuzz.STRUCTURES if "projective" in name]
+OTHERS = [name for name in fuzz.STRUCTURES if name not in TREES]
+GROUPS = {  # structures, batches, and whether kernels serve that have not been right on a GPU since they changed
+    "projective": (TREES[:2], 12, 0),
+    "nonprojective": (TREES[2:], 12, 0),
+    "unproven": (TREES[:2], 8, 1),
+    "others": (OTHERS, 4 * len(OTHERS), 0),
+}
 
 
 @pytest.mark.parametrize("name", fuzz.STRUCTURES)
-def test_random_examples(name):
-    done, wrong = fuzz.run(seed=1, seconds=600, names=[name], limit=40)
-    assert done == 40
-    assert not wrong, "\n".join(wrong)
+def test_random_batches(name):
+    task = Task("cpu", seed=1, seconds=0, batches=24, names=[name], large=0.0, count=16)
+    for number in range(task.batches):
+        batch = batch_of(task, number)
+        count, wrong = problems_of(batch, "cpu")
+        assert count > 0
+        assert not wrong, f"{batch}: {wrong}"
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_every_kernel_of_a_gpu_in_the_interpreter(group):
+    if triton_support.triton is None:
+        pytest.skip("needs Triton: pip install triton")
+    if torch.cuda.is_available() or triton_support.interpreting():
+        pytest.skip("python tests/cuda/run.py fuzzes the kernels on a GPU")
+    names, batches, unproven = GROUPS[group]
+    command = [sys.executable, "-m", "tests.fuzz", "--device", "cuda", "--minutes", "30", "--batches", str(batches)]
+    environment = os.environ | {"PULLBACK_UNPROVEN_KERNELS": str(unproven)}
+    done = subprocess.run([*command, "--structures", *names], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+    assert f"in {batches} batches" in done.stdout
+    assert int(re.search(r"(\d+) checks", done.stdout)[1]) > 8 * batches
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_gpu_itself():
+    command = [sys.executable, "-m", "tests.fuzz", "--device", "cuda", "--minutes", "2"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+
+
+def test_a_wrong_answer_is_found_and_made_small(monkeypatch):
+    """A chain whose marginals are wrong where the first tag is certain."""
+    right = pb.LinearChain.marginals
+
+    def wrong(self, scores):
+        mu = right(self, scores)
+        return torch.where(scores < -1e8, mu + 0.01, mu)
+
+    monkeypatch.setattr(pb.LinearChain, "marginals", wrong)
+    task = Task("cpu", seed=0, seconds=0, batches=0, names=["chain"], large=0.0, count=16)
+    batches = [batch_of(task, number) for number in range(30)]
+    failing = [batch for batch in batches if any(text.startswith("marginals") for text in problems_of(batch, "cpu")[1])]
+    assert failing
+    least = smallest(failing[0], lambda batch: any(x.startswith("marginals") for x in problems_of(batch, "cpu")[1]), tries=300)
+    assert len(least.sizes) == 1
+    assert least.masked.sum() == 1
+    assert not torch.where(least.masked | least.scores.isnan(), 0.0, least.scores).any()

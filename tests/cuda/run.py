@@ -2,6 +2,7 @@
 
     python tests/cuda/run.py            this folder, and the suite of every backend on the `cuda` backend
     python tests/cuda/run.py --quick    this folder only, with fewer sizes
+    python tests/cuda/run.py --sanitize random batches under NVIDIA's compute-sanitizer: memcheck, then racecheck
 
 Compiled kernels are kept in Triton's cache: a second run takes a fraction of the time of the first.
 """
@@ -9,6 +10,7 @@ Compiled kernels are kept in Triton's cache: a second run takes a fraction of th
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -38,6 +40,8 @@ FOLDER = {  # a process each: its name, and what pytest is told
     "alignments": ["tests/cuda/test_structures_cuda.py", "-k", "alignment"],
     "steps": ["tests/cuda/test_sparsemap_steps_cuda.py"],
     "reference": ["tests/cuda/test_reference_gpu.py", "tests/inference/test_long_gradients.py"],
+    "fuzz": ["tests/test_fuzz.py", "-k", "gpu_itself"],
+    "fuzz unproven": ["tests/test_fuzz.py", "-k", "gpu_itself"],
     "launches": ["tests/cuda/test_launches.py", "tests/cuda/test_triton_support.py"],
 }
 SUITE = {
@@ -48,6 +52,8 @@ SUITE = {
 
 
 def main() -> int:
+    if "--sanitize" in sys.argv[1:]:
+        return sanitize()
     if not torch.cuda.is_available():
         sys.exit(f"PyTorch {torch.__version__} sees no GPU; without one, run python -m pytest tests/cuda")
     began = time.perf_counter()
@@ -69,6 +75,24 @@ def main() -> int:
                 tests = ", ".join(f"{name} {_passed(Path(folder, name))}" for name in running)
                 print(f"{told - began:.0f} s, tests done so far: {tests}", flush=True)
     print(f"failed: {', '.join(failed)}" if failed else "all passed", f"in {time.perf_counter() - began:.0f} s")
+    return bool(failed)
+
+
+def sanitize() -> int:
+    """Run a part of the fuzzer under each tool of compute-sanitizer, with and without the kernels that serve on request."""
+    tool = shutil.which("compute-sanitizer") or shutil.which("compute-sanitizer", path="/usr/local/cuda/bin")
+    if tool is None or not torch.cuda.is_available():
+        sys.exit("needs a GPU, and compute-sanitizer, which is part of the CUDA toolkit")
+    failed = []
+    for check in ("memcheck", "racecheck"):
+        for unproven in ("0", "1"):
+            command = [tool, "--tool", check, "--target-processes", "all", "--error-exitcode", "9"]
+            command += [sys.executable, "-m", "tests.fuzz", "--device", "cuda", "--minutes", "20", "--batches", "96"]
+            command += ["--large", "0.1", "--count", "4"]
+            environment = os.environ | {"PULLBACK_UNPROVEN_KERNELS": unproven, "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
+            if subprocess.run(command, cwd=ROOT, env=environment).returncode:
+                failed.append(f"{check} (PULLBACK_UNPROVEN_KERNELS={unproven})")
+    print(f"failed: {', '.join(failed)}" if failed else "all passed")
     return bool(failed)
 
 

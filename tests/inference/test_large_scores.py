@@ -200,3 +200,15 @@ def test_a_tag_too_rare_for_the_dtype_may_win_later(dtype, low, jump, floor, end
     (mu,) = torch.autograd.grad(log_z.sum(), leaf)
     first = pb.LinearChain().from_tags(torch.zeros(1, 3, dtype=torch.long), 2)
     assert_close(mu, first.to(dtype), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("mask", [-1e9, -1e30, torch.finfo(torch.float64).min, -torch.inf])
+def test_divergences_do_not_multiply_masks_by_rounded_zeros(mask):
+    """One tree has the arc 2 -> 0 of probability zero, which the ratio of two sums gives as 5e-17."""
+    scores = torch.tensor([[0.0, 0.0, mask], [mask, 0.0, mask], [0.0, 2e-8, 0.0]], dtype=torch.float64)
+    other = torch.cos(torch.arange(9.0, dtype=torch.float64)).reshape(3, 3)
+    tree = pb.DependencyTree(projective=False, multiroot=False)
+    z = tree.enumerate(3).double().flatten(1)
+    p, q = (torch.where(z > 0, s.flatten(), 0.0).sum(1).log_softmax(0) for s in (scores, other))
+    expected = torch.where(p > -1e8, p.exp() * (p - q), 0.0).sum()
+    assert_close(tree.kl(scores, other), expected, atol=1e-6, rtol=0)

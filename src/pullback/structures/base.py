@@ -173,6 +173,8 @@ class Structure(abc.ABC):
         mu = self.marginals(scores)
         used = self.allowed(scores) & (mu != 0)
         apart = torch.where(used, scores - other, 0.0)
+        # a probability of zero may be rounded to a few eps, which a large finite mask must not multiply
+        apart = torch.where((apart < -1e6) & (mu.abs() < 16 * torch.finfo(mu.dtype).eps), 0.0, apart)
         dims = tuple(range(-self.event_dims, 0))
         infinite = (apart == torch.inf).any(dims)
         inner = (mu * torch.where(apart == torch.inf, 0.0, apart)).sum(dims)

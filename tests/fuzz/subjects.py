@@ -1,0 +1,162 @@
+"""The structures that are fuzzed: how to make one for a batch, its parts, its sizes, and all its members where they are few."""
+
+from __future__ import annotations
+
+import functools
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+import pullback as pb
+
+Sizes = tuple[int, ...]
+# sizes at which some kernel gives way to another; LONG are for recursions with little work per step
+SWITCHES = (16, 31, 32, 50, 63, 64, 65)
+ALL_SUMS = ("log_partition", "marginals", "entropy", "log_partition's gradient", "marginals' gradient", "entropy's gradient")
+LONG = (*SWITCHES, 128, 256, 1024)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A structure.
+
+    Attributes:
+        make: from one tensor `[B]` for each size and options to the structure of a batch.
+        parts: from the largest sizes of a batch to the shape of the parts.
+        small: draws sizes whose members are few; with 0 those of a short example that goes into the same batch.
+        large: draws sizes at the switches of kernels.
+        ragged: how many of the sizes differ from example to example; the others are the same in a batch.
+        enumerate: all members, from the sizes.
+        gibbs: whether it has a distribution.
+        one_rule: whether ties break in the same way on every device.
+        varies: what may have other bits alone than in a batch: docs/numerics.md promises the rest.
+    """
+
+    make: Callable[..., pb.Structure]
+    parts: Callable[[Sizes], Sizes]
+    small: Callable[[random.Random, int], Sizes]
+    large: Callable[[random.Random], Sizes]
+    ragged: int
+    enumerate: Callable[..., Tensor]
+    gibbs: bool = True
+    one_rule: bool = True
+    varies: tuple[str, ...] = ()
+
+
+def _tree(projective: bool, multiroot: bool) -> Subject:
+    return Subject(
+        lambda n, **options: pb.DependencyTree(n, projective, multiroot, **options),
+        lambda sizes: (sizes[0], sizes[0]),
+        lambda draw, most: (draw.randint(0, min(most, 4)),),
+        lambda draw: (draw.choice(SWITCHES),),
+        1,
+        lambda n: pb.DependencyTree(projective=projective, multiroot=multiroot).enumerate(n),
+        one_rule=projective,
+    )
+
+
+def _alignment(moves: str) -> Subject:
+    def small(draw: random.Random, most: int) -> Sizes:
+        n = draw.randint(0, min(most, 4))
+        return n, (draw.randint(n, n + 2) if n else 0)
+
+    def large(draw: random.Random) -> Sizes:
+        n, m = sorted(draw.choice(LONG[:-1]) for _ in range(2))
+        return n, min(m, 8192 // n)
+
+    return Subject(
+        lambda n, m, **options: pb.Alignment(n, m, moves, **options), lambda sizes: sizes[:2], small, large, 2,
+        lambda n, m: pb.Alignment(moves=moves).enumerate(n, m),
+    )  # fmt: skip
+
+
+def _subset(draw: random.Random, most: int) -> Sizes:
+    n = draw.randint(0, min(most, 7))
+    return draw.randint(0, n), n
+
+
+def _large_subset(draw: random.Random) -> Sizes:
+    n = draw.choice(LONG)
+    return draw.choice([1, n // 3, n // 2, n - 1]), n
+
+
+def _matching(draw: random.Random, most: int) -> Sizes:
+    n = draw.randint(0, min(most, 3))
+    return n, (draw.randint(n, n + 2) if n else 0)
+
+
+def _large_matching(draw: random.Random) -> Sizes:
+    n = draw.choice(SWITCHES)
+    return n, n + draw.choice([0, 1, 7])
+
+
+def _large_chain(draw: random.Random) -> Sizes:
+    tags = draw.choice([1, 2, 5, 9, 20, 64, 65])
+    return min(draw.choice(LONG), max(30_000 // tags**2, 2)), tags
+
+
+def _large_segmentation(draw: random.Random) -> Sizes:
+    n = draw.choice(LONG[:-1])
+    return n, draw.choice([1, 2, 6, min(n, 16)]), draw.choice([1, 2, 5])
+
+
+STRUCTURES: dict[str, Subject] = {
+    "categorical": Subject(
+        pb.Categorical, lambda sizes: sizes[:1], lambda draw, most: (draw.randint(1, min(most, 8) + 1),),
+        lambda draw: (draw.choice(LONG),), 0, lambda k: pb.Categorical().enumerate(k), varies=ALL_SUMS,
+    ),
+    "projective": _tree(True, True),
+    "projective-single": _tree(True, False),
+    "nonprojective": _tree(False, True),
+    "nonprojective-single": _tree(False, False),
+    "chain": Subject(
+        lambda n, **options: pb.LinearChain(n, **options), lambda sizes: (*sizes, sizes[1]),
+        lambda draw, most: (draw.randint(0, min(most, 5)), draw.randint(1, 3)), _large_chain, 1,
+        lambda n, tags: pb.LinearChain().enumerate(n, tags), varies=ALL_SUMS,
+    ),
+    "subset": Subject(
+        lambda k, n, **options: pb.Subset(k, n, **options), lambda sizes: (sizes[1],), _subset, _large_subset, 2,
+        lambda k, n: pb.Subset(k).enumerate(n), varies=ALL_SUMS,
+    ),
+    "segmentation": Subject(
+        pb.Segmentation, lambda sizes: sizes,
+        lambda draw, most: (draw.randint(0, min(most, 5)), draw.randint(1, 3), draw.randint(1, 2)), _large_segmentation, 1,
+        lambda n, w, tags: pb.Segmentation().enumerate(n, w, tags),
+    ),
+    "binary-tree": Subject(
+        pb.BinaryTree, lambda sizes: (sizes[0], sizes[0]), lambda draw, most: (draw.randint(0, min(most, 6)),),
+        lambda draw: (draw.choice(SWITCHES),), 1, lambda n: pb.BinaryTree().enumerate(n),
+        varies=("marginals' gradient",),
+    ),
+    "alignment": _alignment("any"),
+    "alignment-forward": _alignment("forward"),
+    "matching": Subject(
+        pb.Matching, lambda sizes: sizes, _matching, _large_matching, 2,
+        lambda n, m: pb.Matching().enumerate(n, m), gibbs=False,
+    ),
+}  # fmt: skip
+
+
+def structure(name: str, sizes: list[Sizes], device: torch.device | str = "cpu", **options: bool) -> pb.Structure:
+    """The structure of a batch with these sizes."""
+    subject = STRUCTURES[name]
+    tensors = [torch.tensor(x, dtype=torch.long, device=device) for x in zip(*sizes, strict=True)]
+    return subject.make(*tensors[: subject.ragged], **options)
+
+
+def parts_of(name: str, sizes: list[Sizes]) -> Sizes:
+    """The shape of the parts of a padded batch."""
+    return STRUCTURES[name].parts(tuple(map(max, zip(*sizes, strict=True))))
+
+
+@functools.lru_cache(maxsize=512)
+def members(name: str, sizes: Sizes, parts: Sizes) -> Tensor:
+    """All structures of an example, padded to a shape, `[S, K]` of float64."""
+    z = STRUCTURES[name].enumerate(*sizes).double()
+    padding = [p for full, own in zip(reversed(parts), reversed(z.shape[1:]), strict=True) for p in (0, full - own)]
+    return pad(z, padding).reshape(len(z), math.prod(parts))
