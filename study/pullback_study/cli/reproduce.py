@@ -234,7 +234,8 @@ def _train_plans(task: Any, plans: Sequence[Plan], given: dict[str, Any]) -> tup
     """Train the runs that choose a setting, and then those of the chosen one; all runs, and the choices."""
     from pullback_study.results.choice import Runs, seed_by_seed
 
-    first = dict.fromkeys(config for plan in plans for config in plan.first)
+    with terminal.user_errors():
+        first = dict.fromkeys(config for plan in plans for config in plan.first)
     terminal.train_or_exit(task, list(first), **given)
     found = Runs(given["runs"])
     rest = [config for config in seed_by_seed([plan.choose(found) for plan in plans]) if config not in first]

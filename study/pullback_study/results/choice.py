@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,32 +19,41 @@ if TYPE_CHECKING:
 
 
 class Runs:
-    """A folder of runs; each is read at most once, and a directory that cannot be read is a run that is not done."""
+    """A folder of runs, which is read once; a directory that cannot be read is a run that is not done."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._read: dict[str, Stored] = {}
-        self._ids: dict[tuple[str, Any], str] = {}
+        self._settings: dict[str, dict[tuple[Any, ...], dict[int, Stored]]] = {}  # by task
 
     @cached_property
     def all(self) -> list[Stored]:
         from pullback_study.runs.store import list_runs
 
-        found = list_runs(self.folder)
-        self._read = {run.id: run for run in found}
+        return list_runs(self.folder)
+
+    def by_seed(self, task: Task, config: Any) -> Mapping[int, Stored]:
+        """The runs of a config that are done, for any seed."""
+        if task.name not in self._settings:
+            self._settings[task.name] = self._indexed(task)
+        return self._settings[task.name].get(_setting(config), {})
+
+    def _indexed(self, task: Task) -> dict[tuple[Any, ...], dict[int, Stored]]:
+        found: dict[tuple[Any, ...], dict[int, Stored]] = {}
+        names = {each.name for each in fields(task.config_type)}
+        for stored in self.of(task.name):
+            config = task.config_type(**{name: value for name, value in stored.config.items() if name in names})
+            if task.run(config, self.folder).id == stored.id:
+                found.setdefault(_setting(config), {})[config.seed] = stored
         return found
 
     def find(self, task: Task, config: Any) -> Stored | None:
         """The run of a config, if it is done."""
-        from pullback_study.runs.store import read_run
+        return self.by_seed(task, config).get(config.seed)
 
-        if (task.name, config) not in self._ids:
-            self._ids[task.name, config] = task.run(config, self.folder).id
-        name = self._ids[task.name, config]
-        if name not in self._read and "all" not in self.__dict__ and (self.folder / name).is_dir():
-            self._read[name] = read_run(self.folder / name)
-        run = self._read.get(name)
-        return run if run is not None and run.state == "done" else None
+    @cached_property
+    def estimators(self) -> set[tuple[str, str]]:
+        """The tasks and estimators of which there are runs that are done."""
+        return {(run.task, str(run.config.get("estimator"))) for run in self.all if run.state == "done"}
 
     def command(self, *words: str) -> str:
         """The command line of ours that would make what is missing here, for people to copy."""
@@ -62,17 +71,23 @@ class Plan:
 
     task: Task
     estimator: str
-    candidates: tuple[tuple[Any, ...], ...]  # for each setting, its configs in the order of the seeds
-    deciding: tuple[tuple[Any, ...], ...]  # for each, the configs whose mean metric decides; empty where there is no choice
+    settings: Sequence[Mapping[str, Any]]  # the fields of each candidate
+    seeds: Sequence[int]  # of the table
+    deciders: Sequence[int] = ()  # the seeds whose mean metric decides; none where there is no choice
+    searched: Mapping[str, Any] = field(default_factory=dict)  # the fields that differ in the runs that decide
 
-    @classmethod
-    def of(
-        cls, task: Task, estimator: str, settings: Iterable[Mapping[str, Any]], seeds: Sequence[int], deciding: Sequence[int]
-    ) -> Plan:
-        """From the fields of each setting, the seeds of the table, and those that choose a setting."""
-        configs = [task.configure(estimator=estimator, **setting) for setting in settings]
-        each = [tuple(tuple(replace(config, seed=seed) for seed in some) for config in configs) for some in (seeds, deciding)]
-        return cls(task, estimator, each[0], each[1] if deciding else ())
+    @cached_property
+    def candidates(self) -> list[tuple[Any, ...]]:
+        """For each setting its configs, in the order of the seeds."""
+        return [_seeded(config, self.seeds) for config in self._configs({})]
+
+    @cached_property
+    def deciding(self) -> list[tuple[Any, ...]]:
+        """For each setting the configs that decide."""
+        return [_seeded(config, self.deciders) for config in self._configs(self.searched)] if self.deciders else []
+
+    def _configs(self, other: Mapping[str, Any]) -> list[Any]:
+        return [self.task.configure(estimator=self.estimator, **{**setting, **other}) for setting in self.settings]
 
     @property
     def configs(self) -> list[Any]:
@@ -89,18 +104,24 @@ class Plan:
         A run that diverged counts as 0, or as the worst of all where that is lower.
         None of them until every deciding run is done: a choice among fewer would be another rule.
         """
-        found = [[runs.find(self.task, config) for config in candidate] for candidate in self.deciding]
-        if any(run is None for candidate in found for run in candidate):
+        if not self.deciders:
+            return Chosen.of(self.task, self.candidates[0], runs)
+        if (self.task.name, self.estimator) not in runs.estimators:
             return Chosen(self.task, self.estimator)
-        values = [[number(run, self.task.selected_by) for run in each if run] for each in found]
+        there = [runs.by_seed(self.task, config) for config in self._configs(self.searched)]
+        if any(seed not in each for each in there for seed in self.deciders):
+            return Chosen(self.task, self.estimator)
+        values = [[number(each[seed], self.task.selected_by) for seed in self.deciders] for each in there]
         worst = min((value for each in values for value in each if value < 0), default=0.0)
         scores = [sum(worst if math.isnan(value) else value for value in each) for each in values]
-        return Chosen.of(self.task, self.candidates[scores.index(max(scores)) if scores else 0], runs)
+        return Chosen.of(self.task, self.candidates[scores.index(max(scores))], runs)
 
     def finished(self, runs: Runs) -> Chosen:
         """The chosen setting once all its runs are done."""
-        chosen = self.choose(runs)
-        return chosen if chosen.complete else Chosen(self.task, self.estimator)
+        none = Chosen(self.task, self.estimator)
+        if (self.task.name, self.estimator) not in runs.estimators:
+            return none
+        return chosen if (chosen := self.choose(runs)).complete else none
 
 
 @dataclass(frozen=True)
@@ -167,6 +188,15 @@ class Chosen:
     def replace(self, runs: Runs, **fields: Any) -> Chosen:
         """The same setting and seeds with other values of some fields."""
         return Chosen.of(self.task, [replace(config, **fields) for config in self.configs], runs) if self else self
+
+
+def _setting(config: Any) -> tuple[Any, ...]:
+    """What is the same for all seeds."""
+    return tuple(value for name, value in vars(config).items() if name != "seed")
+
+
+def _seeded(config: Any, seeds: Sequence[int]) -> tuple[Any, ...]:
+    return tuple(replace(config, seed=seed) for seed in seeds)
 
 
 def seed_by_seed(found: Sequence[Chosen]) -> list[Any]:

@@ -77,7 +77,7 @@ LONG = Scope((0,), tuple({**_LARGE, "steps": 30_000, "evaluate_every": 1000}.ite
 def plan(name: str, scope: Scope = FULL) -> Plan:
     """A row: the learning rates of the search, which seed 0 chooses from."""
     settings = [{**dict(scope.fields), "learning_rate": rate} for rate in scope.rates]
-    return Plan.of(TASK, name, settings, scope.seeds, [0])
+    return Plan(TASK, name, settings, scope.seeds, [0])
 
 
 def screened(runs: Runs, scope: Scope = FULL) -> list[tuple[str, Chosen]]:

@@ -42,7 +42,7 @@ class Option:
     flags: str | None = None  # the names of a yes-or-no option, such as `--projective/--non-projective`
     hidden: bool = False  # not an option of the command line or of sweep files: the task decides it
 
-    @property
+    @functools.cached_property
     def types(self) -> list[Any]:
         """What it may be, apart from None."""
         return [each for each in typing.get_args(self.kind) or (self.kind,) if each is not types.NoneType]

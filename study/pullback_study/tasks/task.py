@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import functools
 import inspect
 import math
 import pkgutil
@@ -68,7 +69,7 @@ class Method:
     @property
     def accepted(self) -> Mapping[str, inspect.Parameter]:
         """The arguments of the factory."""
-        return inspect.signature(self.make).parameters if self.make is not None else {}
+        return _parameters(self.make) if self.make is not None else {}
 
     def build(self, **offered: Any) -> Estimator | None:
         """The estimator, from those of the offered arguments that its factory takes; None for a baseline.
@@ -84,6 +85,11 @@ class Method:
         from pullback.parts import LocallyProjected
 
         return PulledBack(made.loss, made.start, LocallyProjected(made.update.step_size), made.steps)
+
+
+@functools.cache
+def _parameters(make: Callable[..., Estimator]) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(make).parameters
 
 
 class Trainer(Protocol):

@@ -11,6 +11,7 @@ from pullback_study.cli import app
 from pullback_study.report.page import report
 from pullback_study.results.choice import Runs
 from pullback_study.results.paper.clusters import TASK, VARIANTS
+from pullback_study.tasks.schema import EstimatorConfig
 from report.folders import publish, raw_run, text_run
 
 
@@ -67,6 +68,17 @@ def test_three_runs_of_the_user_are_in_table_2(tmp_path):
     table = next(row for row in rows(page, "SST, 40 epochs, 3 seeds. data not recorded") if row[0].startswith("SPIGOT "))
     assert table[1:4] == ["80.00±0.00≠", "84.51±0.80", "81.00±0.00≠"]
     assert table[-1] == "3 of 3"
+
+
+def test_a_report_looks_at_the_runs_that_exist_and_not_for_all_that_could(tmp_path, monkeypatch):
+    for seed in range(3):
+        text_run(tmp_path, "spigot", seed=seed)
+        publish(tmp_path, TASK.configure(estimator=("gold", "marginals", "spigot")[seed], clusters=3), 80.0, 50.0)
+    made = []
+    check = EstimatorConfig.__post_init__
+    monkeypatch.setattr(EstimatorConfig, "__post_init__", lambda config: (made.append(config), check(config)))
+    report(Runs(tmp_path))
+    assert len(made) < 5000
 
 
 def test_the_paper_stands_beside_and_what_is_missing_has_its_command(page, folder):

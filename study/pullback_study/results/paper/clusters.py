@@ -124,7 +124,7 @@ def _plan(estimator: str, clusters: int, settings: Iterable[dict[str, Any]], sco
     settings = list(settings)
     fields = {"clusters": clusters, "steps": scope.steps, "evaluate_every": scope.evaluate_every, "dtype": scope.dtype}
     deciding = scope.seeds[:4] if len(settings) > 1 else ()
-    return Plan.of(TASK, estimator, [{**fields, **each} for each in settings], scope.seeds, deciding)
+    return Plan(TASK, estimator, [{**fields, **each} for each in settings], scope.seeds, deciding)
 
 
 def results(variant: Variant, clusters: int, runs: Runs, *, title: str = "") -> Table:

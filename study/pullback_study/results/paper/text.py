@@ -98,9 +98,8 @@ def table_plan(estimator: str, scope: Scope, *, search: bool) -> Plan:
     fields = {name: getattr(scope, name) for name in ("epochs", "data", "vectors", "train_examples")}
     rates: Sequence[float | None] = scope.rates if search else [None]
     settings = [{**fields, "learning_rate": rate} for rate in rates]
-    plan = Plan.of(TASKS[scope.task], estimator, settings, scope.seeds, [DECIDING_SEED] if len(rates) > 1 else [])
     short = {} if scope.search_epochs is None else {"epochs": scope.search_epochs}
-    return replace(plan, deciding=tuple(tuple(replace(config, **short) for config in some) for some in plan.deciding))
+    return Plan(TASKS[scope.task], estimator, settings, scope.seeds, [DECIDING_SEED] if len(rates) > 1 else [], short)
 
 
 def choose(scope: Scope, runs: Runs, *, search: bool, names: Sequence[str] = ROWS) -> list[Chosen]:

@@ -95,12 +95,9 @@ def plan(estimator: str, setting: Setting, scope: Scope = FULL) -> Plan:
     """A row of a bed: the rate and the step size are chosen by the search's seeds at the structure's base setting."""
     options = {"steps": scope.steps, "evaluate_every": scope.evaluate_every}
     tried = searched(estimator, setting.structure)
-    base = BASES[setting.structure].fields
-    rows = Plan.of(TASK, estimator, [{**given, **setting.fields, **options} for given in tried], scope.seeds, [])
-    if len(tried) == 1:
-        return rows
-    deciding = Plan.of(TASK, estimator, [{**given, **base, **options} for given in tried], scope.search_seeds, [])
-    return replace(rows, deciding=deciding.candidates)
+    settings = [{**given, **setting.fields, **options} for given in tried]
+    deciders = scope.search_seeds if len(tried) > 1 else ()
+    return Plan(TASK, estimator, settings, scope.seeds, deciders, BASES[setting.structure].fields)
 
 
 def search(estimator: str, structure: str, scope: Scope = FULL) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -78,7 +79,7 @@ class PlantedTask(ReplicaTask):
 
     @property
     def methods(self) -> Mapping[str, Method]:
-        return {method.name: method for method in (*BASELINES, *registered({}, in_paper=lambda name: False), *FOUR_SAMPLES)}
+        return _methods()
 
     def defaults(self, method: Method) -> dict[str, Any]:
         return {**super().defaults(method), "learning_rate": 0.01}
@@ -86,6 +87,11 @@ class PlantedTask(ReplicaTask):
     def order(self, config: Config) -> tuple[float, ...]:
         noise, share, *others = super().order(config)
         return noise, -share, *others
+
+
+@functools.cache
+def _methods() -> dict[str, Method]:
+    return {method.name: method for method in (*BASELINES, *registered({}, in_paper=lambda name: False), *FOUR_SAMPLES)}
 
 
 TASK = PlantedTask(
