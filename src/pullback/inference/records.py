@@ -55,10 +55,12 @@ class Record:
         row: list[int] = []
         for field, kind in self._kinds.items():
             value = values[field]
-            if type(kind) is tuple:
-                row += self._described(field, value, *kind)
-            else:
+            if type(kind) is not tuple:
                 row += [int(value)] if kind is int else value
+            elif value.dtype is kind[0] and value.dim() == kind[1] and value.is_contiguous():
+                row += value.data_ptr(), *value.shape
+            else:
+                self._described(field, value, *kind)
         return np.array(row, np.int64)
 
     def put(self, table: np.ndarray, field: str, value: Tensor) -> None:
@@ -68,8 +70,8 @@ class Record:
 
     @staticmethod
     def _described(field: str, x: Tensor, dtype: torch.dtype, dims: int) -> tuple[int, ...]:
-        """An array's address and shape."""
-        if x.dtype is not dtype or x.dim() != dims or not x.is_contiguous():  # compiled code would read something else
+        """An array's address and shape, or an error where compiled code would read something else."""
+        if x.dtype is not dtype or x.dim() != dims or not x.is_contiguous():
             wanted = f"a contiguous {dtype} of {dims} dimensions"
             raise TypeError(f"{field} is {x.dtype} {list(x.shape)}; compiled code needs {wanted}")
         return x.data_ptr(), *x.shape

@@ -128,7 +128,10 @@ class FamilyStructure(Structure, checked=False):
         return flat.restore(self._call("sample", flat, seeds.reshape(flat.scores.shape[:1])))
 
     def allowed(self, scores: Tensor) -> Tensor:
-        return self._among_parts(self._flat(scores), scores.detach() != -torch.inf)
+        if self._has_padding():
+            return (scores.detach() != -torch.inf) & self._mask(scores)
+        self.family.layout.check(scores)
+        return scores.detach() != -torch.inf
 
     def sparsemap(
         self,
@@ -177,13 +180,21 @@ class FamilyStructure(Structure, checked=False):
         raise NotImplementedError(f"{type(self).__name__} does not decompose its projections")
 
     def _counts(self, scores: Tensor, z: Tensor) -> Tensor:
-        return self._among_parts(self._flat(scores), (scores.detach() != -torch.inf) | (z.detach() != 0))
+        counts = (scores.detach() != -torch.inf) | (z.detach() != 0)
+        return counts & self._mask(scores) if self._has_padding() else counts
 
-    def _among_parts(self, flat: Flat, chosen: Tensor) -> Tensor:
-        """What is chosen, `[..., *parts]` of bool, without padding and entries that are no parts."""
+    def _has_padding(self) -> bool:
+        """Whether scores may have entries that are no parts."""
         layout = self.family.layout
-        sized = [size.name for size in layout.sizes if getattr(self, size.name) is not None]
-        return chosen & flat.reshape(flat.mask) if sized or layout.parts is not None else chosen
+        for size in layout.sizes:
+            if getattr(self, size.name) is not None:
+                return True
+        return layout.parts is not None
+
+    def _mask(self, scores: Tensor) -> Tensor:
+        """Which entries are parts, `[..., *parts]` of bool."""
+        flat = self._flat(scores)
+        return flat.reshape(flat.mask)
 
     def _expanded(self, scores: Tensor, z: Tensor) -> Tensor:
         """Scores for structures whose leading dimensions broadcast against theirs: one for each where the sizes need that."""

@@ -125,7 +125,7 @@ def _register_by_internals(library: torch.library.Library, name: str, rule: Rule
 
 def apply(function: type[torch.autograd.Function], *args: Any) -> Any:
     """`function.apply(*args)`, of one with a `setup_context` and no defaults: PyTorch reads its signature in every call."""
-    if not is_compiling() and internals_work() and not transforming():
+    if _works and not (is_compiling() or _transforms_active()):
         return super(torch.autograd.Function, function).apply(*args)  # type: ignore[misc]
     return function.apply(*args)
 
@@ -170,7 +170,7 @@ is_batched: Callable[[Tensor], bool] = getattr(torch._C._functorch, "is_legacy_b
 
 def may_be_differentiated(x: Tensor) -> bool:
     """Whether a derivative with respect to x may be asked for."""
-    return in_forward_mode() or (torch.is_grad_enabled() and x.requires_grad)
+    return (torch.is_grad_enabled() and x.requires_grad) or getattr(forward_ad, "_current_level", 0) >= 0
 
 
 def in_forward_mode() -> bool:
