@@ -215,6 +215,6 @@ def test_the_jacobian_of_hundreds_of_nonprojective_trees(gpu):
     scores = (0.3 * torch.randn(size, n, n, generator=generator)).double()
     direction = torch.randn(size, n, n, generator=generator).double()
     starts = torch.zeros(size, 0, n, dtype=torch.int32), torch.zeros(size, 0, dtype=torch.float64)
-    _, vertices, _, counts, *_ = TREES.sparsemap(scores, torch.full((size,), n), *starts, 10_000, True, False, False, True)
+    _, vertices, _, counts, *_ = TREES.sparsemap(scores, torch.full((size,), n), *starts, 10_000, True, 0.0, False, False, True)
     found = cuda.sparsemap_vjp(vertices.to(gpu), counts.to(gpu), direction.to(gpu))
     assert_close(found.cpu(), compiled.sparsemap_vjp(vertices, counts, direction), atol=1e-5, rtol=0)

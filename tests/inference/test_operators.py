@@ -61,7 +61,7 @@ def test_opcheck_of_sparsemap_and_its_gradient(tree, dtype):
     scores, lengths, flags = arguments(tree, dtype, requires_grad=True)
     start = torch.empty(3, 0, 4, dtype=torch.int32, device=tree.device)
     weights = torch.empty(3, 0, dtype=torch.float64, device=tree.device)
-    inputs = (scores, lengths, start, weights, 1000, True, *flags)
+    inputs = (scores, lengths, start, weights, 1000, True, 0.0, *flags)
     checks = ("test_schema", "test_autograd_registration", "test_faketensor")
     torch.library.opcheck(TREES.sparsemap, inputs, test_utils=checks)
     _, vertices, _, counts, *_ = TREES.sparsemap(*inputs)

@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from pullback.inference.sparsemap.solution import SparseMAPSolution
 
 
-def check_limit(max_iterations: object) -> None:
-    """Raise if this is no limit of SparseMAP's iterations."""
-    if max_iterations is None or (isinstance(max_iterations, int | np.integer) and max_iterations >= 1):
-        return
-    raise ValueError(f"max_iterations is {max_iterations!r}; it must be an integer of at least 1, or None")
+def check_limit(max_iterations: object, tolerance: object) -> None:
+    """Raise if these are no limits of SparseMAP's search."""
+    if max_iterations is not None and not (isinstance(max_iterations, int | np.integer) and max_iterations >= 1):
+        raise ValueError(f"max_iterations is {max_iterations!r}; it must be an integer of at least 1, or None")
+    if tolerance is not None and not (isinstance(tolerance, int | float) and tolerance >= 0):
+        raise ValueError(f"tolerance is {tolerance!r}; it must be a number of at least 0, or None")
 
 
 def _of_one_shape(argmax: Callable[[Any, Tensor], Tensor]) -> Callable[[Any, Tensor], Tensor]:
@@ -99,6 +100,7 @@ class Structure(abc.ABC):
         *,
         warm_start: Tensor | SparseMAPSolution | None = None,
         max_iterations: int | None = None,
+        tolerance: float | None = None,
     ) -> Tensor:
         """The Euclidean projection of the scores onto the marginal polytope, differentiable.
 
@@ -108,8 +110,11 @@ class Structure(abc.ABC):
             scores: `[..., *parts]`.
             warm_start: where to start: structures of the shape of the scores, or an earlier solution.
             max_iterations: the largest number of argmax calls per example; the default is several times what is needed.
+            tolerance: a duality gap that is small enough, an upper bound of the squared distance to the projection. The default
+                is 1e-12 for float32 and half precision, and rounding for float64, below which no search goes. On a GPU, all
+                searches go on to rounding. The solution says what was reached.
         """
-        return self.sparsemap_solution(scores, warm_start=warm_start, max_iterations=max_iterations).mu
+        return self.sparsemap_solution(scores, warm_start=warm_start, max_iterations=max_iterations, tolerance=tolerance).mu
 
     def sparsemap_solution(
         self,
@@ -117,12 +122,13 @@ class Structure(abc.ABC):
         *,
         warm_start: Tensor | SparseMAPSolution | None = None,
         max_iterations: int | None = None,
+        tolerance: float | None = None,
     ) -> SparseMAPSolution:
         """`sparsemap` with its certificate: the duality gap, the active set and the number of oracle calls."""
         from pullback.inference.sparsemap.generic import project
 
-        check_limit(max_iterations)
-        return project(self, scores, warm_start=warm_start, max_iterations=max_iterations)
+        check_limit(max_iterations, tolerance)
+        return project(self, scores, warm_start=warm_start, max_iterations=max_iterations, tolerance=tolerance)
 
     def marginals(self, scores: Tensor) -> Tensor:
         """E[z] under p(z) proportional to exp(<s, z>), `[..., *parts]`, differentiable.

@@ -139,10 +139,11 @@ class FamilyStructure(Structure, checked=False):
         *,
         warm_start: Tensor | SparseMAPSolution | None = None,
         max_iterations: int | None = None,
+        tolerance: float | None = None,
     ) -> Tensor:
         if "project" not in self.family.operations:
-            return super().sparsemap(scores, warm_start=warm_start, max_iterations=max_iterations)
-        check_limit(max_iterations)
+            return super().sparsemap(scores, warm_start=warm_start, max_iterations=max_iterations, tolerance=tolerance)
+        check_limit(max_iterations, tolerance)
         return self._run("project", scores)
 
     def sparsemap_solution(
@@ -151,21 +152,22 @@ class FamilyStructure(Structure, checked=False):
         *,
         warm_start: Tensor | SparseMAPSolution | None = None,
         max_iterations: int | None = None,
+        tolerance: float | None = None,
     ) -> SparseMAPSolution:
         """`sparsemap` with its certificate: the duality gap, the active set and the number of oracle calls.
 
         A projection in closed form takes one call of the oracle, for its gap; neither a start nor a limit changes it.
         """
-        check_limit(max_iterations)
+        check_limit(max_iterations, tolerance)
         if "project" in self.family.operations:
             return self._in_closed_form(self.sparsemap(scores), scores)
         if "sparsemap" not in self.family.operations:
-            return super().sparsemap_solution(scores, warm_start=warm_start, max_iterations=max_iterations)
+            return super().sparsemap_solution(scores, warm_start=warm_start, max_iterations=max_iterations, tolerance=tolerance)
         from pullback.inference.sparsemap.families import project
 
         flat = self._flat(scores)
         options = (*self._options(), self._validates(flat))
-        return project(self.family, flat, options, warm_start=warm_start, max_iterations=max_iterations)
+        return project(self.family, flat, options, warm_start=warm_start, max_iterations=max_iterations, tolerance=tolerance)
 
     def _in_closed_form(self, mu: Tensor, scores: Tensor) -> SparseMAPSolution:
         flat, point = self._flat(scores), mu.detach().double()

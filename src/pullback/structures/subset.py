@@ -50,19 +50,21 @@ class Subset(FamilyStructure):
         k = self.k.item() if self.k is not None and self.k.numel() == 1 else list(self.k.shape) if self.k is not None else None
         return f"Subset(k={k})" if self.lengths is None else f"Subset(k={k}, lengths={list(self.lengths.shape)})"
 
-    def sparsemap(self, scores: Tensor, *, warm_start: object = None, max_iterations: int | None = None) -> Tensor:
+    def sparsemap(
+        self, scores: Tensor, *, warm_start: object = None, max_iterations: int | None = None, tolerance: float | None = None
+    ) -> Tensor:
         """The projection onto the capped simplex, in closed form."""
-        check_limit(max_iterations)
+        check_limit(max_iterations, tolerance)
         flat = self._flat(scores)
         return flat.restore(self._call("project", flat))
 
     def sparsemap_solution(
-        self, scores: Tensor, *, warm_start: object = None, max_iterations: int | None = None
+        self, scores: Tensor, *, warm_start: object = None, max_iterations: int | None = None, tolerance: float | None = None
     ) -> SparseMAPSolution:
         """The closed form with its certificate; `structures` are computed when they are read."""
         from pullback.inference.subset.decompose import Decomposed
 
-        mu = self.sparsemap(scores, max_iterations=max_iterations)
+        mu = self.sparsemap(scores, max_iterations=max_iterations, tolerance=tolerance)
         slack = scores.detach().double() - mu.detach().double()
         best = self.argmax(slack)
         gap = (self.score(slack, best) - self.score(slack, mu.detach().double())).clamp_min(0.0)

@@ -62,8 +62,9 @@ class StructureWrapper(Structure, checked=False):
         *,
         warm_start: Tensor | SparseMAPSolution | None = None,
         max_iterations: int | None = None,
+        tolerance: float | None = None,
     ) -> Tensor:
-        options: Any = {"warm_start": warm_start, "max_iterations": max_iterations}
+        options: Any = {"warm_start": warm_start, "max_iterations": max_iterations, "tolerance": tolerance}
         return self.around("sparsemap", lambda s: self.inner.sparsemap(s, **options), scores)
 
     def sparsemap_solution(
@@ -72,8 +73,9 @@ class StructureWrapper(Structure, checked=False):
         *,
         warm_start: Tensor | SparseMAPSolution | None = None,
         max_iterations: int | None = None,
+        tolerance: float | None = None,
     ) -> SparseMAPSolution:
-        options: Any = {"warm_start": warm_start, "max_iterations": max_iterations}
+        options: Any = {"warm_start": warm_start, "max_iterations": max_iterations, "tolerance": tolerance}
         return self.around("sparsemap_solution", lambda s: self.inner.sparsemap_solution(s, **options), scores)
 
     def marginals(self, scores: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from pullback.inference.family import FUSED, STANDARD, Family, Nouns
 from pullback.inference.layout import Layout, Size
-from pullback.inference.sparsemap.operation import SPARSEMAP
+from pullback.inference.sparsemap.operation import SPARSEMAP_ON_PATHS
 
 
 def _first_row(shape: tuple[int, ...], sizes: tuple[Tensor, ...], device: torch.device) -> Tensor:
@@ -23,6 +23,6 @@ CHAIN = Family(
     ),
     folder="chain",
     nouns=Nouns(example="sequence", structure="tag sequence", part="transition"),
-    operations=STANDARD + FUSED + SPARSEMAP,
+    operations=STANDARD + FUSED + SPARSEMAP_ON_PATHS,
     most_parts=lambda shape: shape[0],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pullback.inference.scratch import carve
-from pullback.inference.sparsemap.oracle import Oracle
+from pullback.inference.sparsemap.oracle import Oracle, Paths
 
 
 def best(scores, shape, sizes, options, work, parts):
@@ -49,4 +49,19 @@ def _positions(shape: tuple[int, ...]) -> np.ndarray:
     return np.repeat(np.arange(n, dtype=np.int32), tags * tags)
 
 
-ORACLE = Oracle(best, work=lambda shape: 8 * (2 * shape[1] + shape[0] * shape[1]) + 128, groups=_positions)
+def ends(shape, sizes, options, tails, heads):
+    """The nodes are the tags of each position but the last, between two that stand for the start and the end."""
+    tags, length = shape[1], sizes[0]
+    last = (length - 1) * tags + 1
+    tails[:] = -1
+    for i in range(length):
+        for a in range(tags if i > 0 else min(tags, 1)):
+            for b in range(tags):
+                part = (i * tags + a) * tags + b
+                tails[part] = 1 + (i - 1) * tags + a if i > 0 else 0
+                heads[part] = 1 + i * tags + b if i < length - 1 else last
+    return last + 1 if length > 0 else 1
+
+
+PATHS = Paths(ends, nodes=lambda shape: max(shape[0] - 1, 0) * shape[1] + 2, reach=lambda shape: 2 * shape[1])
+ORACLE = Oracle(best, lambda shape: 8 * (2 * shape[1] + shape[0] * shape[1]) + 128, groups=_positions, paths=PATHS)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from pullback.inference.family import FUSED, STANDARD, Family, Nouns
 from pullback.inference.layout import Layout, Size
-from pullback.inference.sparsemap.operation import SPARSEMAP
+from pullback.inference.sparsemap.operation import SPARSEMAP_ON_PATHS
 
 
 def _inside(shape: tuple[int, ...], sizes: tuple[Tensor, ...], device: torch.device) -> Tensor:
@@ -25,6 +25,6 @@ SEGMENTATION = Family(
         example="sequence", structure="segmentation", part="segment",
         infeasible="too many {part}s are forbidden (-inf), or W or C is 0",
     ),
-    operations=STANDARD + FUSED + SPARSEMAP,
+    operations=STANDARD + FUSED + SPARSEMAP_ON_PATHS,
     most_parts=lambda shape: shape[0],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pullback.inference.scratch import carve
-from pullback.inference.sparsemap.oracle import Oracle
+from pullback.inference.sparsemap.oracle import Oracle, Paths
 
 
 def best(scores, shape, sizes, options, work, parts):
@@ -34,4 +34,17 @@ def best(scores, shape, sizes, options, work, parts):
     return count
 
 
-ORACLE = Oracle(best, work=lambda shape: 16 * (shape[0] + 1) + 128)
+def ends(shape, sizes, options, tails, heads):
+    """The nodes are the positions between words: segments lead from their starts to their ends."""
+    widths, labels, length = shape[1], shape[2], sizes[0]
+    tails[:] = -1
+    for start in range(length):
+        for width in range(min(widths, length - start)):
+            first = (start * widths + width) * labels
+            for part in range(first, first + labels):
+                tails[part], heads[part] = start, start + width + 1
+    return length + 1
+
+
+PATHS = Paths(ends, nodes=lambda shape: shape[0] + 1, reach=lambda shape: shape[1])
+ORACLE = Oracle(best, work=lambda shape: 16 * (shape[0] + 1) + 128, paths=PATHS)

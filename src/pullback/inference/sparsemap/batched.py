@@ -27,7 +27,7 @@ Argmax = Callable[[Tensor, Tensor], Tensor]
 
 
 def search(
-    argmax: Argmax, scores: Tensor, starts: Starts, max_iterations: int, complete: bool
+    argmax: Argmax, scores: Tensor, starts: Starts, max_iterations: int, tolerance: float, complete: bool
 ) -> tuple[tuple[Tensor, ...], Tensor]:
     """Project scores `[B, *parts]`, -inf on all that is no part, onto the convex hull of the structures that an argmax finds.
 
@@ -40,7 +40,7 @@ def search(
     if starts[1].shape[1] == 0 and flat.numel() > 0 and bool((flat < torch.inf).all()):
         first = argmax(flat.reshape(scores.shape), torch.from_numpy(np.arange(batch)))  # which also says how long lists are
         width = max(width, int((first != 0).reshape(batch, parts).sum(1).max()))
-    search = _Search(flat, scores.shape, starts, width, max_iterations, complete)
+    search = _Search(flat, scores.shape, starts, width, (max_iterations, tolerance), complete)
     search.step(search.unsolved(), flat[:0])
     while len(active := search.unsolved()):
         z = argmax(search.asked(), active) if first is None else first
@@ -53,16 +53,17 @@ class _Search:
     """The examples of a batch, each with a state of its own, that has room for structures of `width` parts at first."""
 
     def __init__(
-        self, scores: Tensor, shape: torch.Size, starts: Starts, width: int, max_iterations: int, complete: bool
+        self, scores: Tensor, shape: torch.Size, starts: Starts, width: int, enough: tuple[int, float], complete: bool
     ) -> None:
         batch, self._parts = scores.shape
         self._shape = shape
-        row, nothing = fixed((), (), (), np.zeros(4), ())
+        row, nothing = fixed((), (), (), np.zeros(5), ())
         self._taken = np.zeros(4, np.int64)
         self._kept: dict[str, Any] = {
             "fixed": row, "scores": scores, "sizes": torch.from_numpy(np.zeros((batch, 0), np.int64)),
-            "starts": starts[0].int().contiguous(), "start_weights": starts[1].contiguous(), "limit": max_iterations,
-            "complete": complete, "order": nothing["shape"], "taken": torch.from_numpy(self._taken), "found": scores[:0],
+            "starts": starts[0].int().contiguous(), "start_weights": starts[1].contiguous(), "limit": enough[0],
+            "tolerance": torch.tensor(enough[1:], dtype=torch.float64), "complete": complete, "order": nothing["shape"],
+            "taken": torch.from_numpy(self._taken), "found": scores[:0],
             "nothing": nothing,
         }  # fmt: skip
         self._problem = Problem.table(self._kept)

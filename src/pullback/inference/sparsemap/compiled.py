@@ -29,7 +29,14 @@ Tensors = dict[str, Tensor]
 
 
 def search(
-    oracle: Oracle, scores: Tensor, sizes: Sizes, starts: Starts, max_iterations: int, complete: bool, options: tuple[int, ...]
+    oracle: Oracle,
+    scores: Tensor,
+    sizes: Sizes,
+    starts: Starts,
+    max_iterations: int,
+    tolerance: float,
+    complete: bool,
+    options: tuple[int, ...],
 ) -> tuple[tuple[Tensor, ...], Tensor]:
     """Project scores `[B, *parts]` onto the convex hull of an oracle's structures.
 
@@ -40,6 +47,7 @@ def search(
         starts: structures to start from, as part indices `[B, k, L]`, int32, L being the most parts of a structure,
             padded with -1; and their weights `[B, k]`, float64. What is no structure, or is forbidden, is ignored.
         max_iterations: how many calls of the oracle are enough for an example.
+        tolerance: a duality gap that is small enough.
         complete: whether the active sets have to span the faces of the solutions, for gradients.
         options: of the family.
 
@@ -56,7 +64,8 @@ def search(
     given: dict[str, Any] = {
         "fixed": fixed, "scores": scores.detach().double().reshape(batch, parts).contiguous(), "sizes": size.contiguous(),
         "starts": starts[0].contiguous(), "start_weights": starts[1].contiguous(), "limit": max_iterations,
-        "complete": complete, "order": _longest_first(size) if threads > 1 else torch.from_numpy(np.arange(batch)),
+        "tolerance": torch.tensor([tolerance], dtype=torch.float64), "complete": complete,
+        "order": _longest_first(size) if threads > 1 else torch.from_numpy(np.arange(batch)),
         "taken": torch.from_numpy(taken), "found": _NOTHING,
     }  # fmt: skip
     plan = functools.partial(

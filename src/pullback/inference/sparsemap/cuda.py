@@ -69,6 +69,7 @@ def sparsemap(
     start_weights: Tensor,
     max_iterations: int,
     complete: bool,
+    tolerance: float,  # on a GPU, searches go on to rounding
     projective: bool,
     multiroot: bool,
     validate: bool,

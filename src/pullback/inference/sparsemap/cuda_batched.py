@@ -38,7 +38,13 @@ class _Memory(NamedTuple):
 
 
 def search(
-    argmax: Argmax, scores: Tensor, starts: Starts, max_iterations: int, complete: bool, most: int | None = None
+    argmax: Argmax,
+    scores: Tensor,
+    starts: Starts,
+    max_iterations: int,
+    tolerance: float,
+    complete: bool,
+    most: int | None = None,
 ) -> tuple[tuple[Tensor, ...], Tensor]:
     """Project scores onto the convex hull of the structures that an argmax finds.
 
@@ -47,6 +53,7 @@ def search(
         scores: `[B, *parts]`; `-inf` on all that is no part.
         starts: structures to start from, as in `compiled.search`, and their weights: all those of positive weight are used.
         max_iterations: of an example.
+        tolerance: not used: on a GPU, searches go on to rounding.
         complete: for gradients.
         most: the largest number of parts of a structure, if it is known.
 

@@ -9,7 +9,14 @@ from torch import Tensor
 
 from pullback.inference.family import Family
 from pullback.inference.layout import Flat
-from pullback.inference.sparsemap.solution import SparseMAPSolution, VertexSet, start_vertices
+from pullback.inference.sparsemap.solution import (
+    ActiveSet,
+    PathSet,
+    SparseMAPSolution,
+    VertexSet,
+    default_tolerance,
+    start_vertices,
+)
 from pullback.inference.torch_seam.derivatives import may_be_differentiated
 
 
@@ -20,15 +27,18 @@ def project(
     *,
     warm_start: Tensor | SparseMAPSolution | None = None,
     max_iterations: int | None = None,
+    tolerance: float | None = None,
 ) -> SparseMAPSolution:
     """The projections of scores `[B, *parts]` onto the convex hull of the structures.
 
     A warm start, structures of the shape of the caller's scores or an earlier solution, is only a hint: what is no
     structure, or is forbidden now, is ignored. `max_iterations` calls of the oracle are enough for an example, by default
-    10 K + 1000 for K parts, several times what it takes. Examples that have not converged by then are reported.
+    10 K + 1000 for K parts, several times what it takes. Examples that have not converged by then are reported. A duality
+    gap of `tolerance` is small enough; for the default see `default_tolerance`.
     """
     scores, batch, parts = flat.scores, flat.batch, flat.scores.shape[1:]
     limit = 10 * parts.numel() + 1000 if max_iterations is None else max_iterations
+    enough = default_tolerance(flat.dtype) if tolerance is None else float(tolerance)
     most = family.most_parts(tuple(parts))
     starts = start_vertices(warm_start, batch + parts, len(parts), most, by_column=family.layout.centre == (-2,))
     if starts is None:
@@ -38,8 +48,10 @@ def project(
         starts = starts[0].to(scores.device), starts[1].to(scores.device)
     differentiated = may_be_differentiated(scores)  # which takes structures that span the face of mu
     mu, vertices, weights, counts, gap, calls, converged = family.call(
-        "sparsemap", scores, *flat.sizes, *starts, limit, differentiated, options=options[:-1], validate=options[-1]
+        "sparsemap", scores, *flat.sizes, *starts, limit, differentiated, enough, options=options[:-1], validate=options[-1]
     )
     mu = flat.restore(mu)
-    active = VertexSet(vertices, weights, counts, batch, parts, mu.dtype)
+    active: ActiveSet = VertexSet(vertices, weights, counts, batch, parts, mu.dtype)
+    if vertices.dtype == torch.int64:  # edges and their flows
+        active = PathSet(vertices, weights, counts, batch, parts, mu.dtype, most)
     return SparseMAPSolution(mu, flat.reshape(gap), flat.reshape(calls), flat.reshape(converged), active)

@@ -11,7 +11,7 @@ from pullback.inference.checks import BROKEN, INFEASIBLE, INFINITE, NAN, WORSE, 
 from pullback.inference.family import backend_of
 from pullback.inference.layout import result_dtype, working
 from pullback.inference.sparsemap.operation import with_an_argmax
-from pullback.inference.sparsemap.solution import SparseMAPSolution, VertexSet, start_vertices, warn
+from pullback.inference.sparsemap.solution import SparseMAPSolution, VertexSet, default_tolerance, start_vertices, warn
 from pullback.inference.torch_seam.derivatives import apply, keep, may_be_differentiated
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def project(
     *,
     warm_start: Tensor | SparseMAPSolution | None = None,
     max_iterations: int | None = None,
+    tolerance: float | None = None,
 ) -> SparseMAPSolution:
     """The projections of scores `[..., *parts]` onto the convex hull of the structures of a user's argmax.
 
@@ -41,14 +42,15 @@ def project(
 
     The argmax is called on the whole batch until the last example is solved; that of a structure without attributes, which
     cannot depend on the example, on unsolved examples only. The structures of a warm start must be of Z; those that use a
-    part that is forbidden now are ignored. For `max_iterations` see `families.project`.
+    part that is forbidden now are ignored. For `max_iterations` and `tolerance` see `families.project`.
     """
     s = working(scores)
     split = s.dim() - structure.event_dims
     _batch, parts = s.shape[:split], s.shape[split:]
     limit = 10 * parts.numel() + 1000 if max_iterations is None else max_iterations
+    enough = default_tolerance(scores.dtype) if tolerance is None else float(tolerance)
     starts = start_vertices(warm_start, s.shape, len(parts), parts.numel() if capturing(s) else None)
-    found = apply(_Project, s, structure, starts, limit, may_be_differentiated(s))
+    found = apply(_Project, s, structure, starts, (limit, enough), may_be_differentiated(s))
     mu, vertices, weights, counts, gap, calls, converged = found
     mu = mu.to(result_dtype(scores))
     active = VertexSet(vertices, weights, counts, mu.shape[: mu.dim() - len(parts)], parts, mu.dtype)
@@ -60,7 +62,7 @@ class _Project(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        s: Tensor, structure: Structure, starts: tuple[Tensor, Tensor] | None, limit: int, complete: bool
+        s: Tensor, structure: Structure, starts: tuple[Tensor, Tensor] | None, ends: tuple[int, float], complete: bool
     ) -> tuple[Tensor, ...]:
         split = s.dim() - structure.event_dims
         batch, parts = s.shape[:split], s.shape[split:]
@@ -70,11 +72,11 @@ class _Project(torch.autograd.Function):
             nothing = flat.new_empty((len(flat), 0, 1), dtype=torch.int32)
             starts = nothing, flat.new_empty((len(flat), 0), dtype=torch.float64)
         search, _ = with_an_argmax(backend_of(s))
-        (mu, *found), status = search(oracle, flat, starts, limit, complete)
+        (mu, *found), status = search(oracle, flat, starts, *ends, complete)
         if not capturing(s):
             _raise_for(status)
             oracle.check_single(flat, mu, found[2])
-            warn(found[5], found[3], limit)
+            warn(found[5], found[3], ends[0])
         return mu.reshape(s.shape), *(x.reshape(batch + x.shape[1:]) for x in found)
 
     @staticmethod

@@ -28,17 +28,18 @@ def active_set_capacity(n: int) -> Any:
     return torch.sym_min(n * (n - 1) + 2, 2048)
 
 
-def _shapes(room: Room | None, scores: Tensor, *rest: Any) -> tuple[Tensor, ...]:
+def _shapes(room: Room | None, paths: bool, scores: Tensor, *rest: Any) -> tuple[Tensor, ...]:
     from pullback.inference.family import backend_of
 
     batch, width = scores.shape[0], next(x.shape[-1] for x in rest if isinstance(x, Tensor) and x.dim() == 3)
+    on_edges = paths and backend_of(scores) == "cpu"
     if room is None or backend_of(scores) != "cuda":
         capacity = torch.library.get_ctx().new_dynamic_size()  # as large as the largest active set
     else:
         capacity = room(scores.shape[-1])
     return (
         scores.new_empty(scores.shape),
-        scores.new_empty((batch, capacity, width), dtype=torch.int32),
+        scores.new_empty((batch, capacity, 3 if on_edges else width), dtype=torch.int64 if on_edges else torch.int32),
         scores.new_empty((batch, capacity), dtype=torch.float64),
         scores.new_empty(batch, dtype=torch.int32),
         scores.new_empty(batch, dtype=torch.float64),
@@ -53,7 +54,7 @@ def _find_search(family: Family, backend: str, options: tuple[Any, ...]) -> Call
 
 
 def _find_oracle(family: Family, backend: str, options: tuple[Any, ...]) -> Callable[..., Any]:
-    """The search with the family's compiled oracle, if it has one, or with its argmax."""
+    """The search with the family's compiled oracle, if it has one, or with its argmax; on edges, if that can be."""
     folder, count = family.folder("argmax", options), len(family.layout.sizes)
     module = family.module(folder, "oracle") if backend == "cpu" else None
     oracle: Oracle | None = None if module is None else module.ORACLE
@@ -66,12 +67,16 @@ def _find_oracle(family: Family, backend: str, options: tuple[Any, ...]) -> Call
         if oracle is None:
             found, status = _by_argmax(best, family.layout, s, sizes, rest, backend)
         else:
-            from pullback.inference.sparsemap.compiled import search
+            from pullback.inference.sparsemap import compiled, flow
 
             if oracle.places is None:
                 s = torch.where(family.layout.mask(scores, sizes), s, -torch.inf)
             limits = tuple(family.layout.limit(i, s.shape) or 0 for i in range(count))
-            found, status = search(oracle, s, (sizes, limits), rest[:2], rest[2], rest[3], encoded)
+            starts, (limit, complete, tolerance) = rest[:2], rest[2:]
+            if oracle.paths is not None:
+                found, status = flow.search(oracle, s, (sizes, limits), starts, limit, tolerance, encoded)
+            else:
+                found, status = compiled.search(oracle, s, (sizes, limits), starts, limit, tolerance, complete, encoded)
         return _checked(found, status, rest[2], validate)
 
     return run
@@ -81,7 +86,8 @@ def _by_argmax(
     best: Callable[..., Tensor], layout: Layout, scores: Tensor, sizes: tuple[Tensor, ...], rest: tuple[Any, ...], backend: str
 ) -> tuple[tuple[Tensor, ...], Tensor]:
     inside = layout.in_range(scores, sizes)
-    s, starts, (limit, complete) = torch.where(layout.mask(scores, inside), scores, -torch.inf), rest[:2], rest[2:]
+    s = torch.where(layout.mask(scores, inside), scores, -torch.inf)
+    starts, (limit, complete, tolerance) = rest[:2], rest[2:]
 
     def argmax(scores: Tensor, examples: Tensor) -> Tensor:
         if len(examples) == len(scores):
@@ -97,7 +103,7 @@ def _by_argmax(
 
         starts = cuda_batched.usable(alone, s, starts)
         search = functools.partial(search, most=starts[0].shape[-1])
-    found, status = search(argmax, s, starts, limit, complete)
+    found, status = search(argmax, s, starts, limit, tolerance, complete)
     for size, safe in zip(sizes, inside, strict=True):
         status = torch.where(size != safe, checks.BAD_SIZE, status)
     return found, status
@@ -134,23 +140,29 @@ def _find_product(family: Family, backend: str, options: tuple[Any, ...]) -> Cal
     _, sparsemap_vjp = with_an_argmax(backend)
 
     def run(vertices: Tensor, counts: Tensor, direction: Tensor, validate: bool) -> Tensor:
+        if vertices.dtype == torch.int64:  # edges
+            from pullback.inference.sparsemap import flow
+
+            return flow.sparsemap_vjp(vertices, counts, direction)
         return sparsemap_vjp(vertices, counts, direction)
 
     return run
 
 
-def sparsemap_operations(room: Room | None = None) -> tuple[Operation, ...]:
+def sparsemap_operations(room: Room | None = None, paths: bool = False) -> tuple[Operation, ...]:
     """SparseMAP and its Jacobian.
 
     Args:
         room: from the last dimension of the scores to the room in the active sets that a GPU returns, if that is fixed.
+        paths: whether the oracle has a graph whose paths are the structures: a CPU then returns edges and their flows
+            instead of structures and their weights (`flow.py`).
     """
     search = Operation(
         "sparsemap",
         after=("starts", "start_weights"),
-        numbers={"max_iterations": "int", "complete": "bool"},
+        numbers={"max_iterations": "int", "complete": "bool", "tolerance": "float"},
         outputs="(Tensor mu, Tensor vertices, Tensor weights, Tensor counts, Tensor gap, Tensor calls, Tensor converged)",
-        shapes=functools.partial(_shapes, room),
+        shapes=functools.partial(_shapes, room, paths),
         keep=lambda inputs, output: (output[1], output[3]),
         product="sparsemap_vjp",
         find=_find_search,
@@ -167,3 +179,4 @@ def sparsemap_operations(room: Room | None = None) -> tuple[Operation, ...]:
 
 
 SPARSEMAP = sparsemap_operations()
+SPARSEMAP_ON_PATHS = sparsemap_operations(paths=True)

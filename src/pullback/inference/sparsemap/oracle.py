@@ -20,7 +20,7 @@ Fixed = Record(  # what does not depend on the scores
     shape=(np.int64, 1),  # [d]: of the parts
     limits=(np.int64, 1),  # of each size
     options=(np.int64, 1),
-    addresses=(np.int64, 1),  # [4]: of the oracle's functions (best, for float32 too, arrange, valid), or 0
+    addresses=(np.int64, 1),  # [5]: of the oracle's functions (best, for float32 too, arrange, valid, ends), or 0
     groups=(np.int32, 1),  # [K], or [0]
 )
 
@@ -34,7 +34,8 @@ def _finds(scores: Any) -> Any:
 _BEST, _ROUGH = _finds(types.float64), _finds(types.float32)
 _ARRANGE = types.int64(_integers, _integers, _integers, _parts)
 _VALID = types.int64(_integers, _integers, _integers, _parts, types.int64)
-call_best, call_rough, call_arrange, call_valid = map(calling, (_BEST, _ROUGH, _ARRANGE, _VALID))
+_ENDS = types.int64(_integers, _integers, _integers, _parts, _parts)
+call_best, call_rough, call_arrange, call_valid, call_ends = map(calling, (_BEST, _ROUGH, _ARRANGE, _VALID, _ENDS))
 
 
 def fixed(*values: Any) -> tuple[list[int], Any]:
@@ -44,6 +45,23 @@ def fixed(*values: Any) -> tuple[list[int], Any]:
         for (name, kind), value in zip(Fixed.fields.items(), values, strict=True)
     }
     return Fixed.table(kept).tolist(), kept
+
+
+@dataclass(frozen=True)
+class Paths:
+    """A graph whose edges are the parts, and whose paths from the first to the last node are the structures.
+
+    Args:
+        ends: `ends(shape, sizes, options, tails, heads)` writes the nodes that each part joins, -1 to `tails` for entries that
+            are no parts, and returns how many nodes there are. A tail comes before its head, and tails ascend with the
+            parts. A graph of one node has the empty structure.
+        nodes: `nodes(shape)`, how many nodes there are at most.
+        reach: `reach(shape)`, by how much the nodes of a part differ at most.
+    """
+
+    ends: Callable[..., Any]
+    nodes: Callable[[Shape], int]
+    reach: Callable[[Shape], int]
 
 
 @dataclass(frozen=True)
@@ -64,6 +82,7 @@ class Oracle:
         rough: whether `best` is faster on float32, where it finds almost all of an active set.
         valid: `valid(shape, sizes, options, parts, count)`, whether these parts are a structure; without it `best` decides.
         choices: the values of options that are strings: the functions get an index into them.
+        paths: the graph, where structures are the paths of one: they are projected on by `flow.py`.
     """
 
     best: Callable[..., Any]
@@ -73,6 +92,7 @@ class Oracle:
     rough: bool = False
     valid: Callable[..., Any] | None = None
     choices: tuple[str, ...] = ()
+    paths: Paths | None = None
 
     def encode(self, options: tuple[Any, ...]) -> tuple[int, ...]:
         """Options as integers."""
@@ -90,5 +110,7 @@ class Oracle:
     @functools.cached_property
     def _compiled(self) -> list[Any]:
         arrange = self.places[1] if self.places else None
-        wanted = (_BEST, self.best), (_ROUGH, self.best if self.rough else None), (_ARRANGE, arrange), (_VALID, self.valid)
+        ends = self.paths.ends if self.paths else None
+        rough = self.best if self.rough else None
+        wanted = (_BEST, self.best), (_ROUGH, rough), (_ARRANGE, arrange), (_VALID, self.valid), (_ENDS, ends)
         return [callback(*each) if each[1] else None for each in wanted]

@@ -101,7 +101,7 @@ class _Search:
 
 
 def search(
-    argmax: Argmax, scores: Tensor, starts: Starts, max_iterations: int, complete: bool
+    argmax: Argmax, scores: Tensor, starts: Starts, max_iterations: int, tolerance: float, complete: bool
 ) -> tuple[tuple[Tensor, ...], Tensor]:
     """As `batched.search`, on the device of the scores."""
     batch, parts = len(scores), scores.shape[1:].numel()
@@ -116,7 +116,7 @@ def search(
     for _ in range(max_iterations if batch else 0):
         if state.done.all():
             break
-        _advance(state, ask(state.s - state.mean), max_iterations)
+        _advance(state, ask(state.s - state.mean), max_iterations, tolerance)
     if complete and batch:
         _complete(state, ask)
     state.trim()
@@ -139,7 +139,7 @@ def _first(starts: Starts, flat: Tensor, ask: Ask) -> Tensor:
     return torch.where(right[:, None], z, 0.0)
 
 
-def _advance(state: _Search, z: Tensor, limit: int) -> None:
+def _advance(state: _Search, z: Tensor, limit: int, tolerance: float) -> None:
     """One iteration, with the structures that the oracle found."""
     going = ~state.done
     infeasible = z.isnan().any(1) | (z * state.forbidden).any(1)
@@ -156,7 +156,7 @@ def _advance(state: _Search, z: Tensor, limit: int) -> None:
     close = ~(gap > torch.maximum(_CLOSE * rounding, noise))
     state.stalls = state.stalls + (judged & close & (gap > 0.5 * state.gap)).int()
     state.gap = torch.where(judged, gap, state.gap)
-    state.converged = state.converged | (judged & (~(gap > rounding) | (state.stalls > _PATIENCE)))
+    state.converged = state.converged | (judged & (~(gap > rounding.clamp_min(tolerance)) | (state.stalls > _PATIENCE)))
     state.status = torch.where(judged & (gap < -_WRONG * size), checks.WORSE, state.status)
     wanted = going & ~state.done & (state.calls < limit)
     first = wanted & ~state.active.any(1)

@@ -16,18 +16,19 @@ _PATIENCE = 5  # how many such gaps need not be half of the one before
 
 
 @called
-def judge(state, gap, rounding, exact, limit, b, result):
+def judge(state, gap, rounding, exact, limit, tolerance, b, result):
     """Whether the structure z = argmax <s - mu, z> is worth adding: if not, the search is over.
 
-    `gap` is <s - mu, z - mu>, of which `rounding` may be rounding. A rough oracle (not `exact`) is not called again when it
-    finds nothing new. Writes the gap, and whether example b has converged.
+    `gap` is <s - mu, z - mu>, of which `rounding` may be rounding; a gap of `tolerance` is small enough. A rough oracle (not
+    `exact`) is not called again when it finds nothing new. Writes the gap, and whether example b has converged.
     """
     if state.numbers[SIZE] == 0:
         return True
     close = not gap > _CLOSE * rounding
     state.numbers[STALLS] += close and gap > 0.5 * result.gap[b]
-    result.gap[b], result.converged[b] = gap, not gap > rounding or state.numbers[STALLS] > _PATIENCE
-    return not (result.converged[b] or result.calls[b] >= limit or (close and not exact))
+    result.gap[b] = gap
+    result.converged[b] = not gap > (max(rounding, tolerance) if exact else rounding) or state.numbers[STALLS] > _PATIENCE
+    return not (result.converged[b] or result.calls[b] >= limit or ((close or gap <= tolerance) and not exact))
 
 
 @called

@@ -13,6 +13,14 @@ from torch import Tensor
 from pullback.inference.torch_seam.derivatives import transforming
 
 
+def default_tolerance(dtype: torch.dtype) -> float:
+    """The duality gap at which SparseMAP stops, which bounds the squared distance to the projection.
+
+    0 for float64: the search goes on until the gap is rounding. 1e-12 for all others, whose results are then within 1e-6.
+    """
+    return 0.0 if dtype == torch.float64 else 1e-12
+
+
 class NotConverged(RuntimeWarning):
     """SparseMAP reached its iteration limit: the result is an average of structures, but not the projection."""
 
@@ -50,7 +58,7 @@ class SparseMAPSolution:
         gap: the duality gap `max over z of <s - mu, z - mu>`, `[...]`, float64: the squared distance to the
             exact projection is at most this.
         oracle_calls: the number of argmax calls per example, `[...]`.
-        converged: whether the projection is optimal up to rounding, `[...]`; False where an iteration limit was reached.
+        converged: whether the gap is within the tolerance, or rounding, `[...]`; False where an iteration limit was reached.
         active_set: the `structures` and `weights` of the average, which may be computed when they are read.
     """
 
@@ -117,6 +125,42 @@ class VertexSet:
         return torch.where(used[..., None], vertices[:, :k], -1), torch.where(used, weights[:, :k], 0.0)
 
 
+@dataclass(frozen=True, repr=False)
+class PathSet:
+    """An active set as a flow, which is decomposed into paths, and dense, only when it is read.
+
+    Args:
+        edges: `[B, k, 3]`, int64: the part, the tail and the head of each edge with a flow; tails ascend.
+        flows: `[B, k]`, float64.
+        counts, batch, parts, dtype: as in a `VertexSet`, of edges instead of structures.
+        longest: how many parts a structure has at most.
+    """
+
+    edges: Tensor
+    flows: Tensor
+    counts: Tensor
+    batch: torch.Size
+    parts: torch.Size
+    dtype: torch.dtype
+    longest: int
+
+    @property
+    def structures(self) -> Tensor:
+        return self.paths.structures
+
+    @property
+    def weights(self) -> Tensor:
+        return self.paths.weights
+
+    @functools.cached_property
+    def paths(self) -> VertexSet:
+        """The decomposition."""
+        from pullback.inference.sparsemap.paths import decompose  # compiled
+
+        found = decompose(self.edges, self.flows, self.counts, self.longest)
+        return VertexSet(*found, self.batch, self.parts, self.dtype)
+
+
 def dense(vertices: Tensor, parts: int, dtype: torch.dtype) -> Tensor:
     """Structures `[..., parts]` of zeros and ones from lists of their parts `[..., L]`."""
     z = torch.zeros(*vertices.shape[:-1], parts + 1, dtype=dtype, device=vertices.device)
@@ -170,6 +214,7 @@ def start_vertices(
     batch, parts = shape[: len(shape) - event_dims], shape[len(shape) - event_dims :]
     if isinstance(warm_start, SparseMAPSolution):
         active = warm_start.active_set
+        active = active.paths if isinstance(active, PathSet) else active
         if isinstance(active, VertexSet) and most in (None, active.vertices.shape[-1]):
             return active.trimmed
         z, weights = active.structures, active.weights.reshape(batch.numel(), -1)

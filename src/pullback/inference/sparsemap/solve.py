@@ -25,6 +25,7 @@ Problem = Record(
     starts=(np.int32, 3),  # [B, k, L]
     start_weights=(np.float64, 2),  # [B, k]
     limit=int,  # of calls of the oracle for each example
+    tolerance=(np.float64, 1),  # [1]: a gap that is small enough
     complete=int,  # whether active sets are completed (see face.py)
     order=(np.int64, 1),  # the examples to solve, long ones first
     taken=(np.int64, 1),  # [4]: how many workers have taken; whether the last come first; whether one is FULL, and one DONE
@@ -159,7 +160,7 @@ def _react(problem, state, ahead, count, b, result):
     if phase == FACE:
         wanted = on_face(state, gap)
     else:
-        wanted = judge(state, gap, rounding, phase == EXACT, problem.limit, b, result)
+        wanted = judge(state, gap, rounding, phase == EXACT, problem.limit, problem.tolerance[0], b, result)
     done = phase == EXACT and not wanted
     completing = done and problem.complete != 0 and result.converged[b]
     if wanted:
@@ -177,7 +178,7 @@ def _react(problem, state, ahead, count, b, result):
         numbers[PHASE] = DONE if numbers[FAILED] >= 2 else FACE
     elif wanted and not independent and not rebuilt and phase == EXACT and is_settled(state, gap, rounding):
         # without rounding its gap would be zero, the mean being the minimum on the affine hull
-        result.converged[b] = not gap > AMPLIFIED * rounding
+        result.converged[b] = not gap > max(AMPLIFIED * rounding, problem.tolerance[0])
         numbers[PHASE] = FACE if problem.complete != 0 and result.converged[b] else DONE
     elif wanted or (completing and numbers[SIZE] < size):
         improve(state, ahead, gap, rounding, independent, rebuilt)
