@@ -92,8 +92,9 @@ class Categorical(FamilyStructure):
         *,
         warm_start: Tensor | SparseMAPSolution | None = None,
         max_iterations: int | None = None,
+        tolerance: float | None = None,
     ) -> Tensor:
-        check_limit(max_iterations)
+        check_limit(max_iterations, tolerance)
         flat = self._flat(scores)
         mu = self._call("project", flat)
         self._checked(flat, mu[..., 0])
