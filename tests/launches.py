@@ -83,5 +83,5 @@ def call_everything(n: int, batch: int, dtype: torch.dtype) -> None:
             TREES.marginals_vjp(scores, lengths, scores, *flags)
             TREES.entropy(scores, lengths, *flags)
             TREES.sample(scores, lengths, seeds, *flags)
-            found = TREES.sparsemap(scores, lengths, starts, weights, 100, True, *flags)
+            found = TREES.sparsemap(scores, lengths, starts, weights, 100, True, 0.0, *flags)
             TREES.sparsemap_vjp(found[1], found[3], scores, False)
