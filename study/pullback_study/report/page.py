@@ -54,15 +54,15 @@ def write(out: Path, folder: Path) -> list[Path]:
 
 
 def report(runs: Runs, explorer: str = "explorer.html") -> str:
-    """The whole report as HTML."""
-    found = {name: find_section(name) for name in SECTIONS}
-    sections = [(name, section.title, section.about, list(section.groups(runs))) for name, section in found.items()]
+    """The whole report as HTML: every run, and the sections of the tasks that have some."""
+    found = [(name, heading, section) for name in SECTIONS if (heading := (section := find_section(name)).heading(runs))]
+    sections = [(name, heading, section.about, list(section.groups(runs))) for name, heading, section in found]
     states = Counter(run.state for run in runs.all)
     body = _ASSETS.get_template("report.html").render(
         made=f"{datetime.now(UTC):%d %B %Y at %H:%M} UTC",
         counts=", ".join(f"{states[state]} {state}" for state in STATES if states[state]) or "none yet",
         sections=[("runs", "All runs", f"Every run in {runs.folder}/.", list(_groups(runs))), *sections],
-        claims=sorted((claim for section in found.values() for claim in section.claims(runs)), key=lambda each: each.number),
+        claims=sorted((claim for *_, section in found for claim in section.claims(runs)), key=lambda each: each.number),
         explorer=explorer,
         shown=shown,
     )

@@ -117,6 +117,7 @@ class Cell:
     summary: Summary = MEAN
     reference: Reference | None = None
     digits: int = 2  # after the point
+    judged: bool = True  # against the published number; False for reduced runs, which cannot be
 
     @classmethod
     def of(
@@ -159,7 +160,7 @@ class Cell:
     @property
     def differs(self) -> bool:
         """Whether ours and the published number differ by more than both spreads together; never for one seed."""
-        if self.reference is None or self.count < 2 or self.diverged:
+        if self.reference is None or not self.judged or self.count < 2 or self.diverged:
             return False
         return abs(self.difference) > self.spread + self.reference.spread
 

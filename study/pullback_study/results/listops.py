@@ -247,5 +247,5 @@ def groups(runs: Runs) -> list[Group]:
 
 
 SECTION = Section(
-    "ListOps", "Nested operations on digits: accuracy, and recovery of the gold dependency trees.", groups, claims, (TASK.name,)
+    "Nested operations on digits: accuracy, and recovery of the gold dependency trees.", groups, claims, (TASK.name,)
 )

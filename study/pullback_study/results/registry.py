@@ -18,6 +18,7 @@ from pullback_study.results.figures import Figure
 from pullback_study.results.tables import Table
 from pullback_study.runs.files import write_atomically
 from pullback_study.runs.provenance import unfit
+from pullback_study.tasks import all_tasks
 
 if TYPE_CHECKING:
     from pullback_study.results.paper.verdicts import Claim
@@ -38,11 +39,16 @@ class Group:
 class Section:
     """A part of the study: what the report and its results page show, and its claims."""
 
-    title: str
     about: str
     groups: Callable[[Runs], Sequence[Group]]
     claims: Callable[[Runs], Sequence[Claim]] = lambda runs: ()
-    tasks: Sequence[str] = ()  # whose runs the page rests on
+    tasks: Sequence[str] = ()  # whose runs it rests on; none for a comparison of all tasks
+    title: str = ""  # of a comparison; others are called after their tasks
+
+    def heading(self, runs: Runs) -> str:
+        """Its title, or the names of its tasks that have runs; empty if there are no runs that it could show."""
+        there = [task for task in all_tasks() if (task.name in self.tasks or not self.tasks) and runs.of(task.name)]
+        return self.title if there and self.title else " and ".join(task.title for task in there)
 
 
 _NAMED = 5  # rows, in a message

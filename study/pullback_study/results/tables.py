@@ -104,7 +104,8 @@ class Table:
         range_ = " to ".join(map(str, [*counts[:1], *counts[1:][-1:]]))
         seeds = f"{range_} seed{'s' * (range_ != '1')}" if counts else ""
         found = [f"±: {' or '.join(words)} over {seeds}."] if words else [f"{seeds.capitalize()}."] if seeds else []
-        if any(column.reference for column in self.columns):
+        if any(row.cells[column.name].judged for column in self.columns if column.reference for row in self.rows
+               if column.name in row.cells):  # fmt: skip
             found.append("≠: ours and the published number differ by more than both spreads together.")
         return [*found, *self.notes, *([self.warning] if self.warning else [])]
 

@@ -166,7 +166,16 @@ def test_broken_results_of_a_row_do_not_take_the_page_down(tmp_path):
 def test_an_empty_folder_says_how_to_start(tmp_path):
     page = report(Runs(tmp_path / "none"))
     assert "pullback reproduce table1 --quick" in page
-    assert page.count("not decided</span></summary>") == 24
+    assert page.count("<section") == 1  # of all runs: no section and no claim is about a task without runs
+
+
+def test_sections_are_those_of_tasks_with_runs_under_their_names(tmp_path):
+    text_run(tmp_path, "spigot")
+    headings = re.findall(r"<section id=\"(.*?)\"><h2>(.*?)</h2>", report(Runs(tmp_path)))
+    assert headings == [("runs", "All runs"), ("text", "SST"), ("recovery", "Recovery"), ("claims", "Claims")]
+    publish(tmp_path, TASK.configure(estimator="gold", clusters=3), 90.0, 100.0)
+    headings = re.findall(r"<section id=\"(.*?)\"><h2>(.*?)</h2>", report(Runs(tmp_path)))
+    assert headings[1:3] == [("synthetic", "Synthetic clusters"), ("text", "SST")]
 
 
 def test_the_command_writes_two_files_and_says_so(folder, tmp_path):

@@ -221,7 +221,6 @@ def _over_training(row: Any, middle: Callable[[list[float]], float], after: floa
 
 
 SECTION = Section(
-    "Synthetic clusters",
     "Table 1 of the paper: test accuracy and V-measure in percent, beside the paper's numbers.",
     groups,
     claims,

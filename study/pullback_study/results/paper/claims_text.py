@@ -256,7 +256,6 @@ def _example(row: Any) -> Finding:
 
 
 SECTION = Section(
-    "Latent trees on text",
     "Table 2 of the paper: accuracy in percent on SST and SNLI, beside the paper's numbers.",
     text.groups,
     claims,

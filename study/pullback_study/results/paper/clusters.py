@@ -135,6 +135,7 @@ def results(variant: Variant, clusters: int, runs: Runs, *, title: str = "") -> 
     for chosen in rows:
         paper = {each: reported("synthetic", chosen.method.label, f"{clusters} clusters", each) for each in MEASURES}
         cells = {each: chosen.cell(f"test_{each}", MEDIAN, paper[each]) for each in MEASURES}
+        cells = {each: replace(cell, judged=not variant.scope.warning) for each, cell in cells.items()}
         found.append(chosen.row(cells, {"seeds": f"{len(chosen.done)} of {len(variant.scope.seeds)}"}))
     if any(chosen.done and not chosen.complete for chosen in rows):
         columns.append(Column("seeds", "Seeds"))

@@ -120,6 +120,7 @@ def results(title: str, scope: Scope, found: Sequence[Chosen], runs: Runs, *word
     for row in found:
         paper = {split: reported("structured", row.method.label, TASKS[scope.task].title, split) for split in _SPLITS}
         cells = {split: row.cell(f"{split}_accuracy", reference=paper[split]) for split in _SPLITS}
+        cells = {split: replace(cell, judged=not scope.warning) for split, cell in cells.items()}
         if row.method.latent and row.done:
             cells["depth"] = row.cell("test_depth")
         seeds = f"{len(row.done)} of {len(row.runs)}" if row else "0"

@@ -181,7 +181,7 @@ def _list(before: str, names: Sequence[str]) -> str:
 
 
 SECTION = Section(
-    "Recovery",
     "Which estimator recovers the structure: a leaderboard over test beds with gold structures.",
     groups,
+    title="Recovery",
 )

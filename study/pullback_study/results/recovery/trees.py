@@ -116,6 +116,5 @@ def claims(runs: Runs) -> list[Claim]:
 
 
 SECTION = Section(
-    "Planted trees", "The control variate on planted trees of 6 and 10 words, beside other estimators.", groups, claims,
-    (TASK.name,),
-)  # fmt: skip
+    "The control variate on planted trees of 6 and 10 words, beside other estimators.", groups, claims, (TASK.name,)
+)
