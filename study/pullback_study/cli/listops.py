@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
@@ -10,11 +11,14 @@ import typer
 from pullback_study.cli import terminal
 from pullback_study.cli.options import uses
 
+Heads = StrEnum("Heads", ["all", "open", "operators"])
+
 
 @uses("quick", "only", "seeds", "workers", "runs", "figures", "device", "tensorboard", "markdown", "json")
 def listops(
     screening: Annotated[bool, typer.Option("--screening", help="Only seed 0 at each learning rate.")] = False,
     long: Annotated[bool, typer.Option("--long", help="The baselines and the best two, in the published setting.")] = False,
+    heads: Annotated[Heads, typer.Option(help="Tokens that may be heads; open: all but closing brackets.")] = Heads.all,
     **given: Any,
 ) -> None:
     r"""ListOps: accuracy and recovery of the gold trees, for every estimator.
@@ -24,6 +28,7 @@ def listops(
 
     \b
     pullback reproduce listops --quick
+    pullback reproduce listops --heads operators --device cuda
     pullback reproduce listops --screening --only spigot --only marginals --device cuda
     """
     from pullback_study.results import listops as bed
@@ -32,6 +37,7 @@ def listops(
     folder = given["runs"]
     with terminal.user_errors():
         scope = bed.QUICK if given["quick"] else dataclasses.replace(bed.FULL, seeds=tuple(range(given["seeds"] or 5)))
+        scope = bed.on_bed(str(heads), scope)
         wanted = {bed.TASK.find_method(name).name for name in given["only"] or bed.ROWS}
         plans = {name: bed.plan(name, scope) for name in bed.ROWS if name in wanted}
     if long:

@@ -180,3 +180,33 @@ def test_mistakes_are_messages(invoke, words, hint):
     assert done.exit_code == 2
     assert hint in done.stderr
     assert not Path("runs").exists()
+
+
+def test_check_prints_the_kept_tables_and_trains_runs_again(tmp_path, monkeypatch):
+    """With runs of 20 steps; the number of one was changed since, and shows."""
+    monkeypatch.chdir(tmp_path)
+    from pullback_study.results.archive import pack
+    from pullback_study.results.choice import Runs
+    from pullback_study.runs.files import read_json
+    from pullback_study.runs.train import train
+
+    sizes = {"train_examples": 200, "validation_examples": 100, "test_examples": 100}
+    configs = [TASK.configure(estimator="marginals", clusters=3, steps=20, seed=seed, **sizes) for seed in (0, 1)]
+    train(TASK, configs, tmp_path / "runs", device="cpu")
+    right, changed = (TASK.run(config, tmp_path / "runs") for config in configs)
+    kept = read_json(changed.path / "result.json")
+    (changed.path / "result.json").write_text(json.dumps(kept | {"test_accuracy": kept["test_accuracy"] + 5}))
+    pack(Runs(tmp_path / "runs"), ["synthetic"], tmp_path / "pages" / "runs-synthetic.tar.xz", force=True)
+    words = ["--count", "2", "--draw", "0", "--results", "pages", "--device", "cpu", "--markdown"]
+    done = CliRunner().invoke(app, ["reproduce", "check", *words])
+    assert done.exit_code == 0, done.output
+    lines = [line for line in done.stdout.splitlines() if "Test accuracy" in line]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    differences = {row[0][-6:]: row[4] for row in rows}
+    assert differences == {"seed 0": "0.00", "seed 1": "-5.00"}
+    again = {row[0][-6:]: float(row[3]) for row in rows}
+    assert again == pytest.approx({"seed 0": right.result["test_accuracy"], "seed 1": kept["test_accuracy"]})
+    assert list(tmp_path.glob("again")) == []
+    nothing = CliRunner().invoke(app, ["reproduce", "check", "--results", "elsewhere"])
+    assert nothing.exit_code == 2
+    assert "has no archive of runs whose data are generated" in nothing.stderr

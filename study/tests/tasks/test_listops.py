@@ -168,7 +168,39 @@ def test_measures_count_heads_without_the_root():
     logits = torch.nn.functional.one_hot(torch.tensor([[4]]), 10).double()
     found = shares(summed([counts(batch, logits, weak, wrong)]))
     expected = {"accuracy": 100.0, "attachment": 500 / 7, "attachment_open": 400 / 5, "precision": 400 / 6, "recall": 400 / 7}
+    expected |= {"attachment_operators": 100.0, "attachment_digits": 75.0, "attachment_brackets": 50.0}
+    expected["execution"] = 0.0  # [MAX 2 [MIN 4 7 0 ] ] is worth 2, not 4
     assert {name: each.item() for name, each in found.items()} == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_gold_trees_evaluate_to_the_labels_and_harmless_differences_do_not_matter(seed):
+    split = generate(4, 40, (200, 50, 50), seed)[1]
+    assert split.executes(split.gold(torch.float32)).all()
+    harmless = split.gold(torch.float32)
+    harmless.masked_fill_(split.closing()[:, None, :], 0.0)
+    harmless[:, 0] += split.closing().float()  # every closing bracket hangs on the first operator
+    assert split.executes(harmless).all()
+    flat = torch.zeros_like(harmless)
+    flat[:, 0] = split.inside().float()  # so does every token: an inner operator has no arguments, and so no value
+    assert torch.equal(split.executes(flat), split.depths == 1)
+
+
+@pytest.mark.parametrize(("which", "allowed"), [("all", range(8)), ("open", (0, 1, 2, 3, 4, 6)), ("operators", (0, 2))])
+def test_which_tokens_may_be_heads(which, allowed):
+    batch = encode([["[MAX", "2", "[MIN", "4", "7", "]", "0", "]"], ["[MED", "1", "2", "]"]])
+    assert batch.may_be_heads(which)[0].nonzero()[:, 0].tolist() == list(allowed)
+    trainer = trained(group("perturbed-marginals", [(0, 0.01)], heads=which), until=2)
+    split = trainer.splits["validation"]
+    part = split.take(torch.arange(6)[None], split.tokens.shape[1])
+    scores = trainer._scores(trainer.model.encode(trainer.model.named(trainer.theta), part, training=False), part)
+    best = trainer._structure(part).argmax(scores)
+    heads_of = best.sum(-1) > 0
+    assert not (heads_of & ~part.may_be_heads(which).flatten(0, 1)).any()
+    (result,) = trainer.results()
+    assert 0 <= result["test_execution"] <= 100
+    if which == "operators":
+        assert result["test_attachment_brackets"] >= 0
 
 
 def group(estimator, settings, **fields):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pullback_study.tasks.listops.expressions import CLOSE, TOKENS, depth, draw, heads, value
+from pullback_study.tasks.listops.expressions import CLOSE, TOKENS, depth, draw, executed, heads, value
 from pullback_study.tasks.listops.task import EXTRAPOLATED
 
 WIDTH = 8
@@ -57,6 +57,22 @@ class Split:
     def closing(self) -> Tensor:
         """Where closing brackets are, `[..., n]`."""
         return (self.tokens == _CLOSE) & self.inside()
+
+    def operators(self) -> Tensor:
+        """Where operators are, `[..., n]`."""
+        return (self.tokens < _CLOSE) & self.inside()
+
+    def may_be_heads(self, which: str) -> Tensor:
+        """The tokens that may be heads, `[..., n]`: `all`, `open` (all but closing brackets), or `operators`."""
+        return {"all": self.inside, "open": lambda: self.inside() & ~self.closing(), "operators": self.operators}[which]()
+
+    def executes(self, best: Tensor) -> Tensor:
+        """Whether the trees `[..., n, n]` evaluate to the labels by the exact rules, `[...]`."""
+        owners, shape = best.argmax(-2).flatten(0, -2), self.lengths.shape
+        each = zip(self.tokens.flatten(0, -2).tolist(), owners.tolist(), self.lengths.flatten().tolist(), strict=True)
+        values = [executed([TOKENS[token] for token in tokens[:n]], heads[:n]) for tokens, heads, n in each]
+        known = torch.tensor([-1 if value is None else value for value in values], device=self.labels.device)
+        return known.view(shape) == self.labels
 
     def gold(self, dtype: torch.dtype) -> Tensor:
         """The gold trees, `[..., n, n]`: head x modifier, the root on the diagonal."""

@@ -66,6 +66,33 @@ def value(tokens: Sequence[str]) -> int:
     raise ValueError("an empty expression has no value")
 
 
+def executed(tokens: Sequence[str], owners: Sequence[int]) -> int | None:
+    """What a tree makes of an expression by the exact rules; None if it makes nothing of it.
+
+    An operator is applied to the digits and operators whose head it is. What hangs on a digit or on a closing bracket is not
+    computed, and an operator without arguments has no value.
+
+    >>> executed("[MAX 2 [MIN 4 7 ] 0 ]".split(), [0, 0, 0, 2, 2, 2, 0, 0])
+    4
+    >>> executed("[MAX 2 [MIN 4 7 ] 0 ]".split(), [0, 0, 7, 2, 2, 2, 0, 0])      # [MIN 4 7 ] hangs on a bracket
+    2
+    """
+    arguments: dict[int, list[int]] = {}
+    for position, owner in enumerate(owners):
+        if position and tokens[position] != CLOSE:
+            arguments.setdefault(owner, []).append(position)
+
+    def worth(position: int) -> int | None:
+        token = tokens[position]
+        if token not in OPERATORS:
+            return int(token)
+        values = [worth(each) for each in arguments.get(position, [])]
+        known = [value for value in values if value is not None]
+        return OPERATORS[token](known) if known and len(known) == len(values) else None
+
+    return worth(0)
+
+
 def depth(tokens: Sequence[str]) -> int:
     """How many operators are nested.
 

@@ -32,6 +32,11 @@ class Config(EstimatorConfig):
     evaluate_every: int = option(250, help="Steps between evaluations; the best model on the validation data is kept.", least=1)
     batch_size: int = option(100, help="Expressions of similar length.", least=1)
     size: int = option(60, help="Of embeddings and states.", least=1)
+    heads: str = option(
+        "all",
+        help="Which tokens may be heads: all, all but closing brackets (`open`), or the operators alone.",
+        choices=("all", "open", "operators"),
+    )
     rounds: int | None = option(None, help="Of message passing.", shown="the depth", least=1)
     dropout: float = option(0.1, help="Of the embeddings.", least=0)
     projection: str | None = option(
@@ -77,12 +82,18 @@ TASK = ListOps(
     config_type=Config,
     projections={"spigot-ce": "local"},
     trained_by="pullback_study.tasks.listops.train:ListOpsReplicas",
+    tables_by=("heads",),
     metrics=(
         Metric("validation_accuracy", "Validation accuracy", curve="accuracy"),
         Metric("validation_attachment", "Validation attachment", curve="attachment", headline=False),
         Metric("test_accuracy", "Test accuracy"),
         Metric("test_attachment", "Attachment"),
         Metric("test_attachment_open", "Without closing brackets"),
+        Metric("test_attachment_operators", "Attachment of inner operators", headline=False),
+        Metric("test_attachment_digits", "Attachment of digits", headline=False),
+        Metric("test_attachment_brackets", "Attachment of closing brackets", headline=False),
+        Metric("validation_execution", "Validation execution", curve="execution", headline=False),
+        Metric("test_execution", "Execution"),
         Metric("test_precision", "Edge precision"),
         Metric("test_recall", "Edge recall"),
         Metric("depth_8_accuracy", "Accuracy, depth 8"),

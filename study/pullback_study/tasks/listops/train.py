@@ -21,6 +21,10 @@ SHARES = {
     "accuracy": ("right", "examples"),
     "attachment": ("attached", "tokens"),
     "attachment_open": ("attached_open", "tokens_open"),
+    "attachment_operators": ("attached_operators", "tokens_operators"),
+    "attachment_digits": ("attached_digits", "tokens_digits"),
+    "attachment_brackets": ("attached_brackets", "tokens_brackets"),
+    "execution": ("executed", "examples"),
     "precision": ("true_edges", "edges"),
     "recall": ("true_edges", "tokens"),
 }
@@ -65,7 +69,7 @@ class ListOpsReplicas(Replicas):
             return F.cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), reduction="none")
 
         if self.estimator is not None:
-            return self.estimator.objective(self._structure(batch), self.model.scores(encoded), downstream)
+            return self.estimator.objective(self._structure(batch), self._scores(encoded, batch), downstream)
         return downstream(self._given(batch))
 
     @torch.no_grad()
@@ -79,7 +83,7 @@ class ListOpsReplicas(Replicas):
             encoded, z = self.model.encode(named, batch, training=False), self._given(batch)
             best = z
             if self.estimator is not None:
-                scores, structure = self.model.scores(encoded), self._structure(batch)
+                scores, structure = self._scores(encoded, batch), self._structure(batch)
                 z, best = self.estimator.predict(structure, scores), structure.argmax(scores)
             parts.append(counts(batch, self._logits(named, encoded, batch, z, rounds), z, best))
         return shares(summed(parts))
@@ -104,6 +108,13 @@ class ListOpsReplicas(Replicas):
         self, named: dict[str, Tensor], encoded: Encoded, batch: Split, z: Tensor | None, rounds: int | None = None
     ) -> Tensor:
         return self.model.final(named, encoded, batch) if z is None else self.model.logits(named, encoded, z, rounds)
+
+    def _scores(self, encoded: Encoded, batch: Split) -> Tensor:
+        """`[R B, n, n]`, with the arcs forbidden whose head may not be one."""
+        scores = self.model.scores(encoded)
+        if self.config.heads == "all":
+            return scores
+        return scores.masked_fill(~batch.may_be_heads(self.config.heads).flatten(0, -2)[..., None], -torch.inf)
 
     def _given(self, batch: Split) -> Tensor | None:
         """The gold trees for the model that sees them."""
@@ -138,6 +149,10 @@ def counts(batch: Split, logits: Tensor, z: Tensor | None, best: Tensor | None) 
         gold = batch.gold(z.dtype)
         right = (best.view(gold.shape) * gold).sum(-2) > 0.5
         edges = (z.view(gold.shape) > 0.5) & inside[..., None, :]
+        kinds = {"operators": batch.operators(), "brackets": batch.closing(), "digits": ~batch.operators() & ~batch.closing()}
+        for name, kind in kinds.items():
+            found |= {f"attached_{name}": right & inside & kind, f"tokens_{name}": inside & kind}
+        found["executed"] = batch.executes(best.view(gold.shape))
         found |= {
             "attached": right & inside, "tokens": inside, "attached_open": right & opening, "tokens_open": opening,
             "true_edges": (edges & (gold > 0.5)).flatten(-2), "edges": edges.flatten(-2),
