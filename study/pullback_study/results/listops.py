@@ -134,8 +134,8 @@ def results(runs: Runs, scope: Scope = FULL, *, final: bool) -> Table:
     notes = [
         "Percent. *: stochastic. Execution: the share of expressions that the best tree evaluates to the label, by the exact "
         "rules. Attachment: of the best trees, all tokens but the root; without brackets: closing brackets are not counted. "
-        "Precision, recall: of arcs with a weight above 1/2 in what the decoder sees. Depths 8, 10: as many rounds of messages. "
-        "ms per step: all runs of a group together, on a shared GPU."
+        "Precision, recall: of arcs with a weight above 1/2 in what the decoder sees. Depths 8, 10: as many rounds of "
+        "messages. ms per step: all runs of a group together, on a shared GPU."
     ]
     if final and added:
         labels = ", ".join(METHODS[name].label for name in ROWS if name in added)
@@ -177,8 +177,8 @@ def published() -> Table:
     rows = [(label, *("" if each is None else f"{each:g}" for each in numbers)) for label, numbers in PUBLISHED.items()]
     notes = [
         "From memory, and not verified: their code was never released. 100,000 expressions, up to 100 epochs, non-projective "
-        "trees for arborescences. A precision and a recall that differ cannot both be of argmax trees over the same tokens: compare "
-        "them with the arcs of noisy samples."
+        "trees for arborescences. A precision and a recall that differ cannot both be of argmax trees over the same tokens: "
+        "compare them with the arcs of noisy samples."
     ]
     return Table.of_words("Published", ["Model", "accuracy", "edge precision", "edge recall"], rows, notes)
 
