@@ -19,26 +19,20 @@ import math
 import numpy as np
 
 from pullback.inference.compile import called
-from pullback.inference.eisner.packing import lanes_of, pitch_of
+from pullback.inference.rules.packing import lanes_of
 from pullback.inference.lanes import exp_by_series, larger, load, splat, store, where_larger
 
 _TREES_PER_WORD = 2.25
 
 
 @called
-def limit_of(array):
-    """The largest inside or outside value that is accepted: lost shares are then below 1e-10."""
-    return 1e28 if array.itemsize == 4 else 1e280
-
-
-@called
-def to_weights(packed, n, log_scale, line, factor):
+def to_weights(packed, n, side, lane_lengths, log_scale, line, factor):
     """Turn a chart of scores of n words into weights, in place, and write the sum of each lane's scales to `log_scale`.
 
     `line` and `factor` are scratch: one vector, and one float64 per lane.
     """
     lanes = lanes_of(packed)
-    row = pitch_of(n) * lanes
+    row = side * lanes
     for lane in range(lanes):
         log_scale[lane], factor[lane] = 0.0, 1.0
     for m in range(n):

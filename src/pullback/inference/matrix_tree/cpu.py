@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from pullback.inference import checks, random
-from pullback.inference.eisner.batch import OUT_OF_RANGE, Batch
+from pullback.inference.rules.batch import OUT_OF_RANGE, Batch
 from pullback.inference.matrix_tree import logs, wilson
 from pullback.inference.matrix_tree.kernels import LANES, expectations, products
 from pullback.inference.threads import spread
@@ -26,32 +26,32 @@ _NONE, _NO_MATRICES = np.empty(0), np.empty((0, 0, 0))
 def log_partition(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
     batch, log_z = _Batch(scores, lengths, multiroot), np.zeros(len(lengths))
     batch.expectations(log_z=log_z)
-    return batch.settle(torch.from_numpy(log_z), validate)
+    return batch.settle((torch.from_numpy(log_z),), validate)[0]
 
 
 def marginals(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
     batch, mu = _Batch(scores, lengths, multiroot), np.zeros(scores.shape)
     batch.expectations(mu=mu)
-    return batch.settle(_like(scores, mu), validate)
+    return batch.settle((_like(scores, mu),), validate)[0]
 
 
 def entropy(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
     batch, nats = _Batch(scores, lengths, multiroot), np.zeros(len(lengths))
     batch.expectations(entropy=nats)
-    return batch.settle(torch.from_numpy(nats), validate)
+    return batch.settle((torch.from_numpy(nats),), validate)[0]
 
 
 def marginals_vjp(scores: Tensor, lengths: Tensor, direction: Tensor, multiroot: bool, validate: bool) -> Tensor:
     batch, product = _Batch(scores, lengths, multiroot), np.zeros(scores.shape)
     batch.products(_double(direction), product)
-    return batch.settle(_like(scores, product), validate)
+    return batch.settle((_like(scores, product),), validate)[0]
 
 
 def entropy_gradient(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
     """The derivative of the entropy in each score, -J s, from the scores' differences alone."""
     batch, slope = _Batch(scores, lengths, multiroot), np.zeros(scores.shape)
     batch.products(batch.arrays[0], slope, entropic=True)
-    return batch.settle(_like(scores, slope), validate)
+    return batch.settle((_like(scores, slope),), validate)[0]
 
 
 def sample(scores: Tensor, lengths: Tensor, seeds: Tensor, multiroot: bool, validate: bool) -> Tensor:
@@ -59,11 +59,11 @@ def sample(scores: Tensor, lengths: Tensor, seeds: Tensor, multiroot: bool, vali
     if not multiroot:
         mu = np.zeros(scores.shape)
         batch.expectations(mu=mu)
-        mu = batch.settle(torch.from_numpy(mu), validate).numpy()
+        mu = batch.settle((torch.from_numpy(mu),), validate)[0].numpy()
         roots = np.ascontiguousarray(mu.diagonal(axis1=1, axis2=2))
     z = np.zeros(scores.shape)
     batch.sample(seeds.contiguous().numpy(), roots, z)
-    return batch.settle(_like(scores, z), validate)
+    return batch.settle((_like(scores, z),), validate)[0]
 
 
 class _Batch(Batch):

@@ -8,7 +8,7 @@ import numpy as np
 
 from pullback.inference.checks import INFINITE, NAN, OK
 from pullback.inference.compile import inner, kernel
-from pullback.inference.eisner.batch import OUT_OF_RANGE
+from pullback.inference.rules.batch import OUT_OF_RANGE
 from pullback.inference.lanes import BYTES, aligned, gather, load, splat, store, where_larger
 from pullback.inference.matrix_tree.elimination import TINY, differentiate, eliminate
 from pullback.inference.matrix_tree.scaling import copy, place, read_tangents, read_weights

@@ -1,0 +1,481 @@
+"""Generated from rules.py by `python -m pullback.inference.rules`: do not edit.
+
+The loops of the recursion for examples side by side in SIMD lanes, and the kernels of all operations.
+"""
+
+# ruff: noqa
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pullback.inference.checks import INFEASIBLE, INFINITE, NAN, OK
+from pullback.inference.compile import called, lean_kernel
+from pullback.inference.hypergraph.vectors import load_wide, narrow, splat_wide, widen
+from pullback.inference.lanes import larger, load, splat, splat_index, store, store_index, where_larger
+from pullback.inference.rules.batch import (
+    ENTROPY, ENTROPY_GRADIENT, LOG_PARTITION, MARGINALS, OUT_OF_RANGE, PRODUCT, SAMPLE,
+)
+from pullback.inference.rules.choices import choose, choose_log, uniform
+from pullback.inference.rules.lanewise import finish, lane_scratch, limit_of, pack_direction, seed, seed_tangent
+from pullback.inference.rules.logs import OUT, OUT_TANGENT, TANGENT, VALUE, log_sum, mean_tangent, push, push_tangent
+from pullback.inference.rules.numbers import at, constant, plus, put, times, times_plus, value_of
+from pullback.inference.rules.packing import clear, clear_all, lanes_of, pack, pitch_of, scale, unpack
+from pullback.inference.scratch import carve
+from pullback.inference.cky.scaling import to_weights
+
+OPTIONS = ()
+UPPER = True
+CHARTS = {"argmax": 4, "marginals": 3, "product": 2 * 3, "logs": 15}
+LINES = 4
+
+
+@called
+def inside(n, side, lanes, weights, inside0, peak):
+    """Fill the inside values; returns the largest value, at least `peak`."""
+    row, across = pitch_of(n) * lanes, side * lanes
+    for j in range(n):
+        put(inside0, j * row + (j + 1) * lanes, at(weights, j * across + j * lanes))
+        for i in range(j - 1, -1, -1):
+            # split(i, j): span(i, k) span(k + 1, j) over k = i ... j - 1
+            split = constant(weights, 0.0)
+            at0, by0 = i * row + (i + 1) * lanes, (i + 1) * row + (j + 1) * lanes
+            count, odd = j - i, constant(weights, 0.0)
+            for _ in range(count // 2):
+                split = times_plus(at(inside0, at0), at(inside0, by0), split)
+                at0, by0 = at0 + lanes, by0 + row
+                odd = times_plus(at(inside0, at0), at(inside0, by0), odd)
+                at0, by0 = at0 + lanes, by0 + row
+            if count % 2:
+                split = times_plus(at(inside0, at0), at(inside0, by0), split)
+            split = plus(split, odd)
+            peak = larger(value_of(split), peak)
+            # span(i, j): split(i, j) part(i, j)
+            span = times(split, at(weights, i * across + j * lanes))
+            put(inside0, i * row + (j + 1) * lanes, span)
+    return peak
+
+
+@called
+def outside(n, side, lanes, weights, inside0, outside0, seeds, peak):
+    """Fill the outside values over Z, from 1/Z at each example's size in `seeds`; marginals replace the weights.
+
+    Returns the largest value, at least `peak`.
+    """
+    row, across = pitch_of(n) * lanes, side * lanes
+    for i in range(n):
+        for j in range(n - 1, i, -1):
+            out_span = at(seeds, (j + 1) * lanes) if i == 0 else constant(weights, 0.0)
+            out_split = constant(weights, 0.0)
+            at0, by0 = (j + 1) * row + i * lanes, (j + 1) * row + (j + 2) * lanes
+            count, odd = n - j - 1, constant(weights, 0.0)
+            for _ in range(count // 2):
+                out_span = times_plus(at(outside0, at0), at(inside0, by0), out_span)
+                at0, by0 = at0 + row, by0 + lanes
+                odd = times_plus(at(outside0, at0), at(inside0, by0), odd)
+                at0, by0 = at0 + row, by0 + lanes
+            if count % 2:
+                out_span = times_plus(at(outside0, at0), at(inside0, by0), out_span)
+            out_span = plus(out_span, odd)
+            at0, by0 = j * row, i * lanes
+            count, odd = i, constant(weights, 0.0)
+            for _ in range(count // 2):
+                out_span = times_plus(at(outside0, at0), at(inside0, by0), out_span)
+                at0, by0 = at0 + lanes, by0 + row
+                odd = times_plus(at(outside0, at0), at(inside0, by0), odd)
+                at0, by0 = at0 + lanes, by0 + row
+            if count % 2:
+                out_span = times_plus(at(outside0, at0), at(inside0, by0), out_span)
+            out_span = plus(out_span, odd)
+            peak = larger(value_of(out_span), peak)
+            put(outside0, i * row + (j + 1) * lanes, out_span)
+            span_weight = at(weights, i * across + j * lanes)
+            put(weights, i * across + j * lanes, times(out_span, at(inside0, i * row + (j + 1) * lanes)))
+            out_split = times_plus(out_span, span_weight, out_split)
+            peak = larger(value_of(out_split), peak)
+            put(outside0, j * row + i * lanes, out_split)
+        j = i
+        out_span = at(seeds, (j + 1) * lanes) if i == 0 else constant(weights, 0.0)
+        at0, by0 = (j + 1) * row + i * lanes, (j + 1) * row + (j + 2) * lanes
+        count, odd = n - j - 1, constant(weights, 0.0)
+        for _ in range(count // 2):
+            out_span = times_plus(at(outside0, at0), at(inside0, by0), out_span)
+            at0, by0 = at0 + row, by0 + lanes
+            odd = times_plus(at(outside0, at0), at(inside0, by0), odd)
+            at0, by0 = at0 + row, by0 + lanes
+        if count % 2:
+            out_span = times_plus(at(outside0, at0), at(inside0, by0), out_span)
+        out_span = plus(out_span, odd)
+        at0, by0 = j * row, i * lanes
+        count, odd = i, constant(weights, 0.0)
+        for _ in range(count // 2):
+            out_span = times_plus(at(outside0, at0), at(inside0, by0), out_span)
+            at0, by0 = at0 + lanes, by0 + row
+            odd = times_plus(at(outside0, at0), at(inside0, by0), odd)
+            at0, by0 = at0 + lanes, by0 + row
+        if count % 2:
+            out_span = times_plus(at(outside0, at0), at(inside0, by0), out_span)
+        out_span = plus(out_span, odd)
+        peak = larger(value_of(out_span), peak)
+        put(outside0, i * row + (j + 1) * lanes, out_span)
+        put(weights, i * across + i * lanes, times(out_span, at(inside0, i * row + (j + 1) * lanes)))
+    return peak
+
+
+@called
+def best(n, side, lanes, weights, inside0, choice0):
+    """Fill the largest values, and which term each comes from: the first, if several are largest."""
+    row, across = pitch_of(n) * lanes, side * lanes
+    for j in range(n):
+        store(inside0, j * row + (j + 1) * lanes, widen(load(weights, j * across + j * lanes)))
+        for i in range(j - 1, -1, -1):
+            # split(i, j): span(i, k) span(k + 1, j) over k = i ... j - 1
+            split = splat_wide(-np.inf, weights)
+            split_at = splat_index(split, i)
+            at0, by0 = i * row + (i + 1) * lanes, (i + 1) * row + (j + 1) * lanes
+            for t in range(j - i):
+                x = load_wide(inside0, at0, weights) + load_wide(inside0, by0, weights)
+                split_at = where_larger(x, split, splat_index(split, i + t), split_at)
+                split = larger(x, split)
+                at0, by0 = at0 + lanes, by0 + row
+            store_index(choice0, i * row + (j + 1) * lanes, split_at)
+            # span(i, j): split(i, j) part(i, j)
+            span = split + widen(load(weights, i * across + j * lanes))
+            store(inside0, i * row + (j + 1) * lanes, span)
+
+
+@called
+def inside_logs(n, side, lanes, scores, inside0, sum0):
+    """Fill the logarithms of the inside values."""
+    row, across = pitch_of(n) * lanes, side * lanes
+    for j in range(n):
+        store(inside0[VALUE], j * row + (j + 1) * lanes, widen(load(scores, j * across + j * lanes)))
+        for i in range(j - 1, -1, -1):
+            split = log_sum(inside0, i * row + (i + 1) * lanes, lanes, inside0, (i + 1) * row + (j + 1) * lanes, row, j - i, sum0, i * row + (j + 1) * lanes, scores)
+            span = split + widen(load(scores, i * across + j * lanes))
+            store(inside0[VALUE], i * row + (j + 1) * lanes, span)
+
+
+@called
+def tangents(n, side, lanes, scores, direction, surprise, inside0, sum0):
+    """Fill the tangents of these along a direction, or the entropies."""
+    row, across = pitch_of(n) * lanes, side * lanes
+    for j in range(n):
+        store(inside0[TANGENT], j * row + (j + 1) * lanes, widen(load(direction, j * across + j * lanes)))
+        for i in range(j - 1, -1, -1):
+            split = mean_tangent(inside0, i * row + (i + 1) * lanes, lanes, inside0, (i + 1) * row + (j + 1) * lanes, row, j - i, sum0, i * row + (j + 1) * lanes, surprise, scores)
+            store(sum0[2], i * row + (j + 1) * lanes, split)
+            span = split + widen(load(direction, i * across + j * lanes))
+            store(inside0[TANGENT], i * row + (j + 1) * lanes, span)
+
+
+@called
+def outside_logs(n, side, lanes, scores, inside0, sum0):
+    """Fill the probabilities of all items, from 1 at the goals; those of parts replace the scores."""
+    row, across = pitch_of(n) * lanes, side * lanes
+    for i in range(n):
+        for j in range(n - 1, i, -1):
+            out_span = load_wide(inside0[OUT], i * row + (j + 1) * lanes, scores)
+            store(scores, i * across + j * lanes, narrow(out_span, scores))
+            out_split = out_span
+            push(inside0, i * row + (i + 1) * lanes, lanes, inside0, (i + 1) * row + (j + 1) * lanes, row, j - i, sum0, i * row + (j + 1) * lanes, out_split, scores)
+        j = i
+        out_span = load_wide(inside0[OUT], i * row + (j + 1) * lanes, scores)
+        store(scores, i * across + i * lanes, narrow(out_span, scores))
+
+
+@called
+def outside_tangents(n, side, lanes, scores, direction, surprise, inside0, sum0):
+    """The same with tangents: those of the parts' probabilities replace the scores."""
+    row, across = pitch_of(n) * lanes, side * lanes
+    for i in range(n):
+        for j in range(n - 1, i, -1):
+            out_span = load_wide(inside0[OUT], i * row + (j + 1) * lanes, scores)
+            moved_span = load_wide(inside0[OUT_TANGENT], i * row + (j + 1) * lanes, scores)
+            store(scores, i * across + j * lanes, narrow(moved_span, scores))
+            out_split = out_span
+            moved_split = moved_span
+            own = load_wide(sum0[2], i * row + (j + 1) * lanes, scores)
+            push_tangent(inside0, i * row + (i + 1) * lanes, lanes, inside0, (i + 1) * row + (j + 1) * lanes, row, j - i, sum0, i * row + (j + 1) * lanes, out_split, moved_split, own, surprise, scores)
+        j = i
+        out_span = load_wide(inside0[OUT], i * row + (j + 1) * lanes, scores)
+        moved_span = load_wide(inside0[OUT_TANGENT], i * row + (j + 1) * lanes, scores)
+        store(scores, i * across + i * lanes, narrow(moved_span, scores))
+
+
+@called
+def goal_of(size, n, lanes):
+    """Where the value of an example of some size begins."""
+    row = pitch_of(n) * lanes
+    return size * lanes
+
+
+@called
+def follow(size, n, lanes, lane, choice0, stack, z, base, side):
+    """Write the parts of the best structure of a lane."""
+    row = pitch_of(n) * lanes
+    stack[0, 0], stack[0, 1], stack[0, 2] = 0, 0, size - 1
+    height = 1
+    while height > 0:
+        height -= 1
+        item, i, j = stack[height, 0], stack[height, 1], stack[height, 2]
+        if item == 0:  # span
+            if i == j:
+                z[base + i * side + i] = 1.0
+                continue
+            z[base + i * side + j] = 1.0
+            stack[height, 0], stack[height, 1], stack[height, 2] = 1, i, j
+            height += 1
+        elif item == 1:  # split
+            k = np.int64(choice0[i * row + (j + 1) * lanes + lane])
+            stack[height, 0], stack[height, 1], stack[height, 2] = 0, i, k
+            stack[height + 1, 0], stack[height + 1, 1], stack[height + 1, 2] = 0, k + 1, j
+            height += 2
+
+
+@called
+def draw(size, n, lanes, lane, inside0, least, seed, stack, z, base, side):
+    """Draw a structure of a lane; False where a value on the way is below `least`, and too small to trust."""
+    row = pitch_of(n) * lanes
+    stack[0, 0], stack[0, 1], stack[0, 2] = 0, 0, size - 1
+    height = 1
+    drawn = 0
+    while height > 0:
+        height -= 1
+        item, i, j = stack[height, 0], stack[height, 1], stack[height, 2]
+        if item == 0:  # span
+            if i == j:
+                z[base + i * side + i] = 1.0
+                continue
+            z[base + i * side + j] = 1.0
+            stack[height, 0], stack[height, 1], stack[height, 2] = 1, i, j
+            height += 1
+        elif item == 1:  # split
+            u, drawn = uniform(seed, drawn)
+            k = i + choose(inside0, i * row + (i + 1) * lanes + lane, lanes, inside0, (i + 1) * row + (j + 1) * lanes + lane, row, j - i, u)
+            stack[height, 0], stack[height, 1], stack[height, 2] = 0, i, k
+            stack[height + 1, 0], stack[height + 1, 1], stack[height + 1, 2] = 0, k + 1, j
+            height += 2
+    return True
+
+
+@called
+def draw_logs(size, n, lanes, lane, inside0, sum0, seed, stack, z, base, side):
+    """Draw a structure of a lane."""
+    row = pitch_of(n) * lanes
+    stack[0, 0], stack[0, 1], stack[0, 2] = 0, 0, size - 1
+    height = 1
+    drawn = 0
+    while height > 0:
+        height -= 1
+        item, i, j = stack[height, 0], stack[height, 1], stack[height, 2]
+        if item == 0:  # span
+            if i == j:
+                z[base + i * side + i] = 1.0
+                continue
+            z[base + i * side + j] = 1.0
+            stack[height, 0], stack[height, 1], stack[height, 2] = 1, i, j
+            height += 1
+        elif item == 1:  # split
+            u, drawn = uniform(seed, drawn)
+            k = i + choose_log(inside0, i * row + (i + 1) * lanes + lane, lanes, inside0, (i + 1) * row + (j + 1) * lanes + lane, row, j - i, sum0, i * row + (j + 1) * lanes + lane, u)
+            stack[height, 0], stack[height, 1], stack[height, 2] = 0, i, k
+            stack[height + 1, 0], stack[height + 1, 1], stack[height + 1, 2] = 0, k + 1, j
+            height += 2
+    return True
+
+
+@lean_kernel
+def argmax(worker, workers, scores, lengths, order, scratch, z, status):
+    """Write the best structures of `[B, n, n]` scores as zeros and ones; a status other than OK leaves zeros."""
+    side, lanes, dtype = scores.shape[-1], lanes_of(scores), scores.dtype
+    first = worker * lanes
+    if first >= len(order):
+        return
+    largest, work, at = lengths[order[first]], scratch[worker], 0
+    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
+    weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    inside0, at = carve(work, at, square, np.float64)
+    choice0, at = carve(work, at, square, np.int16)
+    lane_lengths, codes, _, _, _, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
+    flat = z.reshape(-1)
+    for group in range(first, len(order), workers * lanes):
+        n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
+        best(n, side, lanes, weights, inside0, choice0)
+        for lane in range(min(lanes, len(order) - group)):
+            example = order[group + lane]
+            size = lengths[example]
+            clear(z, example, 0)
+            if codes[lane] > 0:
+                status[example] = INFINITE if codes[lane] == 1 else NAN
+            elif size > 0 and inside0[goal_of(size, n, lanes) + lane] == -np.inf:
+                status[example] = INFEASIBLE
+            elif size > 0:
+                follow(size, n, lanes, lane, choice0, stack, flat, example * side * side, side)
+
+
+@lean_kernel
+def marginals(worker, workers, scores, lengths, order, scratch, mu, log_z, status):
+    """Marginals `[B, n, n]`, unless there is no room for them, and log-partitions."""
+    side, lanes, dtype = scores.shape[-1], lanes_of(scores), scores.dtype
+    first = worker * lanes
+    if first >= len(order):
+        return
+    largest, work, at = lengths[order[first]], scratch[worker], 0
+    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
+    weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    inside0, at = carve(work, at, square, dtype)
+    outside0, at = carve(work, at, square, dtype)
+    seeds, at = carve(work, at, line, dtype)
+    lane_lengths, codes, peaks, log_scale, factor, bases, _ = lane_scratch(work, at, lanes, dtype, largest)
+    for group in range(first, len(order), workers * lanes):
+        n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
+        to_weights(weights, n, side, lane_lengths, log_scale, peaks, factor)
+        peak = inside(n, side, lanes, weights, inside0, splat(scores, 0.0))
+        for lane in range(lanes):
+            bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
+        if mu.size > 0:
+            seed(lane_lengths, n, inside0, bases, seeds)
+            peak = outside(n, side, lanes, weights, inside0, outside0, seeds, peak)
+        store(peaks, 0, peak)
+        finish(group, order, codes, peaks, lane_lengths, log_scale, inside0, bases, log_z, status)
+        if mu.size > 0:
+            unpack(weights, group, order, n, mu, bases)
+
+
+@lean_kernel
+def product(worker, workers, scores, lengths, order, scratch, direction, out, log_z, status):
+    """Write the derivative of the marginals along a direction."""
+    side, lanes, dtype = scores.shape[-1], lanes_of(scores), scores.dtype
+    first = worker * lanes
+    if first >= len(order):
+        return
+    largest, work, at = lengths[order[first]], scratch[worker], 0
+    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
+    weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    d_weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    inside0, at = carve(work, at, square, dtype)
+    outside0, at = carve(work, at, square, dtype)
+    d_inside0, at = carve(work, at, square, dtype)
+    d_outside0, at = carve(work, at, square, dtype)
+    seeds, at = carve(work, at, line, dtype)
+    d_seeds, at = carve(work, at, line, dtype)
+    lane_lengths, codes, peaks, log_scale, factor, bases, _ = lane_scratch(work, at, lanes, dtype, largest)
+    for group in range(first, len(order), workers * lanes):
+        n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
+        to_weights(weights, n, side, lane_lengths, log_scale, peaks, factor)
+        pack_direction(direction, n, UPPER, order, group, weights, False, d_weights, bases, peaks, factor)
+        peak = inside(n, side, lanes, (weights, d_weights), (inside0, d_inside0), splat(scores, 0.0))
+        for lane in range(lanes):
+            bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
+        seed(lane_lengths, n, inside0, bases, seeds)
+        seed_tangent(lane_lengths, n, d_inside0, bases, seeds, d_seeds)
+        peak = outside(n, side, lanes, (weights, d_weights), (inside0, d_inside0), (outside0, d_outside0), (seeds, d_seeds), peak)
+        store(peaks, 0, peak)
+        finish(group, order, codes, peaks, lane_lengths, log_scale, inside0, bases, log_z, status)
+        scale(d_weights, n * side, factor, peaks)
+        unpack(d_weights, group, order, n, out, bases)
+
+
+@lean_kernel
+def sample(worker, workers, scores, lengths, order, scratch, seeds, z, status):
+    """Draw structures; an example whose path meets a value too small gets OUT_OF_RANGE."""
+    side, lanes, dtype = scores.shape[-1], lanes_of(scores), scores.dtype
+    first = worker * lanes
+    if first >= len(order):
+        return
+    largest, work, at = lengths[order[first]], scratch[worker], 0
+    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
+    weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    inside0, at = carve(work, at, square, dtype)
+    lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
+    flat, limit = z.reshape(-1), limit_of(scores)
+    for group in range(first, len(order), workers * lanes):
+        n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
+        to_weights(weights, n, side, lane_lengths, log_scale, peaks, factor)
+        store(peaks, 0, inside(n, side, lanes, weights, inside0, splat(scores, 0.0)))
+        for lane in range(min(lanes, len(order) - group)):
+            example = order[group + lane]
+            size = lengths[example]
+            clear(z, example, 0)
+            if codes[lane] > 0:
+                status[example] = INFINITE if codes[lane] == 1 else NAN
+            elif size > 0:
+                found = peaks[lane] <= limit and draw(
+                    size, n, lanes, lane, inside0, 1.0 / limit, seeds[example], stack, flat, example * side * side, side
+                )
+                status[example] = OK if found else OUT_OF_RANGE
+
+
+@lean_kernel
+def in_logs(worker, workers, scores, lengths, order, scratch, mode, direction, seeds, out, value, status):
+    """All sums in logarithms, for scores of any size: values (log-partitions or entropies), and what `mode` says of parts."""
+    side, lanes, dtype = scores.shape[-1], lanes_of(scores), scores.dtype
+    first = worker * lanes
+    if first >= len(order):
+        return
+    surprise, tangent = mode >= ENTROPY, mode >= PRODUCT
+    down = mode == MARGINALS or mode == PRODUCT or mode == ENTROPY_GRADIENT
+    largest, work, at = lengths[order[first]], scratch[worker], 0
+    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
+    packed, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    along, at = carve(work, at, (largest * side + 1) * lanes * tangent, dtype)
+    inside0_value, at = carve(work, at, square, np.float64)
+    inside0_tangent, at = carve(work, at, square * tangent, np.float64)
+    inside0_out, at = carve(work, at, square * down, np.float64)
+    inside0_moved, at = carve(work, at, square * tangent * down, np.float64)
+    inside0 = (inside0_value, inside0_tangent, inside0_out, inside0_moved)
+    sum0_top, at = carve(work, at, square, np.float64)
+    sum0_inverse, at = carve(work, at, square, dtype)
+    sum0_tangent, at = carve(work, at, square * tangent, np.float64)
+    sum0 = (sum0_top, sum0_inverse, sum0_tangent)
+    lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
+    flat = out.reshape(-1)
+    for group in range(first, len(order), workers * lanes):
+        n = pack(scores, order, group, lengths, UPPER, packed, lane_lengths, bases, codes)
+        inside_logs(n, side, lanes, packed, inside0, sum0)
+        if tangent:
+            if surprise:
+                clear_all(along, n * side * lanes)
+            else:
+                pack_direction(direction, n, UPPER, order, group, packed, True, along, bases, peaks, factor)
+            tangents(n, side, lanes, packed, along, surprise, inside0, sum0)
+        for lane in range(min(lanes, len(order) - group)):
+            example = order[group + lane]
+            size = lengths[example]
+            place = goal_of(size, n, lanes) + lane
+            log_z = inside0[VALUE][place] if size > 0 else 0.0
+            status[example] = OK if log_z > -np.inf else INFEASIBLE
+            if codes[lane] > 0:
+                status[example] = INFINITE if codes[lane] == 1 else NAN
+            value[example] = max(inside0[TANGENT][place], 0.0) if surprise and size > 0 else 0.0 if surprise else log_z
+            if mode == SAMPLE:
+                clear(out, example, 0)
+                if status[example] == OK and size > 0:
+                    draw_logs(
+                        size, n, lanes, lane, inside0, sum0, seeds[example], stack, flat, example * side * side, side
+                    )
+        if down:
+            square, line = n * pitch_of(n) * lanes, (n + 1) * lanes
+            _clear(inside0, square, tangent)
+            for lane in range(lanes):
+                size = int(lane_lengths[lane])
+                place = goal_of(size, n, lanes) + lane
+                if size > 0 and inside0[VALUE][place] > -np.inf:
+                    inside0[OUT][place] = 1.0
+            if tangent:
+                outside_tangents(n, side, lanes, packed, along, surprise, inside0, sum0)
+            else:
+                outside_logs(n, side, lanes, packed, inside0, sum0)
+            if mode == PRODUCT:
+                scale(packed, n * side, factor, peaks)
+            unpack(packed, group, order, n, out, bases)
+
+
+@called
+def _clear(chart, count, tangent):
+    """Zeros for the probabilities of a chart, and their tangents."""
+    clear_all(chart[OUT], count)
+    if tangent:
+        clear_all(chart[OUT_TANGENT], count)

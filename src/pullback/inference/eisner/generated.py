@@ -1,0 +1,840 @@
+"""Generated from rules.py by `python -m pullback.inference.rules`: do not edit.
+
+The loops of the recursion for examples side by side in SIMD lanes, and the kernels of all operations.
+"""
+
+# ruff: noqa
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pullback.inference.checks import INFEASIBLE, INFINITE, NAN, OK
+from pullback.inference.compile import called, lean_kernel
+from pullback.inference.hypergraph.vectors import load_wide, narrow, splat_wide, widen
+from pullback.inference.lanes import larger, load, splat, splat_index, store, store_index, where_larger
+from pullback.inference.rules.batch import (
+    ENTROPY, ENTROPY_GRADIENT, LOG_PARTITION, MARGINALS, OUT_OF_RANGE, PRODUCT, SAMPLE,
+)
+from pullback.inference.rules.choices import choose, choose_log, uniform
+from pullback.inference.rules.lanewise import finish, lane_scratch, limit_of, pack_direction, seed, seed_tangent
+from pullback.inference.rules.logs import OUT, OUT_TANGENT, TANGENT, VALUE, log_sum, mean_tangent, push, push_tangent
+from pullback.inference.rules.numbers import at, constant, plus, put, times, times_plus, value_of
+from pullback.inference.rules.packing import clear, clear_all, lanes_of, pack, pitch_of, scale, unpack
+from pullback.inference.scratch import carve
+from pullback.inference.eisner.scaling import to_weights
+
+OPTIONS = ("multiroot",)
+UPPER = False
+CHARTS = {"argmax": 8, "marginals": 5, "product": 2 * 5, "logs": 33}
+LINES = 46
+
+
+@called
+def inside(n, side, lanes, multiroot, weights, inside0, inside1, inside_prefix, inside_root_arc, peak):
+    """Fill the inside values; returns the largest value, at least `peak`."""
+    row, across = pitch_of(n) * lanes, side * lanes
+    for j in range(n):
+        put(inside0, j * row + (j + 1) * lanes, constant(weights, 1.0))
+        put(inside0, j * row + j * lanes, constant(weights, 1.0))
+        for i in range(j - 1, -1, -1):
+            # between(i, j): right(i, k) left(k + 1, j) over k = i ... j - 1
+            between = constant(weights, 0.0)
+            at0, by0 = i * row + (i + 1) * lanes, j * row + (i + 1) * lanes
+            count, odd = j - i, constant(weights, 0.0)
+            for _ in range(count // 2):
+                between = times_plus(at(inside0, at0), at(inside0, by0), between)
+                at0, by0 = at0 + lanes, by0 + lanes
+                odd = times_plus(at(inside0, at0), at(inside0, by0), odd)
+                at0, by0 = at0 + lanes, by0 + lanes
+            if count % 2:
+                between = times_plus(at(inside0, at0), at(inside0, by0), between)
+            between = plus(between, odd)
+            peak = larger(value_of(between), peak)
+            # right_arc(i, j): between(i, j) part(i, j)
+            right_arc = times(between, at(weights, i * across + j * lanes))
+            put(inside1, i * row + (j + 1) * lanes, right_arc)
+            # left_arc(i, j): between(i, j) part(j, i)
+            left_arc = times(between, at(weights, j * across + i * lanes))
+            put(inside1, j * row + i * lanes, left_arc)
+            # right(i, j): right_arc(i, k) right(k, j) over k = i + 1 ... j; left(i, j): left(i, k) left_arc(k, j) over k = i ... j - 1
+            right = constant(weights, 0.0)
+            left = left_arc
+            at0, by0 = i * row + (i + 2) * lanes, (i + 1) * row + (j + 1) * lanes
+            at1, by1 = (i + 1) * row + i * lanes, j * row + (i + 1) * lanes
+            for _ in range(j - i - 1):
+                right = times_plus(at(inside1, at0), at(inside0, by0), right)
+                left = times_plus(at(inside0, at1), at(inside1, by1), left)
+                at0, by0 = at0 + lanes, by0 + row
+                at1, by1 = at1 + row, by1 + lanes
+            right = plus(right, right_arc)
+            peak = larger(value_of(right), peak)
+            peak = larger(value_of(left), peak)
+            put(inside0, i * row + (j + 1) * lanes, right)
+            put(inside0, j * row + i * lanes, left)
+    put(inside_prefix, 0, constant(weights, 1.0))
+    for j in range(n):
+        # starts(j): prefix(i) left(i, j) over i = 0 ... j
+        starts = constant(weights, 0.0)
+        at0, by0 = 0, j * row
+        count, odd = j + 1 if multiroot else 1, constant(weights, 0.0)
+        for _ in range(count // 2):
+            starts = times_plus(at(inside_prefix, at0), at(inside0, by0), starts)
+            at0, by0 = at0 + lanes, by0 + lanes
+            odd = times_plus(at(inside_prefix, at0), at(inside0, by0), odd)
+            at0, by0 = at0 + lanes, by0 + lanes
+        if count % 2:
+            starts = times_plus(at(inside_prefix, at0), at(inside0, by0), starts)
+        starts = plus(starts, odd)
+        peak = larger(value_of(starts), peak)
+        # root_arc(j): starts(j) part(j, j)
+        root_arc = times(starts, at(weights, j * across + j * lanes))
+        put(inside_root_arc, j * lanes, root_arc)
+        # prefix(j + 1): root_arc(i) right(i, j) over i = 0 ... j
+        prefix = constant(weights, 0.0)
+        at0, by0 = 0, (j + 1) * lanes
+        count, odd = j, constant(weights, 0.0)
+        for _ in range(count // 2):
+            prefix = times_plus(at(inside_root_arc, at0), at(inside0, by0), prefix)
+            at0, by0 = at0 + lanes, by0 + row
+            odd = times_plus(at(inside_root_arc, at0), at(inside0, by0), odd)
+            at0, by0 = at0 + lanes, by0 + row
+        if count % 2:
+            prefix = times_plus(at(inside_root_arc, at0), at(inside0, by0), prefix)
+        prefix = plus(prefix, odd)
+        prefix = plus(prefix, root_arc)
+        peak = larger(value_of(prefix), peak)
+        put(inside_prefix, (j + 1) * lanes, prefix)
+    return peak
+
+
+@called
+def outside(n, side, lanes, multiroot, weights, inside0, inside1, inside_prefix, inside_root_arc, outside0, outside1, outside_prefix, outside_starts, seeds, peak):
+    """Fill the outside values over Z, from 1/Z at each example's size in `seeds`; marginals replace the weights.
+
+    Returns the largest value, at least `peak`.
+    """
+    row, across = pitch_of(n) * lanes, side * lanes
+    for j in range(n - 1, -1, -1):
+        out_prefix = at(seeds, (j + 1) * lanes)
+        out_root_arc = constant(weights, 0.0)
+        out_starts = constant(weights, 0.0)
+        at0, by0 = (j + 1) * lanes, (j + 1) * row + (j + 1) * lanes
+        if multiroot:
+            count, odd = n - j - 1, constant(weights, 0.0)
+            for _ in range(count // 2):
+                out_prefix = times_plus(at(outside_starts, at0), at(inside0, by0), out_prefix)
+                at0, by0 = at0 + lanes, by0 + row
+                odd = times_plus(at(outside_starts, at0), at(inside0, by0), odd)
+                at0, by0 = at0 + lanes, by0 + row
+            if count % 2:
+                out_prefix = times_plus(at(outside_starts, at0), at(inside0, by0), out_prefix)
+            out_prefix = plus(out_prefix, odd)
+        at0, by0 = (j + 2) * lanes, j * row + (j + 2) * lanes
+        count, odd = n - j - 1, constant(weights, 0.0)
+        for _ in range(count // 2):
+            out_root_arc = times_plus(at(outside_prefix, at0), at(inside0, by0), out_root_arc)
+            at0, by0 = at0 + lanes, by0 + lanes
+            odd = times_plus(at(outside_prefix, at0), at(inside0, by0), odd)
+            at0, by0 = at0 + lanes, by0 + lanes
+        if count % 2:
+            out_root_arc = times_plus(at(outside_prefix, at0), at(inside0, by0), out_root_arc)
+        out_root_arc = plus(out_root_arc, odd)
+        peak = larger(value_of(out_prefix), peak)
+        put(outside_prefix, (j + 1) * lanes, out_prefix)
+        out_root_arc = plus(out_root_arc, out_prefix)
+        peak = larger(value_of(out_root_arc), peak)
+        root_arc_weight = at(weights, j * across + j * lanes)
+        put(weights, j * across + j * lanes, times(out_root_arc, at(inside_root_arc, j * lanes)))
+        out_starts = times_plus(out_root_arc, root_arc_weight, out_starts)
+        peak = larger(value_of(out_starts), peak)
+        put(outside_starts, j * lanes, out_starts)
+    for i in range(n):
+        for j in range(n - 1, i, -1):
+            out_left = constant(weights, 0.0)
+            if multiroot or i == 0:
+                out_left = times_plus(at(outside_starts, j * lanes), at(inside_prefix, i * lanes), out_left)
+            out_right = constant(weights, 0.0)
+            out_right = times_plus(at(outside_prefix, (j + 1) * lanes), at(inside_root_arc, i * lanes), out_right)
+            out_left_arc = constant(weights, 0.0)
+            out_right_arc = constant(weights, 0.0)
+            out_between = constant(weights, 0.0)
+            at0, by0 = (j + 1) * lanes, i * lanes
+            at1, by1 = (j + 1) * lanes, (i + 1) * lanes
+            at2, by2 = j * row, i * row
+            for _ in range(i):
+                out_left = times_plus(at(outside1, at0), at(inside0, by0), out_left)
+                out_right = times_plus(at(outside0, at1), at(inside1, by1), out_right)
+                out_left_arc = times_plus(at(outside0, at2), at(inside0, by2), out_left_arc)
+                at0, by0 = at0 + row, by0 + row
+                at1, by1 = at1 + row, by1 + row
+                at2, by2 = at2 + lanes, by2 + lanes
+            at0, by0 = (j + 1) * row + i * lanes, (j + 1) * row + j * lanes
+            at1, by1 = i * row + (j + 2) * lanes, (j + 1) * row + (j + 1) * lanes
+            at2, by2 = i * row + (j + 2) * lanes, j * row + (j + 2) * lanes
+            for _ in range(n - j - 1):
+                out_left = times_plus(at(outside0, at0), at(inside1, by0), out_left)
+                out_right = times_plus(at(outside1, at1), at(inside0, by1), out_right)
+                out_right_arc = times_plus(at(outside0, at2), at(inside0, by2), out_right_arc)
+                at0, by0 = at0 + row, by0 + row
+                at1, by1 = at1 + lanes, by1 + row
+                at2, by2 = at2 + lanes, by2 + lanes
+            peak = larger(value_of(out_left), peak)
+            put(outside0, j * row + i * lanes, out_left)
+            peak = larger(value_of(out_right), peak)
+            put(outside0, i * row + (j + 1) * lanes, out_right)
+            out_left_arc = plus(out_left_arc, out_left)
+            peak = larger(value_of(out_left_arc), peak)
+            left_arc_weight = at(weights, j * across + i * lanes)
+            put(weights, j * across + i * lanes, times(out_left_arc, at(inside1, j * row + i * lanes)))
+            out_right_arc = plus(out_right_arc, out_right)
+            peak = larger(value_of(out_right_arc), peak)
+            right_arc_weight = at(weights, i * across + j * lanes)
+            put(weights, i * across + j * lanes, times(out_right_arc, at(inside1, i * row + (j + 1) * lanes)))
+            out_between = times_plus(out_right_arc, right_arc_weight, out_between)
+            out_between = times_plus(out_left_arc, left_arc_weight, out_between)
+            peak = larger(value_of(out_between), peak)
+            put(outside1, i * row + (j + 1) * lanes, out_between)
+    return peak
+
+
+@called
+def best(n, side, lanes, multiroot, weights, inside0, inside1, inside_prefix, inside_root_arc, choice0, choice1, choice2, choice3, choice4):
+    """Fill the largest values, and which term each comes from: the first, if several are largest."""
+    row, across = pitch_of(n) * lanes, side * lanes
+    for j in range(n):
+        store(inside0, j * row + (j + 1) * lanes, splat(weights, 0.0))
+        store(inside0, j * row + j * lanes, splat(weights, 0.0))
+        for i in range(j - 1, -1, -1):
+            # between(i, j): right(i, k) left(k + 1, j) over k = i ... j - 1
+            between = splat(weights, -np.inf)
+            between_at = splat_index(between, i)
+            at0, by0 = i * row + (i + 1) * lanes, j * row + (i + 1) * lanes
+            for t in range(j - i):
+                x = load(inside0, at0) + load(inside0, by0)
+                between_at = where_larger(x, between, splat_index(between, i + t), between_at)
+                between = larger(x, between)
+                at0, by0 = at0 + lanes, by0 + lanes
+            store_index(choice0, i * row + (j + 1) * lanes, between_at)
+            # right_arc(i, j): between(i, j) part(i, j)
+            right_arc = between + load(weights, i * across + j * lanes)
+            store(inside1, i * row + (j + 1) * lanes, right_arc)
+            # left_arc(i, j): between(i, j) part(j, i)
+            left_arc = between + load(weights, j * across + i * lanes)
+            store(inside1, j * row + i * lanes, left_arc)
+            # right(i, j): right_arc(i, k) right(k, j) over k = i + 1 ... j; left(i, j): left(i, k) left_arc(k, j) over k = i ... j - 1
+            right = splat(weights, -np.inf)
+            right_at = splat_index(right, i + 1)
+            left = left_arc
+            left_at = splat_index(left, i)
+            at0, by0 = i * row + (i + 2) * lanes, (i + 1) * row + (j + 1) * lanes
+            at1, by1 = (i + 1) * row + i * lanes, j * row + (i + 1) * lanes
+            for t in range(j - i - 1):
+                x = load(inside1, at0) + load(inside0, by0)
+                right_at = where_larger(x, right, splat_index(right, i + 1 + t), right_at)
+                right = larger(x, right)
+                at0, by0 = at0 + lanes, by0 + row
+                x = load(inside0, at1) + load(inside1, by1)
+                left_at = where_larger(x, left, splat_index(left, i + 1 + t), left_at)
+                left = larger(x, left)
+                at1, by1 = at1 + row, by1 + lanes
+            right_at = where_larger(right_arc, right, splat_index(right, j), right_at)
+            right = larger(right_arc, right)
+            store_index(choice1, i * row + (j + 1) * lanes, right_at)
+            store_index(choice2, j * row + i * lanes, left_at)
+            store(inside0, i * row + (j + 1) * lanes, right)
+            store(inside0, j * row + i * lanes, left)
+    store(inside_prefix, 0, splat(weights, 0.0))
+    for j in range(n):
+        # starts(j): prefix(i) left(i, j) over i = 0 ... j
+        starts = splat(weights, -np.inf)
+        starts_at = splat_index(starts, 0)
+        at0, by0 = 0, j * row
+        for t in range(j + 1 if multiroot else 1):
+            x = load(inside_prefix, at0) + load(inside0, by0)
+            starts_at = where_larger(x, starts, splat_index(starts, t), starts_at)
+            starts = larger(x, starts)
+            at0, by0 = at0 + lanes, by0 + lanes
+        store_index(choice3, j * lanes, starts_at)
+        # root_arc(j): starts(j) part(j, j)
+        root_arc = starts + load(weights, j * across + j * lanes)
+        store(inside_root_arc, j * lanes, root_arc)
+        # prefix(j + 1): root_arc(i) right(i, j) over i = 0 ... j
+        prefix = splat(weights, -np.inf)
+        prefix_at = splat_index(prefix, 0)
+        at0, by0 = 0, (j + 1) * lanes
+        for t in range(j):
+            x = load(inside_root_arc, at0) + load(inside0, by0)
+            prefix_at = where_larger(x, prefix, splat_index(prefix, t), prefix_at)
+            prefix = larger(x, prefix)
+            at0, by0 = at0 + lanes, by0 + row
+        prefix_at = where_larger(root_arc, prefix, splat_index(prefix, j), prefix_at)
+        prefix = larger(root_arc, prefix)
+        store_index(choice4, (j + 1) * lanes, prefix_at)
+        store(inside_prefix, (j + 1) * lanes, prefix)
+
+
+@called
+def inside_logs(n, side, lanes, multiroot, scores, inside0, inside1, inside_prefix, inside_root_arc, sum0, sum1, sum2, sum3, sum4):
+    """Fill the logarithms of the inside values."""
+    row, across = pitch_of(n) * lanes, side * lanes
+    for j in range(n):
+        store(inside0[VALUE], j * row + (j + 1) * lanes, splat_wide(0.0, scores))
+        store(inside0[VALUE], j * row + j * lanes, splat_wide(0.0, scores))
+        for i in range(j - 1, -1, -1):
+            between = log_sum(inside0, i * row + (i + 1) * lanes, lanes, inside0, j * row + (i + 1) * lanes, lanes, j - i, sum0, i * row + (j + 1) * lanes, scores)
+            right_arc = between + widen(load(scores, i * across + j * lanes))
+            store(inside1[VALUE], i * row + (j + 1) * lanes, right_arc)
+            left_arc = between + widen(load(scores, j * across + i * lanes))
+            store(inside1[VALUE], j * row + i * lanes, left_arc)
+            right = log_sum(inside1, i * row + (i + 2) * lanes, lanes, inside0, (i + 1) * row + (j + 1) * lanes, row, j - i, sum1, i * row + (j + 1) * lanes, scores)
+            store(inside0[VALUE], i * row + (j + 1) * lanes, right)
+            left = log_sum(inside0, i * row + i * lanes, row, inside1, j * row + i * lanes, lanes, j - i, sum2, j * row + i * lanes, scores)
+            store(inside0[VALUE], j * row + i * lanes, left)
+    store(inside_prefix[VALUE], 0, splat_wide(0.0, scores))
+    for j in range(n):
+        starts = log_sum(inside_prefix, 0, lanes, inside0, j * row, lanes, j + 1 if multiroot else 1, sum3, j * lanes, scores)
+        root_arc = starts + widen(load(scores, j * across + j * lanes))
+        store(inside_root_arc[VALUE], j * lanes, root_arc)
+        prefix = log_sum(inside_root_arc, 0, lanes, inside0, (j + 1) * lanes, row, j + 1, sum4, (j + 1) * lanes, scores)
+        store(inside_prefix[VALUE], (j + 1) * lanes, prefix)
+
+
+@called
+def tangents(n, side, lanes, multiroot, scores, direction, surprise, inside0, inside1, inside_prefix, inside_root_arc, sum0, sum1, sum2, sum3, sum4):
+    """Fill the tangents of these along a direction, or the entropies."""
+    row, across = pitch_of(n) * lanes, side * lanes
+    for j in range(n):
+        store(inside0[TANGENT], j * row + (j + 1) * lanes, splat_wide(0.0, scores))
+        store(inside0[TANGENT], j * row + j * lanes, splat_wide(0.0, scores))
+        for i in range(j - 1, -1, -1):
+            between = mean_tangent(inside0, i * row + (i + 1) * lanes, lanes, inside0, j * row + (i + 1) * lanes, lanes, j - i, sum0, i * row + (j + 1) * lanes, surprise, scores)
+            store(sum0[2], i * row + (j + 1) * lanes, between)
+            right_arc = between + widen(load(direction, i * across + j * lanes))
+            store(inside1[TANGENT], i * row + (j + 1) * lanes, right_arc)
+            left_arc = between + widen(load(direction, j * across + i * lanes))
+            store(inside1[TANGENT], j * row + i * lanes, left_arc)
+            right = mean_tangent(inside1, i * row + (i + 2) * lanes, lanes, inside0, (i + 1) * row + (j + 1) * lanes, row, j - i, sum1, i * row + (j + 1) * lanes, surprise, scores)
+            store(inside0[TANGENT], i * row + (j + 1) * lanes, right)
+            left = mean_tangent(inside0, i * row + i * lanes, row, inside1, j * row + i * lanes, lanes, j - i, sum2, j * row + i * lanes, surprise, scores)
+            store(inside0[TANGENT], j * row + i * lanes, left)
+    store(inside_prefix[TANGENT], 0, splat_wide(0.0, scores))
+    for j in range(n):
+        starts = mean_tangent(inside_prefix, 0, lanes, inside0, j * row, lanes, j + 1 if multiroot else 1, sum3, j * lanes, surprise, scores)
+        store(sum3[2], j * lanes, starts)
+        root_arc = starts + widen(load(direction, j * across + j * lanes))
+        store(inside_root_arc[TANGENT], j * lanes, root_arc)
+        prefix = mean_tangent(inside_root_arc, 0, lanes, inside0, (j + 1) * lanes, row, j + 1, sum4, (j + 1) * lanes, surprise, scores)
+        store(inside_prefix[TANGENT], (j + 1) * lanes, prefix)
+
+
+@called
+def outside_logs(n, side, lanes, multiroot, scores, inside0, inside1, inside_prefix, inside_root_arc, sum0, sum1, sum2, sum3, sum4):
+    """Fill the probabilities of all items, from 1 at the goals; those of parts replace the scores."""
+    row, across = pitch_of(n) * lanes, side * lanes
+    for j in range(n - 1, -1, -1):
+        out_prefix = load_wide(inside_prefix[OUT], (j + 1) * lanes, scores)
+        push(inside_root_arc, 0, lanes, inside0, (j + 1) * lanes, row, j + 1, sum4, (j + 1) * lanes, out_prefix, scores)
+        out_root_arc = load_wide(inside_root_arc[OUT], j * lanes, scores)
+        store(scores, j * across + j * lanes, narrow(out_root_arc, scores))
+        out_starts = out_root_arc
+        push(inside_prefix, 0, lanes, inside0, j * row, lanes, j + 1 if multiroot else 1, sum3, j * lanes, out_starts, scores)
+    for i in range(n):
+        for j in range(n - 1, i, -1):
+            out_left = load_wide(inside0[OUT], j * row + i * lanes, scores)
+            push(inside0, i * row + i * lanes, row, inside1, j * row + i * lanes, lanes, j - i, sum2, j * row + i * lanes, out_left, scores)
+            out_right = load_wide(inside0[OUT], i * row + (j + 1) * lanes, scores)
+            push(inside1, i * row + (i + 2) * lanes, lanes, inside0, (i + 1) * row + (j + 1) * lanes, row, j - i, sum1, i * row + (j + 1) * lanes, out_right, scores)
+            out_left_arc = load_wide(inside1[OUT], j * row + i * lanes, scores)
+            store(scores, j * across + i * lanes, narrow(out_left_arc, scores))
+            out_right_arc = load_wide(inside1[OUT], i * row + (j + 1) * lanes, scores)
+            store(scores, i * across + j * lanes, narrow(out_right_arc, scores))
+            out_between = out_right_arc + out_left_arc
+            push(inside0, i * row + (i + 1) * lanes, lanes, inside0, j * row + (i + 1) * lanes, lanes, j - i, sum0, i * row + (j + 1) * lanes, out_between, scores)
+
+
+@called
+def outside_tangents(n, side, lanes, multiroot, scores, direction, surprise, inside0, inside1, inside_prefix, inside_root_arc, sum0, sum1, sum2, sum3, sum4):
+    """The same with tangents: those of the parts' probabilities replace the scores."""
+    row, across = pitch_of(n) * lanes, side * lanes
+    for j in range(n - 1, -1, -1):
+        out_prefix = load_wide(inside_prefix[OUT], (j + 1) * lanes, scores)
+        moved_prefix = load_wide(inside_prefix[OUT_TANGENT], (j + 1) * lanes, scores)
+        own = load_wide(inside_prefix[TANGENT], (j + 1) * lanes, scores)
+        push_tangent(inside_root_arc, 0, lanes, inside0, (j + 1) * lanes, row, j + 1, sum4, (j + 1) * lanes, out_prefix, moved_prefix, own, surprise, scores)
+        out_root_arc = load_wide(inside_root_arc[OUT], j * lanes, scores)
+        moved_root_arc = load_wide(inside_root_arc[OUT_TANGENT], j * lanes, scores)
+        store(scores, j * across + j * lanes, narrow(moved_root_arc, scores))
+        out_starts = out_root_arc
+        moved_starts = moved_root_arc
+        own = load_wide(sum3[2], j * lanes, scores)
+        push_tangent(inside_prefix, 0, lanes, inside0, j * row, lanes, j + 1 if multiroot else 1, sum3, j * lanes, out_starts, moved_starts, own, surprise, scores)
+    for i in range(n):
+        for j in range(n - 1, i, -1):
+            out_left = load_wide(inside0[OUT], j * row + i * lanes, scores)
+            moved_left = load_wide(inside0[OUT_TANGENT], j * row + i * lanes, scores)
+            own = load_wide(inside0[TANGENT], j * row + i * lanes, scores)
+            push_tangent(inside0, i * row + i * lanes, row, inside1, j * row + i * lanes, lanes, j - i, sum2, j * row + i * lanes, out_left, moved_left, own, surprise, scores)
+            out_right = load_wide(inside0[OUT], i * row + (j + 1) * lanes, scores)
+            moved_right = load_wide(inside0[OUT_TANGENT], i * row + (j + 1) * lanes, scores)
+            own = load_wide(inside0[TANGENT], i * row + (j + 1) * lanes, scores)
+            push_tangent(inside1, i * row + (i + 2) * lanes, lanes, inside0, (i + 1) * row + (j + 1) * lanes, row, j - i, sum1, i * row + (j + 1) * lanes, out_right, moved_right, own, surprise, scores)
+            out_left_arc = load_wide(inside1[OUT], j * row + i * lanes, scores)
+            moved_left_arc = load_wide(inside1[OUT_TANGENT], j * row + i * lanes, scores)
+            store(scores, j * across + i * lanes, narrow(moved_left_arc, scores))
+            out_right_arc = load_wide(inside1[OUT], i * row + (j + 1) * lanes, scores)
+            moved_right_arc = load_wide(inside1[OUT_TANGENT], i * row + (j + 1) * lanes, scores)
+            store(scores, i * across + j * lanes, narrow(moved_right_arc, scores))
+            out_between = out_right_arc + out_left_arc
+            moved_between = moved_right_arc + moved_left_arc
+            own = load_wide(sum0[2], i * row + (j + 1) * lanes, scores)
+            push_tangent(inside0, i * row + (i + 1) * lanes, lanes, inside0, j * row + (i + 1) * lanes, lanes, j - i, sum0, i * row + (j + 1) * lanes, out_between, moved_between, own, surprise, scores)
+
+
+@called
+def goal_of(size, n, lanes):
+    """Where the value of an example of some size begins."""
+    return size * lanes
+
+
+@called
+def follow(size, n, lanes, lane, multiroot, choice0, choice1, choice2, choice3, choice4, stack, z, base, side):
+    """Write the parts of the best structure of a lane."""
+    row = pitch_of(n) * lanes
+    stack[0, 0], stack[0, 1], stack[0, 2] = 5, 0, size
+    height = 1
+    while height > 0:
+        height -= 1
+        item, i, j = stack[height, 0], stack[height, 1], stack[height, 2]
+        if item == 0:  # right
+            if i == j:
+                continue
+            k = np.int64(choice1[i * row + (j + 1) * lanes + lane])
+            stack[height, 0], stack[height, 1], stack[height, 2] = 3, i, k
+            stack[height + 1, 0], stack[height + 1, 1], stack[height + 1, 2] = 0, k, j
+            height += 2
+        elif item == 1:  # left
+            if i == j:
+                continue
+            k = np.int64(choice2[j * row + i * lanes + lane])
+            stack[height, 0], stack[height, 1], stack[height, 2] = 1, i, k
+            stack[height + 1, 0], stack[height + 1, 1], stack[height + 1, 2] = 4, k, j
+            height += 2
+        elif item == 2:  # between
+            k = np.int64(choice0[i * row + (j + 1) * lanes + lane])
+            stack[height, 0], stack[height, 1], stack[height, 2] = 0, i, k
+            stack[height + 1, 0], stack[height + 1, 1], stack[height + 1, 2] = 1, k + 1, j
+            height += 2
+        elif item == 3:  # right_arc
+            z[base + i * side + j] = 1.0
+            stack[height, 0], stack[height, 1], stack[height, 2] = 2, i, j
+            height += 1
+        elif item == 4:  # left_arc
+            z[base + j * side + i] = 1.0
+            stack[height, 0], stack[height, 1], stack[height, 2] = 2, i, j
+            height += 1
+        elif item == 5:  # prefix
+            if j == 0:
+                continue
+            j -= 1
+            i = np.int64(choice4[(j + 1) * lanes + lane])
+            stack[height, 0], stack[height, 1], stack[height, 2] = 7, 0, i
+            stack[height + 1, 0], stack[height + 1, 1], stack[height + 1, 2] = 0, i, j
+            height += 2
+        elif item == 6:  # starts
+            i = np.int64(choice3[j * lanes + lane])
+            stack[height, 0], stack[height, 1], stack[height, 2] = 5, 0, i
+            stack[height + 1, 0], stack[height + 1, 1], stack[height + 1, 2] = 1, i, j
+            height += 2
+        elif item == 7:  # root_arc
+            z[base + j * side + j] = 1.0
+            stack[height, 0], stack[height, 1], stack[height, 2] = 6, 0, j
+            height += 1
+
+
+@called
+def draw(size, n, lanes, lane, multiroot, inside0, inside1, inside_prefix, inside_root_arc, least, seed, stack, z, base, side):
+    """Draw a structure of a lane; False where a value on the way is below `least`, and too small to trust."""
+    row = pitch_of(n) * lanes
+    stack[0, 0], stack[0, 1], stack[0, 2] = 5, 0, size
+    height = 1
+    drawn = 0
+    while height > 0:
+        height -= 1
+        item, i, j = stack[height, 0], stack[height, 1], stack[height, 2]
+        if item == 0:  # right
+            if i == j:
+                continue
+            if not inside0[i * row + (j + 1) * lanes + lane] >= least:
+                return False
+            u, drawn = uniform(seed, drawn)
+            k = i + 1 + choose(inside1, i * row + (i + 2) * lanes + lane, lanes, inside0, (i + 1) * row + (j + 1) * lanes + lane, row, j - i, u)
+            stack[height, 0], stack[height, 1], stack[height, 2] = 3, i, k
+            stack[height + 1, 0], stack[height + 1, 1], stack[height + 1, 2] = 0, k, j
+            height += 2
+        elif item == 1:  # left
+            if i == j:
+                continue
+            if not inside0[j * row + i * lanes + lane] >= least:
+                return False
+            u, drawn = uniform(seed, drawn)
+            k = i + choose(inside0, i * row + i * lanes + lane, row, inside1, j * row + i * lanes + lane, lanes, j - i, u)
+            stack[height, 0], stack[height, 1], stack[height, 2] = 1, i, k
+            stack[height + 1, 0], stack[height + 1, 1], stack[height + 1, 2] = 4, k, j
+            height += 2
+        elif item == 2:  # between
+            u, drawn = uniform(seed, drawn)
+            k = i + choose(inside0, i * row + (i + 1) * lanes + lane, lanes, inside0, j * row + (i + 1) * lanes + lane, lanes, j - i, u)
+            stack[height, 0], stack[height, 1], stack[height, 2] = 0, i, k
+            stack[height + 1, 0], stack[height + 1, 1], stack[height + 1, 2] = 1, k + 1, j
+            height += 2
+        elif item == 3:  # right_arc
+            z[base + i * side + j] = 1.0
+            stack[height, 0], stack[height, 1], stack[height, 2] = 2, i, j
+            height += 1
+        elif item == 4:  # left_arc
+            z[base + j * side + i] = 1.0
+            stack[height, 0], stack[height, 1], stack[height, 2] = 2, i, j
+            height += 1
+        elif item == 5:  # prefix
+            if j == 0:
+                continue
+            j -= 1
+            if not inside_prefix[(j + 1) * lanes + lane] >= least:
+                return False
+            u, drawn = uniform(seed, drawn)
+            i = choose(inside_root_arc, 0 + lane, lanes, inside0, (j + 1) * lanes + lane, row, j + 1, u)
+            stack[height, 0], stack[height, 1], stack[height, 2] = 7, 0, i
+            stack[height + 1, 0], stack[height + 1, 1], stack[height + 1, 2] = 0, i, j
+            height += 2
+        elif item == 6:  # starts
+            u, drawn = uniform(seed, drawn)
+            i = choose(inside_prefix, 0 + lane, lanes, inside0, j * row + lane, lanes, j + 1 if multiroot else 1, u)
+            stack[height, 0], stack[height, 1], stack[height, 2] = 5, 0, i
+            stack[height + 1, 0], stack[height + 1, 1], stack[height + 1, 2] = 1, i, j
+            height += 2
+        elif item == 7:  # root_arc
+            z[base + j * side + j] = 1.0
+            stack[height, 0], stack[height, 1], stack[height, 2] = 6, 0, j
+            height += 1
+    return True
+
+
+@called
+def draw_logs(size, n, lanes, lane, multiroot, inside0, inside1, inside_prefix, inside_root_arc, sum0, sum1, sum2, sum3, sum4, seed, stack, z, base, side):
+    """Draw a structure of a lane."""
+    row = pitch_of(n) * lanes
+    stack[0, 0], stack[0, 1], stack[0, 2] = 5, 0, size
+    height = 1
+    drawn = 0
+    while height > 0:
+        height -= 1
+        item, i, j = stack[height, 0], stack[height, 1], stack[height, 2]
+        if item == 0:  # right
+            if i == j:
+                continue
+            u, drawn = uniform(seed, drawn)
+            k = i + 1 + choose_log(inside1, i * row + (i + 2) * lanes + lane, lanes, inside0, (i + 1) * row + (j + 1) * lanes + lane, row, j - i, sum1, i * row + (j + 1) * lanes + lane, u)
+            stack[height, 0], stack[height, 1], stack[height, 2] = 3, i, k
+            stack[height + 1, 0], stack[height + 1, 1], stack[height + 1, 2] = 0, k, j
+            height += 2
+        elif item == 1:  # left
+            if i == j:
+                continue
+            u, drawn = uniform(seed, drawn)
+            k = i + choose_log(inside0, i * row + i * lanes + lane, row, inside1, j * row + i * lanes + lane, lanes, j - i, sum2, j * row + i * lanes + lane, u)
+            stack[height, 0], stack[height, 1], stack[height, 2] = 1, i, k
+            stack[height + 1, 0], stack[height + 1, 1], stack[height + 1, 2] = 4, k, j
+            height += 2
+        elif item == 2:  # between
+            u, drawn = uniform(seed, drawn)
+            k = i + choose_log(inside0, i * row + (i + 1) * lanes + lane, lanes, inside0, j * row + (i + 1) * lanes + lane, lanes, j - i, sum0, i * row + (j + 1) * lanes + lane, u)
+            stack[height, 0], stack[height, 1], stack[height, 2] = 0, i, k
+            stack[height + 1, 0], stack[height + 1, 1], stack[height + 1, 2] = 1, k + 1, j
+            height += 2
+        elif item == 3:  # right_arc
+            z[base + i * side + j] = 1.0
+            stack[height, 0], stack[height, 1], stack[height, 2] = 2, i, j
+            height += 1
+        elif item == 4:  # left_arc
+            z[base + j * side + i] = 1.0
+            stack[height, 0], stack[height, 1], stack[height, 2] = 2, i, j
+            height += 1
+        elif item == 5:  # prefix
+            if j == 0:
+                continue
+            j -= 1
+            u, drawn = uniform(seed, drawn)
+            i = choose_log(inside_root_arc, 0 + lane, lanes, inside0, (j + 1) * lanes + lane, row, j + 1, sum4, (j + 1) * lanes + lane, u)
+            stack[height, 0], stack[height, 1], stack[height, 2] = 7, 0, i
+            stack[height + 1, 0], stack[height + 1, 1], stack[height + 1, 2] = 0, i, j
+            height += 2
+        elif item == 6:  # starts
+            u, drawn = uniform(seed, drawn)
+            i = choose_log(inside_prefix, 0 + lane, lanes, inside0, j * row + lane, lanes, j + 1 if multiroot else 1, sum3, j * lanes + lane, u)
+            stack[height, 0], stack[height, 1], stack[height, 2] = 5, 0, i
+            stack[height + 1, 0], stack[height + 1, 1], stack[height + 1, 2] = 1, i, j
+            height += 2
+        elif item == 7:  # root_arc
+            z[base + j * side + j] = 1.0
+            stack[height, 0], stack[height, 1], stack[height, 2] = 6, 0, j
+            height += 1
+    return True
+
+
+@lean_kernel
+def argmax(worker, workers, scores, lengths, order, multiroot, scratch, z, status):
+    """Write the best structures of `[B, n, n]` scores as zeros and ones; a status other than OK leaves zeros."""
+    side, lanes, dtype = scores.shape[-1], lanes_of(scores), scores.dtype
+    first = worker * lanes
+    if first >= len(order):
+        return
+    largest, work, at = lengths[order[first]], scratch[worker], 0
+    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
+    weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    inside0, at = carve(work, at, square, dtype)
+    inside1, at = carve(work, at, square, dtype)
+    inside_prefix, at = carve(work, at, line, dtype)
+    inside_root_arc, at = carve(work, at, line, dtype)
+    choice0, at = carve(work, at, square, np.int16)
+    choice1, at = carve(work, at, square, np.int16)
+    choice2, at = carve(work, at, square, np.int16)
+    choice3, at = carve(work, at, line, np.int16)
+    choice4, at = carve(work, at, line, np.int16)
+    lane_lengths, codes, _, _, _, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
+    flat = z.reshape(-1)
+    for group in range(first, len(order), workers * lanes):
+        n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
+        best(n, side, lanes, multiroot, weights, inside0, inside1, inside_prefix, inside_root_arc, choice0, choice1, choice2, choice3, choice4)
+        for lane in range(min(lanes, len(order) - group)):
+            example = order[group + lane]
+            size = lengths[example]
+            clear(z, example, 0)
+            if codes[lane] > 0:
+                status[example] = INFINITE if codes[lane] == 1 else NAN
+            elif size > 0 and inside_prefix[goal_of(size, n, lanes) + lane] == -np.inf:
+                status[example] = INFEASIBLE
+            elif size > 0:
+                follow(size, n, lanes, lane, multiroot, choice0, choice1, choice2, choice3, choice4, stack, flat, example * side * side, side)
+
+
+@lean_kernel
+def marginals(worker, workers, scores, lengths, order, multiroot, scratch, mu, log_z, status):
+    """Marginals `[B, n, n]`, unless there is no room for them, and log-partitions."""
+    side, lanes, dtype = scores.shape[-1], lanes_of(scores), scores.dtype
+    first = worker * lanes
+    if first >= len(order):
+        return
+    largest, work, at = lengths[order[first]], scratch[worker], 0
+    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
+    weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    inside0, at = carve(work, at, square, dtype)
+    inside1, at = carve(work, at, square, dtype)
+    inside_prefix, at = carve(work, at, line, dtype)
+    inside_root_arc, at = carve(work, at, line, dtype)
+    outside0, at = carve(work, at, square, dtype)
+    outside1, at = carve(work, at, square, dtype)
+    outside_prefix, at = carve(work, at, line, dtype)
+    outside_starts, at = carve(work, at, line, dtype)
+    seeds, at = carve(work, at, line, dtype)
+    lane_lengths, codes, peaks, log_scale, factor, bases, _ = lane_scratch(work, at, lanes, dtype, largest)
+    for group in range(first, len(order), workers * lanes):
+        n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
+        to_weights(weights, n, side, lane_lengths, log_scale, peaks, factor)
+        peak = inside(n, side, lanes, multiroot, weights, inside0, inside1, inside_prefix, inside_root_arc, splat(scores, 0.0))
+        for lane in range(lanes):
+            bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
+        if mu.size > 0:
+            seed(lane_lengths, n, inside_prefix, bases, seeds)
+            peak = outside(n, side, lanes, multiroot, weights, inside0, inside1, inside_prefix, inside_root_arc, outside0, outside1, outside_prefix, outside_starts, seeds, peak)
+        store(peaks, 0, peak)
+        finish(group, order, codes, peaks, lane_lengths, log_scale, inside_prefix, bases, log_z, status)
+        if mu.size > 0:
+            unpack(weights, group, order, n, mu, bases)
+
+
+@lean_kernel
+def product(worker, workers, scores, lengths, order, multiroot, scratch, direction, out, log_z, status):
+    """Write the derivative of the marginals along a direction."""
+    side, lanes, dtype = scores.shape[-1], lanes_of(scores), scores.dtype
+    first = worker * lanes
+    if first >= len(order):
+        return
+    largest, work, at = lengths[order[first]], scratch[worker], 0
+    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
+    weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    d_weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    inside0, at = carve(work, at, square, dtype)
+    inside1, at = carve(work, at, square, dtype)
+    inside_prefix, at = carve(work, at, line, dtype)
+    inside_root_arc, at = carve(work, at, line, dtype)
+    outside0, at = carve(work, at, square, dtype)
+    outside1, at = carve(work, at, square, dtype)
+    outside_prefix, at = carve(work, at, line, dtype)
+    outside_starts, at = carve(work, at, line, dtype)
+    d_inside0, at = carve(work, at, square, dtype)
+    d_inside1, at = carve(work, at, square, dtype)
+    d_inside_prefix, at = carve(work, at, line, dtype)
+    d_inside_root_arc, at = carve(work, at, line, dtype)
+    d_outside0, at = carve(work, at, square, dtype)
+    d_outside1, at = carve(work, at, square, dtype)
+    d_outside_prefix, at = carve(work, at, line, dtype)
+    d_outside_starts, at = carve(work, at, line, dtype)
+    seeds, at = carve(work, at, line, dtype)
+    d_seeds, at = carve(work, at, line, dtype)
+    lane_lengths, codes, peaks, log_scale, factor, bases, _ = lane_scratch(work, at, lanes, dtype, largest)
+    for group in range(first, len(order), workers * lanes):
+        n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
+        to_weights(weights, n, side, lane_lengths, log_scale, peaks, factor)
+        pack_direction(direction, n, UPPER, order, group, weights, False, d_weights, bases, peaks, factor)
+        peak = inside(n, side, lanes, multiroot, (weights, d_weights), (inside0, d_inside0), (inside1, d_inside1), (inside_prefix, d_inside_prefix), (inside_root_arc, d_inside_root_arc), splat(scores, 0.0))
+        for lane in range(lanes):
+            bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
+        seed(lane_lengths, n, inside_prefix, bases, seeds)
+        seed_tangent(lane_lengths, n, d_inside_prefix, bases, seeds, d_seeds)
+        peak = outside(n, side, lanes, multiroot, (weights, d_weights), (inside0, d_inside0), (inside1, d_inside1), (inside_prefix, d_inside_prefix), (inside_root_arc, d_inside_root_arc), (outside0, d_outside0), (outside1, d_outside1), (outside_prefix, d_outside_prefix), (outside_starts, d_outside_starts), (seeds, d_seeds), peak)
+        store(peaks, 0, peak)
+        finish(group, order, codes, peaks, lane_lengths, log_scale, inside_prefix, bases, log_z, status)
+        scale(d_weights, n * side, factor, peaks)
+        unpack(d_weights, group, order, n, out, bases)
+
+
+@lean_kernel
+def sample(worker, workers, scores, lengths, order, multiroot, scratch, seeds, z, status):
+    """Draw structures; an example whose path meets a value too small gets OUT_OF_RANGE."""
+    side, lanes, dtype = scores.shape[-1], lanes_of(scores), scores.dtype
+    first = worker * lanes
+    if first >= len(order):
+        return
+    largest, work, at = lengths[order[first]], scratch[worker], 0
+    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
+    weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    inside0, at = carve(work, at, square, dtype)
+    inside1, at = carve(work, at, square, dtype)
+    inside_prefix, at = carve(work, at, line, dtype)
+    inside_root_arc, at = carve(work, at, line, dtype)
+    lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
+    flat, limit = z.reshape(-1), limit_of(scores)
+    for group in range(first, len(order), workers * lanes):
+        n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
+        to_weights(weights, n, side, lane_lengths, log_scale, peaks, factor)
+        store(peaks, 0, inside(n, side, lanes, multiroot, weights, inside0, inside1, inside_prefix, inside_root_arc, splat(scores, 0.0)))
+        for lane in range(min(lanes, len(order) - group)):
+            example = order[group + lane]
+            size = lengths[example]
+            clear(z, example, 0)
+            if codes[lane] > 0:
+                status[example] = INFINITE if codes[lane] == 1 else NAN
+            elif size > 0:
+                found = peaks[lane] <= limit and draw(
+                    size, n, lanes, lane, multiroot, inside0, inside1, inside_prefix, inside_root_arc, 1.0 / limit, seeds[example], stack, flat, example * side * side, side
+                )
+                status[example] = OK if found else OUT_OF_RANGE
+
+
+@lean_kernel
+def in_logs(worker, workers, scores, lengths, order, multiroot, scratch, mode, direction, seeds, out, value, status):
+    """All sums in logarithms, for scores of any size: values (log-partitions or entropies), and what `mode` says of parts."""
+    side, lanes, dtype = scores.shape[-1], lanes_of(scores), scores.dtype
+    first = worker * lanes
+    if first >= len(order):
+        return
+    surprise, tangent = mode >= ENTROPY, mode >= PRODUCT
+    down = mode == MARGINALS or mode == PRODUCT or mode == ENTROPY_GRADIENT
+    largest, work, at = lengths[order[first]], scratch[worker], 0
+    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
+    packed, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    along, at = carve(work, at, (largest * side + 1) * lanes * tangent, dtype)
+    inside0_value, at = carve(work, at, square, np.float64)
+    inside0_tangent, at = carve(work, at, square * tangent, np.float64)
+    inside0_out, at = carve(work, at, square * down, np.float64)
+    inside0_moved, at = carve(work, at, square * tangent * down, np.float64)
+    inside0 = (inside0_value, inside0_tangent, inside0_out, inside0_moved)
+    inside1_value, at = carve(work, at, square, np.float64)
+    inside1_tangent, at = carve(work, at, square * tangent, np.float64)
+    inside1_out, at = carve(work, at, square * down, np.float64)
+    inside1_moved, at = carve(work, at, square * tangent * down, np.float64)
+    inside1 = (inside1_value, inside1_tangent, inside1_out, inside1_moved)
+    inside_prefix_value, at = carve(work, at, line, np.float64)
+    inside_prefix_tangent, at = carve(work, at, line * tangent, np.float64)
+    inside_prefix_out, at = carve(work, at, line * down, np.float64)
+    inside_prefix_moved, at = carve(work, at, line * tangent * down, np.float64)
+    inside_prefix = (inside_prefix_value, inside_prefix_tangent, inside_prefix_out, inside_prefix_moved)
+    inside_root_arc_value, at = carve(work, at, line, np.float64)
+    inside_root_arc_tangent, at = carve(work, at, line * tangent, np.float64)
+    inside_root_arc_out, at = carve(work, at, line * down, np.float64)
+    inside_root_arc_moved, at = carve(work, at, line * tangent * down, np.float64)
+    inside_root_arc = (inside_root_arc_value, inside_root_arc_tangent, inside_root_arc_out, inside_root_arc_moved)
+    sum0_top, at = carve(work, at, square, np.float64)
+    sum0_inverse, at = carve(work, at, square, dtype)
+    sum0_tangent, at = carve(work, at, square * tangent, np.float64)
+    sum0 = (sum0_top, sum0_inverse, sum0_tangent)
+    sum1_top, at = carve(work, at, square, np.float64)
+    sum1_inverse, at = carve(work, at, square, dtype)
+    sum1_tangent, at = carve(work, at, square * tangent, np.float64)
+    sum1 = (sum1_top, sum1_inverse, sum1_tangent)
+    sum2_top, at = carve(work, at, square, np.float64)
+    sum2_inverse, at = carve(work, at, square, dtype)
+    sum2_tangent, at = carve(work, at, square * tangent, np.float64)
+    sum2 = (sum2_top, sum2_inverse, sum2_tangent)
+    sum3_top, at = carve(work, at, line, np.float64)
+    sum3_inverse, at = carve(work, at, line, dtype)
+    sum3_tangent, at = carve(work, at, line * tangent, np.float64)
+    sum3 = (sum3_top, sum3_inverse, sum3_tangent)
+    sum4_top, at = carve(work, at, line, np.float64)
+    sum4_inverse, at = carve(work, at, line, dtype)
+    sum4_tangent, at = carve(work, at, line * tangent, np.float64)
+    sum4 = (sum4_top, sum4_inverse, sum4_tangent)
+    lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
+    flat = out.reshape(-1)
+    for group in range(first, len(order), workers * lanes):
+        n = pack(scores, order, group, lengths, UPPER, packed, lane_lengths, bases, codes)
+        inside_logs(n, side, lanes, multiroot, packed, inside0, inside1, inside_prefix, inside_root_arc, sum0, sum1, sum2, sum3, sum4)
+        if tangent:
+            if surprise:
+                clear_all(along, n * side * lanes)
+            else:
+                pack_direction(direction, n, UPPER, order, group, packed, True, along, bases, peaks, factor)
+            tangents(n, side, lanes, multiroot, packed, along, surprise, inside0, inside1, inside_prefix, inside_root_arc, sum0, sum1, sum2, sum3, sum4)
+        for lane in range(min(lanes, len(order) - group)):
+            example = order[group + lane]
+            size = lengths[example]
+            place = goal_of(size, n, lanes) + lane
+            log_z = inside_prefix[VALUE][place] if size > 0 else 0.0
+            status[example] = OK if log_z > -np.inf else INFEASIBLE
+            if codes[lane] > 0:
+                status[example] = INFINITE if codes[lane] == 1 else NAN
+            value[example] = max(inside_prefix[TANGENT][place], 0.0) if surprise and size > 0 else 0.0 if surprise else log_z
+            if mode == SAMPLE:
+                clear(out, example, 0)
+                if status[example] == OK and size > 0:
+                    draw_logs(
+                        size, n, lanes, lane, multiroot, inside0, inside1, inside_prefix, inside_root_arc, sum0, sum1, sum2, sum3, sum4, seeds[example], stack, flat, example * side * side, side
+                    )
+        if down:
+            square, line = n * pitch_of(n) * lanes, (n + 1) * lanes
+            _clear(inside0, square, tangent)
+            _clear(inside1, square, tangent)
+            _clear(inside_prefix, line, tangent)
+            _clear(inside_root_arc, line, tangent)
+            for lane in range(lanes):
+                size = int(lane_lengths[lane])
+                place = goal_of(size, n, lanes) + lane
+                if size > 0 and inside_prefix[VALUE][place] > -np.inf:
+                    inside_prefix[OUT][place] = 1.0
+            if tangent:
+                outside_tangents(n, side, lanes, multiroot, packed, along, surprise, inside0, inside1, inside_prefix, inside_root_arc, sum0, sum1, sum2, sum3, sum4)
+            else:
+                outside_logs(n, side, lanes, multiroot, packed, inside0, inside1, inside_prefix, inside_root_arc, sum0, sum1, sum2, sum3, sum4)
+            if mode == PRODUCT:
+                scale(packed, n * side, factor, peaks)
+            unpack(packed, group, order, n, out, bases)
+
+
+@called
+def _clear(chart, count, tangent):
+    """Zeros for the probabilities of a chart, and their tangents."""
+    clear_all(chart[OUT], count)
+    if tangent:
+        clear_all(chart[OUT_TANGENT], count)

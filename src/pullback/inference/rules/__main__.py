@@ -1,0 +1,9 @@
+"""`python -m pullback.inference.rules`: write the compiled modules of all recursions."""
+
+from __future__ import annotations
+
+from pullback.inference.rules.module import MODULES, module, path_of
+
+for folder in MODULES:
+    path_of(folder).write_text(module(folder))
+    print(path_of(folder))

@@ -1,0 +1,159 @@
+"""All operations of a structure on the CPU from its generated module.
+
+Sums are sums of scaled weights, in float32 or float64 as the scores are; examples whose values leave that range are computed again
+in logarithms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pullback.inference.rules import batch as modes
+from pullback.inference.rules.batch import Attempt, Batch, widening
+
+_NO_SEEDS = np.zeros(0, np.int64)
+
+
+class Kernels:
+    """The operations as methods, called as `family.py` says.
+
+    Args:
+        module: the generated module.
+        longest: the largest size whose sums of weights usually stay in the range of float32; longer examples begin in float64.
+        shifted: from scores and lengths to scores less what all structures have in common, zeros where there is no part: makes
+            entropies from weights precise. Without it, entropies are computed in logarithms.
+    """
+
+    def __init__(
+        self, module: ModuleType, *, longest: int, shifted: Callable[[Tensor, Tensor], Tensor] | None = None
+    ) -> None:
+        self._module, self._longest, self._shifted = module, longest, shifted
+
+    def argmax(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
+        batch = Batch(scores, lengths)
+        z = torch.empty_like(batch.scores)
+        batch.run(self._module.argmax, 3, self._room("argmax"), self._options(named), z.numpy())
+        return batch.settle((z,), validate)[0]
+
+    def log_partition(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
+        return self._sums(modes.LOG_PARTITION, scores, lengths, validate, named)[0]
+
+    def marginals(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
+        return self._sums(modes.MARGINALS, scores, lengths, validate, named)[1]
+
+    def log_partition_marginals(
+        self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any
+    ) -> tuple[Tensor, Tensor]:
+        log_z, mu = self._sums(modes.MARGINALS, scores, lengths, validate, named)
+        return log_z, mu
+
+    def marginals_vjp(
+        self, scores: Tensor, lengths: Tensor, direction: Tensor, *, validate: bool, **named: Any
+    ) -> Tensor:
+        options, batch = self._options(named), Batch(scores, lengths, direction.detach().to(scores.dtype).contiguous())
+        attempts = (lambda b: (self._product(b, options),)), (lambda b: self._in_logs(b, modes.PRODUCT, options)[1:])
+        return self._wide(batch, *attempts, validate)[0]
+
+    def entropy(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
+        """In weights H = log Z - <log w, mu>, of weights in the range of float64; in logarithms from the sums' choices."""
+        options, shifted = self._options(named), self._shifted
+
+        def from_weights(batch: Batch) -> tuple[Tensor]:
+            assert shifted is not None
+            log_w = shifted(batch.scores, batch.lengths)
+            batch.arrays = log_w.numpy(), *batch.arrays[1:]
+            log_z, mu = self._weighed(batch, modes.MARGINALS, options)
+            return ((log_z - torch.where(mu > 0, mu * log_w, 0.0).sum((1, 2))).clamp_min(0.0),)
+
+        def in_logs(batch: Batch) -> tuple[Tensor, ...]:
+            return self._in_logs(batch, modes.ENTROPY, options)[:1]
+
+        return self._wide(Batch(scores.double(), lengths), from_weights if shifted else None, in_logs, validate)[0]
+
+    def entropy_gradient(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
+        """In weights -J log w."""
+        options, scores = self._options(named), scores.detach()
+
+        def in_logs(batch: Batch) -> tuple[Tensor, ...]:
+            return self._in_logs(batch, modes.ENTROPY_GRADIENT, options)[1:]
+
+        if self._shifted is None:
+            return self._wide(Batch(scores, lengths), None, in_logs, validate)[0]
+        batch = Batch(scores, lengths, self._shifted(scores, lengths))
+        return self._wide(batch, lambda b: (self._product(b, options).neg_(),), in_logs, validate)[0]
+
+    def sample(self, scores: Tensor, lengths: Tensor, seeds: Tensor, *, validate: bool, **named: Any) -> Tensor:
+        options = self._options(named)
+
+        def from_weights(batch: Batch) -> tuple[Tensor]:
+            z = torch.empty_like(batch.scores)
+            batch.run(self._module.sample, 3, self._room("marginals"), options, _extra(batch), z.numpy())
+            return (z,)
+
+        def in_logs(batch: Batch) -> tuple[Tensor, ...]:
+            return self._in_logs(batch, modes.SAMPLE, options)[1:]
+
+        batch = Batch(scores.double(), lengths, seeds.contiguous())
+        return self._wide(batch, from_weights, in_logs, validate)[0].to(scores.dtype)
+
+    def _options(self, named: dict[str, Any]) -> tuple[Any, ...]:
+        return tuple(named[name] for name in self._module.OPTIONS)
+
+    def _room(self, kernel: str) -> tuple[int, int]:
+        return self._module.CHARTS[kernel], self._module.LINES
+
+    def _sums(
+        self, mode: int, scores: Tensor, lengths: Tensor, validate: bool, named: dict[str, Any]
+    ) -> tuple[Tensor, ...]:
+        options = self._options(named)
+        attempts = (lambda b: self._weighed(b, mode, options)), (lambda b: self._in_logs(b, mode, options))
+        return self._wide(Batch(scores, lengths), *attempts, validate)
+
+    def _weighed(self, batch: Batch, mode: int, options: tuple[Any, ...]) -> tuple[Tensor, ...]:
+        """Log-partitions, and marginals if they are wanted."""
+        wanted = mode == modes.MARGINALS
+        mu, log_z = torch.empty_like(batch.scores) if wanted else batch.scores[:0], np.empty(len(batch.scores))
+        batch.run(self._module.marginals, 9 if wanted else 3, self._room("marginals"), options, mu.numpy(), log_z)
+        return (torch.from_numpy(log_z), mu) if wanted else (torch.from_numpy(log_z),)
+
+    def _product(self, batch: Batch, options: tuple[Any, ...]) -> Tensor:
+        """The derivative of the marginals along the batch's direction."""
+        out, log_z = torch.empty_like(batch.scores), np.empty(len(batch.scores))
+        batch.run(self._module.product, 27, self._room("product"), options, _extra(batch), out.numpy(), log_z)
+        return out
+
+    def _in_logs(self, batch: Batch, mode: int, options: tuple[Any, ...]) -> tuple[Tensor, ...]:
+        """Log-partitions or entropies, and what the mode says of the parts, if anything."""
+        wanted = mode not in (modes.LOG_PARTITION, modes.ENTROPY)
+        out = torch.empty_like(batch.scores) if wanted else batch.scores[:0]
+        value, direction = np.empty(len(batch.scores)), batch.scores.numpy()
+        seeds = _extra(batch) if mode == modes.SAMPLE else _NO_SEEDS
+        if mode == modes.PRODUCT:
+            direction = _extra(batch)
+        rest = options, mode, direction, seeds, out.numpy(), value
+        batch.run(self._module.in_logs, 60 if wanted else 20, self._room("logs"), *rest)
+        return (torch.from_numpy(value), out) if wanted else (torch.from_numpy(value),)
+
+    def _wide(
+        self, batch: Batch, in_weights: Attempt | None, in_logs: Attempt, validate: bool
+    ) -> tuple[Tensor, ...]:
+        """In weights of the scores' own precision, or of float64 for long examples; then in logarithms."""
+        if in_weights is None:
+            return batch.settle(in_logs(batch), validate)
+        attempts: list[tuple[torch.dtype, Attempt]] = [(torch.float64, in_weights), (torch.float64, in_logs)]
+        if batch.scores.dtype == torch.float32:
+            attempts.insert(0, (torch.float32, in_weights))
+            if batch.longest > self._longest:
+                batch.leave_out(batch.arrays[1] > self._longest)
+        return batch.settle(widening(batch, attempts), validate)
+
+
+def _extra(batch: Batch) -> np.ndarray:
+    assert batch.extra is not None
+    return batch.extra.numpy()

@@ -1,0 +1,104 @@
+"""What the kernels of a recursion do lane by lane: seeds, results, and directions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pullback.inference.checks import INFINITE, NAN, OK
+from pullback.inference.compile import called
+from pullback.inference.hypergraph import packing as blocks
+from pullback.inference.lanes import larger, load, splat, store, where_larger
+from pullback.inference.rules.batch import OUT_OF_RANGE
+from pullback.inference.rules.packing import bases_of, lanes_of
+from pullback.inference.scratch import carve
+
+
+@called
+def limit_of(array):
+    """The largest inside or outside value that is accepted: lost shares are then below 1e-10."""
+    return 1e28 if array.itemsize == 4 else 1e280
+
+
+@called
+def lane_scratch(work, at, lanes, dtype, largest):
+    """What a group needs for each lane: lengths, codes and peaks; scale and factor; bases; and a stack of items."""
+    lengths, at = carve(work, at, lanes, dtype)
+    codes, at = carve(work, at, lanes, dtype)
+    peaks, at = carve(work, at, lanes, dtype)
+    scale, at = carve(work, at, lanes, np.float64)
+    factor, at = carve(work, at, lanes, np.float64)
+    bases, at = carve(work, at, lanes, np.int64)
+    stack, at = carve(work, at, 3 * (4 * largest + 8), np.int64)
+    return lengths, codes, peaks, scale, factor, bases, stack.reshape(4 * largest + 8, 3)
+
+
+@called
+def seed(lane_lengths, n, goal, places, seeds):
+    """One over each lane's value at its size, zero elsewhere."""
+    lanes = lanes_of(seeds)
+    for i in range((n + 1) * lanes):
+        seeds[i] = 0.0
+    for lane in range(lanes):
+        size = int(lane_lengths[lane])
+        if size > 0:
+            seeds[size * lanes + lane] = 1 / goal[places[lane]]
+
+
+@called
+def seed_tangent(lane_lengths, n, tangent, places, seeds, out):
+    """The tangent of 1/Z is -Z'/Z^2."""
+    lanes = lanes_of(seeds)
+    for i in range((n + 1) * lanes):
+        out[i] = 0.0
+    for lane in range(lanes):
+        size = int(lane_lengths[lane])
+        if size > 0:
+            at = size * lanes + lane
+            out[at] = -tangent[places[lane]] * seeds[at] * seeds[at]
+
+
+@called
+def finish(group, order, codes, peaks, lane_lengths, log_scale, goal, places, log_z, status):
+    """Write each lane's log-partition and status; `peaks` has the largest value of each lane."""
+    lanes, limit = lanes_of(codes), limit_of(codes)
+    for lane in range(min(lanes, len(order) - group)):
+        example = order[group + lane]
+        z = goal[places[lane]] if lane_lengths[lane] > 0 else 1.0
+        log_z[example] = np.nan
+        if codes[lane] > 0:
+            status[example] = INFINITE if codes[lane] == 1 else NAN
+        elif peaks[lane] <= limit and z >= 1 / limit:
+            status[example] = OK
+            log_z[example] = log_scale[lane] + math.log(z)
+        else:
+            status[example] = OUT_OF_RANGE
+
+
+@called
+def pack_direction(direction, n, upper, order, first, weights, logs, tangents, bases, line, factor):
+    """Write the tangents of the weights, w * v, or of their logarithms, v; each lane's v is divided by its largest entry,
+    which is kept in `factor`. Directions on parts without weight do not count.
+    """
+    lanes, side = lanes_of(weights), direction.shape[-1]
+    bases_of(order, first, side * side, bases)
+    blocks.pack(direction.reshape(-1), bases, n * side, tangents)
+    zero = splat(weights, 0.0)
+    top, none = zero, splat(weights, -np.inf) if logs else zero
+    for h in range(n):
+        for m in range(h if upper else 0, n):
+            at = (h * side + m) * lanes
+            v = where_larger(load(weights, at), none, load(tangents, at), zero)
+            top = larger(zero - v, larger(v, top))
+            store(tangents, at, v)
+    top = where_larger(top, zero, top, splat(weights, 1.0))
+    store(line, 0, top)
+    for lane in range(lanes):
+        factor[lane] = line[lane]
+    for h in range(n):
+        for m in range(side):
+            at = (h * side + m) * lanes
+            v = load(tangents, at) / top
+            real = m < n and not (upper and m < h)
+            store(tangents, at, (v if logs else v * load(weights, at)) if real else zero)

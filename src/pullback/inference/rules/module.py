@@ -1,0 +1,93 @@
+"""The text of a structure's compiled module: the loops of its recursion, and the kernels around them."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from pullback.inference.rules import descent, inside, logarithms, outside
+from pullback.inference.rules.definition import Recursion
+from pullback.inference.rules.inside import arrays
+from pullback.inference.rules.templates import ARGMAX, HEAD, LOGS, MARGINALS, PRODUCT, SAMPLE
+from pullback.inference.rules.text import Analysis, Text
+
+MODULES = {"eisner": "TREES", "cky": "BINARY_TREES"}
+"""Folders of `inference/` whose `rules.py` has a recursion of this name."""
+
+
+def module(folder: str) -> str:
+    """What `<folder>/generated.py` contains."""
+    recursion = getattr(importlib.import_module(f"pullback.inference.{folder}.rules"), MODULES[folder])
+    analysis, text = Analysis(recursion), Text()
+    inside.weights(text, analysis)
+    outside.outside(text, analysis)
+    inside.maxima(text, analysis)
+    logarithms.write(text, analysis)
+    descent.goal_place(text, analysis)
+    descent.write(text, analysis)
+    words = _words(recursion, analysis) | {"folder": folder}
+    kernels = "".join(_fill(template, words) for template in (ARGMAX, MARGINALS, PRODUCT, SAMPLE, LOGS))
+    return _fill(HEAD, words) + "\n".join(text.lines) + "\n" + kernels
+
+
+def path_of(folder: str) -> Path:
+    return Path(__file__).parent.parent / folder / "generated.py"
+
+
+def _fill(template: str, words: dict[str, str]) -> str:
+    for name, word in words.items():
+        template = template.replace(f"<{name}>", word)
+    return template
+
+
+def _words(recursion: Recursion, analysis: Analysis) -> dict[str, str]:
+    """What the kernels of all structures differ in."""
+    ins, outs = arrays(analysis.inside), arrays(analysis.outside)
+    sizes = {name: "line" if name.startswith(("inside_", "outside_")) else "square" for name in (*ins, *outs)}
+    kinds = ["line" if len(rule.goal.at) == 1 else "square" for rule in analysis.sums]
+    choices = dict(zip(analysis.choices.values(), kinds, strict=True))
+    kept = dict(zip(logarithms.sums(analysis), kinds, strict=True))
+    parts = [rule.part for rule in recursion.rules if rule.part]
+    return {
+        "options": "".join(f"{option}, " for option in recursion.options),
+        "option_names": repr(recursion.options).replace("'", '"'),
+        "upper": str(all([i.variable for i in part] in (["i", "i"], ["i", "j"]) for part in parts)),
+        "goal": analysis.inside.name(recursion.goal.item),
+        "inside": ", ".join(ins),
+        "outside": ", ".join(outs),
+        "choices": ", ".join(choices),
+        "sums": ", ".join(kept),
+        "best_dtype": "np.float64" if recursion.wide else "dtype",
+        "carve_inside": _carve(ins, sizes, "dtype"),
+        "carve_best": _carve(ins, sizes, "np.float64" if recursion.wide else "dtype"),
+        "carve_outside": _carve(outs, sizes, "dtype"),
+        "carve_choices": _carve(choices, choices, "np.int16"),
+        "carve_tangents": _carve([f"d_{name}" for name in (*ins, *outs)], {f"d_{n}": s for n, s in sizes.items()}, "dtype"),
+        "carve_logs": "".join(_carve_logs(name, sizes[name]) for name in ins).strip(),
+        "carve_sums": "".join(_carve_sum(name, kind) for name, kind in kept.items()).strip(),
+        "pair_inside": ", ".join(f"({name}, d_{name})" for name in ins),
+        "pair_outside": ", ".join(f"({name}, d_{name})" for name in outs),
+        "clear_logs": "\n            ".join(f"_clear({name}, {sizes[name]}, tangent)" for name in ins),
+        "weight_charts": str(1 + sum(s == "square" for s in sizes.values())),
+        "best_charts": str(1 + 2 * sum(sizes[n] == "square" for n in ins) + sum(k == "square" for k in kinds)),
+        "log_charts": str(2 + 8 * sum(sizes[n] == "square" for n in ins) + 5 * sum(k == "square" for k in kinds)),
+        "lines": str(4 + 8 * sum(s == "line" for s in sizes.values()) + 5 * sum(k == "line" for k in kinds)),
+    }
+
+
+def _carve(names: Iterable[str], sizes: dict[str, str], dtype: str) -> str:
+    return "\n    ".join(f"{name}, at = carve(work, at, {sizes[name]}, {dtype})" for name in names)
+
+
+def _carve_logs(name: str, size: str) -> str:
+    arrays_ = [f"{name}_{field}" for field in ("value", "tangent", "out", "moved")]
+    counts = [size, f"{size} * tangent", f"{size} * down", f"{size} * tangent * down"]
+    lines = [f"    {a}, at = carve(work, at, {c}, np.float64)\n" for a, c in zip(arrays_, counts, strict=True)]
+    return "".join(lines) + f"    {name} = ({', '.join(arrays_)})\n"
+
+
+def _carve_sum(name: str, size: str) -> str:
+    fields = (("top", size, "np.float64"), ("inverse", size, "dtype"), ("tangent", f"{size} * tangent", "np.float64"))
+    lines = [f"    {name}_{field}, at = carve(work, at, {count}, {dtype})\n" for field, count, dtype in fields]
+    return "".join(lines) + f"    {name} = ({', '.join(f'{name}_{field}' for field, _, _ in fields)})\n"

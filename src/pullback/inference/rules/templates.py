@@ -1,0 +1,232 @@
+"""The kernels around the loops of a recursion, the same for every structure but for names in <angle brackets>."""
+
+HEAD = '''\
+"""Generated from rules.py by `python -m pullback.inference.rules`: do not edit.
+
+The loops of the recursion for examples side by side in SIMD lanes, and the kernels of all operations.
+"""
+
+# ruff: noqa
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pullback.inference.checks import INFEASIBLE, INFINITE, NAN, OK
+from pullback.inference.compile import called, lean_kernel
+from pullback.inference.hypergraph.vectors import load_wide, narrow, splat_wide, widen
+from pullback.inference.lanes import larger, load, splat, splat_index, store, store_index, where_larger
+from pullback.inference.rules.batch import (
+    ENTROPY, ENTROPY_GRADIENT, LOG_PARTITION, MARGINALS, OUT_OF_RANGE, PRODUCT, SAMPLE,
+)
+from pullback.inference.rules.choices import choose, choose_log, uniform
+from pullback.inference.rules.lanewise import finish, lane_scratch, limit_of, pack_direction, seed, seed_tangent
+from pullback.inference.rules.logs import OUT, OUT_TANGENT, TANGENT, VALUE, log_sum, mean_tangent, push, push_tangent
+from pullback.inference.rules.numbers import at, constant, plus, put, times, times_plus, value_of
+from pullback.inference.rules.packing import clear, clear_all, lanes_of, pack, pitch_of, scale, unpack
+from pullback.inference.scratch import carve
+from pullback.inference.<folder>.scaling import to_weights
+
+OPTIONS = <option_names>
+UPPER = <upper>
+CHARTS = {"argmax": <best_charts>, "marginals": <weight_charts>, "product": 2 * <weight_charts>, "logs": <log_charts>}
+LINES = <lines>
+'''
+
+ARGMAX = '''
+
+@lean_kernel
+def argmax(worker, workers, scores, lengths, order, <options>scratch, z, status):
+    """Write the best structures of `[B, n, n]` scores as zeros and ones; a status other than OK leaves zeros."""
+    side, lanes, dtype = scores.shape[-1], lanes_of(scores), scores.dtype
+    first = worker * lanes
+    if first >= len(order):
+        return
+    largest, work, at = lengths[order[first]], scratch[worker], 0
+    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
+    weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    <carve_best>
+    <carve_choices>
+    lane_lengths, codes, _, _, _, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
+    flat = z.reshape(-1)
+    for group in range(first, len(order), workers * lanes):
+        n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
+        best(n, side, lanes, <options>weights, <inside>, <choices>)
+        for lane in range(min(lanes, len(order) - group)):
+            example = order[group + lane]
+            size = lengths[example]
+            clear(z, example, 0)
+            if codes[lane] > 0:
+                status[example] = INFINITE if codes[lane] == 1 else NAN
+            elif size > 0 and <goal>[goal_of(size, n, lanes) + lane] == -np.inf:
+                status[example] = INFEASIBLE
+            elif size > 0:
+                follow(size, n, lanes, lane, <options><choices>, stack, flat, example * side * side, side)
+'''
+
+MARGINALS = '''
+
+@lean_kernel
+def marginals(worker, workers, scores, lengths, order, <options>scratch, mu, log_z, status):
+    """Marginals `[B, n, n]`, unless there is no room for them, and log-partitions."""
+    side, lanes, dtype = scores.shape[-1], lanes_of(scores), scores.dtype
+    first = worker * lanes
+    if first >= len(order):
+        return
+    largest, work, at = lengths[order[first]], scratch[worker], 0
+    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
+    weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    <carve_inside>
+    <carve_outside>
+    seeds, at = carve(work, at, line, dtype)
+    lane_lengths, codes, peaks, log_scale, factor, bases, _ = lane_scratch(work, at, lanes, dtype, largest)
+    for group in range(first, len(order), workers * lanes):
+        n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
+        to_weights(weights, n, side, lane_lengths, log_scale, peaks, factor)
+        peak = inside(n, side, lanes, <options>weights, <inside>, splat(scores, 0.0))
+        for lane in range(lanes):
+            bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
+        if mu.size > 0:
+            seed(lane_lengths, n, <goal>, bases, seeds)
+            peak = outside(n, side, lanes, <options>weights, <inside>, <outside>, seeds, peak)
+        store(peaks, 0, peak)
+        finish(group, order, codes, peaks, lane_lengths, log_scale, <goal>, bases, log_z, status)
+        if mu.size > 0:
+            unpack(weights, group, order, n, mu, bases)
+'''
+
+PRODUCT = '''
+
+@lean_kernel
+def product(worker, workers, scores, lengths, order, <options>scratch, direction, out, log_z, status):
+    """Write the derivative of the marginals along a direction."""
+    side, lanes, dtype = scores.shape[-1], lanes_of(scores), scores.dtype
+    first = worker * lanes
+    if first >= len(order):
+        return
+    largest, work, at = lengths[order[first]], scratch[worker], 0
+    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
+    weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    d_weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    <carve_inside>
+    <carve_outside>
+    <carve_tangents>
+    seeds, at = carve(work, at, line, dtype)
+    d_seeds, at = carve(work, at, line, dtype)
+    lane_lengths, codes, peaks, log_scale, factor, bases, _ = lane_scratch(work, at, lanes, dtype, largest)
+    for group in range(first, len(order), workers * lanes):
+        n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
+        to_weights(weights, n, side, lane_lengths, log_scale, peaks, factor)
+        pack_direction(direction, n, UPPER, order, group, weights, False, d_weights, bases, peaks, factor)
+        peak = inside(n, side, lanes, <options>(weights, d_weights), <pair_inside>, splat(scores, 0.0))
+        for lane in range(lanes):
+            bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
+        seed(lane_lengths, n, <goal>, bases, seeds)
+        seed_tangent(lane_lengths, n, d_<goal>, bases, seeds, d_seeds)
+        peak = outside(n, side, lanes, <options>(weights, d_weights), <pair_inside>, <pair_outside>, (seeds, d_seeds), peak)
+        store(peaks, 0, peak)
+        finish(group, order, codes, peaks, lane_lengths, log_scale, <goal>, bases, log_z, status)
+        scale(d_weights, n * side, factor, peaks)
+        unpack(d_weights, group, order, n, out, bases)
+'''
+
+SAMPLE = '''
+
+@lean_kernel
+def sample(worker, workers, scores, lengths, order, <options>scratch, seeds, z, status):
+    """Draw structures; an example whose path meets a value too small gets OUT_OF_RANGE."""
+    side, lanes, dtype = scores.shape[-1], lanes_of(scores), scores.dtype
+    first = worker * lanes
+    if first >= len(order):
+        return
+    largest, work, at = lengths[order[first]], scratch[worker], 0
+    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
+    weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    <carve_inside>
+    lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
+    flat, limit = z.reshape(-1), limit_of(scores)
+    for group in range(first, len(order), workers * lanes):
+        n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
+        to_weights(weights, n, side, lane_lengths, log_scale, peaks, factor)
+        store(peaks, 0, inside(n, side, lanes, <options>weights, <inside>, splat(scores, 0.0)))
+        for lane in range(min(lanes, len(order) - group)):
+            example = order[group + lane]
+            size = lengths[example]
+            clear(z, example, 0)
+            if codes[lane] > 0:
+                status[example] = INFINITE if codes[lane] == 1 else NAN
+            elif size > 0:
+                found = peaks[lane] <= limit and draw(
+                    size, n, lanes, lane, <options><inside>, 1.0 / limit, seeds[example], stack, flat, example * side * side, side
+                )
+                status[example] = OK if found else OUT_OF_RANGE
+'''
+
+LOGS = '''
+
+@lean_kernel
+def in_logs(worker, workers, scores, lengths, order, <options>scratch, mode, direction, seeds, out, value, status):
+    """All sums in logarithms, for scores of any size: values (log-partitions or entropies), and what `mode` says of parts."""
+    side, lanes, dtype = scores.shape[-1], lanes_of(scores), scores.dtype
+    first = worker * lanes
+    if first >= len(order):
+        return
+    surprise, tangent = mode >= ENTROPY, mode >= PRODUCT
+    down = mode == MARGINALS or mode == PRODUCT or mode == ENTROPY_GRADIENT
+    largest, work, at = lengths[order[first]], scratch[worker], 0
+    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
+    packed, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    along, at = carve(work, at, (largest * side + 1) * lanes * tangent, dtype)
+    <carve_logs>
+    <carve_sums>
+    lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
+    flat = out.reshape(-1)
+    for group in range(first, len(order), workers * lanes):
+        n = pack(scores, order, group, lengths, UPPER, packed, lane_lengths, bases, codes)
+        inside_logs(n, side, lanes, <options>packed, <inside>, <sums>)
+        if tangent:
+            if surprise:
+                clear_all(along, n * side * lanes)
+            else:
+                pack_direction(direction, n, UPPER, order, group, packed, True, along, bases, peaks, factor)
+            tangents(n, side, lanes, <options>packed, along, surprise, <inside>, <sums>)
+        for lane in range(min(lanes, len(order) - group)):
+            example = order[group + lane]
+            size = lengths[example]
+            place = goal_of(size, n, lanes) + lane
+            log_z = <goal>[VALUE][place] if size > 0 else 0.0
+            status[example] = OK if log_z > -np.inf else INFEASIBLE
+            if codes[lane] > 0:
+                status[example] = INFINITE if codes[lane] == 1 else NAN
+            value[example] = max(<goal>[TANGENT][place], 0.0) if surprise and size > 0 else 0.0 if surprise else log_z
+            if mode == SAMPLE:
+                clear(out, example, 0)
+                if status[example] == OK and size > 0:
+                    draw_logs(
+                        size, n, lanes, lane, <options><inside>, <sums>, seeds[example], stack, flat, example * side * side, side
+                    )
+        if down:
+            square, line = n * pitch_of(n) * lanes, (n + 1) * lanes
+            <clear_logs>
+            for lane in range(lanes):
+                size = int(lane_lengths[lane])
+                place = goal_of(size, n, lanes) + lane
+                if size > 0 and <goal>[VALUE][place] > -np.inf:
+                    <goal>[OUT][place] = 1.0
+            if tangent:
+                outside_tangents(n, side, lanes, <options>packed, along, surprise, <inside>, <sums>)
+            else:
+                outside_logs(n, side, lanes, <options>packed, <inside>, <sums>)
+            if mode == PRODUCT:
+                scale(packed, n * side, factor, peaks)
+            unpack(packed, group, order, n, out, bases)
+
+
+@called
+def _clear(chart, count, tangent):
+    """Zeros for the probabilities of a chart, and their tangents."""
+    clear_all(chart[OUT], count)
+    if tangent:
+        clear_all(chart[OUT_TANGENT], count)
+'''
