@@ -18,16 +18,19 @@ from pullback.inference.rules.batch import (
     ENTROPY, ENTROPY_GRADIENT, LOG_PARTITION, MARGINALS, OUT_OF_RANGE, PRODUCT, SAMPLE,
 )
 from pullback.inference.rules.choices import choose, choose_log, uniform
-from pullback.inference.rules.lanewise import finish, lane_scratch, limit_of, pack_direction, seed, seed_tangent
+from pullback.inference.rules.lanewise import (
+    finish, finish_scaled, flatten, flatten_tangents, lane_scratch, limit_of, pack_direction, seed, seed_scaled, seed_tangent,
+)
 from pullback.inference.rules.logs import OUT, OUT_TANGENT, TANGENT, VALUE, log_sum, mean_tangent, push, push_tangent
 from pullback.inference.rules.numbers import at, constant, plus, put, times, times_plus, value_of
 from pullback.inference.rules.packing import clear, clear_all, lanes_of, pack, pitch_of, scale, unpack
 from pullback.inference.scratch import carve
-from pullback.inference.cky.scaling import to_weights
+from pullback.inference.cky.scaling import to_scaled, to_weights
 
 OPTIONS = ()
 UPPER = True
-CHARTS = {"argmax": 4, "marginals": 3, "product": 2 * 3, "logs": 15}
+CHARTS = {"argmax": 4, "marginals": 3, "product": 2 * 3, "marginals_scaled": 2 * 3, "product_scaled": 3 * 3,
+    "logs": 15}
 LINES = 4
 
 
@@ -374,6 +377,82 @@ def product(worker, workers, scores, lengths, order, scratch, direction, out, lo
         peak = outside(n, side, lanes, (weights, d_weights), (inside0, d_inside0), (outside0, d_outside0), (seeds, d_seeds), peak)
         store(peaks, 0, peak)
         finish(group, order, codes, peaks, lane_lengths, log_scale, inside0, bases, log_z, status)
+        scale(d_weights, n * side, factor, peaks)
+        unpack(d_weights, group, order, n, out, bases)
+
+
+@lean_kernel
+def marginals_scaled(worker, workers, scores, lengths, order, scratch, like, mu, log_z, status):
+    """The same with an exponent for each number, integers of the dtype of `like`."""
+    side, lanes, dtype, whole = scores.shape[-1], lanes_of(scores), scores.dtype, like.dtype
+    first = worker * lanes
+    if first >= len(order):
+        return
+    largest, work, at = lengths[order[first]], scratch[worker], 0
+    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
+    weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    e_weights, at = carve(work, at, (largest * side + 1) * lanes, whole)
+    inside0, at = carve(work, at, square, dtype)
+    outside0, at = carve(work, at, square, dtype)
+    e_inside0, at = carve(work, at, square, whole)
+    e_outside0, at = carve(work, at, square, whole)
+    seeds, at = carve(work, at, line, dtype)
+    e_seeds, at = carve(work, at, line, whole)
+    lane_lengths, codes, peaks, log_scale, factor, bases, _ = lane_scratch(work, at, lanes, dtype, largest)
+    for group in range(first, len(order), workers * lanes):
+        n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
+        to_scaled(weights, e_weights, n, side, lane_lengths, log_scale, factor)
+        inside(n, side, lanes, (weights, e_weights), (inside0, e_inside0), splat(scores, 0.0))
+        for lane in range(lanes):
+            bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
+        finish_scaled(group, order, codes, lane_lengths, log_scale, (inside0, e_inside0), bases, log_z, status)
+        if mu.size > 0:
+            seed_scaled(lane_lengths, n, (inside0, e_inside0), bases, (seeds, e_seeds))
+            outside(
+                n, side, lanes, (weights, e_weights), (inside0, e_inside0), (outside0, e_outside0), (seeds, e_seeds),
+                splat(scores, 0.0),
+            )
+            flatten((weights, e_weights), n * side)
+            unpack(weights, group, order, n, mu, bases)
+
+
+@lean_kernel
+def product_scaled(worker, workers, scores, lengths, order, scratch, like, direction, out, log_z, status):
+    """The same with an exponent for each number."""
+    side, lanes, dtype, whole = scores.shape[-1], lanes_of(scores), scores.dtype, like.dtype
+    first = worker * lanes
+    if first >= len(order):
+        return
+    largest, work, at = lengths[order[first]], scratch[worker], 0
+    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
+    weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    d_weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    e_weights, at = carve(work, at, (largest * side + 1) * lanes, whole)
+    inside0, at = carve(work, at, square, dtype)
+    outside0, at = carve(work, at, square, dtype)
+    d_inside0, at = carve(work, at, square, dtype)
+    d_outside0, at = carve(work, at, square, dtype)
+    e_inside0, at = carve(work, at, square, whole)
+    e_outside0, at = carve(work, at, square, whole)
+    seeds, at = carve(work, at, line, dtype)
+    d_seeds, at = carve(work, at, line, dtype)
+    e_seeds, at = carve(work, at, line, whole)
+    lane_lengths, codes, peaks, log_scale, factor, bases, _ = lane_scratch(work, at, lanes, dtype, largest)
+    for group in range(first, len(order), workers * lanes):
+        n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
+        to_scaled(weights, e_weights, n, side, lane_lengths, log_scale, factor)
+        pack_direction(direction, n, UPPER, order, group, weights, False, d_weights, bases, peaks, factor)
+        inside(n, side, lanes, (weights, d_weights, e_weights), (inside0, d_inside0, e_inside0), splat(scores, 0.0))
+        for lane in range(lanes):
+            bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
+        whole_goal = (inside0, d_inside0, e_inside0)
+        finish_scaled(group, order, codes, lane_lengths, log_scale, whole_goal, bases, log_z, status)
+        seed_scaled(lane_lengths, n, whole_goal, bases, (seeds, d_seeds, e_seeds))
+        outside(
+            n, side, lanes, (weights, d_weights, e_weights), (inside0, d_inside0, e_inside0), (outside0, d_outside0, e_outside0),
+            (seeds, d_seeds, e_seeds), splat(scores, 0.0),
+        )
+        flatten_tangents((weights, d_weights, e_weights), n * side)
         scale(d_weights, n * side, factor, peaks)
         unpack(d_weights, group, order, n, out, bases)
 

@@ -14,6 +14,9 @@ import numpy as np
 
 from pullback.inference.compile import called
 from pullback.inference.lanes import exp, larger, load, splat, store, where_larger
+from pullback.inference.hypergraph.vectors import widen
+from pullback.inference.rules.lanewise import scaled_weight
+from pullback.inference.rules.numbers import whole_powers
 from pullback.inference.rules.packing import lanes_of
 
 
@@ -48,3 +51,21 @@ def to_weights(packed, n, side, lane_lengths, log_scale, line, factor):
     store(line, 0, top)
     for lane in range(lanes):
         log_scale[lane] = (2 * lane_lengths[lane] - 1) * (log_scale[lane] + line[lane])
+
+
+@called
+def to_scaled(packed, exponents, n, side, lane_lengths, log_scale, factor):
+    """The same with exponents, for scores of any size: weights over a power of two next to the largest one."""
+    lanes = lanes_of(packed)
+    row, none = side * lanes, splat(packed, -np.inf)
+    top = none
+    for i in range(n):
+        for j in range(i, n):
+            top = larger(load(packed, i * row + j * lanes), top)
+    power = whole_powers(widen(where_larger(top, none, top, splat(packed, 0.0))))
+    for i in range(n):
+        for j in range(i, n):
+            scaled_weight(packed, exponents, i * row + j * lanes, power)
+    store(factor, 0, power)
+    for lane in range(lanes):
+        log_scale[lane] = (2 * lane_lengths[lane] - 1) * factor[lane] * math.log(2.0)

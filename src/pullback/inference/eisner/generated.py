@@ -18,16 +18,19 @@ from pullback.inference.rules.batch import (
     ENTROPY, ENTROPY_GRADIENT, LOG_PARTITION, MARGINALS, OUT_OF_RANGE, PRODUCT, SAMPLE,
 )
 from pullback.inference.rules.choices import choose, choose_log, uniform
-from pullback.inference.rules.lanewise import finish, lane_scratch, limit_of, pack_direction, seed, seed_tangent
+from pullback.inference.rules.lanewise import (
+    finish, finish_scaled, flatten, flatten_tangents, lane_scratch, limit_of, pack_direction, seed, seed_scaled, seed_tangent,
+)
 from pullback.inference.rules.logs import OUT, OUT_TANGENT, TANGENT, VALUE, log_sum, mean_tangent, push, push_tangent
 from pullback.inference.rules.numbers import at, constant, plus, put, times, times_plus, value_of
 from pullback.inference.rules.packing import clear, clear_all, lanes_of, pack, pitch_of, scale, unpack
 from pullback.inference.scratch import carve
-from pullback.inference.eisner.scaling import to_weights
+from pullback.inference.eisner.scaling import to_scaled, to_weights
 
 OPTIONS = ("multiroot",)
 UPPER = False
-CHARTS = {"argmax": 8, "marginals": 5, "product": 2 * 5, "logs": 33}
+CHARTS = {"argmax": 8, "marginals": 5, "product": 2 * 5, "marginals_scaled": 2 * 5, "product_scaled": 3 * 5,
+    "logs": 33}
 LINES = 46
 
 
@@ -696,6 +699,112 @@ def product(worker, workers, scores, lengths, order, multiroot, scratch, directi
         peak = outside(n, side, lanes, multiroot, (weights, d_weights), (inside0, d_inside0), (inside1, d_inside1), (inside_prefix, d_inside_prefix), (inside_root_arc, d_inside_root_arc), (outside0, d_outside0), (outside1, d_outside1), (outside_prefix, d_outside_prefix), (outside_starts, d_outside_starts), (seeds, d_seeds), peak)
         store(peaks, 0, peak)
         finish(group, order, codes, peaks, lane_lengths, log_scale, inside_prefix, bases, log_z, status)
+        scale(d_weights, n * side, factor, peaks)
+        unpack(d_weights, group, order, n, out, bases)
+
+
+@lean_kernel
+def marginals_scaled(worker, workers, scores, lengths, order, multiroot, scratch, like, mu, log_z, status):
+    """The same with an exponent for each number, integers of the dtype of `like`."""
+    side, lanes, dtype, whole = scores.shape[-1], lanes_of(scores), scores.dtype, like.dtype
+    first = worker * lanes
+    if first >= len(order):
+        return
+    largest, work, at = lengths[order[first]], scratch[worker], 0
+    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
+    weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    e_weights, at = carve(work, at, (largest * side + 1) * lanes, whole)
+    inside0, at = carve(work, at, square, dtype)
+    inside1, at = carve(work, at, square, dtype)
+    inside_prefix, at = carve(work, at, line, dtype)
+    inside_root_arc, at = carve(work, at, line, dtype)
+    outside0, at = carve(work, at, square, dtype)
+    outside1, at = carve(work, at, square, dtype)
+    outside_prefix, at = carve(work, at, line, dtype)
+    outside_starts, at = carve(work, at, line, dtype)
+    e_inside0, at = carve(work, at, square, whole)
+    e_inside1, at = carve(work, at, square, whole)
+    e_inside_prefix, at = carve(work, at, line, whole)
+    e_inside_root_arc, at = carve(work, at, line, whole)
+    e_outside0, at = carve(work, at, square, whole)
+    e_outside1, at = carve(work, at, square, whole)
+    e_outside_prefix, at = carve(work, at, line, whole)
+    e_outside_starts, at = carve(work, at, line, whole)
+    seeds, at = carve(work, at, line, dtype)
+    e_seeds, at = carve(work, at, line, whole)
+    lane_lengths, codes, peaks, log_scale, factor, bases, _ = lane_scratch(work, at, lanes, dtype, largest)
+    for group in range(first, len(order), workers * lanes):
+        n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
+        to_scaled(weights, e_weights, n, side, lane_lengths, log_scale, factor)
+        inside(n, side, lanes, multiroot, (weights, e_weights), (inside0, e_inside0), (inside1, e_inside1), (inside_prefix, e_inside_prefix), (inside_root_arc, e_inside_root_arc), splat(scores, 0.0))
+        for lane in range(lanes):
+            bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
+        finish_scaled(group, order, codes, lane_lengths, log_scale, (inside_prefix, e_inside_prefix), bases, log_z, status)
+        if mu.size > 0:
+            seed_scaled(lane_lengths, n, (inside_prefix, e_inside_prefix), bases, (seeds, e_seeds))
+            outside(
+                n, side, lanes, multiroot, (weights, e_weights), (inside0, e_inside0), (inside1, e_inside1), (inside_prefix, e_inside_prefix), (inside_root_arc, e_inside_root_arc), (outside0, e_outside0), (outside1, e_outside1), (outside_prefix, e_outside_prefix), (outside_starts, e_outside_starts), (seeds, e_seeds),
+                splat(scores, 0.0),
+            )
+            flatten((weights, e_weights), n * side)
+            unpack(weights, group, order, n, mu, bases)
+
+
+@lean_kernel
+def product_scaled(worker, workers, scores, lengths, order, multiroot, scratch, like, direction, out, log_z, status):
+    """The same with an exponent for each number."""
+    side, lanes, dtype, whole = scores.shape[-1], lanes_of(scores), scores.dtype, like.dtype
+    first = worker * lanes
+    if first >= len(order):
+        return
+    largest, work, at = lengths[order[first]], scratch[worker], 0
+    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
+    weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    d_weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    e_weights, at = carve(work, at, (largest * side + 1) * lanes, whole)
+    inside0, at = carve(work, at, square, dtype)
+    inside1, at = carve(work, at, square, dtype)
+    inside_prefix, at = carve(work, at, line, dtype)
+    inside_root_arc, at = carve(work, at, line, dtype)
+    outside0, at = carve(work, at, square, dtype)
+    outside1, at = carve(work, at, square, dtype)
+    outside_prefix, at = carve(work, at, line, dtype)
+    outside_starts, at = carve(work, at, line, dtype)
+    d_inside0, at = carve(work, at, square, dtype)
+    d_inside1, at = carve(work, at, square, dtype)
+    d_inside_prefix, at = carve(work, at, line, dtype)
+    d_inside_root_arc, at = carve(work, at, line, dtype)
+    d_outside0, at = carve(work, at, square, dtype)
+    d_outside1, at = carve(work, at, square, dtype)
+    d_outside_prefix, at = carve(work, at, line, dtype)
+    d_outside_starts, at = carve(work, at, line, dtype)
+    e_inside0, at = carve(work, at, square, whole)
+    e_inside1, at = carve(work, at, square, whole)
+    e_inside_prefix, at = carve(work, at, line, whole)
+    e_inside_root_arc, at = carve(work, at, line, whole)
+    e_outside0, at = carve(work, at, square, whole)
+    e_outside1, at = carve(work, at, square, whole)
+    e_outside_prefix, at = carve(work, at, line, whole)
+    e_outside_starts, at = carve(work, at, line, whole)
+    seeds, at = carve(work, at, line, dtype)
+    d_seeds, at = carve(work, at, line, dtype)
+    e_seeds, at = carve(work, at, line, whole)
+    lane_lengths, codes, peaks, log_scale, factor, bases, _ = lane_scratch(work, at, lanes, dtype, largest)
+    for group in range(first, len(order), workers * lanes):
+        n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
+        to_scaled(weights, e_weights, n, side, lane_lengths, log_scale, factor)
+        pack_direction(direction, n, UPPER, order, group, weights, False, d_weights, bases, peaks, factor)
+        inside(n, side, lanes, multiroot, (weights, d_weights, e_weights), (inside0, d_inside0, e_inside0), (inside1, d_inside1, e_inside1), (inside_prefix, d_inside_prefix, e_inside_prefix), (inside_root_arc, d_inside_root_arc, e_inside_root_arc), splat(scores, 0.0))
+        for lane in range(lanes):
+            bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
+        whole_goal = (inside_prefix, d_inside_prefix, e_inside_prefix)
+        finish_scaled(group, order, codes, lane_lengths, log_scale, whole_goal, bases, log_z, status)
+        seed_scaled(lane_lengths, n, whole_goal, bases, (seeds, d_seeds, e_seeds))
+        outside(
+            n, side, lanes, multiroot, (weights, d_weights, e_weights), (inside0, d_inside0, e_inside0), (inside1, d_inside1, e_inside1), (inside_prefix, d_inside_prefix, e_inside_prefix), (inside_root_arc, d_inside_root_arc, e_inside_root_arc), (outside0, d_outside0, e_outside0), (outside1, d_outside1, e_outside1), (outside_prefix, d_outside_prefix, e_outside_prefix), (outside_starts, d_outside_starts, e_outside_starts),
+            (seeds, d_seeds, e_seeds), splat(scores, 0.0),
+        )
+        flatten_tangents((weights, d_weights, e_weights), n * side)
         scale(d_weights, n * side, factor, peaks)
         unpack(d_weights, group, order, n, out, bases)
 

@@ -19,6 +19,9 @@ import math
 import numpy as np
 
 from pullback.inference.compile import called
+from pullback.inference.hypergraph.vectors import widen
+from pullback.inference.rules.lanewise import scaled_weight
+from pullback.inference.rules.numbers import whole_powers
 from pullback.inference.rules.packing import lanes_of
 from pullback.inference.lanes import exp_by_series, larger, load, splat, store, where_larger
 
@@ -60,3 +63,22 @@ def to_weights(packed, n, side, lane_lengths, log_scale, line, factor):
             for lane in range(lanes):
                 log_scale[lane] += math.log(factor[lane])
                 factor[lane] = 1.0
+
+
+@called
+def to_scaled(packed, exponents, n, side, lane_lengths, log_scale, factor):
+    """The same with exponents, for scores of any size: each word's weights over a power of two next to the largest one."""
+    lanes = lanes_of(packed)
+    row, none = side * lanes, splat(packed, -np.inf)
+    for lane in range(lanes):
+        log_scale[lane] = 0.0
+    for m in range(n):
+        top = none
+        for h in range(n):
+            top = larger(load(packed, h * row + m * lanes), top)
+        power = whole_powers(widen(where_larger(top, none, top, splat(packed, 0.0))))
+        for h in range(n):
+            scaled_weight(packed, exponents, h * row + m * lanes, power)
+        store(factor, 0, power)
+        for lane in range(lanes):
+            log_scale[lane] += factor[lane] * math.log(2.0)

@@ -18,6 +18,7 @@ from pullback.inference.rules import batch as modes
 from pullback.inference.rules.batch import Attempt, Batch, widening
 
 _NO_SEEDS = np.zeros(0, np.int64)
+_LARGE = 1e4  # scores beyond which entropies from differences of sums lose digits
 
 
 class Kernels:
@@ -26,13 +27,11 @@ class Kernels:
     Args:
         module: the generated module.
         longest: the largest size whose sums of weights usually stay in the range of float32; longer examples begin in float64.
-        shifted: from scores and lengths to scores less what all structures have in common, zeros where there is no part: makes
-            entropies from weights precise. Without it, entropies are computed in logarithms.
+        shifted: from scores and lengths to scores less what all structures have in common, zeros where there is no part, which
+            makes entropies precise.
     """
 
-    def __init__(
-        self, module: ModuleType, *, longest: int, shifted: Callable[[Tensor, Tensor], Tensor] | None = None
-    ) -> None:
+    def __init__(self, module: ModuleType, *, longest: int, shifted: Callable[[Tensor, Tensor], Tensor]) -> None:
         self._module, self._longest, self._shifted = module, longest, shifted
 
     def argmax(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
@@ -57,43 +56,53 @@ class Kernels:
         self, scores: Tensor, lengths: Tensor, direction: Tensor, *, validate: bool, **named: Any
     ) -> Tensor:
         options, batch = self._options(named), Batch(scores, lengths, direction.detach().to(scores.dtype).contiguous())
-        attempts = (lambda b: (self._product(b, options),)), (lambda b: self._in_logs(b, modes.PRODUCT, options)[1:])
-        return self._wide(batch, *attempts, validate)[0]
+        return self._wide(
+            batch, lambda b, scaled: (self._product(b, options, scaled),),
+            lambda b: self._in_logs(b, modes.PRODUCT, options)[1:], validate,
+        )[0]  # fmt: skip
 
     def entropy(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
         """In weights H = log Z - <log w, mu>, of weights in the range of float64; in logarithms from the sums' choices."""
-        options, shifted = self._options(named), self._shifted
+        options = self._options(named)
 
-        def from_weights(batch: Batch) -> tuple[Tensor]:
-            assert shifted is not None
-            log_w = shifted(batch.scores, batch.lengths)
+        def from_weights(batch: Batch, scaled: bool) -> tuple[Tensor]:
+            log_w = self._shifted(batch.scores, batch.lengths)
             batch.arrays = log_w.numpy(), *batch.arrays[1:]
-            log_z, mu = self._weighed(batch, modes.MARGINALS, options)
+            log_z, mu = self._weighed(batch, modes.MARGINALS, options, scaled)
+            if scaled:
+                batch.status[((mu > 0) & (log_w.abs() > _LARGE)).any(2).any(1).numpy()] = modes.OUT_OF_RANGE
             return ((log_z - torch.where(mu > 0, mu * log_w, 0.0).sum((1, 2))).clamp_min(0.0),)
 
         def in_logs(batch: Batch) -> tuple[Tensor, ...]:
             return self._in_logs(batch, modes.ENTROPY, options)[:1]
 
-        return self._wide(Batch(scores.double(), lengths), from_weights if shifted else None, in_logs, validate)[0]
+        return self._wide(Batch(scores.double(), lengths), from_weights, in_logs, validate)[0]
 
     def entropy_gradient(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
         """In weights -J log w."""
         options, scores = self._options(named), scores.detach()
 
+        def from_weights(batch: Batch, scaled: bool) -> tuple[Tensor]:
+            if not scaled:
+                return (self._product(batch, options).neg_(),)
+            batch.status[:] = modes.OUT_OF_RANGE
+            return (torch.empty_like(batch.scores),)
+
         def in_logs(batch: Batch) -> tuple[Tensor, ...]:
             return self._in_logs(batch, modes.ENTROPY_GRADIENT, options)[1:]
 
-        if self._shifted is None:
-            return self._wide(Batch(scores, lengths), None, in_logs, validate)[0]
         batch = Batch(scores, lengths, self._shifted(scores, lengths))
-        return self._wide(batch, lambda b: (self._product(b, options).neg_(),), in_logs, validate)[0]
+        return self._wide(batch, from_weights, in_logs, validate)[0]
 
     def sample(self, scores: Tensor, lengths: Tensor, seeds: Tensor, *, validate: bool, **named: Any) -> Tensor:
         options = self._options(named)
 
-        def from_weights(batch: Batch) -> tuple[Tensor]:
+        def from_weights(batch: Batch, scaled: bool) -> tuple[Tensor]:
             z = torch.empty_like(batch.scores)
-            batch.run(self._module.sample, 3, self._room("marginals"), options, _extra(batch), z.numpy())
+            if scaled:
+                batch.status[:] = modes.OUT_OF_RANGE
+            else:
+                batch.run(self._module.sample, 3, self._room("marginals"), options, _extra(batch), z.numpy())
             return (z,)
 
         def in_logs(batch: Batch) -> tuple[Tensor, ...]:
@@ -112,20 +121,28 @@ class Kernels:
         self, mode: int, scores: Tensor, lengths: Tensor, validate: bool, named: dict[str, Any]
     ) -> tuple[Tensor, ...]:
         options = self._options(named)
-        attempts = (lambda b: self._weighed(b, mode, options)), (lambda b: self._in_logs(b, mode, options))
-        return self._wide(Batch(scores, lengths), *attempts, validate)
+        return self._wide(
+            Batch(scores, lengths), lambda b, scaled: self._weighed(b, mode, options, scaled),
+            lambda b: self._in_logs(b, mode, options), validate,
+        )  # fmt: skip
 
-    def _weighed(self, batch: Batch, mode: int, options: tuple[Any, ...]) -> tuple[Tensor, ...]:
+    def _weighed(
+        self, batch: Batch, mode: int, options: tuple[Any, ...], scaled: bool = False
+    ) -> tuple[Tensor, ...]:
         """Log-partitions, and marginals if they are wanted."""
         wanted = mode == modes.MARGINALS
         mu, log_z = torch.empty_like(batch.scores) if wanted else batch.scores[:0], np.empty(len(batch.scores))
-        batch.run(self._module.marginals, 9 if wanted else 3, self._room("marginals"), options, mu.numpy(), log_z)
+        name, like = ("marginals_scaled", (_exponents(batch),)) if scaled else ("marginals", ())
+        work = (9 if wanted else 3) * (8 if scaled else 1)
+        batch.run(getattr(self._module, name), work, self._room(name), options, *like, mu.numpy(), log_z)
         return (torch.from_numpy(log_z), mu) if wanted else (torch.from_numpy(log_z),)
 
-    def _product(self, batch: Batch, options: tuple[Any, ...]) -> Tensor:
+    def _product(self, batch: Batch, options: tuple[Any, ...], scaled: bool = False) -> Tensor:
         """The derivative of the marginals along the batch's direction."""
         out, log_z = torch.empty_like(batch.scores), np.empty(len(batch.scores))
-        batch.run(self._module.product, 27, self._room("product"), options, _extra(batch), out.numpy(), log_z)
+        name, like = ("product_scaled", (_exponents(batch),)) if scaled else ("product", ())
+        rest = *like, _extra(batch), out.numpy(), log_z
+        batch.run(getattr(self._module, name), 200 if scaled else 27, self._room(name), options, *rest)
         return out
 
     def _in_logs(self, batch: Batch, mode: int, options: tuple[Any, ...]) -> tuple[Tensor, ...]:
@@ -141,19 +158,25 @@ class Kernels:
         return (torch.from_numpy(value), out) if wanted else (torch.from_numpy(value),)
 
     def _wide(
-        self, batch: Batch, in_weights: Attempt | None, in_logs: Attempt, validate: bool
+        self, batch: Batch, in_weights: Callable[[Batch, bool], tuple[Tensor, ...]], in_logs: Attempt, validate: bool
     ) -> tuple[Tensor, ...]:
-        """In weights of the scores' own precision, or of float64 for long examples; then in logarithms."""
-        if in_weights is None:
-            return batch.settle(in_logs(batch), validate)
-        attempts: list[tuple[torch.dtype, Attempt]] = [(torch.float64, in_weights), (torch.float64, in_logs)]
-        if batch.scores.dtype == torch.float32:
-            attempts.insert(0, (torch.float32, in_weights))
-            if batch.longest > self._longest:
-                batch.leave_out(batch.arrays[1] > self._longest)
+        """In weights, then in weights with exponents, then in logarithms."""
+        dtype = batch.scores.dtype
+        attempts: list[tuple[torch.dtype, Attempt]] = [
+            (dtype, lambda b: in_weights(b, False)), (dtype, lambda b: in_weights(b, True)), (torch.float64, in_logs)
+        ]  # fmt: skip
+        if dtype == torch.float32 and batch.longest > self._longest:
+            batch.leave_out(batch.arrays[1] > self._longest)
+            attempts.insert(1, (torch.float64, attempts[0][1]))
+            attempts[2] = torch.float64, attempts[2][1]
         return batch.settle(widening(batch, attempts), validate)
 
 
 def _extra(batch: Batch) -> np.ndarray:
     assert batch.extra is not None
     return batch.extra.numpy()
+
+
+def _exponents(batch: Batch) -> np.ndarray:
+    """Nothing, of the dtype of exponents."""
+    return np.empty(0, np.int32 if batch.scores.dtype == torch.float32 else np.int64)

@@ -6,11 +6,13 @@ import math
 
 import numpy as np
 
-from pullback.inference.checks import INFINITE, NAN, OK
-from pullback.inference.compile import called
+from pullback.inference.checks import INFEASIBLE, INFINITE, NAN, OK
+from pullback.inference.compile import called, inline
 from pullback.inference.hypergraph import packing as blocks
-from pullback.inference.lanes import larger, load, splat, store, where_larger
+from pullback.inference.hypergraph.vectors import narrow, widen
+from pullback.inference.lanes import exp, larger, load, splat, store, where_larger
 from pullback.inference.rules.batch import OUT_OF_RANGE
+from pullback.inference.rules.numbers import at, below_power, constant, flat_tangent, flat_value, put
 from pullback.inference.rules.packing import bases_of, lanes_of
 from pullback.inference.scratch import carve
 
@@ -102,3 +104,64 @@ def pack_direction(direction, n, upper, order, first, weights, logs, tangents, b
             v = load(tangents, at) / top
             real = m < n and not (upper and m < h)
             store(tangents, at, (v if logs else v * load(weights, at)) if real else zero)
+
+
+@inline
+def scaled_weight(packed, exponents, at, top):
+    """Turn a vector of scores into weights with exponents, over 2^top; 0 for -inf."""
+    x = load(packed, at)
+    k, r = below_power(widen(x), top, exponents)
+    zero = splat(packed, 0.0)
+    put((packed, exponents), at, (where_larger(x, splat(packed, -np.inf), exp(narrow(r, packed)), zero), k))
+
+
+@called
+def seed_scaled(lane_lengths, n, goal, places, seeds):
+    """`seed` for numbers with exponents, and for their tangents, if there are any."""
+    lanes = lanes_of(seeds[0])
+    for i in range(0, (n + 1) * lanes, lanes):
+        put(seeds, i, constant(seeds, 0.0))
+    for lane in range(lanes):
+        size = int(lane_lengths[lane])
+        if size > 0 and goal[0][places[lane]] > 0.0:
+            at = size * lanes + lane
+            z = goal[0][places[lane]]
+            seeds[0][at] = 1.0 / z
+            seeds[-1][at] = -goal[-1][places[lane]]
+            if len(seeds) > 2:
+                seeds[1][at] = -goal[1][places[lane]] / z / z
+
+
+@called
+def finish_scaled(group, order, codes, lane_lengths, log_scale, goal, places, log_z, status):
+    """`finish` for numbers with exponents: only scores of which nearly all are needed leave their range."""
+    lanes, exponents = lanes_of(codes), goal[-1]
+    least = -(2 ** (8 * exponents.itemsize - 8))
+    for lane in range(min(lanes, len(order) - group)):
+        example, at = order[group + lane], places[lane]
+        some = lane_lengths[lane] > 0
+        log_z[example] = log_scale[lane] if some else 0.0
+        if codes[lane] > 0:
+            status[example] = INFINITE if codes[lane] == 1 else NAN
+        elif some and not goal[0][at] > 0.0:
+            status[example] = INFEASIBLE
+        elif some and exponents[at] <= least:
+            status[example] = OUT_OF_RANGE
+        else:
+            status[example] = OK
+            if some:
+                log_z[example] += math.log(goal[0][at]) + exponents[at] * math.log(2.0)
+
+
+@called
+def flatten(chart, count):
+    """Replace values by those without exponents."""
+    for at_ in range(0, count * lanes_of(chart[0]), lanes_of(chart[0])):
+        store(chart[0], at_, flat_value(at(chart, at_)))
+
+
+@called
+def flatten_tangents(chart, count):
+    """Replace derivatives by those without exponents."""
+    for at_ in range(0, count * lanes_of(chart[0]), lanes_of(chart[0])):
+        store(chart[1], at_, flat_tangent(at(chart, at_)))

@@ -9,7 +9,7 @@ from pathlib import Path
 from pullback.inference.rules import descent, inside, logarithms, outside
 from pullback.inference.rules.definition import Recursion
 from pullback.inference.rules.inside import arrays
-from pullback.inference.rules.templates import ARGMAX, HEAD, LOGS, MARGINALS, PRODUCT, SAMPLE
+from pullback.inference.rules.templates import ARGMAX, HEAD, LOGS, MARGINALS, PRODUCT, SAMPLE, SCALED
 from pullback.inference.rules.text import Analysis, Text
 
 MODULES = {"eisner": "TREES", "cky": "BINARY_TREES"}
@@ -27,7 +27,7 @@ def module(folder: str) -> str:
     descent.goal_place(text, analysis)
     descent.write(text, analysis)
     words = _words(recursion, analysis) | {"folder": folder}
-    kernels = "".join(_fill(template, words) for template in (ARGMAX, MARGINALS, PRODUCT, SAMPLE, LOGS))
+    kernels = "".join(_fill(template, words) for template in (ARGMAX, MARGINALS, PRODUCT, SCALED, SAMPLE, LOGS))
     return _fill(HEAD, words) + "\n".join(text.lines) + "\n" + kernels
 
 
@@ -64,6 +64,11 @@ def _words(recursion: Recursion, analysis: Analysis) -> dict[str, str]:
         "carve_outside": _carve(outs, sizes, "dtype"),
         "carve_choices": _carve(choices, choices, "np.int16"),
         "carve_tangents": _carve([f"d_{name}" for name in (*ins, *outs)], {f"d_{n}": s for n, s in sizes.items()}, "dtype"),
+        "carve_exponents": _carve([f"e_{name}" for name in (*ins, *outs)], {f"e_{n}": s for n, s in sizes.items()}, "whole"),
+        "scaled_inside": ", ".join(f"({name}, e_{name})" for name in ins),
+        "scaled_outside": ", ".join(f"({name}, e_{name})" for name in outs),
+        "scaled_pairs_inside": ", ".join(f"({name}, d_{name}, e_{name})" for name in ins),
+        "scaled_pairs_outside": ", ".join(f"({name}, d_{name}, e_{name})" for name in outs),
         "carve_logs": "".join(_carve_logs(name, sizes[name]) for name in ins).strip(),
         "carve_sums": "".join(_carve_sum(name, kind) for name, kind in kept.items()).strip(),
         "pair_inside": ", ".join(f"({name}, d_{name})" for name in ins),

@@ -1,7 +1,8 @@
-"""The arithmetic of a sweep over a chart: lanes of plain numbers, or of dual numbers.
+"""The arithmetic of a sweep over a chart: lanes of plain numbers, of dual numbers, or of either with an exponent.
 
-A chart of dual numbers is a pair of charts, values and derivatives. The same sweep then computes a function or, with
-dual numbers, the function and its derivative along a direction; the types decide when it is compiled.
+A chart is an array, or a tuple of arrays: values, their derivatives (dual numbers), and exponents, which are integers. The same sweep
+then computes a function, the function and its derivative along a direction, and both in a range that nothing leaves; the
+types decide when it is compiled. A number with an exponent e is value 2^e, and its derivative is derivative 2^e.
 """
 
 from __future__ import annotations
@@ -10,15 +11,16 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from pullback.inference.compile import inline
-from pullback.inference.lanes import call, floats, load_from, splat_of, store_to, vector_of
+from pullback.inference.lanes import Lanes, call, floats, load_from, splat_of, store_to, vector_of
 
 # Straight to LLVM: functions would have to be compiled wherever they are used.
 
 
 def _parts(builder, kind, value):
-    """The parts of a number or of a chart: one, or two with a derivative."""
-    return [builder.extract_value(value, i) for i in range(2)] if isinstance(kind, types.BaseTuple) else [value]
+    """The parts of a number or of a chart."""
+    if not isinstance(kind, types.BaseTuple):
+        return [value]
+    return [builder.extract_value(value, i) for i in range(len(kind))]
 
 
 def _whole(context, builder, kind, parts):
@@ -27,11 +29,23 @@ def _whole(context, builder, kind, parts):
 
 def _number(chart):
     """The type of the numbers of a chart."""
-    return types.UniTuple(floats(chart[0].dtype), 2) if isinstance(chart, types.BaseTuple) else floats(chart.dtype)
+    if isinstance(chart, types.BaseTuple):
+        return types.BaseTuple.from_types([floats(array.dtype) for array in chart])
+    return floats(chart.dtype)
 
 
-def _first(kind):
-    return kind[0] if isinstance(kind, types.BaseTuple) else kind
+def _kinds(kind):
+    return list(kind) if isinstance(kind, types.BaseTuple) else [kind]
+
+
+def _scaled(kind):
+    """Whether numbers have an exponent."""
+    return isinstance(_kinds(kind)[-1].dtype, types.Integer)
+
+
+def least_of(bits):
+    """The exponent of 0, and the least one that is kept: those of three factors add up."""
+    return -(2 ** (bits - 4))
 
 
 @intrinsic
@@ -40,9 +54,11 @@ def at(typingctx, chart, index):
     number = _number(chart)
 
     def generate(context, builder, signature, args):
-        array, vector = _first(signature.args[0]), _first(number)
-        charts = _parts(builder, signature.args[0], args[0])
-        found = [load_from(context, builder, array, part, args[1], vector) for part in charts]
+        arrays, charts = _kinds(signature.args[0]), _parts(builder, signature.args[0], args[0])
+        found = [
+            load_from(context, builder, array, part, args[1], vector)
+            for array, part, vector in zip(arrays, charts, _kinds(number), strict=True)
+        ]
         return _whole(context, builder, number, found)
 
     return number(chart, types.intp), generate
@@ -50,116 +66,202 @@ def at(typingctx, chart, index):
 
 @intrinsic
 def put(typingctx, chart, index, number):
-    """Write a number to a flat index."""
+    """Write a number to a flat index; if it has an exponent, with a value between 1 and 2, or 0."""
 
     def generate(context, builder, signature, args):
-        charts = _parts(builder, signature.args[0], args[0])
-        for part, value in zip(charts, _parts(builder, number, args[2]), strict=True):
-            store_to(context, builder, _first(signature.args[0]), part, args[1], _first(number), value)
+        arrays, charts = _kinds(signature.args[0]), _parts(builder, signature.args[0], args[0])
+        values = _parts(builder, number, args[2])
+        if _scaled(number):
+            values = _normal(builder, values)
+        for array, part, value, kind in zip(arrays, charts, values, _kinds(number), strict=True):
+            store_to(context, builder, array, part, args[1], kind, value)
         return context.get_dummy_value()
 
     return types.void(chart, types.intp, number), generate
 
 
+def _fill(kind, value):
+    return ir.Constant(kind, [value] * kind.count)
+
+
+def _power(builder, floating, k):
+    """The power 2^k of integers k <= 0; 0 where that would be subnormal."""
+    mantissa, bias = (23, 127) if isinstance(floating.element, ir.FloatType) else (52, 1023)
+    bits = builder.shl(builder.add(k, _fill(k.type, bias)), _fill(k.type, mantissa))
+    tiny = builder.icmp_signed("<=", k, _fill(k.type, -bias))
+    return builder.bitcast(builder.select(tiny, _fill(k.type, 0), bits), floating)
+
+
+def _larger(builder, a, b):
+    return builder.select(builder.icmp_signed(">", a, b), a, b)
+
+
+def _normal(builder, values):
+    """Values and exponents so that the first value is between 1 and 2; 0 has the least exponent."""
+    *numbers, exponent = values
+    floating, integer = numbers[0].type, exponent.type
+    mantissa, bias = (23, 127) if isinstance(floating.element, ir.FloatType) else (52, 1023)
+    field = builder.lshr(builder.bitcast(numbers[0], integer), _fill(integer, mantissa))
+    k = builder.sub(field, _fill(integer, bias))
+    inverse = builder.bitcast(builder.shl(builder.sub(_fill(integer, bias), k), _fill(integer, mantissa)), floating)
+    zero = builder.fcmp_unordered("==", numbers[0], _fill(floating, 0.0))
+    inverse = builder.select(zero, _fill(floating, 1.0), inverse)
+    least = _fill(integer, least_of(32 if mantissa == 23 else 64))
+    exponent = builder.select(zero, least, _larger(builder, builder.add(exponent, k), least))
+    return [*(builder.fmul(number, inverse) for number in numbers), exponent]
+
+
 @intrinsic
 def constant(typingctx, chart, value):
-    """A constant, for this kind of chart."""
+    """A constant, 0 or 1, for this kind of chart."""
     number = _number(chart)
 
     def generate(context, builder, signature, args):
-        kind = _first(number)
-        vector = vector_of(kind)
-        parts = [splat_of(builder, context.cast(builder, args[1], signature.args[1], kind.dtype), vector)]
-        if isinstance(number, types.BaseTuple):
-            parts.append(ir.Constant(vector, [0.0] * vector.count))
+        first, *rest = _kinds(number)
+        vector = vector_of(first)
+        parts = [splat_of(builder, context.cast(builder, args[1], signature.args[1], first.dtype), vector)]
+        for kind in rest:
+            if isinstance(kind.dtype, types.Integer):
+                least = _fill(vector_of(kind), least_of(kind.dtype.bitwidth))
+                positive = builder.fcmp_ordered(">", parts[0], _fill(vector, 0.0))
+                parts.append(builder.select(positive, _fill(vector_of(kind), 0), least))
+            else:
+                parts.append(_fill(vector_of(kind), 0.0))
         return _whole(context, builder, number, parts)
 
     return number(chart, value), generate
 
 
-def _arithmetic(count, plain, slope):
-    """An operation on numbers, from what it does to vectors and to their derivatives."""
+def _arithmetic(count, plain, tangent, scale=None):
+    """An operation on numbers, from what it does to vectors, to their derivatives and to their exponents.
+
+    `scale(builder, exponents)` returns the exponent of the result, and factors by which values of some operands change.
+    """
 
     def generate(context, builder, signature, args):
         kind = signature.return_type
+        first = _kinds(kind)[0]
 
         def fma(a, b, c):
-            return call(builder, "fma", vector_of(_first(kind)), a, b, c)
+            return call(builder, "fma", vector_of(first), a, b, c)
 
-        numbers = [_parts(builder, kind, number) for number in args]
+        numbers, ends = [_parts(builder, kind, number) for number in args], []
+        if _scaled(kind):
+            exponents = [number.pop() for number in numbers]
+            exponent, shifts = scale(builder, *exponents)
+            for operand, shift in shifts.items():
+                by = _power(builder, vector_of(first), shift)
+                numbers[operand] = [builder.fmul(x, by) for x in numbers[operand]]
+            ends = [exponent]
         parts = [plain(builder, fma, *(number[0] for number in numbers))]
-        if isinstance(kind, types.BaseTuple):
-            parts.append(slope(builder, fma, *numbers))
-        return _whole(context, builder, kind, parts)
+        if len(numbers[0]) > 1:
+            parts.append(tangent(builder, fma, *numbers))
+        return _whole(context, builder, kind, parts + ends)
 
     of_two, of_three = (lambda context, a, b: (a(a, a), generate)), (lambda context, a, b, c: (a(a, a, a), generate))
     return intrinsic(of_two if count == 2 else of_three)
 
 
-def _slope_of_inverse(builder, fma, one, x):
+def _tangent_of_inverse(builder, fma, one, x):
     inverse = builder.fdiv(one[0], x[0])
     return builder.fsub(one[1], builder.fmul(builder.fmul(x[1], inverse), inverse))
 
 
-plus = _arithmetic(2, lambda b, fma, x, y: b.fadd(x, y), lambda b, fma, x, y: b.fadd(x[1], y[1]))
+def _aligned(builder, a, b):
+    top = _larger(builder, a, b)
+    return top, {0: builder.sub(a, top), 1: builder.sub(b, top)}
+
+
+def _aligned_product(builder, a, b, c):
+    product = builder.add(a, b)
+    top = _larger(builder, product, c)
+    return top, {0: builder.sub(product, top), 2: builder.sub(c, top)}
+
+
+plus = _arithmetic(2, lambda b, fma, x, y: b.fadd(x, y), lambda b, fma, x, y: b.fadd(x[1], y[1]), _aligned)
 """The sum a + b."""
 times = _arithmetic(
-    2, lambda b, fma, x, y: b.fmul(x, y), lambda b, fma, x, y: fma(x[0], y[1], b.fmul(x[1], y[0]))
+    2, lambda b, fma, x, y: b.fmul(x, y), lambda b, fma, x, y: fma(x[0], y[1], b.fmul(x[1], y[0])),
+    lambda builder, a, b: (builder.add(a, b), {}),
 )  # fmt: skip
 """The product a * b."""
 times_plus = _arithmetic(
-    3, lambda b, fma, x, y, z: fma(x, y, z), lambda b, fma, x, y, z: fma(x[0], y[1], fma(x[1], y[0], z[1]))
+    3, lambda b, fma, x, y, z: fma(x, y, z), lambda b, fma, x, y, z: fma(x[0], y[1], fma(x[1], y[0], z[1])), _aligned_product
 )  # fmt: skip
 """The sum a * b + c."""
-over = _arithmetic(2, lambda b, fma, one, x: b.fdiv(one, x), _slope_of_inverse)
-"""`over(one, x)`: one over x."""
+over = _arithmetic(2, lambda b, fma, one, x: b.fdiv(one, x), _tangent_of_inverse)
+"""`over(one, x)`: one over x, without exponents."""
 where_positive = _arithmetic(
     3,
     lambda b, fma, c, x, zero: b.select(b.fcmp_ordered(">", c, zero), x, zero),
     lambda b, fma, c, x, zero: b.select(b.fcmp_ordered(">", c[0], zero[0]), x[1], zero[0]),
 )
-"""`where_positive(condition, a, zero)`: a in the lanes where the condition's value is positive."""
+"""`where_positive(condition, a, zero)`: a in the lanes where the condition's value is positive; without exponents."""
 
 
 @intrinsic
 def value_of(typingctx, a):
-    """The number without its derivative."""
+    """The number without its derivative and its exponent."""
 
     def generate(context, builder, signature, args):
         return _parts(builder, a, args[0])[0]
 
-    return _first(a)(a), generate
+    return _kinds(a)[0](a), generate
 
 
-@inline
-def dot(a, ia, a_step, b, ib, b_step, count, start):
-    """The sum of `start` and of a[ia + t * a_step] * b[ib + t * b_step] over t < count."""
-    for _ in range(count):
-        start = times_plus(at(a, ia), at(b, ib), start)
-        ia, ib = ia + a_step, ib + b_step
-    return start
+def _flattening(place):
+    @intrinsic
+    def flat(typingctx, a):
+        kind = a[0]
+
+        def generate(context, builder, signature, args):
+            parts = _parts(builder, a, args[0])
+            exponent, number = parts[-1], parts[place]
+            lower = builder.ashr(exponent, _fill(exponent.type, 1))  # in two steps: derivatives may be large
+            for step in (lower, builder.sub(exponent, lower)):
+                below = builder.select(builder.icmp_signed(">", step, _fill(step.type, 0)), _fill(step.type, 0), step)
+                number = builder.fmul(number, _power(builder, vector_of(kind), below))
+            return number
+
+        return kind(a), generate
+
+    return flat
 
 
-@inline
-def two_dots(a, ia, a_step, b, ib, b_step, c, ic, c_step, d, id, d_step, count, first, second):
-    """Two `dot`s in one loop: independent sums hide each other's latency."""
-    for _ in range(count):
-        first = times_plus(at(a, ia), at(b, ib), first)
-        second = times_plus(at(c, ic), at(d, id), second)
-        ia, ib, ic, id = ia + a_step, ib + b_step, ic + c_step, id + d_step
-    return first, second
+flat_value = _flattening(0)
+"""`flat_value(a)`: the value of a number with an exponent up to 0 as a plain vector."""
+flat_tangent = _flattening(1)
+"""The same for its derivative."""
 
 
-@inline
-def three_dots(
-    a, ia, a_step, b, ib, b_step, c, ic, c_step, d, id, d_step, e, ie, e_step, f, f_start, f_step, count,
-    first, second, third,
-):  # fmt: skip
-    """Three `dot`s in one loop."""
-    for _ in range(count):
-        first = times_plus(at(a, ia), at(b, ib), first)
-        second = times_plus(at(c, ic), at(d, id), second)
-        third = times_plus(at(e, ie), at(f, f_start), third)
-        ia, ib, ic, id = ia + a_step, ib + b_step, ic + c_step, id + d_step
-        ie, f_start = ie + e_step, f_start + f_step
-    return first, second, third
+@intrinsic
+def whole_powers(typingctx, x):
+    """The whole numbers next to x / log(2), in float64 as x is."""
+
+    def generate(context, builder, signature, args):
+        wide = vector_of(x)
+        return call(builder, "rint", wide, builder.fmul(args[0], _fill(wide, 1.4426950408889634)))
+
+    return x(x), generate
+
+
+@intrinsic
+def below_power(typingctx, x, top, exponents):
+    """Split x = (top + k) log(2) + r: k as integers like those of the array `exponents`, but not far below 0, and r.
+
+    All are float64, top a whole number; r is between -log(2) / 2 and log(2) / 2. No digits of x are lost.
+    """
+    kind = Lanes(exponents.dtype, x.count)
+    result = types.Tuple((kind, x))
+
+    def generate(context, builder, signature, args):
+        wide = vector_of(x)
+        k = call(builder, "rint", wide, builder.fmul(args[0], _fill(wide, 1.4426950408889634)))
+        r = call(builder, "fma", wide, k, _fill(wide, -0.6931471803691238), args[0])
+        r = call(builder, "fma", wide, k, _fill(wide, -1.9082149292705877e-10), r)
+        k, least = builder.fsub(k, args[1]), _fill(wide, float(least_of(exponents.dtype.bitwidth) // 8))
+        low = builder.fcmp_unordered("<", k, least)  # -inf, too
+        k, r = builder.select(low, least, k), builder.select(low, _fill(wide, 0.0), r)
+        return context.make_tuple(builder, result, [builder.fptosi(k, vector_of(kind)), r])
+
+    return result(x, top, exponents), generate

@@ -21,16 +21,19 @@ from pullback.inference.rules.batch import (
     ENTROPY, ENTROPY_GRADIENT, LOG_PARTITION, MARGINALS, OUT_OF_RANGE, PRODUCT, SAMPLE,
 )
 from pullback.inference.rules.choices import choose, choose_log, uniform
-from pullback.inference.rules.lanewise import finish, lane_scratch, limit_of, pack_direction, seed, seed_tangent
+from pullback.inference.rules.lanewise import (
+    finish, finish_scaled, flatten, flatten_tangents, lane_scratch, limit_of, pack_direction, seed, seed_scaled, seed_tangent,
+)
 from pullback.inference.rules.logs import OUT, OUT_TANGENT, TANGENT, VALUE, log_sum, mean_tangent, push, push_tangent
 from pullback.inference.rules.numbers import at, constant, plus, put, times, times_plus, value_of
 from pullback.inference.rules.packing import clear, clear_all, lanes_of, pack, pitch_of, scale, unpack
 from pullback.inference.scratch import carve
-from pullback.inference.<folder>.scaling import to_weights
+from pullback.inference.<folder>.scaling import to_scaled, to_weights
 
 OPTIONS = <option_names>
 UPPER = <upper>
-CHARTS = {"argmax": <best_charts>, "marginals": <weight_charts>, "product": 2 * <weight_charts>, "logs": <log_charts>}
+CHARTS = {"argmax": <best_charts>, "marginals": <weight_charts>, "product": 2 * <weight_charts>, "marginals_scaled": 2 * <weight_charts>, "product_scaled": 3 * <weight_charts>,
+    "logs": <log_charts>}
 LINES = <lines>
 '''
 
@@ -127,6 +130,81 @@ def product(worker, workers, scores, lengths, order, <options>scratch, direction
         peak = outside(n, side, lanes, <options>(weights, d_weights), <pair_inside>, <pair_outside>, (seeds, d_seeds), peak)
         store(peaks, 0, peak)
         finish(group, order, codes, peaks, lane_lengths, log_scale, <goal>, bases, log_z, status)
+        scale(d_weights, n * side, factor, peaks)
+        unpack(d_weights, group, order, n, out, bases)
+'''
+
+SCALED = '''
+
+@lean_kernel
+def marginals_scaled(worker, workers, scores, lengths, order, <options>scratch, like, mu, log_z, status):
+    """The same with an exponent for each number, integers of the dtype of `like`."""
+    side, lanes, dtype, whole = scores.shape[-1], lanes_of(scores), scores.dtype, like.dtype
+    first = worker * lanes
+    if first >= len(order):
+        return
+    largest, work, at = lengths[order[first]], scratch[worker], 0
+    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
+    weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    e_weights, at = carve(work, at, (largest * side + 1) * lanes, whole)
+    <carve_inside>
+    <carve_outside>
+    <carve_exponents>
+    seeds, at = carve(work, at, line, dtype)
+    e_seeds, at = carve(work, at, line, whole)
+    lane_lengths, codes, peaks, log_scale, factor, bases, _ = lane_scratch(work, at, lanes, dtype, largest)
+    for group in range(first, len(order), workers * lanes):
+        n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
+        to_scaled(weights, e_weights, n, side, lane_lengths, log_scale, factor)
+        inside(n, side, lanes, <options>(weights, e_weights), <scaled_inside>, splat(scores, 0.0))
+        for lane in range(lanes):
+            bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
+        finish_scaled(group, order, codes, lane_lengths, log_scale, (<goal>, e_<goal>), bases, log_z, status)
+        if mu.size > 0:
+            seed_scaled(lane_lengths, n, (<goal>, e_<goal>), bases, (seeds, e_seeds))
+            outside(
+                n, side, lanes, <options>(weights, e_weights), <scaled_inside>, <scaled_outside>, (seeds, e_seeds),
+                splat(scores, 0.0),
+            )
+            flatten((weights, e_weights), n * side)
+            unpack(weights, group, order, n, mu, bases)
+
+
+@lean_kernel
+def product_scaled(worker, workers, scores, lengths, order, <options>scratch, like, direction, out, log_z, status):
+    """The same with an exponent for each number."""
+    side, lanes, dtype, whole = scores.shape[-1], lanes_of(scores), scores.dtype, like.dtype
+    first = worker * lanes
+    if first >= len(order):
+        return
+    largest, work, at = lengths[order[first]], scratch[worker], 0
+    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
+    weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    d_weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    e_weights, at = carve(work, at, (largest * side + 1) * lanes, whole)
+    <carve_inside>
+    <carve_outside>
+    <carve_tangents>
+    <carve_exponents>
+    seeds, at = carve(work, at, line, dtype)
+    d_seeds, at = carve(work, at, line, dtype)
+    e_seeds, at = carve(work, at, line, whole)
+    lane_lengths, codes, peaks, log_scale, factor, bases, _ = lane_scratch(work, at, lanes, dtype, largest)
+    for group in range(first, len(order), workers * lanes):
+        n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
+        to_scaled(weights, e_weights, n, side, lane_lengths, log_scale, factor)
+        pack_direction(direction, n, UPPER, order, group, weights, False, d_weights, bases, peaks, factor)
+        inside(n, side, lanes, <options>(weights, d_weights, e_weights), <scaled_pairs_inside>, splat(scores, 0.0))
+        for lane in range(lanes):
+            bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
+        whole_goal = (<goal>, d_<goal>, e_<goal>)
+        finish_scaled(group, order, codes, lane_lengths, log_scale, whole_goal, bases, log_z, status)
+        seed_scaled(lane_lengths, n, whole_goal, bases, (seeds, d_seeds, e_seeds))
+        outside(
+            n, side, lanes, <options>(weights, d_weights, e_weights), <scaled_pairs_inside>, <scaled_pairs_outside>,
+            (seeds, d_seeds, e_seeds), splat(scores, 0.0),
+        )
+        flatten_tangents((weights, d_weights, e_weights), n * side)
         scale(d_weights, n * side, factor, peaks)
         unpack(d_weights, group, order, n, out, bases)
 '''
