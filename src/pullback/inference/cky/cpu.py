@@ -20,7 +20,7 @@ def _shifted(scores: Tensor, lengths: Tensor) -> Tensor:
     return torch.where(mask, real - torch.where(torch.isfinite(top), top, 0.0), 0.0).contiguous()
 
 
-_kernels = Kernels(generated, longest=256, shifted=_shifted)
+_kernels = Kernels(generated, longest=256, shifted=_shifted, precise=True)
 argmax, log_partition, marginals = _kernels.argmax, _kernels.log_partition, _kernels.marginals
 log_partition_marginals, marginals_vjp = _kernels.log_partition_marginals, _kernels.marginals_vjp
 entropy, entropy_gradient, sample = _kernels.entropy, _kernels.entropy_gradient, _kernels.sample

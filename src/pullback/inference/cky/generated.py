@@ -17,20 +17,23 @@ from pullback.inference.lanes import larger, load, splat, splat_index, store, st
 from pullback.inference.rules.batch import (
     ENTROPY, ENTROPY_GRADIENT, LOG_PARTITION, MARGINALS, OUT_OF_RANGE, PRODUCT, SAMPLE,
 )
-from pullback.inference.rules.choices import choose, choose_log, uniform
+from pullback.inference.rules.choices import choose, choose_log, choose_scaled, uniform
 from pullback.inference.rules.lanewise import (
-    finish, finish_scaled, flatten, flatten_tangents, lane_scratch, limit_of, pack_direction, seed, seed_scaled, seed_tangent,
+    finish, finish_scaled, flatten, flatten_tangents, lane_scratch, limit_of, normalise, pack_direction, seed, seed_scaled,
+    seed_tangent, weigh,
 )
-from pullback.inference.rules.logs import OUT, OUT_TANGENT, TANGENT, VALUE, log_sum, mean_tangent, push, push_tangent
+from pullback.inference.rules.logs import (
+    OUT, OUT_TANGENT, TANGENT, VALUE, log_sum, mean_tangent, plus_wide, push, push_tangent, put_wide, wide_of,
+)
 from pullback.inference.rules.numbers import at, constant, plus, put, times, times_plus, value_of
 from pullback.inference.rules.packing import clear, clear_all, lanes_of, pack, pitch_of, scale, unpack
 from pullback.inference.scratch import carve
-from pullback.inference.cky.scaling import to_scaled, to_weights
+from pullback.inference.cky.scaling import centre, to_scaled, to_weights
 
 OPTIONS = ()
 UPPER = True
 CHARTS = {"argmax": 4, "marginals": 3, "product": 2 * 3, "marginals_scaled": 2 * 3, "product_scaled": 3 * 3,
-    "logs": 15}
+    "logs": 13}
 LINES = 4
 
 
@@ -153,11 +156,11 @@ def inside_logs(n, side, lanes, scores, inside0, sum0):
     """Fill the logarithms of the inside values."""
     row, across = pitch_of(n) * lanes, side * lanes
     for j in range(n):
-        store(inside0[VALUE], j * row + (j + 1) * lanes, widen(load(scores, j * across + j * lanes)))
+        put_wide(inside0[VALUE], j * row + (j + 1) * lanes, wide_of(load(scores, j * across + j * lanes), scores))
         for i in range(j - 1, -1, -1):
             split = log_sum(inside0, i * row + (i + 1) * lanes, lanes, inside0, (i + 1) * row + (j + 1) * lanes, row, j - i, sum0, i * row + (j + 1) * lanes, scores)
-            span = split + widen(load(scores, i * across + j * lanes))
-            store(inside0[VALUE], i * row + (j + 1) * lanes, span)
+            span = plus_wide(split, wide_of(load(scores, i * across + j * lanes), scores), scores)
+            put_wide(inside0[VALUE], i * row + (j + 1) * lanes, span)
 
 
 @called
@@ -257,6 +260,32 @@ def draw(size, n, lanes, lane, inside0, least, seed, stack, z, base, side):
         elif item == 1:  # split
             u, drawn = uniform(seed, drawn)
             k = i + choose(inside0, i * row + (i + 1) * lanes + lane, lanes, inside0, (i + 1) * row + (j + 1) * lanes + lane, row, j - i, u)
+            stack[height, 0], stack[height, 1], stack[height, 2] = 0, i, k
+            stack[height + 1, 0], stack[height + 1, 1], stack[height + 1, 2] = 0, k + 1, j
+            height += 2
+    return True
+
+
+@called
+def draw_scaled(size, n, lanes, lane, inside0, seed, stack, z, base, side):
+    """Draw a structure of a lane from numbers with exponents."""
+    row = pitch_of(n) * lanes
+    stack[0, 0], stack[0, 1], stack[0, 2] = 0, 0, size - 1
+    height = 1
+    drawn = 0
+    while height > 0:
+        height -= 1
+        item, i, j = stack[height, 0], stack[height, 1], stack[height, 2]
+        if item == 0:  # span
+            if i == j:
+                z[base + i * side + i] = 1.0
+                continue
+            z[base + i * side + j] = 1.0
+            stack[height, 0], stack[height, 1], stack[height, 2] = 1, i, j
+            height += 1
+        elif item == 1:  # split
+            u, drawn = uniform(seed, drawn)
+            k = i + choose_scaled(inside0, i * row + (i + 1) * lanes + lane, lanes, inside0, (i + 1) * row + (j + 1) * lanes + lane, row, j - i, u)
             stack[height, 0], stack[height, 1], stack[height, 2] = 0, i, k
             stack[height + 1, 0], stack[height + 1, 1], stack[height + 1, 2] = 0, k + 1, j
             height += 2
@@ -368,7 +397,10 @@ def product(worker, workers, scores, lengths, order, scratch, direction, out, lo
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
         to_weights(weights, n, side, lane_lengths, log_scale, peaks, factor)
-        pack_direction(direction, n, UPPER, order, group, weights, False, d_weights, bases, peaks, factor)
+        pack_direction(direction, n, UPPER, order, group, weights, 0.0, d_weights, bases)
+        centre(d_weights, weights, 0.0, n, side, lane_lengths)
+        normalise(d_weights, n * side, peaks, factor)
+        weigh(d_weights, weights, n * side)
         peak = inside(n, side, lanes, (weights, d_weights), (inside0, d_inside0), splat(scores, 0.0))
         for lane in range(lanes):
             bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
@@ -441,7 +473,10 @@ def product_scaled(worker, workers, scores, lengths, order, scratch, like, direc
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
         to_scaled(weights, e_weights, n, side, lane_lengths, log_scale, factor)
-        pack_direction(direction, n, UPPER, order, group, weights, False, d_weights, bases, peaks, factor)
+        pack_direction(direction, n, UPPER, order, group, weights, 0.0, d_weights, bases)
+        centre(d_weights, weights, 0.0, n, side, lane_lengths)
+        normalise(d_weights, n * side, peaks, factor)
+        weigh(d_weights, weights, n * side)
         inside(n, side, lanes, (weights, d_weights, e_weights), (inside0, d_inside0, e_inside0), splat(scores, 0.0))
         for lane in range(lanes):
             bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
@@ -488,6 +523,36 @@ def sample(worker, workers, scores, lengths, order, scratch, seeds, z, status):
 
 
 @lean_kernel
+def sample_scaled(worker, workers, scores, lengths, order, scratch, like, seeds, z, log_z, status):
+    """The same with an exponent for each number."""
+    side, lanes, dtype, whole = scores.shape[-1], lanes_of(scores), scores.dtype, like.dtype
+    first = worker * lanes
+    if first >= len(order):
+        return
+    largest, work, at = lengths[order[first]], scratch[worker], 0
+    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
+    weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    e_weights, at = carve(work, at, (largest * side + 1) * lanes, whole)
+    inside0, at = carve(work, at, square, dtype)
+    e_inside0, at = carve(work, at, square, whole)
+    lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
+    flat = z.reshape(-1)
+    for group in range(first, len(order), workers * lanes):
+        n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
+        to_scaled(weights, e_weights, n, side, lane_lengths, log_scale, factor)
+        inside(n, side, lanes, (weights, e_weights), (inside0, e_inside0), splat(scores, 0.0))
+        for lane in range(lanes):
+            bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
+        finish_scaled(group, order, codes, lane_lengths, log_scale, (inside0, e_inside0), bases, log_z, status)
+        for lane in range(min(lanes, len(order) - group)):
+            example = order[group + lane]
+            size = lengths[example]
+            clear(z, example, 0)
+            if status[example] == OK and size > 0:
+                draw_scaled(size, n, lanes, lane, (inside0, e_inside0), seeds[example], stack, flat, example * side * side, side)
+
+
+@lean_kernel
 def in_logs(worker, workers, scores, lengths, order, scratch, mode, direction, seeds, out, value, status):
     """All sums in logarithms, for scores of any size: values (log-partitions or entropies), and what `mode` says of parts."""
     side, lanes, dtype = scores.shape[-1], lanes_of(scores), scores.dtype
@@ -500,15 +565,19 @@ def in_logs(worker, workers, scores, lengths, order, scratch, mode, direction, s
     square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
     packed, at = carve(work, at, (largest * side + 1) * lanes, dtype)
     along, at = carve(work, at, (largest * side + 1) * lanes * tangent, dtype)
-    inside0_value, at = carve(work, at, square, np.float64)
+    inside0_high, at = carve(work, at, square, np.float64)
+    inside0_middle, at = carve(work, at, square, np.float64)
+    inside0_low, at = carve(work, at, square, np.float64)
     inside0_tangent, at = carve(work, at, square * tangent, np.float64)
     inside0_out, at = carve(work, at, square * down, np.float64)
     inside0_moved, at = carve(work, at, square * tangent * down, np.float64)
-    inside0 = (inside0_value, inside0_tangent, inside0_out, inside0_moved)
-    sum0_top, at = carve(work, at, square, np.float64)
-    sum0_inverse, at = carve(work, at, square, dtype)
+    inside0 = ((inside0_high, inside0_middle, inside0_low), inside0_tangent, inside0_out, inside0_moved)
+    sum0_high, at = carve(work, at, square, np.float64)
+    sum0_middle, at = carve(work, at, square, np.float64)
+    sum0_low, at = carve(work, at, square, np.float64)
     sum0_tangent, at = carve(work, at, square * tangent, np.float64)
-    sum0 = (sum0_top, sum0_inverse, sum0_tangent)
+    sum0_inverse, at = carve(work, at, square, dtype)
+    sum0 = ((sum0_high, sum0_middle, sum0_low), sum0_inverse, sum0_tangent)
     lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
     flat = out.reshape(-1)
     for group in range(first, len(order), workers * lanes):
@@ -518,13 +587,17 @@ def in_logs(worker, workers, scores, lengths, order, scratch, mode, direction, s
             if surprise:
                 clear_all(along, n * side * lanes)
             else:
-                pack_direction(direction, n, UPPER, order, group, packed, True, along, bases, peaks, factor)
+                pack_direction(direction, n, UPPER, order, group, packed, -np.inf, along, bases)
+                centre(along, packed, -np.inf, n, side, lane_lengths)
+                normalise(along, n * side, peaks, factor)
             tangents(n, side, lanes, packed, along, surprise, inside0, sum0)
         for lane in range(min(lanes, len(order) - group)):
             example = order[group + lane]
             size = lengths[example]
             place = goal_of(size, n, lanes) + lane
-            log_z = inside0[VALUE][place] if size > 0 else 0.0
+            log_z = 0.0
+            if size > 0:
+                log_z = inside0[VALUE][0][place] + (inside0[VALUE][1][place] + inside0[VALUE][2][place])
             status[example] = OK if log_z > -np.inf else INFEASIBLE
             if codes[lane] > 0:
                 status[example] = INFINITE if codes[lane] == 1 else NAN
@@ -541,7 +614,7 @@ def in_logs(worker, workers, scores, lengths, order, scratch, mode, direction, s
             for lane in range(lanes):
                 size = int(lane_lengths[lane])
                 place = goal_of(size, n, lanes) + lane
-                if size > 0 and inside0[VALUE][place] > -np.inf:
+                if size > 0 and inside0[VALUE][0][place] > -np.inf:
                     inside0[OUT][place] = 1.0
             if tangent:
                 outside_tangents(n, side, lanes, packed, along, surprise, inside0, sum0)

@@ -69,3 +69,22 @@ def to_scaled(packed, exponents, n, side, lane_lengths, log_scale, factor):
     store(factor, 0, power)
     for lane in range(lanes):
         log_scale[lane] = (2 * lane_lengths[lane] - 1) * factor[lane] * math.log(2.0)
+
+
+@called
+def centre(tangents, weights, none, n, side, lane_lengths):
+    """Subtract from a direction its mean over the parts, which changes no result but keeps digits.
+
+    `none` is the weight, or its logarithm, of what is no part.
+    """
+    row, lanes = side * lanes_of(weights), lanes_of(weights)
+    zero, one, least = splat(weights, 0.0), splat(weights, 1.0), splat(weights, none)
+    total, number = zero, zero
+    for i in range(n):
+        for at in range(i * row + i * lanes, i * row + n * lanes, lanes):
+            used = where_larger(load(weights, at), least, one, zero)
+            total, number = total + load(tangents, at), number + used
+    mean = total / larger(number, one)
+    for i in range(n):
+        for at in range(i * row + i * lanes, i * row + n * lanes, lanes):
+            store(tangents, at, load(tangents, at) - mean)

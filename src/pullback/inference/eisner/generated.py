@@ -17,21 +17,24 @@ from pullback.inference.lanes import larger, load, splat, splat_index, store, st
 from pullback.inference.rules.batch import (
     ENTROPY, ENTROPY_GRADIENT, LOG_PARTITION, MARGINALS, OUT_OF_RANGE, PRODUCT, SAMPLE,
 )
-from pullback.inference.rules.choices import choose, choose_log, uniform
+from pullback.inference.rules.choices import choose, choose_log, choose_scaled, uniform
 from pullback.inference.rules.lanewise import (
-    finish, finish_scaled, flatten, flatten_tangents, lane_scratch, limit_of, pack_direction, seed, seed_scaled, seed_tangent,
+    finish, finish_scaled, flatten, flatten_tangents, lane_scratch, limit_of, normalise, pack_direction, seed, seed_scaled,
+    seed_tangent, weigh,
 )
-from pullback.inference.rules.logs import OUT, OUT_TANGENT, TANGENT, VALUE, log_sum, mean_tangent, push, push_tangent
+from pullback.inference.rules.logs import (
+    OUT, OUT_TANGENT, TANGENT, VALUE, log_sum, mean_tangent, plus_wide, push, push_tangent, put_wide, wide_of,
+)
 from pullback.inference.rules.numbers import at, constant, plus, put, times, times_plus, value_of
 from pullback.inference.rules.packing import clear, clear_all, lanes_of, pack, pitch_of, scale, unpack
 from pullback.inference.scratch import carve
-from pullback.inference.eisner.scaling import to_scaled, to_weights
+from pullback.inference.eisner.scaling import centre, to_scaled, to_weights
 
 OPTIONS = ("multiroot",)
 UPPER = False
 CHARTS = {"argmax": 8, "marginals": 5, "product": 2 * 5, "marginals_scaled": 2 * 5, "product_scaled": 3 * 5,
-    "logs": 33}
-LINES = 46
+    "logs": 29}
+LINES = 62
 
 
 @called
@@ -283,25 +286,25 @@ def inside_logs(n, side, lanes, multiroot, scores, inside0, inside1, inside_pref
     """Fill the logarithms of the inside values."""
     row, across = pitch_of(n) * lanes, side * lanes
     for j in range(n):
-        store(inside0[VALUE], j * row + (j + 1) * lanes, splat_wide(0.0, scores))
-        store(inside0[VALUE], j * row + j * lanes, splat_wide(0.0, scores))
+        put_wide(inside0[VALUE], j * row + (j + 1) * lanes, wide_of(splat(scores, 0.0), scores))
+        put_wide(inside0[VALUE], j * row + j * lanes, wide_of(splat(scores, 0.0), scores))
         for i in range(j - 1, -1, -1):
             between = log_sum(inside0, i * row + (i + 1) * lanes, lanes, inside0, j * row + (i + 1) * lanes, lanes, j - i, sum0, i * row + (j + 1) * lanes, scores)
-            right_arc = between + widen(load(scores, i * across + j * lanes))
-            store(inside1[VALUE], i * row + (j + 1) * lanes, right_arc)
-            left_arc = between + widen(load(scores, j * across + i * lanes))
-            store(inside1[VALUE], j * row + i * lanes, left_arc)
+            right_arc = plus_wide(between, wide_of(load(scores, i * across + j * lanes), scores), scores)
+            put_wide(inside1[VALUE], i * row + (j + 1) * lanes, right_arc)
+            left_arc = plus_wide(between, wide_of(load(scores, j * across + i * lanes), scores), scores)
+            put_wide(inside1[VALUE], j * row + i * lanes, left_arc)
             right = log_sum(inside1, i * row + (i + 2) * lanes, lanes, inside0, (i + 1) * row + (j + 1) * lanes, row, j - i, sum1, i * row + (j + 1) * lanes, scores)
-            store(inside0[VALUE], i * row + (j + 1) * lanes, right)
+            put_wide(inside0[VALUE], i * row + (j + 1) * lanes, right)
             left = log_sum(inside0, i * row + i * lanes, row, inside1, j * row + i * lanes, lanes, j - i, sum2, j * row + i * lanes, scores)
-            store(inside0[VALUE], j * row + i * lanes, left)
-    store(inside_prefix[VALUE], 0, splat_wide(0.0, scores))
+            put_wide(inside0[VALUE], j * row + i * lanes, left)
+    put_wide(inside_prefix[VALUE], 0, wide_of(splat(scores, 0.0), scores))
     for j in range(n):
         starts = log_sum(inside_prefix, 0, lanes, inside0, j * row, lanes, j + 1 if multiroot else 1, sum3, j * lanes, scores)
-        root_arc = starts + widen(load(scores, j * across + j * lanes))
-        store(inside_root_arc[VALUE], j * lanes, root_arc)
+        root_arc = plus_wide(starts, wide_of(load(scores, j * across + j * lanes), scores), scores)
+        put_wide(inside_root_arc[VALUE], j * lanes, root_arc)
         prefix = log_sum(inside_root_arc, 0, lanes, inside0, (j + 1) * lanes, row, j + 1, sum4, (j + 1) * lanes, scores)
-        store(inside_prefix[VALUE], (j + 1) * lanes, prefix)
+        put_wide(inside_prefix[VALUE], (j + 1) * lanes, prefix)
 
 
 @called
@@ -525,6 +528,68 @@ def draw(size, n, lanes, lane, multiroot, inside0, inside1, inside_prefix, insid
 
 
 @called
+def draw_scaled(size, n, lanes, lane, multiroot, inside0, inside1, inside_prefix, inside_root_arc, seed, stack, z, base, side):
+    """Draw a structure of a lane from numbers with exponents."""
+    row = pitch_of(n) * lanes
+    stack[0, 0], stack[0, 1], stack[0, 2] = 5, 0, size
+    height = 1
+    drawn = 0
+    while height > 0:
+        height -= 1
+        item, i, j = stack[height, 0], stack[height, 1], stack[height, 2]
+        if item == 0:  # right
+            if i == j:
+                continue
+            u, drawn = uniform(seed, drawn)
+            k = i + 1 + choose_scaled(inside1, i * row + (i + 2) * lanes + lane, lanes, inside0, (i + 1) * row + (j + 1) * lanes + lane, row, j - i, u)
+            stack[height, 0], stack[height, 1], stack[height, 2] = 3, i, k
+            stack[height + 1, 0], stack[height + 1, 1], stack[height + 1, 2] = 0, k, j
+            height += 2
+        elif item == 1:  # left
+            if i == j:
+                continue
+            u, drawn = uniform(seed, drawn)
+            k = i + choose_scaled(inside0, i * row + i * lanes + lane, row, inside1, j * row + i * lanes + lane, lanes, j - i, u)
+            stack[height, 0], stack[height, 1], stack[height, 2] = 1, i, k
+            stack[height + 1, 0], stack[height + 1, 1], stack[height + 1, 2] = 4, k, j
+            height += 2
+        elif item == 2:  # between
+            u, drawn = uniform(seed, drawn)
+            k = i + choose_scaled(inside0, i * row + (i + 1) * lanes + lane, lanes, inside0, j * row + (i + 1) * lanes + lane, lanes, j - i, u)
+            stack[height, 0], stack[height, 1], stack[height, 2] = 0, i, k
+            stack[height + 1, 0], stack[height + 1, 1], stack[height + 1, 2] = 1, k + 1, j
+            height += 2
+        elif item == 3:  # right_arc
+            z[base + i * side + j] = 1.0
+            stack[height, 0], stack[height, 1], stack[height, 2] = 2, i, j
+            height += 1
+        elif item == 4:  # left_arc
+            z[base + j * side + i] = 1.0
+            stack[height, 0], stack[height, 1], stack[height, 2] = 2, i, j
+            height += 1
+        elif item == 5:  # prefix
+            if j == 0:
+                continue
+            j -= 1
+            u, drawn = uniform(seed, drawn)
+            i = choose_scaled(inside_root_arc, 0 + lane, lanes, inside0, (j + 1) * lanes + lane, row, j + 1, u)
+            stack[height, 0], stack[height, 1], stack[height, 2] = 7, 0, i
+            stack[height + 1, 0], stack[height + 1, 1], stack[height + 1, 2] = 0, i, j
+            height += 2
+        elif item == 6:  # starts
+            u, drawn = uniform(seed, drawn)
+            i = choose_scaled(inside_prefix, 0 + lane, lanes, inside0, j * row + lane, lanes, j + 1 if multiroot else 1, u)
+            stack[height, 0], stack[height, 1], stack[height, 2] = 5, 0, i
+            stack[height + 1, 0], stack[height + 1, 1], stack[height + 1, 2] = 1, i, j
+            height += 2
+        elif item == 7:  # root_arc
+            z[base + j * side + j] = 1.0
+            stack[height, 0], stack[height, 1], stack[height, 2] = 6, 0, j
+            height += 1
+    return True
+
+
+@called
 def draw_logs(size, n, lanes, lane, multiroot, inside0, inside1, inside_prefix, inside_root_arc, sum0, sum1, sum2, sum3, sum4, seed, stack, z, base, side):
     """Draw a structure of a lane."""
     row = pitch_of(n) * lanes
@@ -690,7 +755,10 @@ def product(worker, workers, scores, lengths, order, multiroot, scratch, directi
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
         to_weights(weights, n, side, lane_lengths, log_scale, peaks, factor)
-        pack_direction(direction, n, UPPER, order, group, weights, False, d_weights, bases, peaks, factor)
+        pack_direction(direction, n, UPPER, order, group, weights, 0.0, d_weights, bases)
+        centre(d_weights, weights, 0.0, n, side, lane_lengths)
+        normalise(d_weights, n * side, peaks, factor)
+        weigh(d_weights, weights, n * side)
         peak = inside(n, side, lanes, multiroot, (weights, d_weights), (inside0, d_inside0), (inside1, d_inside1), (inside_prefix, d_inside_prefix), (inside_root_arc, d_inside_root_arc), splat(scores, 0.0))
         for lane in range(lanes):
             bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
@@ -793,7 +861,10 @@ def product_scaled(worker, workers, scores, lengths, order, multiroot, scratch, 
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
         to_scaled(weights, e_weights, n, side, lane_lengths, log_scale, factor)
-        pack_direction(direction, n, UPPER, order, group, weights, False, d_weights, bases, peaks, factor)
+        pack_direction(direction, n, UPPER, order, group, weights, 0.0, d_weights, bases)
+        centre(d_weights, weights, 0.0, n, side, lane_lengths)
+        normalise(d_weights, n * side, peaks, factor)
+        weigh(d_weights, weights, n * side)
         inside(n, side, lanes, multiroot, (weights, d_weights, e_weights), (inside0, d_inside0, e_inside0), (inside1, d_inside1, e_inside1), (inside_prefix, d_inside_prefix, e_inside_prefix), (inside_root_arc, d_inside_root_arc, e_inside_root_arc), splat(scores, 0.0))
         for lane in range(lanes):
             bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
@@ -843,6 +914,42 @@ def sample(worker, workers, scores, lengths, order, multiroot, scratch, seeds, z
 
 
 @lean_kernel
+def sample_scaled(worker, workers, scores, lengths, order, multiroot, scratch, like, seeds, z, log_z, status):
+    """The same with an exponent for each number."""
+    side, lanes, dtype, whole = scores.shape[-1], lanes_of(scores), scores.dtype, like.dtype
+    first = worker * lanes
+    if first >= len(order):
+        return
+    largest, work, at = lengths[order[first]], scratch[worker], 0
+    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
+    weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    e_weights, at = carve(work, at, (largest * side + 1) * lanes, whole)
+    inside0, at = carve(work, at, square, dtype)
+    inside1, at = carve(work, at, square, dtype)
+    inside_prefix, at = carve(work, at, line, dtype)
+    inside_root_arc, at = carve(work, at, line, dtype)
+    e_inside0, at = carve(work, at, square, whole)
+    e_inside1, at = carve(work, at, square, whole)
+    e_inside_prefix, at = carve(work, at, line, whole)
+    e_inside_root_arc, at = carve(work, at, line, whole)
+    lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
+    flat = z.reshape(-1)
+    for group in range(first, len(order), workers * lanes):
+        n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
+        to_scaled(weights, e_weights, n, side, lane_lengths, log_scale, factor)
+        inside(n, side, lanes, multiroot, (weights, e_weights), (inside0, e_inside0), (inside1, e_inside1), (inside_prefix, e_inside_prefix), (inside_root_arc, e_inside_root_arc), splat(scores, 0.0))
+        for lane in range(lanes):
+            bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
+        finish_scaled(group, order, codes, lane_lengths, log_scale, (inside_prefix, e_inside_prefix), bases, log_z, status)
+        for lane in range(min(lanes, len(order) - group)):
+            example = order[group + lane]
+            size = lengths[example]
+            clear(z, example, 0)
+            if status[example] == OK and size > 0:
+                draw_scaled(size, n, lanes, lane, multiroot, (inside0, e_inside0), (inside1, e_inside1), (inside_prefix, e_inside_prefix), (inside_root_arc, e_inside_root_arc), seeds[example], stack, flat, example * side * side, side)
+
+
+@lean_kernel
 def in_logs(worker, workers, scores, lengths, order, multiroot, scratch, mode, direction, seeds, out, value, status):
     """All sums in logarithms, for scores of any size: values (log-partitions or entropies), and what `mode` says of parts."""
     side, lanes, dtype = scores.shape[-1], lanes_of(scores), scores.dtype
@@ -855,46 +962,64 @@ def in_logs(worker, workers, scores, lengths, order, multiroot, scratch, mode, d
     square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
     packed, at = carve(work, at, (largest * side + 1) * lanes, dtype)
     along, at = carve(work, at, (largest * side + 1) * lanes * tangent, dtype)
-    inside0_value, at = carve(work, at, square, np.float64)
+    inside0_high, at = carve(work, at, square, np.float64)
+    inside0_middle, at = carve(work, at, square, np.float64)
+    inside0_low, at = carve(work, at, square, np.float64)
     inside0_tangent, at = carve(work, at, square * tangent, np.float64)
     inside0_out, at = carve(work, at, square * down, np.float64)
     inside0_moved, at = carve(work, at, square * tangent * down, np.float64)
-    inside0 = (inside0_value, inside0_tangent, inside0_out, inside0_moved)
-    inside1_value, at = carve(work, at, square, np.float64)
+    inside0 = ((inside0_high, inside0_middle, inside0_low), inside0_tangent, inside0_out, inside0_moved)
+    inside1_high, at = carve(work, at, square, np.float64)
+    inside1_middle, at = carve(work, at, square, np.float64)
+    inside1_low, at = carve(work, at, square, np.float64)
     inside1_tangent, at = carve(work, at, square * tangent, np.float64)
     inside1_out, at = carve(work, at, square * down, np.float64)
     inside1_moved, at = carve(work, at, square * tangent * down, np.float64)
-    inside1 = (inside1_value, inside1_tangent, inside1_out, inside1_moved)
-    inside_prefix_value, at = carve(work, at, line, np.float64)
+    inside1 = ((inside1_high, inside1_middle, inside1_low), inside1_tangent, inside1_out, inside1_moved)
+    inside_prefix_high, at = carve(work, at, line, np.float64)
+    inside_prefix_middle, at = carve(work, at, line, np.float64)
+    inside_prefix_low, at = carve(work, at, line, np.float64)
     inside_prefix_tangent, at = carve(work, at, line * tangent, np.float64)
     inside_prefix_out, at = carve(work, at, line * down, np.float64)
     inside_prefix_moved, at = carve(work, at, line * tangent * down, np.float64)
-    inside_prefix = (inside_prefix_value, inside_prefix_tangent, inside_prefix_out, inside_prefix_moved)
-    inside_root_arc_value, at = carve(work, at, line, np.float64)
+    inside_prefix = ((inside_prefix_high, inside_prefix_middle, inside_prefix_low), inside_prefix_tangent, inside_prefix_out, inside_prefix_moved)
+    inside_root_arc_high, at = carve(work, at, line, np.float64)
+    inside_root_arc_middle, at = carve(work, at, line, np.float64)
+    inside_root_arc_low, at = carve(work, at, line, np.float64)
     inside_root_arc_tangent, at = carve(work, at, line * tangent, np.float64)
     inside_root_arc_out, at = carve(work, at, line * down, np.float64)
     inside_root_arc_moved, at = carve(work, at, line * tangent * down, np.float64)
-    inside_root_arc = (inside_root_arc_value, inside_root_arc_tangent, inside_root_arc_out, inside_root_arc_moved)
-    sum0_top, at = carve(work, at, square, np.float64)
-    sum0_inverse, at = carve(work, at, square, dtype)
+    inside_root_arc = ((inside_root_arc_high, inside_root_arc_middle, inside_root_arc_low), inside_root_arc_tangent, inside_root_arc_out, inside_root_arc_moved)
+    sum0_high, at = carve(work, at, square, np.float64)
+    sum0_middle, at = carve(work, at, square, np.float64)
+    sum0_low, at = carve(work, at, square, np.float64)
     sum0_tangent, at = carve(work, at, square * tangent, np.float64)
-    sum0 = (sum0_top, sum0_inverse, sum0_tangent)
-    sum1_top, at = carve(work, at, square, np.float64)
-    sum1_inverse, at = carve(work, at, square, dtype)
+    sum0_inverse, at = carve(work, at, square, dtype)
+    sum0 = ((sum0_high, sum0_middle, sum0_low), sum0_inverse, sum0_tangent)
+    sum1_high, at = carve(work, at, square, np.float64)
+    sum1_middle, at = carve(work, at, square, np.float64)
+    sum1_low, at = carve(work, at, square, np.float64)
     sum1_tangent, at = carve(work, at, square * tangent, np.float64)
-    sum1 = (sum1_top, sum1_inverse, sum1_tangent)
-    sum2_top, at = carve(work, at, square, np.float64)
-    sum2_inverse, at = carve(work, at, square, dtype)
+    sum1_inverse, at = carve(work, at, square, dtype)
+    sum1 = ((sum1_high, sum1_middle, sum1_low), sum1_inverse, sum1_tangent)
+    sum2_high, at = carve(work, at, square, np.float64)
+    sum2_middle, at = carve(work, at, square, np.float64)
+    sum2_low, at = carve(work, at, square, np.float64)
     sum2_tangent, at = carve(work, at, square * tangent, np.float64)
-    sum2 = (sum2_top, sum2_inverse, sum2_tangent)
-    sum3_top, at = carve(work, at, line, np.float64)
-    sum3_inverse, at = carve(work, at, line, dtype)
+    sum2_inverse, at = carve(work, at, square, dtype)
+    sum2 = ((sum2_high, sum2_middle, sum2_low), sum2_inverse, sum2_tangent)
+    sum3_high, at = carve(work, at, line, np.float64)
+    sum3_middle, at = carve(work, at, line, np.float64)
+    sum3_low, at = carve(work, at, line, np.float64)
     sum3_tangent, at = carve(work, at, line * tangent, np.float64)
-    sum3 = (sum3_top, sum3_inverse, sum3_tangent)
-    sum4_top, at = carve(work, at, line, np.float64)
-    sum4_inverse, at = carve(work, at, line, dtype)
+    sum3_inverse, at = carve(work, at, line, dtype)
+    sum3 = ((sum3_high, sum3_middle, sum3_low), sum3_inverse, sum3_tangent)
+    sum4_high, at = carve(work, at, line, np.float64)
+    sum4_middle, at = carve(work, at, line, np.float64)
+    sum4_low, at = carve(work, at, line, np.float64)
     sum4_tangent, at = carve(work, at, line * tangent, np.float64)
-    sum4 = (sum4_top, sum4_inverse, sum4_tangent)
+    sum4_inverse, at = carve(work, at, line, dtype)
+    sum4 = ((sum4_high, sum4_middle, sum4_low), sum4_inverse, sum4_tangent)
     lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
     flat = out.reshape(-1)
     for group in range(first, len(order), workers * lanes):
@@ -904,13 +1029,17 @@ def in_logs(worker, workers, scores, lengths, order, multiroot, scratch, mode, d
             if surprise:
                 clear_all(along, n * side * lanes)
             else:
-                pack_direction(direction, n, UPPER, order, group, packed, True, along, bases, peaks, factor)
+                pack_direction(direction, n, UPPER, order, group, packed, -np.inf, along, bases)
+                centre(along, packed, -np.inf, n, side, lane_lengths)
+                normalise(along, n * side, peaks, factor)
             tangents(n, side, lanes, multiroot, packed, along, surprise, inside0, inside1, inside_prefix, inside_root_arc, sum0, sum1, sum2, sum3, sum4)
         for lane in range(min(lanes, len(order) - group)):
             example = order[group + lane]
             size = lengths[example]
             place = goal_of(size, n, lanes) + lane
-            log_z = inside_prefix[VALUE][place] if size > 0 else 0.0
+            log_z = 0.0
+            if size > 0:
+                log_z = inside_prefix[VALUE][0][place] + (inside_prefix[VALUE][1][place] + inside_prefix[VALUE][2][place])
             status[example] = OK if log_z > -np.inf else INFEASIBLE
             if codes[lane] > 0:
                 status[example] = INFINITE if codes[lane] == 1 else NAN
@@ -930,7 +1059,7 @@ def in_logs(worker, workers, scores, lengths, order, multiroot, scratch, mode, d
             for lane in range(lanes):
                 size = int(lane_lengths[lane])
                 place = goal_of(size, n, lanes) + lane
-                if size > 0 and inside_prefix[VALUE][place] > -np.inf:
+                if size > 0 and inside_prefix[VALUE][0][place] > -np.inf:
                     inside_prefix[OUT][place] = 1.0
             if tangent:
                 outside_tangents(n, side, lanes, multiroot, packed, along, surprise, inside0, inside1, inside_prefix, inside_root_arc, sum0, sum1, sum2, sum3, sum4)

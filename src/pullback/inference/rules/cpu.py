@@ -29,10 +29,13 @@ class Kernels:
         longest: the largest size whose sums of weights usually stay in the range of float32; longer examples begin in float64.
         shifted: from scores and lengths to scores less what all structures have in common, zeros where there is no part, which
             makes entropies precise.
+        precise: whether gradients of entropies need float64 to have the precision of float32.
     """
 
-    def __init__(self, module: ModuleType, *, longest: int, shifted: Callable[[Tensor, Tensor], Tensor]) -> None:
-        self._module, self._longest, self._shifted = module, longest, shifted
+    def __init__(
+        self, module: ModuleType, *, longest: int, shifted: Callable[[Tensor, Tensor], Tensor], precise: bool = False
+    ) -> None:
+        self._module, self._longest, self._shifted, self._precise = module, longest, shifted, precise
 
     def argmax(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
         batch = Batch(scores, lengths)
@@ -83,16 +86,18 @@ class Kernels:
         options, scores = self._options(named), scores.detach()
 
         def from_weights(batch: Batch, scaled: bool) -> tuple[Tensor]:
-            if not scaled:
-                return (self._product(batch, options).neg_(),)
-            batch.status[:] = modes.OUT_OF_RANGE
-            return (torch.empty_like(batch.scores),)
+            assert batch.extra is not None
+            found = self._product(batch, options, scaled).neg_()
+            if scaled:
+                batch.status[(batch.extra.abs() > _LARGE).any(2).any(1).numpy()] = modes.OUT_OF_RANGE
+            return (found,)
 
         def in_logs(batch: Batch) -> tuple[Tensor, ...]:
             return self._in_logs(batch, modes.ENTROPY_GRADIENT, options)[1:]
 
-        batch = Batch(scores, lengths, self._shifted(scores, lengths))
-        return self._wide(batch, from_weights, in_logs, validate)[0]
+        given = scores.double() if self._precise else scores
+        batch = Batch(given, lengths, self._shifted(given, lengths))
+        return self._wide(batch, from_weights, in_logs, validate, wide=True)[0].to(scores.dtype)
 
     def sample(self, scores: Tensor, lengths: Tensor, seeds: Tensor, *, validate: bool, **named: Any) -> Tensor:
         options = self._options(named)
@@ -100,7 +105,8 @@ class Kernels:
         def from_weights(batch: Batch, scaled: bool) -> tuple[Tensor]:
             z = torch.empty_like(batch.scores)
             if scaled:
-                batch.status[:] = modes.OUT_OF_RANGE
+                rest = _exponents(batch), _extra(batch), z.numpy(), np.empty(len(z))
+                batch.run(self._module.sample_scaled, 24, self._room("marginals_scaled"), options, *rest)
             else:
                 batch.run(self._module.sample, 3, self._room("marginals"), options, _extra(batch), z.numpy())
             return (z,)
@@ -158,12 +164,14 @@ class Kernels:
         return (torch.from_numpy(value), out) if wanted else (torch.from_numpy(value),)
 
     def _wide(
-        self, batch: Batch, in_weights: Callable[[Batch, bool], tuple[Tensor, ...]], in_logs: Attempt, validate: bool
+        self, batch: Batch, in_weights: Callable[[Batch, bool], tuple[Tensor, ...]], in_logs: Attempt, validate: bool,
+        wide: bool = False,
     ) -> tuple[Tensor, ...]:
-        """In weights, then in weights with exponents, then in logarithms."""
+        """In weights, then in weights with exponents (in float64, if `wide`), then in logarithms."""
         dtype = batch.scores.dtype
         attempts: list[tuple[torch.dtype, Attempt]] = [
-            (dtype, lambda b: in_weights(b, False)), (dtype, lambda b: in_weights(b, True)), (torch.float64, in_logs)
+            (dtype, lambda b: in_weights(b, False)), (torch.float64 if wide else dtype, lambda b: in_weights(b, True)),
+            (torch.float64, in_logs)
         ]  # fmt: skip
         if dtype == torch.float32 and batch.longest > self._longest:
             batch.leave_out(batch.arrays[1] > self._longest)

@@ -21,13 +21,14 @@ def goal_place(text: Text, analysis: Analysis) -> None:
 
 
 def write(text: Text, analysis: Analysis) -> None:
-    """Write `follow`, `draw` and `draw_logs`."""
+    """Write `follow`, `draw`, `draw_scaled` and `draw_logs`."""
     _Descent(text, analysis, "follow", list(analysis.choices.values()), "Write the parts of the best structure of a lane.").write()
     names = arrays(analysis.inside)
     _Descent(
         text, analysis, "draw", [*names, "least", "seed"],
         "Draw a structure of a lane; False where a value on the way is below `least`, and too small to trust.",
     ).write()  # fmt: skip
+    _Descent(text, analysis, "draw_scaled", [*names, "seed"], "Draw a structure of a lane from numbers with exponents.").write()
     _Descent(text, analysis, "draw_logs", [*names, *sums(analysis), "seed"], "Draw a structure of a lane.").write()
 
 
@@ -102,5 +103,6 @@ class _Descent:
         words.append(f"{count} if {rule.option} else 1" if rule.option else count)
         kept = [f"sum{self.analysis.sums.index(rule)}", f"{place} + lane"] if self.name == "draw_logs" else []
         self.text("u, drawn = uniform(seed, drawn)")
-        chosen = f"{'choose_log' if kept else 'choose'}({', '.join([*words, *kept, 'u'])})"
+        function = {"draw": "choose", "draw_scaled": "choose_scaled", "draw_logs": "choose_log"}[self.name]
+        chosen = f"{function}({', '.join([*words, *kept, 'u'])})"
         self.text(f"{rule.variable} = {rule.first} + {chosen}".replace("= 0 + ", "= "))

@@ -79,31 +79,41 @@ def finish(group, order, codes, peaks, lane_lengths, log_scale, goal, places, lo
 
 
 @called
-def pack_direction(direction, n, upper, order, first, weights, logs, tangents, bases, line, factor):
-    """Write the tangents of the weights, w * v, or of their logarithms, v; each lane's v is divided by its largest entry,
-    which is kept in `factor`. Directions on parts without weight do not count.
-    """
+def pack_direction(direction, n, upper, order, first, weights, none, tangents, bases):
+    """Write a direction, 0 on parts whose weight is not larger than `none`."""
     lanes, side = lanes_of(weights), direction.shape[-1]
     bases_of(order, first, side * side, bases)
     blocks.pack(direction.reshape(-1), bases, n * side, tangents)
-    zero = splat(weights, 0.0)
-    top, none = zero, splat(weights, -np.inf) if logs else zero
+    zero, least = splat(weights, 0.0), splat(weights, none)
     for h in range(n):
-        for m in range(h if upper else 0, n):
-            at = (h * side + m) * lanes
-            v = where_larger(load(weights, at), none, load(tangents, at), zero)
-            top = larger(zero - v, larger(v, top))
-            store(tangents, at, v)
-    top = where_larger(top, zero, top, splat(weights, 1.0))
+        for m in range(side):
+            at_ = (h * side + m) * lanes
+            real = m < n and not (upper and m < h)
+            store(tangents, at_, where_larger(load(weights, at_), least, load(tangents, at_), zero) if real else zero)
+
+
+@called
+def normalise(tangents, count, line, factor):
+    """Divide a direction by its largest entry in each lane, which is kept in `factor`."""
+    lanes = lanes_of(tangents)
+    zero = splat(tangents, 0.0)
+    top = zero
+    for at_ in range(0, count * lanes, lanes):
+        v = load(tangents, at_)
+        top = larger(zero - v, larger(v, top))
+    top = where_larger(top, zero, top, splat(tangents, 1.0))
     store(line, 0, top)
     for lane in range(lanes):
         factor[lane] = line[lane]
-    for h in range(n):
-        for m in range(side):
-            at = (h * side + m) * lanes
-            v = load(tangents, at) / top
-            real = m < n and not (upper and m < h)
-            store(tangents, at, (v if logs else v * load(weights, at)) if real else zero)
+    for at_ in range(0, count * lanes, lanes):
+        store(tangents, at_, load(tangents, at_) / top)
+
+
+@called
+def weigh(tangents, weights, count):
+    """The tangents of weights from those of their logarithms."""
+    for at_ in range(0, count * lanes_of(weights), lanes_of(weights)):
+        store(tangents, at_, load(tangents, at_) * load(weights, at_))
 
 
 @inline

@@ -59,15 +59,19 @@ class _Pass:
 
     def first(self, known: dict[str, Index]) -> None:
         for rule in self.special:
-            value = self.part(rule, known) if rule.part else "splat_wide(0.0, scores)"
-            goal = rule.goal.where(known)
-            self.text(f"store({self.array(goal)}, {self.memory.place(goal)}, {value})")
+            zero = "splat_wide(0.0, scores)" if self.tangent else "wide_of(splat(scores, 0.0), scores)"
+            self.store(rule.goal.where(known), self.part(rule, known) if rule.part else zero)
+
+    def store(self, goal: Term, value: str) -> None:
+        function = "store" if self.tangent else "put_wide"
+        self.text(f"{function}({self.array(goal)}, {self.memory.place(goal)}, {value})")
 
     def array(self, term: Term, which: str | None = None) -> str:
         return f"{self.memory.name(term.item)}[{which or ('TANGENT' if self.tangent else 'VALUE')}]"
 
     def part(self, rule: Sum, known: dict[str, Index] | None = None) -> str:
-        return f"widen(load({'direction' if self.tangent else 'scores'}, {part_place(rule, known)}))"
+        place = part_place(rule, known)
+        return f"widen(load(direction, {place}))" if self.tangent else f"wide_of(load(scores, {place}), scores)"
 
     def rules(self, rules: list[Sum]) -> None:
         for rule in reversed(rules) if self.down else rules:
@@ -93,10 +97,10 @@ class _Pass:
         elif rule.variable:
             self.text(f"{name} = log_sum({self.sequences(rule)}, scores)")
         else:
-            values = [f.item for f in rule.factors]
-            self.text(f"{name} = {' + '.join([*values, self.part(rule)])}")
+            values = [*(f.item for f in rule.factors), self.part(rule)]
+            self.text(f"{name} = {' + '.join(values) if self.tangent else f'plus_wide({values[0]}, {values[1]}, scores)'}")
         if name in self.memory:
-            self.text(f"store({self.array(rule.goal)}, {self.memory.place(rule.goal)}, {name})")
+            self.store(rule.goal, name)
         elif self.tangent and rule.variable:  # the way down needs it
             self.text(f"store(sum{self.analysis.sums.index(rule)}[2], {self.sum_place(rule)}, {name})")
 

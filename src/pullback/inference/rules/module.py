@@ -65,6 +65,7 @@ def _words(recursion: Recursion, analysis: Analysis) -> dict[str, str]:
         "carve_choices": _carve(choices, choices, "np.int16"),
         "carve_tangents": _carve([f"d_{name}" for name in (*ins, *outs)], {f"d_{n}": s for n, s in sizes.items()}, "dtype"),
         "carve_exponents": _carve([f"e_{name}" for name in (*ins, *outs)], {f"e_{n}": s for n, s in sizes.items()}, "whole"),
+        "carve_inside_exponents": _carve([f"e_{name}" for name in ins], {f"e_{n}": s for n, s in sizes.items()}, "whole"),
         "scaled_inside": ", ".join(f"({name}, e_{name})" for name in ins),
         "scaled_outside": ", ".join(f"({name}, e_{name})" for name in outs),
         "scaled_pairs_inside": ", ".join(f"({name}, d_{name}, e_{name})" for name in ins),
@@ -76,8 +77,8 @@ def _words(recursion: Recursion, analysis: Analysis) -> dict[str, str]:
         "clear_logs": "\n            ".join(f"_clear({name}, {sizes[name]}, tangent)" for name in ins),
         "weight_charts": str(1 + sum(s == "square" for s in sizes.values())),
         "best_charts": str(1 + 2 * sum(sizes[n] == "square" for n in ins) + sum(k == "square" for k in kinds)),
-        "log_charts": str(2 + 8 * sum(sizes[n] == "square" for n in ins) + 5 * sum(k == "square" for k in kinds)),
-        "lines": str(4 + 8 * sum(s == "line" for s in sizes.values()) + 5 * sum(k == "line" for k in kinds)),
+        "log_charts": str(2 + 6 * sum(sizes[n] == "square" for n in ins) + 5 * sum(k == "square" for k in kinds)),
+        "lines": str(4 + 12 * sum(s == "line" for s in sizes.values()) + 5 * sum(k == "line" for k in kinds)),
     }
 
 
@@ -86,13 +87,16 @@ def _carve(names: Iterable[str], sizes: dict[str, str], dtype: str) -> str:
 
 
 def _carve_logs(name: str, size: str) -> str:
-    arrays_ = [f"{name}_{field}" for field in ("value", "tangent", "out", "moved")]
-    counts = [size, f"{size} * tangent", f"{size} * down", f"{size} * tangent * down"]
-    lines = [f"    {a}, at = carve(work, at, {c}, np.float64)\n" for a, c in zip(arrays_, counts, strict=True)]
-    return "".join(lines) + f"    {name} = ({', '.join(arrays_)})\n"
+    fields = {"high": size, "middle": size, "low": size, "tangent": f"{size} * tangent", "out": f"{size} * down"}
+    fields["moved"] = f"{size} * tangent * down"
+    lines = [f"    {name}_{field}, at = carve(work, at, {count}, np.float64)\n" for field, count in fields.items()]
+    value = ", ".join(f"{name}_{field}" for field in ("high", "middle", "low"))
+    return "".join(lines) + f"    {name} = (({value}), {name}_tangent, {name}_out, {name}_moved)\n"
 
 
 def _carve_sum(name: str, size: str) -> str:
-    fields = (("top", size, "np.float64"), ("inverse", size, "dtype"), ("tangent", f"{size} * tangent", "np.float64"))
-    lines = [f"    {name}_{field}, at = carve(work, at, {count}, {dtype})\n" for field, count, dtype in fields]
-    return "".join(lines) + f"    {name} = ({', '.join(f'{name}_{field}' for field, _, _ in fields)})\n"
+    fields = {"high": size, "middle": size, "low": size, "tangent": f"{size} * tangent"}
+    lines = [f"    {name}_{field}, at = carve(work, at, {count}, np.float64)\n" for field, count in fields.items()]
+    value = ", ".join(f"{name}_{field}" for field in ("high", "middle", "low"))
+    inverse = f"    {name}_inverse, at = carve(work, at, {size}, dtype)\n"
+    return "".join(lines) + inverse + f"    {name} = (({value}), {name}_inverse, {name}_tangent)\n"

@@ -20,15 +20,18 @@ from pullback.inference.lanes import larger, load, splat, splat_index, store, st
 from pullback.inference.rules.batch import (
     ENTROPY, ENTROPY_GRADIENT, LOG_PARTITION, MARGINALS, OUT_OF_RANGE, PRODUCT, SAMPLE,
 )
-from pullback.inference.rules.choices import choose, choose_log, uniform
+from pullback.inference.rules.choices import choose, choose_log, choose_scaled, uniform
 from pullback.inference.rules.lanewise import (
-    finish, finish_scaled, flatten, flatten_tangents, lane_scratch, limit_of, pack_direction, seed, seed_scaled, seed_tangent,
+    finish, finish_scaled, flatten, flatten_tangents, lane_scratch, limit_of, normalise, pack_direction, seed, seed_scaled,
+    seed_tangent, weigh,
 )
-from pullback.inference.rules.logs import OUT, OUT_TANGENT, TANGENT, VALUE, log_sum, mean_tangent, push, push_tangent
+from pullback.inference.rules.logs import (
+    OUT, OUT_TANGENT, TANGENT, VALUE, log_sum, mean_tangent, plus_wide, push, push_tangent, put_wide, wide_of,
+)
 from pullback.inference.rules.numbers import at, constant, plus, put, times, times_plus, value_of
 from pullback.inference.rules.packing import clear, clear_all, lanes_of, pack, pitch_of, scale, unpack
 from pullback.inference.scratch import carve
-from pullback.inference.<folder>.scaling import to_scaled, to_weights
+from pullback.inference.<folder>.scaling import centre, to_scaled, to_weights
 
 OPTIONS = <option_names>
 UPPER = <upper>
@@ -121,7 +124,10 @@ def product(worker, workers, scores, lengths, order, <options>scratch, direction
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
         to_weights(weights, n, side, lane_lengths, log_scale, peaks, factor)
-        pack_direction(direction, n, UPPER, order, group, weights, False, d_weights, bases, peaks, factor)
+        pack_direction(direction, n, UPPER, order, group, weights, 0.0, d_weights, bases)
+        centre(d_weights, weights, 0.0, n, side, lane_lengths)
+        normalise(d_weights, n * side, peaks, factor)
+        weigh(d_weights, weights, n * side)
         peak = inside(n, side, lanes, <options>(weights, d_weights), <pair_inside>, splat(scores, 0.0))
         for lane in range(lanes):
             bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
@@ -193,7 +199,10 @@ def product_scaled(worker, workers, scores, lengths, order, <options>scratch, li
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
         to_scaled(weights, e_weights, n, side, lane_lengths, log_scale, factor)
-        pack_direction(direction, n, UPPER, order, group, weights, False, d_weights, bases, peaks, factor)
+        pack_direction(direction, n, UPPER, order, group, weights, 0.0, d_weights, bases)
+        centre(d_weights, weights, 0.0, n, side, lane_lengths)
+        normalise(d_weights, n * side, peaks, factor)
+        weigh(d_weights, weights, n * side)
         inside(n, side, lanes, <options>(weights, d_weights, e_weights), <scaled_pairs_inside>, splat(scores, 0.0))
         for lane in range(lanes):
             bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
@@ -239,6 +248,36 @@ def sample(worker, workers, scores, lengths, order, <options>scratch, seeds, z, 
                     size, n, lanes, lane, <options><inside>, 1.0 / limit, seeds[example], stack, flat, example * side * side, side
                 )
                 status[example] = OK if found else OUT_OF_RANGE
+
+
+@lean_kernel
+def sample_scaled(worker, workers, scores, lengths, order, <options>scratch, like, seeds, z, log_z, status):
+    """The same with an exponent for each number."""
+    side, lanes, dtype, whole = scores.shape[-1], lanes_of(scores), scores.dtype, like.dtype
+    first = worker * lanes
+    if first >= len(order):
+        return
+    largest, work, at = lengths[order[first]], scratch[worker], 0
+    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
+    weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    e_weights, at = carve(work, at, (largest * side + 1) * lanes, whole)
+    <carve_inside>
+    <carve_inside_exponents>
+    lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
+    flat = z.reshape(-1)
+    for group in range(first, len(order), workers * lanes):
+        n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
+        to_scaled(weights, e_weights, n, side, lane_lengths, log_scale, factor)
+        inside(n, side, lanes, <options>(weights, e_weights), <scaled_inside>, splat(scores, 0.0))
+        for lane in range(lanes):
+            bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
+        finish_scaled(group, order, codes, lane_lengths, log_scale, (<goal>, e_<goal>), bases, log_z, status)
+        for lane in range(min(lanes, len(order) - group)):
+            example = order[group + lane]
+            size = lengths[example]
+            clear(z, example, 0)
+            if status[example] == OK and size > 0:
+                draw_scaled(size, n, lanes, lane, <options><scaled_inside>, seeds[example], stack, flat, example * side * side, side)
 '''
 
 LOGS = '''
@@ -267,13 +306,17 @@ def in_logs(worker, workers, scores, lengths, order, <options>scratch, mode, dir
             if surprise:
                 clear_all(along, n * side * lanes)
             else:
-                pack_direction(direction, n, UPPER, order, group, packed, True, along, bases, peaks, factor)
+                pack_direction(direction, n, UPPER, order, group, packed, -np.inf, along, bases)
+                centre(along, packed, -np.inf, n, side, lane_lengths)
+                normalise(along, n * side, peaks, factor)
             tangents(n, side, lanes, <options>packed, along, surprise, <inside>, <sums>)
         for lane in range(min(lanes, len(order) - group)):
             example = order[group + lane]
             size = lengths[example]
             place = goal_of(size, n, lanes) + lane
-            log_z = <goal>[VALUE][place] if size > 0 else 0.0
+            log_z = 0.0
+            if size > 0:
+                log_z = <goal>[VALUE][0][place] + (<goal>[VALUE][1][place] + <goal>[VALUE][2][place])
             status[example] = OK if log_z > -np.inf else INFEASIBLE
             if codes[lane] > 0:
                 status[example] = INFINITE if codes[lane] == 1 else NAN
@@ -290,7 +333,7 @@ def in_logs(worker, workers, scores, lengths, order, <options>scratch, mode, dir
             for lane in range(lanes):
                 size = int(lane_lengths[lane])
                 place = goal_of(size, n, lanes) + lane
-                if size > 0 and <goal>[VALUE][place] > -np.inf:
+                if size > 0 and <goal>[VALUE][0][place] > -np.inf:
                     <goal>[OUT][place] = 1.0
             if tangent:
                 outside_tangents(n, side, lanes, <options>packed, along, surprise, <inside>, <sums>)
