@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pullback.inference.cky.derivations import graph
 from pullback.inference.cky.family import BINARY_TREE
+from pullback.inference.cky.reference import value
 from pullback.inference.hypergraph.cuda import operations
+from pullback.inference.hypergraph.recursions import graph_of
 
 (
     argmax, log_partition, marginals, log_partition_marginals, log_prob, marginals_vjp, entropy, entropy_gradient, sample,
-) = operations(BINARY_TREE.layout, graph)  # fmt: skip
+) = operations(BINARY_TREE.layout, graph_of(value, BINARY_TREE.layout))  # fmt: skip

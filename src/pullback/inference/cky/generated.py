@@ -254,6 +254,8 @@ def draw(size, n, lanes, lane, inside0, least, seed, stack, z, base, side):
             if i == j:
                 z[base + i * side + i] = 1.0
                 continue
+            if not inside0[i * row + (j + 1) * lanes + lane] >= least:
+                return False
             z[base + i * side + j] = 1.0
             stack[height, 0], stack[height, 1], stack[height, 2] = 1, i, j
             height += 1

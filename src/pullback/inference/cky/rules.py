@@ -2,7 +2,7 @@
 
 from pullback.inference.rules.definition import Recursion, Spans, Sum
 
-BINARY_TREES = Recursion(
+RECURSION = Recursion(
     Spans((
         Sum("span(i, i)", part="i, i"),
         Sum("split(i, j)", "span(i, k)", "span(k + 1, j)", k=("i", "j")),

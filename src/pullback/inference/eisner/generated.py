@@ -496,10 +496,14 @@ def draw(size, n, lanes, lane, multiroot, inside0, inside1, inside_prefix, insid
             stack[height + 1, 0], stack[height + 1, 1], stack[height + 1, 2] = 1, k + 1, j
             height += 2
         elif item == 3:  # right_arc
+            if not inside1[i * row + (j + 1) * lanes + lane] >= least:
+                return False
             z[base + i * side + j] = 1.0
             stack[height, 0], stack[height, 1], stack[height, 2] = 2, i, j
             height += 1
         elif item == 4:  # left_arc
+            if not inside1[j * row + i * lanes + lane] >= least:
+                return False
             z[base + j * side + i] = 1.0
             stack[height, 0], stack[height, 1], stack[height, 2] = 2, i, j
             height += 1
@@ -521,6 +525,8 @@ def draw(size, n, lanes, lane, multiroot, inside0, inside1, inside_prefix, insid
             stack[height + 1, 0], stack[height + 1, 1], stack[height + 1, 2] = 1, i, j
             height += 2
         elif item == 7:  # root_arc
+            if not inside_root_arc[j * lanes + lane] >= least:
+                return False
             z[base + j * side + j] = 1.0
             stack[height, 0], stack[height, 1], stack[height, 2] = 6, 0, j
             height += 1

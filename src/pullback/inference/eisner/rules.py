@@ -2,7 +2,7 @@
 
 from pullback.inference.rules.definition import Line, Recursion, Spans, Sum
 
-TREES = Recursion(
+RECURSION = Recursion(
     Spans((
         Sum("right(i, i)"),
         Sum("left(i, i)"),

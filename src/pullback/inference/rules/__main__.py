@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pullback.inference.rules.module import MODULES, module, path_of
+from pullback.inference.rules.module import FOLDERS, module, path_of
 
-for folder in MODULES:
+for folder in FOLDERS:
     path_of(folder).write_text(module(folder))
     print(path_of(folder))

@@ -74,6 +74,10 @@ class _Descent:
     def general(self, rule: Sum, stage: Spans | Line) -> None:
         if isinstance(stage, Line) and rule.goal.at[0].offset:
             self.text(f"j -= {rule.goal.at[0].offset}")
+        memory = self.analysis.inside
+        if self.name == "draw" and rule.goal.item in memory:
+            with self.text.block(f"if not {memory.name(rule.goal.item)}[{memory.place(rule.goal)} + lane] >= least:"):
+                self.text("return False")
         if rule.part:
             self.part(rule)
         if rule.variable:
@@ -93,9 +97,6 @@ class _Descent:
         if self.name == "follow":
             self.text(f"{rule.variable} = np.int64({self.analysis.choices[id(rule)]}[{place} + lane])")
             return
-        if self.name == "draw" and rule.goal.item in memory:
-            with self.text.block(f"if not {memory.name(rule.goal.item)}[{place} + lane] >= least:"):
-                self.text("return False")
         known, words = {rule.variable: rule.first}, []
         for factor in rule.factors:
             words += [memory.name(factor.item), f"{memory.place(factor.where(known))} + lane", memory.step(factor, rule.variable)]

@@ -12,13 +12,13 @@ from pullback.inference.rules.inside import arrays
 from pullback.inference.rules.templates import ARGMAX, HEAD, LOGS, MARGINALS, PRODUCT, SAMPLE, SCALED
 from pullback.inference.rules.text import Analysis, Text
 
-MODULES = {"eisner": "TREES", "cky": "BINARY_TREES"}
-"""Folders of `inference/` whose `rules.py` has a recursion of this name."""
+FOLDERS = ("eisner", "cky")
+"""Folders of `inference/` whose `rules.py` has a `RECURSION`."""
 
 
 def module(folder: str) -> str:
     """What `<folder>/generated.py` contains."""
-    recursion = getattr(importlib.import_module(f"pullback.inference.{folder}.rules"), MODULES[folder])
+    recursion = importlib.import_module(f"pullback.inference.{folder}.rules").RECURSION
     analysis, text = Analysis(recursion), Text()
     inside.weights(text, analysis)
     outside.outside(text, analysis)

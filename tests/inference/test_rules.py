@@ -1,0 +1,95 @@
+"""Recursions as rules: the committed text is what the generator makes, rules that make no sense are refused, and the kinds of number
+agree where one takes over from the other.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import pullback as pb
+from pullback.inference.rules import module
+from pullback.inference.rules.batch import Batch
+from pullback.inference.rules.definition import Index, Sum, index_of, term_of
+
+STRUCTURES = {"projective tree": pb.DependencyTree(validate=False), "binary tree": pb.BinaryTree(validate=False)}
+
+
+@pytest.mark.parametrize("folder", module.FOLDERS)
+def test_the_committed_module_is_what_the_generator_makes(folder):
+    assert module.path_of(folder).read_text() == module.module(folder), "run python -m pullback.inference.rules"
+
+
+def test_indices_are_a_variable_a_number_or_their_sum():
+    assert [index_of(text) for text in ("k", "3", "k + 1", "n - 1")] == [
+        Index("k", 0), Index("", 3), Index("k", 1), Index("n", -1)
+    ]  # fmt: skip
+    for text in ("2 * k", "i + j", ""):
+        with pytest.raises(ValueError, match="is no index"):
+            index_of(text)
+    with pytest.raises(ValueError, match="is no item"):
+        term_of("right[i, k]")
+
+
+def test_rules_that_no_loop_can_run_are_refused():
+    with pytest.raises(ValueError, match="more than two factors"):
+        Sum("all(i, j)", "a(i, k)", "b(k, l)", "c(l, j)", k=("i", "j"))
+    with pytest.raises(ValueError, match="needs two factors"):
+        Sum("all(i, j)", "a(i, k)", k=("i", "j"))
+
+
+def found(structure, scores, direction):
+    x = scores.clone().requires_grad_()
+    mu = structure.marginals(x)
+    (product,) = torch.autograd.grad((mu * direction).sum(), x)
+    return structure.log_partition(scores), mu.detach(), product, structure.entropy(scores)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_the_same_from_every_kind_of_number(name, dtype, monkeypatch):
+    """Limits that nothing meets make each kind hand over to the next: weights, numbers with exponents, logarithms."""
+    structure, generator = STRUCTURES[name], torch.Generator().manual_seed(0)
+    scores, direction = (torch.randn(20, 9, 9, generator=generator, dtype=dtype) for _ in range(2))
+    scores[:, 2, 5] = -torch.inf
+    expected = found(structure, scores.double(), direction.double())
+    kinds, run = [], Batch.run
+
+    def refuse(batch, kernel, *rest):
+        kinds.append(kernel.__name__)
+        run(batch, kernel, *rest)
+        if kernel.__name__ != "in_logs" and (refused is True or not kernel.__name__.endswith("scaled")):
+            batch.status[:] = -1
+
+    monkeypatch.setattr(Batch, "run", refuse)
+    for refused in (False, True):
+        for result, exact in zip(found(structure, scores, direction), expected, strict=True):
+            assert (result.double() - exact).abs().max() < (3e-6 if dtype == torch.float32 else 1e-12)
+    assert {"marginals", "marginals_scaled", "product", "product_scaled", "in_logs"} <= set(kinds)
+
+
+@pytest.mark.parametrize("scale", [1.0, 40.0, 3e6])
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_samples_have_the_marginals_at_every_scale(name, scale):
+    """Scores of a few large sizes: many structures have the same large score, and differ by small ones."""
+    structure, generator = STRUCTURES[name], torch.Generator().manual_seed(3)
+    scores = scale * torch.randint(-1, 2, (6, 6), generator=generator) + torch.randn(6, 6, generator=generator)
+    draws = structure.sample(scores.double().expand(4000, 6, 6), generator=torch.Generator().manual_seed(0))
+    mu = structure.marginals(scores.double())
+    assert (draws.mean(0) - mu).abs().max() < 5 * np.sqrt(0.25 / 4000)
+    assert ((mu > 0.01) & (mu < 0.99)).any()
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_large_scores_take_no_other_time_than_numbers_with_exponents(name, monkeypatch):
+    """No example of ordinary large scores or masks needs logarithms."""
+    kernels, run = [], Batch.run
+    monkeypatch.setattr(Batch, "run", lambda b, kernel, *rest: (kernels.append(kernel.__name__), run(b, kernel, *rest)))
+    scores = 1000 * torch.randn(20, 12, 12, generator=torch.Generator().manual_seed(0))
+    mask = torch.rand(20, 12, 12, generator=torch.Generator().manual_seed(1)) < 0.2
+    for mask_value in (-1e9, -1e30, torch.finfo(torch.float32).min):
+        structure, masked = STRUCTURES[name], torch.where(mask & (STRUCTURES[name].argmax(scores) == 0), mask_value, scores)
+        structure.marginals(masked), structure.log_partition(masked), structure.sample(masked)
+    assert "marginals_scaled" in kernels
+    assert "in_logs" not in kernels
