@@ -32,8 +32,10 @@ from pullback.inference.cky.scaling import centre, to_scaled, to_weights
 
 OPTIONS = ()
 UPPER = True
-CHARTS = {"argmax": 4, "marginals": 3, "product": 2 * 3, "marginals_scaled": 2 * 3, "product_scaled": 3 * 3,
-    "logs": 13}
+CHARTS = {
+    "argmax": 4, "marginals": 3, "product": 2 * 3,
+    "marginals_scaled": 2 * 3, "product_scaled": 3 * 3, "logs": 13,
+}
 LINES = 4
 
 
@@ -333,7 +335,7 @@ def argmax(worker, workers, scores, lengths, order, scratch, z, status):
     inside0, at = carve(work, at, square, np.float64)
     choice0, at = carve(work, at, square, np.int16)
     lane_lengths, codes, _, _, _, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
-    flat = z.reshape(-1)
+    flat, cells = z.reshape(-1), side * side
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
         best(n, side, lanes, weights, inside0, choice0)
@@ -346,7 +348,7 @@ def argmax(worker, workers, scores, lengths, order, scratch, z, status):
             elif size > 0 and inside0[goal_of(size, n, lanes) + lane] == -np.inf:
                 status[example] = INFEASIBLE
             elif size > 0:
-                follow(size, n, lanes, lane, choice0, stack, flat, example * side * side, side)
+                follow(size, n, lanes, lane, choice0, stack, flat, example * cells, side)
 
 
 @lean_kernel
@@ -506,7 +508,7 @@ def sample(worker, workers, scores, lengths, order, scratch, seeds, z, status):
     weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
     inside0, at = carve(work, at, square, dtype)
     lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
-    flat, limit = z.reshape(-1), limit_of(scores)
+    flat, cells, limit = z.reshape(-1), side * side, limit_of(scores)
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
         to_weights(weights, n, side, lane_lengths, log_scale, peaks, factor)
@@ -519,7 +521,7 @@ def sample(worker, workers, scores, lengths, order, scratch, seeds, z, status):
                 status[example] = INFINITE if codes[lane] == 1 else NAN
             elif size > 0:
                 found = peaks[lane] <= limit and draw(
-                    size, n, lanes, lane, inside0, 1.0 / limit, seeds[example], stack, flat, example * side * side, side
+                    size, n, lanes, lane, inside0, 1.0 / limit, seeds[example], stack, flat, example * cells, side
                 )
                 status[example] = OK if found else OUT_OF_RANGE
 
@@ -538,7 +540,7 @@ def sample_scaled(worker, workers, scores, lengths, order, scratch, like, seeds,
     inside0, at = carve(work, at, square, dtype)
     e_inside0, at = carve(work, at, square, whole)
     lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
-    flat = z.reshape(-1)
+    flat, cells = z.reshape(-1), side * side
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
         to_scaled(weights, e_weights, n, side, lane_lengths, log_scale, factor)
@@ -551,7 +553,9 @@ def sample_scaled(worker, workers, scores, lengths, order, scratch, like, seeds,
             size = lengths[example]
             clear(z, example, 0)
             if status[example] == OK and size > 0:
-                draw_scaled(size, n, lanes, lane, (inside0, e_inside0), seeds[example], stack, flat, example * side * side, side)
+                draw_scaled(
+                    size, n, lanes, lane, (inside0, e_inside0), seeds[example], stack, flat, example * cells, side
+                )
 
 
 @lean_kernel
@@ -581,7 +585,7 @@ def in_logs(worker, workers, scores, lengths, order, scratch, mode, direction, s
     sum0_inverse, at = carve(work, at, square, dtype)
     sum0 = ((sum0_high, sum0_middle, sum0_low), sum0_inverse, sum0_tangent)
     lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
-    flat = out.reshape(-1)
+    flat, cells = out.reshape(-1), side * side
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, packed, lane_lengths, bases, codes)
         inside_logs(n, side, lanes, packed, inside0, sum0)
@@ -608,7 +612,7 @@ def in_logs(worker, workers, scores, lengths, order, scratch, mode, direction, s
                 clear(out, example, 0)
                 if status[example] == OK and size > 0:
                     draw_logs(
-                        size, n, lanes, lane, inside0, sum0, seeds[example], stack, flat, example * side * side, side
+                        size, n, lanes, lane, inside0, sum0, seeds[example], stack, flat, example * cells, side
                     )
         if down:
             square, line = n * pitch_of(n) * lanes, (n + 1) * lanes

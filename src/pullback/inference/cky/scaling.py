@@ -1,9 +1,10 @@
 """From lanes of scores to lanes of weights in the range of floating point.
 
-Every tree over w words has 2 w - 1 spans, so that a number g may be taken off every score of an example: log Z of the weights
-exp(s(i, j) - g) is log Z - (2 w - 1) g. There are about 4^w trees, two per span: with exp(g) twice the mean of exp(s), the value of a
-typical span is near one. What is lost to underflow is below the smallest number, and its share of a marginal is that times an
-outside value over Z: an example whose inside or outside values are too large is computed again in a wider range.
+Every tree over w words has 2 w - 1 spans, so that a number g may be taken off every score of an example: log Z of the
+weights exp(s(i, j) - g) is log Z - (2 w - 1) g. There are about 4^w trees, two per span: with exp(g) twice the mean of
+exp(s), the value of a typical span is near one. What is lost to underflow is below the smallest number, and its share
+of a marginal is that times an outside value over Z: an example whose inside or outside values are too large is computed
+again in a wider range.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import math
 import numpy as np
 
 from pullback.inference.compile import called
-from pullback.inference.lanes import exp, larger, load, splat, store, where_larger
 from pullback.inference.hypergraph.vectors import widen
+from pullback.inference.lanes import exp, larger, load, splat, store, where_larger
 from pullback.inference.rules.lanewise import scaled_weight
 from pullback.inference.rules.numbers import whole_powers
 from pullback.inference.rules.packing import lanes_of

@@ -32,8 +32,10 @@ from pullback.inference.eisner.scaling import centre, to_scaled, to_weights
 
 OPTIONS = ("multiroot",)
 UPPER = False
-CHARTS = {"argmax": 8, "marginals": 5, "product": 2 * 5, "marginals_scaled": 2 * 5, "product_scaled": 3 * 5,
-    "logs": 29}
+CHARTS = {
+    "argmax": 8, "marginals": 5, "product": 2 * 5,
+    "marginals_scaled": 2 * 5, "product_scaled": 3 * 5, "logs": 29,
+}
 LINES = 62
 
 
@@ -677,7 +679,7 @@ def argmax(worker, workers, scores, lengths, order, multiroot, scratch, z, statu
     choice3, at = carve(work, at, line, np.int16)
     choice4, at = carve(work, at, line, np.int16)
     lane_lengths, codes, _, _, _, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
-    flat = z.reshape(-1)
+    flat, cells = z.reshape(-1), side * side
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
         best(n, side, lanes, multiroot, weights, inside0, inside1, inside_prefix, inside_root_arc, choice0, choice1, choice2, choice3, choice4)
@@ -690,7 +692,7 @@ def argmax(worker, workers, scores, lengths, order, multiroot, scratch, z, statu
             elif size > 0 and inside_prefix[goal_of(size, n, lanes) + lane] == -np.inf:
                 status[example] = INFEASIBLE
             elif size > 0:
-                follow(size, n, lanes, lane, multiroot, choice0, choice1, choice2, choice3, choice4, stack, flat, example * side * side, side)
+                follow(size, n, lanes, lane, multiroot, choice0, choice1, choice2, choice3, choice4, stack, flat, example * cells, side)
 
 
 @lean_kernel
@@ -901,7 +903,7 @@ def sample(worker, workers, scores, lengths, order, multiroot, scratch, seeds, z
     inside_prefix, at = carve(work, at, line, dtype)
     inside_root_arc, at = carve(work, at, line, dtype)
     lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
-    flat, limit = z.reshape(-1), limit_of(scores)
+    flat, cells, limit = z.reshape(-1), side * side, limit_of(scores)
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
         to_weights(weights, n, side, lane_lengths, log_scale, peaks, factor)
@@ -914,7 +916,7 @@ def sample(worker, workers, scores, lengths, order, multiroot, scratch, seeds, z
                 status[example] = INFINITE if codes[lane] == 1 else NAN
             elif size > 0:
                 found = peaks[lane] <= limit and draw(
-                    size, n, lanes, lane, multiroot, inside0, inside1, inside_prefix, inside_root_arc, 1.0 / limit, seeds[example], stack, flat, example * side * side, side
+                    size, n, lanes, lane, multiroot, inside0, inside1, inside_prefix, inside_root_arc, 1.0 / limit, seeds[example], stack, flat, example * cells, side
                 )
                 status[example] = OK if found else OUT_OF_RANGE
 
@@ -939,7 +941,7 @@ def sample_scaled(worker, workers, scores, lengths, order, multiroot, scratch, l
     e_inside_prefix, at = carve(work, at, line, whole)
     e_inside_root_arc, at = carve(work, at, line, whole)
     lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
-    flat = z.reshape(-1)
+    flat, cells = z.reshape(-1), side * side
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
         to_scaled(weights, e_weights, n, side, lane_lengths, log_scale, factor)
@@ -952,7 +954,9 @@ def sample_scaled(worker, workers, scores, lengths, order, multiroot, scratch, l
             size = lengths[example]
             clear(z, example, 0)
             if status[example] == OK and size > 0:
-                draw_scaled(size, n, lanes, lane, multiroot, (inside0, e_inside0), (inside1, e_inside1), (inside_prefix, e_inside_prefix), (inside_root_arc, e_inside_root_arc), seeds[example], stack, flat, example * side * side, side)
+                draw_scaled(
+                    size, n, lanes, lane, multiroot, (inside0, e_inside0), (inside1, e_inside1), (inside_prefix, e_inside_prefix), (inside_root_arc, e_inside_root_arc), seeds[example], stack, flat, example * cells, side
+                )
 
 
 @lean_kernel
@@ -1027,7 +1031,7 @@ def in_logs(worker, workers, scores, lengths, order, multiroot, scratch, mode, d
     sum4_inverse, at = carve(work, at, line, dtype)
     sum4 = ((sum4_high, sum4_middle, sum4_low), sum4_inverse, sum4_tangent)
     lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
-    flat = out.reshape(-1)
+    flat, cells = out.reshape(-1), side * side
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, packed, lane_lengths, bases, codes)
         inside_logs(n, side, lanes, multiroot, packed, inside0, inside1, inside_prefix, inside_root_arc, sum0, sum1, sum2, sum3, sum4)
@@ -1054,7 +1058,7 @@ def in_logs(worker, workers, scores, lengths, order, multiroot, scratch, mode, d
                 clear(out, example, 0)
                 if status[example] == OK and size > 0:
                     draw_logs(
-                        size, n, lanes, lane, multiroot, inside0, inside1, inside_prefix, inside_root_arc, sum0, sum1, sum2, sum3, sum4, seeds[example], stack, flat, example * side * side, side
+                        size, n, lanes, lane, multiroot, inside0, inside1, inside_prefix, inside_root_arc, sum0, sum1, sum2, sum3, sum4, seeds[example], stack, flat, example * cells, side
                     )
         if down:
             square, line = n * pitch_of(n) * lanes, (n + 1) * lanes

@@ -20,10 +20,10 @@ import numpy as np
 
 from pullback.inference.compile import called
 from pullback.inference.hypergraph.vectors import widen
+from pullback.inference.lanes import exp_by_series, larger, load, splat, store, where_larger
 from pullback.inference.rules.lanewise import scaled_weight
 from pullback.inference.rules.numbers import whole_powers
 from pullback.inference.rules.packing import lanes_of
-from pullback.inference.lanes import exp_by_series, larger, load, splat, store, where_larger
 
 _TREES_PER_WORD = 2.25
 

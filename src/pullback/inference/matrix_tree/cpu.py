@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from pullback.inference import checks, random
-from pullback.inference.rules.batch import OUT_OF_RANGE, Batch
 from pullback.inference.matrix_tree import logs, wilson
 from pullback.inference.matrix_tree.kernels import LANES, expectations, products
+from pullback.inference.rules.batch import OUT_OF_RANGE, Batch
 from pullback.inference.threads import spread
 from pullback.inference.trees import draw
 

@@ -76,13 +76,18 @@ class Batch:
         self.arrays = *self.arrays[:2], self.order
         self.cubes = float((self.arrays[1][self.order].astype(float) ** 3).sum())
 
-    def run(self, kernel: Callable[..., None], sweeps: float, room: tuple[int, int], options: tuple[Any, ...], *rest: Any) -> None:
+    def run(
+        self, kernel: Callable[..., None], sweeps: float, room: tuple[int, int], options: tuple[Any, ...], *rest: Any
+    ) -> None:
         """Run a kernel of so many sweeps over the splits, with scratch for some charts and lines per thread.
 
         In float32 lanes an operation takes about a sixth of the time that `spread` counts on, in float64 a third.
         """
         n, (charts, lines) = self.longest, room
-        groups, work = -(-len(self.order) * self.scores.itemsize // BYTES), sweeps / 6 * self.cubes * self.scores.itemsize / 24
+        groups, work = (
+            -(-len(self.order) * self.scores.itemsize // BYTES),
+            sweeps / 6 * self.cubes * self.scores.itemsize / 24,
+        )
         side = self.scores.shape[-1]
         numbers = charts * n * (n + 2) + 2 * (n * side + 1) + lines * (n + 1) + 64
         memory = scratch(groups, BYTES * numbers + 24 * (4 * n + 8))

@@ -1,7 +1,7 @@
 """All operations of a structure on the CPU from its generated module.
 
-Sums are sums of scaled weights, in float32 or float64 as the scores are; examples whose values leave that range are computed again
-in logarithms.
+Sums are sums of scaled weights, in float32 or float64 as the scores are. Examples whose values leave that range are computed
+again with an exponent for each number, and what leaves that one, too, in logarithms.
 """
 
 from __future__ import annotations
@@ -132,9 +132,7 @@ class Kernels:
             lambda b: self._in_logs(b, mode, options), validate,
         )  # fmt: skip
 
-    def _weighed(
-        self, batch: Batch, mode: int, options: tuple[Any, ...], scaled: bool = False
-    ) -> tuple[Tensor, ...]:
+    def _weighed(self, batch: Batch, mode: int, options: tuple[Any, ...], scaled: bool = False) -> tuple[Tensor, ...]:
         """Log-partitions, and marginals if they are wanted."""
         wanted = mode == modes.MARGINALS
         mu, log_z = torch.empty_like(batch.scores) if wanted else batch.scores[:0], np.empty(len(batch.scores))
@@ -164,7 +162,11 @@ class Kernels:
         return (torch.from_numpy(value), out) if wanted else (torch.from_numpy(value),)
 
     def _wide(
-        self, batch: Batch, in_weights: Callable[[Batch, bool], tuple[Tensor, ...]], in_logs: Attempt, validate: bool,
+        self,
+        batch: Batch,
+        in_weights: Callable[[Batch, bool], tuple[Tensor, ...]],
+        in_logs: Attempt,
+        validate: bool,
         wide: bool = False,
     ) -> tuple[Tensor, ...]:
         """In weights, then in weights with exponents (in float64, if `wide`), then in logarithms."""

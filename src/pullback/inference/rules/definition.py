@@ -2,8 +2,8 @@
 
     Sum("between(i, j)", "right(i, k)", "left(k + 1, j)", k=("i", "j"))
 
-says that between(i, j) combines right(i, k) and left(k + 1, j) for k = i ... j - 1. A rule without factors is an axiom, of value
-1. `part="h, m"` adds the score of a part. Indices are a variable, a number, or their sum.
+says that between(i, j) combines right(i, k) and left(k + 1, j) for k = i ... j - 1. A rule without factors is an axiom, of
+value 1. `part="h, m"` adds the score of a part. Indices are a variable, a number, or their sum.
 """
 
 from __future__ import annotations
@@ -87,7 +87,9 @@ class Sum:
         self.variable = next(iter(over), "")
         self.first, self.stop = map(index_of, over[self.variable]) if over else (Index("", 0), Index("", 1))
         if len(self.factors) > 2 or len(over) > 1:
-            raise ValueError(f"the rule for {goal} has more than two factors or variables; give its pieces names of their own")
+            raise ValueError(
+                f"the rule for {goal} has more than two factors or variables; give its pieces names of their own"
+            )
         if over and (self.part or len(self.factors) != 2):
             raise ValueError(f"the rule for {goal} sums over {self.variable}; it needs two factors, and no part")
 

@@ -22,13 +22,17 @@ def goal_place(text: Text, analysis: Analysis) -> None:
 
 def write(text: Text, analysis: Analysis) -> None:
     """Write `follow`, `draw`, `draw_scaled` and `draw_logs`."""
-    _Descent(text, analysis, "follow", list(analysis.choices.values()), "Write the parts of the best structure of a lane.").write()
+    _Descent(
+        text, analysis, "follow", list(analysis.choices.values()), "Write the parts of the best structure of a lane."
+    ).write()
     names = arrays(analysis.inside)
     _Descent(
         text, analysis, "draw", [*names, "least", "seed"],
         "Draw a structure of a lane; False where a value on the way is below `least`, and too small to trust.",
     ).write()  # fmt: skip
-    _Descent(text, analysis, "draw_scaled", [*names, "seed"], "Draw a structure of a lane from numbers with exponents.").write()
+    _Descent(
+        text, analysis, "draw_scaled", [*names, "seed"], "Draw a structure of a lane from numbers with exponents."
+    ).write()
     _Descent(text, analysis, "draw_logs", [*names, *sums(analysis), "seed"], "Draw a structure of a lane.").write()
 
 
@@ -56,7 +60,9 @@ class _Descent:
 
     def push(self, term: Term, height: str) -> None:
         i, j = term.at if len(term.at) == 2 else (Index("", 0), term.at[0])
-        self.text(f"stack[{height}, 0], stack[{height}, 1], stack[{height}, 2] = {self.items.index(term.item)}, {i}, {j}")
+        self.text(
+            f"stack[{height}, 0], stack[{height}, 1], stack[{height}, 2] = {self.items.index(term.item)}, {i}, {j}"
+        )
 
     def item(self, item: str) -> None:
         rules = self.analysis.recursion.rules_for(item)
@@ -99,7 +105,11 @@ class _Descent:
             return
         known, words = {rule.variable: rule.first}, []
         for factor in rule.factors:
-            words += [memory.name(factor.item), f"{memory.place(factor.where(known))} + lane", memory.step(factor, rule.variable)]
+            words += [
+                memory.name(factor.item),
+                f"{memory.place(factor.where(known))} + lane",
+                memory.step(factor, rule.variable),
+            ]
         count = difference(rule.stop, rule.first)
         words.append(f"{count} if {rule.option} else 1" if rule.option else count)
         kept = [f"sum{self.analysis.sums.index(rule)}", f"{place} + lane"] if self.name == "draw_logs" else []

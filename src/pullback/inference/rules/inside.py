@@ -10,10 +10,15 @@ from pullback.inference.rules.text import Analysis, Memory, Text, difference, pa
 
 def weights(text: Text, analysis: Analysis) -> None:
     """Write `inside`."""
-    arguments = ", ".join(["n", "side", "lanes", *analysis.recursion.options, "weights", *arrays(analysis.inside), "peak"])
+    arguments = ", ".join(
+        ["n", "side", "lanes", *analysis.recursion.options, "weights", *arrays(analysis.inside), "peak"]
+    )
     text("", "", "@called")
     with text.block(f"def inside({arguments}):"):
-        text('"""Fill the inside values; returns the largest value, at least `peak`."""', "row, across = pitch_of(n) * lanes, side * lanes")
+        text(
+            '"""Fill the inside values; returns the largest value, at least `peak`."""',
+            "row, across = pitch_of(n) * lanes, side * lanes",
+        )
         for stage in analysis.recursion.stages:
             _Weights(text, analysis).stage(stage)
         text("return peak")
@@ -211,7 +216,7 @@ class _Maxima(_Inside):
 
     def sums(self, group: list[Sum]) -> None:
         for rule in group:
-            head, (first, _), name = self.analysis.ends(rule, self.cell)[0], self.bounds(rule), rule.goal.item
+            head, name = self.analysis.ends(rule, self.cell)[0], rule.goal.item
             self.text(f"{name} = {head.item if head else self.splat('-np.inf')}")
             self.text(f"{name}_at = splat_index({name}, {rule.first})")
         pointers = self.pointers(group)

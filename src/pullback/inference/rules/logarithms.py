@@ -12,8 +12,16 @@ def write(text: Text, analysis: Analysis) -> None:
     for name, what, rest in (
         ("inside_logs", "Fill the logarithms of the inside values.", ""),
         ("tangents", "Fill the tangents of these along a direction, or the entropies.", "direction, surprise, "),
-        ("outside_logs", "Fill the probabilities of all items, from 1 at the goals; those of parts replace the scores.", ""),
-        ("outside_tangents", "The same with tangents: those of the parts' probabilities replace the scores.", "direction, surprise, "),
+        (
+            "outside_logs",
+            "Fill the probabilities of all items, from 1 at the goals; those of parts replace the scores.",
+            "",
+        ),
+        (
+            "outside_tangents",
+            "The same with tangents: those of the parts' probabilities replace the scores.",
+            "direction, surprise, ",
+        ),
     ):
         arguments = ", ".join(["n", "side", "lanes", *analysis.recursion.options, "scores"])
         names = ", ".join([*arrays(analysis.inside), *sums(analysis)])
@@ -98,7 +106,9 @@ class _Pass:
             self.text(f"{name} = log_sum({self.sequences(rule)}, scores)")
         else:
             values = [*(f.item for f in rule.factors), self.part(rule)]
-            self.text(f"{name} = {' + '.join(values) if self.tangent else f'plus_wide({values[0]}, {values[1]}, scores)'}")
+            self.text(
+                f"{name} = {' + '.join(values) if self.tangent else f'plus_wide({values[0]}, {values[1]}, scores)'}"
+            )
         if name in self.memory:
             self.store(rule.goal, name)
         elif self.tangent and rule.variable:  # the way down needs it

@@ -1,14 +1,16 @@
 """Sums in logarithms, for scores of any size: what the generated loops call.
 
-A chart is a tuple of arrays of vectors, with one vector for each item: its value, the tangent of the value, its probability, and
-the tangent of that, in float64 whatever the scores' precision. A sum keeps two more: the largest term, and one over the
-sum of exp(term - largest). The probability of a term, given the item, is exp(term - largest) over that sum: large numbers are
-subtracted from each other once, and what an item's terms share adds up to 1.
+A chart is a tuple of arrays of vectors, with one vector for each item: its value, the tangent of the value, its
+probability, and the tangent of that, in float64 whatever the scores' precision. A sum keeps two more: the largest term,
+and one over the sum of exp(term - largest). The probability of a term, given the item, is exp(term - largest) over that
+sum: large numbers are subtracted from each other once, and what an item's terms share adds up to 1.
 
-Values and largest terms are sums of three float64 each, held apart: a mask of -1e30 next to a score of 0.5 is lost in one. The
-rounding error of each sum of the first numbers goes to the second, and that of the second to the third (Knuth's two-sum).
+Values and largest terms are sums of three float64 each, held apart: a mask of -1e30 next to a score of 0.5 is lost in
+one. The rounding error of each sum of the first numbers goes to the second, and that of the second to the third
+(Knuth's two-sum).
 
-The tangent of a value is the mean of its terms' tangents; for entropies, it is the mean of the terms' entropies - log p.
+The tangent of a value is the mean of its terms' tangents; for entropies, it is the mean of the terms' entropies - log
+p.
 """
 
 from __future__ import annotations
@@ -79,9 +81,8 @@ def log_sum(a, ia, a_step, b, ib, b_step, count, sums, place, like):
         x = plus_wide(wide_at(a[VALUE], at, like), wide_at(b[VALUE], by, like), like)
         more = where_larger(found, none, gap(x, best), x[0])  # the first term counts, whatever it is
         more = where_larger(found, none, more, where_larger(x[0], none, splat_wide(1.0, like), none))
-        best = (
-            where_larger(more, zero, x[0], best[0]), where_larger(more, zero, x[1], best[1]), where_larger(more, zero, x[2], best[2]),
-        )  # fmt: skip
+        high, middle = where_larger(more, zero, x[0], best[0]), where_larger(more, zero, x[1], best[1])
+        best = high, middle, where_larger(more, zero, x[2], best[2])
         found = larger(found, where_larger(x[0], none, zero, none))
         at, by = at + a_step, by + b_step
     total = splat(like, 0.0)

@@ -1,8 +1,9 @@
 """The arithmetic of a sweep over a chart: lanes of plain numbers, of dual numbers, or of either with an exponent.
 
-A chart is an array, or a tuple of arrays: values, their derivatives (dual numbers), and exponents, which are integers. The same sweep
-then computes a function, the function and its derivative along a direction, and both in a range that nothing leaves; the
-types decide when it is compiled. A number with an exponent e is value 2^e, and its derivative is derivative 2^e.
+A chart is an array, or a tuple of arrays: values, their derivatives (dual numbers), and exponents, which are integers.
+The same sweep then computes a function, the function and its derivative along a direction, and both in a range that
+nothing leaves; the types decide when it is compiled. A number with an exponent e is value 2^e, and its derivative is
+derivative 2^e.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ from pullback.inference.rules.definition import Index, Line, Spans, Sum, Term
 from pullback.inference.rules.inside import arrays, products
 from pullback.inference.rules.text import Analysis, Text, difference, part_place, times
 
-
 _FREE = "t"
 
 
@@ -71,7 +70,9 @@ class _Outside:
 
     def _items(self, rules: list[Sum]) -> None:
         """Outside values of the items of a cell, the last one first."""
-        items = [rule.goal if isinstance(self.stage, Line) else Term(rule.goal.item, self.cell) for rule in reversed(rules)]
+        items = [
+            rule.goal if isinstance(self.stage, Line) else Term(rule.goal.item, self.cell) for rule in reversed(rules)
+        ]
         uses = {item: self._uses(item) for item in items}
         for item in items:
             self._start(item, uses[item])

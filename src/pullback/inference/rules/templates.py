@@ -35,8 +35,10 @@ from pullback.inference.<folder>.scaling import centre, to_scaled, to_weights
 
 OPTIONS = <option_names>
 UPPER = <upper>
-CHARTS = {"argmax": <best_charts>, "marginals": <weight_charts>, "product": 2 * <weight_charts>, "marginals_scaled": 2 * <weight_charts>, "product_scaled": 3 * <weight_charts>,
-    "logs": <log_charts>}
+CHARTS = {
+    "argmax": <best_charts>, "marginals": <weight_charts>, "product": 2 * <weight_charts>,
+    "marginals_scaled": 2 * <weight_charts>, "product_scaled": 3 * <weight_charts>, "logs": <log_charts>,
+}
 LINES = <lines>
 '''
 
@@ -55,7 +57,7 @@ def argmax(worker, workers, scores, lengths, order, <options>scratch, z, status)
     <carve_best>
     <carve_choices>
     lane_lengths, codes, _, _, _, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
-    flat = z.reshape(-1)
+    flat, cells = z.reshape(-1), side * side
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
         best(n, side, lanes, <options>weights, <inside>, <choices>)
@@ -68,7 +70,7 @@ def argmax(worker, workers, scores, lengths, order, <options>scratch, z, status)
             elif size > 0 and <goal>[goal_of(size, n, lanes) + lane] == -np.inf:
                 status[example] = INFEASIBLE
             elif size > 0:
-                follow(size, n, lanes, lane, <options><choices>, stack, flat, example * side * side, side)
+                follow(size, n, lanes, lane, <options><choices>, stack, flat, example * cells, side)
 '''
 
 MARGINALS = '''
@@ -232,7 +234,7 @@ def sample(worker, workers, scores, lengths, order, <options>scratch, seeds, z, 
     weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
     <carve_inside>
     lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
-    flat, limit = z.reshape(-1), limit_of(scores)
+    flat, cells, limit = z.reshape(-1), side * side, limit_of(scores)
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
         to_weights(weights, n, side, lane_lengths, log_scale, peaks, factor)
@@ -245,7 +247,7 @@ def sample(worker, workers, scores, lengths, order, <options>scratch, seeds, z, 
                 status[example] = INFINITE if codes[lane] == 1 else NAN
             elif size > 0:
                 found = peaks[lane] <= limit and draw(
-                    size, n, lanes, lane, <options><inside>, 1.0 / limit, seeds[example], stack, flat, example * side * side, side
+                    size, n, lanes, lane, <options><inside>, 1.0 / limit, seeds[example], stack, flat, example * cells, side
                 )
                 status[example] = OK if found else OUT_OF_RANGE
 
@@ -264,7 +266,7 @@ def sample_scaled(worker, workers, scores, lengths, order, <options>scratch, lik
     <carve_inside>
     <carve_inside_exponents>
     lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
-    flat = z.reshape(-1)
+    flat, cells = z.reshape(-1), side * side
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
         to_scaled(weights, e_weights, n, side, lane_lengths, log_scale, factor)
@@ -277,7 +279,9 @@ def sample_scaled(worker, workers, scores, lengths, order, <options>scratch, lik
             size = lengths[example]
             clear(z, example, 0)
             if status[example] == OK and size > 0:
-                draw_scaled(size, n, lanes, lane, <options><scaled_inside>, seeds[example], stack, flat, example * side * side, side)
+                draw_scaled(
+                    size, n, lanes, lane, <options><scaled_inside>, seeds[example], stack, flat, example * cells, side
+                )
 '''
 
 LOGS = '''
@@ -298,7 +302,7 @@ def in_logs(worker, workers, scores, lengths, order, <options>scratch, mode, dir
     <carve_logs>
     <carve_sums>
     lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
-    flat = out.reshape(-1)
+    flat, cells = out.reshape(-1), side * side
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, packed, lane_lengths, bases, codes)
         inside_logs(n, side, lanes, <options>packed, <inside>, <sums>)
@@ -325,7 +329,7 @@ def in_logs(worker, workers, scores, lengths, order, <options>scratch, mode, dir
                 clear(out, example, 0)
                 if status[example] == OK and size > 0:
                     draw_logs(
-                        size, n, lanes, lane, <options><inside>, <sums>, seeds[example], stack, flat, example * side * side, side
+                        size, n, lanes, lane, <options><inside>, <sums>, seeds[example], stack, flat, example * cells, side
                     )
         if down:
             square, line = n * pitch_of(n) * lanes, (n + 1) * lanes
