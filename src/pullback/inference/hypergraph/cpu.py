@@ -85,8 +85,9 @@ class Batch:
         wanted = what != kernels.LOG_PARTITION
         out = torch.zeros_like(self.scores) if wanted else self.scores
         stream = np.zeros(0, np.int64) if seeds is None else seeds.contiguous().numpy()
-        work = 8.0 if what == kernels.MARGINALS else 5.0
-        self.spread(kernels.sums, work, self.graph.widest, what, stream, flat(out), log_z, self.codes)
+        work, graph = 8.0 if what == kernels.MARGINALS else 5.0, self.graph
+        scale = graph.height, graph.extra, graph.counts, int(graph.extra.max(initial=0))
+        self.spread(kernels.sums, work, graph.widest, scale, what, stream, flat(out), log_z, self.codes)
         return self._finish(log_z, out, wanted, validate)
 
     def slopes(self, what: int, validate: bool, direction: Tensor | None = None) -> tuple[Tensor, Tensor]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 
 import numpy as np
+
+from pullback.inference.compile import kernel
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,9 @@ class Hypergraph:
         goals: the goal node of each size, indexed by the sizes; 0 for an empty structure, -1 if there is none.
         reach: `[nodes]`, int32: parts of the nodes up to v have indices below reach[v].
         widest: the largest number of edges of a node.
+        height: `[nodes]`, int32: the most parts of a derivation of v.
+        extra: `[edges]`, int32: height[v] - height[left] - height[right] - (1 if there is a part); `[0]` if it is 0 everywhere.
+        counts: `[nodes]`: the logarithm of the number of derivations.
     """
 
     first: np.ndarray
@@ -37,6 +43,9 @@ class Hypergraph:
     goals: np.ndarray
     reach: np.ndarray
     widest: int
+    height: np.ndarray
+    extra: np.ndarray
+    counts: np.ndarray
 
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
@@ -44,7 +53,7 @@ class Hypergraph:
 
     @property
     def nbytes(self) -> int:
-        return sum(array.nbytes for array in (*self.arrays, self.goals, self.reach))
+        return sum(array.nbytes for array in (*self.arrays, self.goals, self.reach, self.height, self.extra, self.counts))
 
     def with_goals(self, goals: np.ndarray) -> Hypergraph:
         """The same with other goals."""
@@ -84,4 +93,28 @@ def hypergraph(
     reach = np.maximum.accumulate(reach)
     second = np.empty(0, np.int32) if right is None else sorted_(right)
     widest = int(np.diff(first).max(initial=0))
-    return Hypergraph(first, sorted_(left), second, sorted_(part), goals.astype(np.int64), reach, widest)
+    arrays = first, sorted_(left), second, sorted_(part)
+    height, extra, counts = np.zeros(nodes, np.int32), np.zeros(len(parents), np.int32), np.full(nodes, -np.inf)
+    _measure(*arrays, parts, height, extra, counts)
+    extra = extra if extra.any() else np.empty(0, np.int32)
+    return Hypergraph(*arrays, goals.astype(np.int64), reach, widest, height, extra, counts)
+
+
+@kernel
+def _measure(first, left, right, part, parts, height, extra, counts):
+    """Write `height`, `extra` and `counts` of a hypergraph."""
+    counts[0] = 0.0
+    for v in range(1, len(height)):
+        most = -np.inf
+        for e in range(first[v], first[v + 1]):
+            h, x = height[left[e]] + (1 if part[e] < parts else 0), counts[left[e]]
+            if len(right) > 0:
+                h, x = h + height[right[e]], x + counts[right[e]]
+            extra[e], height[v] = h, max(height[v], h)
+            counts[v], most = x, max(most, x)
+        total = 0.0
+        for e in range(first[v], first[v + 1]):
+            x = counts[left[e]] + (counts[right[e]] if len(right) > 0 else 0.0)
+            total += math.exp(x - most)
+            extra[e] = height[v] - extra[e]
+        counts[v] = most + math.log(total) if first[v] < first[v + 1] else -np.inf

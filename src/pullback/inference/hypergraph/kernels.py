@@ -12,6 +12,8 @@ import numpy as np
 
 from pullback.inference.compile import inner, kernel
 from pullback.inference.hypergraph.packing import check, pack, unpack
+from pullback.inference.hypergraph.scaled import MOST_EXTRA
+from pullback.inference.hypergraph.scaled import sums as by_weights
 from pullback.inference.hypergraph.sweeps import (
     downward,
     downward_slope,
@@ -82,23 +84,32 @@ def argmax(worker, workers, graph, scores, goals, order, z, log_z, codes):
 
 
 @kernel
-def sums(worker, workers, graph, scores, goals, order, widest, what, seeds, out, log_z, codes):
-    """Write log-partitions and, by `what`, marginals or samples."""
+def sums(worker, workers, graph, scores, goals, order, widest, scale, what, seeds, out, log_z, codes):
+    """Write log-partitions and, by `what`, marginals or samples: by weights, or by logarithms where those lose digits."""
     first, left, right, part, reach = graph
     lanes = lanes_in(scores)
     flat, bases = scores.reshape(-1), np.empty(lanes, np.int64)
     nodes = max(goals[order[0]], 0) + 1
     values, terms = aligned(nodes * lanes, np.empty(0)), aligned((widest + 1) * lanes, np.empty(0))
     weights, found = aligned(first[nodes] * lanes, scores), aligned(lanes, scores)
-    wanted = what == MARGINALS
-    reached = aligned(nodes * lanes if wanted else 0, scores)
+    scaled = what != SAMPLE and scale[3] <= MOST_EXTRA
+    reached = aligned(nodes * lanes if what != SAMPLE else 0, scores)
     packed = aligned((scores.shape[1] + 1) * lanes, scores)
-    used = aligned((scores.shape[1] + 1) * lanes if wanted else 0, scores)
+    used = aligned((scores.shape[1] + 1) * lanes if what != SAMPLE else 0, scores)
+    plain, parts = aligned(nodes * lanes * scaled, scores), aligned((scores.shape[1] + 1) * lanes * scaled, scores)
+    room = parts, plain, reached, aligned(24 * lanes, scores)
     stack = np.empty(nodes + 1, np.int64)
     for group in range(worker * lanes, len(order), workers * lanes):
         top, filled = _enter(scores, goals, order, group, bases)
         pack(flat, bases, reach[top], packed)
         check(packed, reach[top], found)
+        used[:] = 0.0
+        if scaled and by_weights(graph, scale, goals, order, group, filled, top, packed, room, log_z, used):
+            for lane in range(filled):
+                codes[order[group + lane]] = found[lane] + (goals[order[group + lane]] < 0)
+            if what == MARGINALS:
+                unpack(used, bases, filled, reach[top], out.reshape(-1))
+            continue
         upward_sum(first, left, right, part, top, lanes, packed, values, weights, terms)
         for lane in range(filled):
             b = order[group + lane]

@@ -62,9 +62,11 @@ class Tape:
         return found.as_subclass(Traced)
 
     def numbers(self, x: Any) -> Tensor:
-        """The integers of an operand; constants may be 0 or -inf."""
+        """The integers of an operand, as a tensor on which PyTorch works as on any other; constants may be 0
+        or -inf.
+        """
         if isinstance(x, Traced):
-            return x.as_subclass(Tensor)
+            return x
         values = torch.as_tensor(x)
         with _plain():
             found = torch.where(values == -torch.inf, NOTHING, ZERO)

@@ -1,0 +1,161 @@
+"""Sums over a hypergraph by weights: products and sums of positive numbers, without an exponential and a logarithm per edge.
+
+The weight of a part is exp(score - a), and the value of a node v, which stands for sums of exp(score) of its derivations, is
+kept as a multiple of exp(a h(v)), h(v) being the largest number of parts of its derivations. So an edge whose derivations have
+fewer parts gets the factor exp(-a d), d = h(v) - h(left) - h(right) - (1 if it has a part). The number a is about the logarithm
+of the sum's growth per part: values stay near 1. It is guessed from the mean weight, and corrected by the goal's value.
+
+What leaves the range of the dtype is lost. The share of an edge in the goal is a product of its weight, its factor, the
+children's values and the node's outside value. If one of them is lost, the share is below the smallest normal number times the
+largest of the others. Where that is not negligible for some example, `sums` says so, and the caller takes logarithms.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pullback.inference.compile import inner
+from pullback.inference.lanes import exp, lanes_in, larger, load, splat, store, where_larger
+
+MOST_EXTRA = 16  # the largest d that has a factor in the table
+_ATTEMPTS, _NEAR = 3, 8.0  # how often the rate is corrected, and the logarithm of a goal's value that is near 1
+
+
+@inner
+def _weigh(packed, count, lanes, weights, best, total):
+    """Write exp(score - best) of each part, its largest score being `best[lane]`, and their sum."""
+    nothing = splat(packed, -np.inf)
+    most = nothing
+    for p in range(count):
+        most = larger(load(packed, p * lanes), most)
+    most = where_larger(most, nothing, most, splat(packed, 0.0))
+    everything = splat(packed, 0.0)
+    for p in range(count):
+        w = exp(load(packed, p * lanes) - most)
+        store(weights, p * lanes, w)
+        everything = everything + w
+    store(best, 0, most)
+    store(total, 0, everything)
+
+
+@inner
+def _rescale(weights, count, lanes, factor, peak):
+    """Multiply the weights by a number per lane, and write the largest."""
+    f, most = load(factor, 0), splat(weights, 0.0)
+    for p in range(count):
+        w = load(weights, p * lanes) * f
+        store(weights, p * lanes, w)
+        most = larger(w, most)
+    store(peak, 0, most)
+
+
+@inner
+def _upward(first, left, right, part, extra, top, lanes, weights, powers, last, values, peak):
+    """Values of the nodes up to `top`; zero for those behind an example's own goal, `last[lane]`."""
+    zero = splat(weights, 0.0)
+    ends, highest = load(last, 0), zero
+    store(values, 0, splat(weights, 1.0))
+    for v in range(1, top + 1):
+        total = zero
+        for e in range(first[v], first[v + 1]):
+            x = load(values, left[e] * lanes) * load(weights, part[e] * lanes)
+            if len(right) > 0:
+                x = x * load(values, right[e] * lanes)
+            if len(extra) > 0:
+                x = x * load(powers, extra[e] * lanes)
+            total = total + x
+        total = where_larger(splat(weights, v), ends, zero, total)
+        store(values, v * lanes, total)
+        highest = larger(total, highest)
+    store(peak, 0, highest)
+
+
+@inner
+def _downward(first, left, right, part, extra, top, lanes, weights, powers, values, outside, used, peak):
+    """Outside values of the nodes, from those of the goals, and the probabilities of parts, to be added to `used`."""
+    highest = splat(weights, 0.0)
+    for v in range(top, 0, -1):
+        out = load(outside, v * lanes)
+        highest = larger(out, highest)
+        for e in range(first[v], first[v + 1]):
+            q = out * load(weights, part[e] * lanes)
+            if len(extra) > 0:
+                q = q * load(powers, extra[e] * lanes)
+            a = load(values, left[e] * lanes)
+            if len(right) > 0:
+                b = load(values, right[e] * lanes)
+                store(outside, right[e] * lanes, load(outside, right[e] * lanes) + q * a)
+                q = q * b
+            store(outside, left[e] * lanes, load(outside, left[e] * lanes) + q)
+            store(used, part[e] * lanes, load(used, part[e] * lanes) + q * a)
+    store(peak, 0, highest)
+
+
+@inner
+def sums(graph, scale, goals, order, group, filled, top, packed, room, log_z, used):
+    """Log-partitions of a group of examples, and the probabilities of parts, side by side; returns whether they are right.
+
+    Args:
+        graph: its arrays.
+        scale: h(v), d of each edge ([0] if it is 0 everywhere), the logarithm of the number of derivations, and the largest d.
+        goals: of all examples.
+        order: of the examples.
+        group: the first one's place in it.
+        filled: how many there are.
+        top: the last node.
+        packed: the scores, side by side.
+        room: for weights, values and outside values, side by side, and for 24 vectors.
+        log_z: of all examples, to be written.
+        used: of parts, zeros.
+    """
+    first, left, right, part, reach = graph
+    height, extra, counts, most = scale
+    weights, values, outside, small = room
+    lanes, count = lanes_in(packed), reach[top]
+    last, factor, best, total = small[:lanes], small[lanes:], small[2 * lanes :], small[3 * lanes :]
+    peaks, powers = small[4 * lanes :], small[7 * lanes :]
+    rates = np.empty(lanes)
+    _weigh(packed, count, lanes, weights, best, total)
+    store(weights, (len(weights) // lanes - 1) * lanes, splat(weights, 1.0))  # of no part
+    for lane in range(lanes):
+        goal = max(goals[order[group + lane if lane < filled else group]], 0)
+        if not total[lane] > 0.0:
+            return False
+        growth = math.log(total[lane] / count) + counts[goal] / max(height[goal], 1)
+        last[lane], rates[lane], factor[lane] = goal, best[lane] + growth, math.exp(-growth)
+    for attempt in range(_ATTEMPTS):
+        _rescale(weights, count, lanes, factor, peaks)
+        for i in range(most + 1):
+            for lane in range(lanes):
+                powers[i * lanes + lane] = math.exp(-rates[lane] * i)
+        _upward(first, left, right, part, extra, top, lanes, weights, powers, last, values, peaks[lanes:])
+        worst = 0.0
+        for lane in range(filled):
+            goal = int(last[lane])
+            value = values[goal * lanes + lane]
+            if not 0.0 < value < np.inf:
+                return False
+            worst = max(worst, abs(math.log(value)))
+        if worst < _NEAR or attempt == _ATTEMPTS - 1:
+            break
+        for lane in range(lanes):
+            goal = int(last[lane])
+            step = math.log(values[goal * lanes + lane]) / max(height[goal], 1)
+            factor[lane], rates[lane] = math.exp(-step), rates[lane] + step
+    outside[: (top + 1) * lanes] = 0.0
+    for lane in range(lanes):
+        goal = int(last[lane])
+        if goal > 0:
+            outside[goal * lanes + lane] = 1.0 / values[goal * lanes + lane]
+    _downward(first, left, right, part, extra, top, lanes, weights, powers, values, outside, used, peaks[2 * lanes :])
+    limit = 1e28 if packed.itemsize == 4 else 1e290
+    for lane in range(filled):
+        goal, b = int(last[lane]), order[group + lane]
+        weight, value, out = peaks[lane], peaks[lanes + lane], peaks[2 * lanes + lane]
+        share = max(weight, 1.0) * max(value, 1.0) ** 2 * max(out, 1.0) * max(powers[most * lanes + lane], 1.0)
+        if not share < limit:
+            return False
+        log_z[b] = math.log(values[goal * lanes + lane]) + rates[lane] * height[goal] if goals[b] >= 0 else -np.inf
+    return True
