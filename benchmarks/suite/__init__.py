@@ -21,6 +21,7 @@ from benchmarks.suite.nonprojective_marginals import nonprojective_marginals
 from benchmarks.suite.offloaded import offloaded
 from benchmarks.suite.own_structure import own_structure
 from benchmarks.suite.ragged import ragged
+from benchmarks.suite.scale import scale
 from benchmarks.suite.shapes import shapes
 from benchmarks.suite.sparsemap import sparsemap
 from benchmarks.suite.sparsemap_scale import sparsemap_scale
@@ -60,6 +61,7 @@ SUITE: dict[str, Benchmark] = {
         warm_starts,
         ragged,
         shapes,
+        scale,
         floor,
         floor_structures,
     )
