@@ -139,3 +139,11 @@ def test_entmax_checks_its_scores() -> None:
         pb.Entmax()(pb.Categorical(), torch.tensor([[torch.nan, 0.0]]))
     with pytest.raises(ValueError, match="forbids every class"):
         pb.Entmax()(pb.Categorical(), torch.full((1, 2), -torch.inf))
+
+
+@pytest.mark.parametrize("spread", [1e-2, 1e-4, 3e-6])
+def test_nearly_equal_scores_are_not_taken_for_equal_ones(spread: float) -> None:
+    """Float32 tells 1 from 1 + 3e-6, and so must the norm."""
+    scores = 1 + spread * torch.tensor([[0.0, 1.0, -1.0]])
+    found = pb.Standardized(pb.STEIdentity()).standardize(pb.Categorical(), scores)
+    torch.testing.assert_close(found, torch.tensor([[0.0, 0.5, -0.5]]).mul(2**0.5), atol=0.05, rtol=0)

@@ -164,3 +164,15 @@ def test_an_inner_call_gives_the_buffers_of_equal_estimators_back() -> None:
 
     pb.SPIGOTCE().objective(pb.Categorical(), torch.randn(5, 3, requires_grad=True), downstream).sum().backward()
     assert [each.seen.item() for each in pair] == [5, 5]
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.5, 0.9])
+def test_the_count_of_nonzeros_decays(decay: float) -> None:
+    """The step of 10 moves the argmax from the first class to another one: 2 entries of the difference, which was 1 before."""
+    estimator = pb.AdaptiveIMLE(alpha=10.0, rate=0.0, decay=decay, temperature=0.0)
+    expected = 1.0
+    for _ in range(3):
+        scores = torch.tensor([[1.0, 0.0, 0.0]], requires_grad=True)
+        estimator.objective(pb.Categorical(), scores, lambda z: z @ torch.tensor([1.0, 0.0, 0.0])).sum().backward()
+        expected = decay * expected + (1 - decay) * 2
+        assert float(estimator.nonzeros) == pytest.approx(expected)

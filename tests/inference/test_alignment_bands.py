@@ -65,3 +65,26 @@ def test_bad_examples_are_nan_in_every_operation_and_leave_the_others_alone():
     for name, x in results(structure, scores, "cpu").items():
         assert x[0].isfinite().all(), name
         assert x[1:].isnan().flatten(1).all() if x.dim() > 1 else x[1:].isnan().all(), name
+
+
+def best_score(scores: torch.Tensor, down: bool) -> float:
+    """The score of the best path, cell by cell."""
+    value = scores.tolist()
+    for i, row in enumerate(value):
+        for j in range(len(row)):
+            before = [value[i - 1][j - 1]] if i and j else []
+            before += [value[i - 1][j]] if i and down else []
+            before += [row[j - 1]] if j else []
+            row[j] += max(before, default=0.0 if i == j == 0 else -torch.inf)
+    return value[-1][-1]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
+@pytest.mark.parametrize("column", [0, 2, 4])
+def test_the_best_path_from_band_to_band_through_any_column(column, dtype):
+    """Integers, so that sums are exact; most is gained by going down one column through all bands."""
+    scores = torch.randint(-3, 4, (3, 40, 5), generator=torch.Generator().manual_seed(column)).to(dtype)
+    scores[:, 3:37, column] += 100
+    z = pb.Alignment().argmax(scores)
+    found = (z * scores).flatten(1).sum(1)
+    assert found.tolist() == [best_score(s, down=True) for s in scores]

@@ -1,0 +1,124 @@
+"""Small changes of kernels and estimators that make them wrong: each must be noticed by the test that is named with it.
+
+    python -m tests.mutate                  every edit, about half a minute each
+    python -m tests.mutate alignment masks  those whose file, or test, contains one of these words
+
+An edit is made in a copy of the repository. Its test must pass without the edit and fail with it.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+COPIED = ("src", "study", "tests", "pyproject.toml")
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A change of one place in a file of `src/pullback`, and the test that notices it.
+
+    Attributes:
+        file: in `src/pullback`.
+        old: text that occurs once.
+        new: what replaces it.
+        test: arguments of pytest; those of a test of a GPU's kernels run in Triton's interpreter.
+    """
+
+    file: str
+    old: str
+    new: str
+    test: str
+
+    @property
+    def interpreted(self) -> bool:
+        return self.test.startswith("tests/cuda/")
+
+
+_BANDS = "tests/inference/test_alignment_bands.py -k best_path"
+_STANDARDIZED = "tests/estimators/test_standardized.py -k"
+_MASKS, _SERVES = (f"tests/cuda/test_masks_cuda.py -k {name}" for name in ("forbidden_arcs", "which_kernel"))
+_STRUCTURES = "tests/cuda/test_structures_cuda.py -k"
+EDITS = [
+    Edit("inference/alignment/kernels.py", "if t >= lanes - 1:\n            edge[t - lanes + 2] = values",
+         "if t >= lanes:\n            edge[t - lanes + 2] = values", _BANDS),
+    Edit("inference/alignment/kernels.py", "shift_up(one_ago, edge[t + 1]) if down else nothing\n        value = larger",
+         "shift_up(one_ago, edge[t]) if down else nothing\n        value = larger", _BANDS),
+    Edit("estimators/standardized.py", "8 * torch.finfo", "8e4 * torch.finfo", f"{_STANDARDIZED} nearly_equal"),
+    Edit("estimators/standardized.py", "8 * torch.finfo", "8e-4 * torch.finfo", f"{_STANDARDIZED} equal_scores"),
+    Edit("estimators/adaptive_imle.py", "1 - self.decay)", "self.decay)", "tests/estimators/test_state.py -k decays"),
+    Edit("estimators/adaptive_imle.py", "torch.sign(1 - self.nonzeros)", "torch.sign(self.nonzeros - 1)",
+         "tests/estimators/test_mistakes.py"),
+    Edit("estimators/updates.py", "moved = torch.where(state.allowed, state.moved + self._by(gamma), 0.0)",
+         "moved = state.moved + self._by(gamma)", "tests/estimators/test_updates.py"),
+    Edit("structures/base.py", "(apart < -1e6) & (mu.abs() < 16", "(apart < -1e6) & (mu.abs() < 0",
+         "tests/inference/test_large_scores.py -k divergences"),
+    Edit("inference/eisner/cuda_charts.py", "_within(gap_at - start, width), _within(right_at, width)",
+         "gap_at - start, right_at", "tests/cuda/test_masks_cuda.py -k 'forbidden_arcs and unproven'"),
+    Edit("inference/eisner/cuda.py", "if unproven() and scores", "if scores", _SERVES),
+    Edit("inference/sparsemap/cuda.py", "if unproven() and n <= min(", "if n <= min(", _SERVES),
+    Edit("inference/eisner/cuda_maximum.py", "used = (split < width - 1) & real", "used = (split < width - 2) & real", _MASKS),
+    Edit("inference/eisner/cuda_maximum.py", "new = tl.where(left, arc >= best, arc > best)", "new = arc > best",
+         "tests/cuda/test_eisner_cuda.py -k 'test_every_operation and integers'"),
+    Edit("inference/sparsemap/cuda_projective.py", "tl.where(left > up, left_at + 1, 0)", "tl.where(left > up, left_at, 0)",
+         _MASKS),
+    Edit("inference/chu_liu_edmonds/cuda_contraction.py", "reduced += tl.where(inside", "reduced -= tl.where(inside",
+         "tests/cuda/test_nonprojective_cuda.py"),
+    Edit("inference/chain/cuda_paths.py", "tl.minimum(i + 1, length - 1) * cells", "tl.minimum(i + 2, length - 1) * cells",
+         f"{_STRUCTURES} chain"),
+    Edit("inference/subset/cuda_picks.py", "tl.cumsum(level, 0) <= k", "tl.cumsum(level, 0) < k", f"{_STRUCTURES} subset"),
+    Edit("inference/alignment/cuda_sweeps.py", "column = place + (t - 2 * (LANES - 1))", "column = place + (t - 2 * LANES + 1)",
+         f"{_STRUCTURES} alignment"),
+]  # fmt: skip
+
+
+def main() -> int:
+    words = sys.argv[1:]
+    chosen = [edit for edit in EDITS if not words or any(word in edit.file + edit.test for word in words)]
+    alive = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for name in COPIED:
+            (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, Path(folder, name))
+        for edit in chosen:
+            verdict = _verdict(edit, Path(folder))
+            alive += verdict != "killed"
+            print(f"{verdict:12} {edit.file}: {' '.join(edit.new.split())[:70]}  ({edit.test})", flush=True)
+    print(f"{len(chosen)} edits, {alive} not killed")
+    return bool(alive)
+
+
+def _verdict(edit: Edit, folder: Path) -> str:
+    """Whether the test notices the edit: "killed", "alive", or why that is not known."""
+    file = folder / "src/pullback" / edit.file
+    if not file.exists() or file.read_text().count(edit.old) != 1:
+        return "out of date"
+    text = file.read_text()
+    if _fails(edit, folder):
+        return "red before"
+    try:
+        file.write_text(text.replace(edit.old, edit.new))
+        return "killed" if _fails(edit, folder) else "alive"
+    finally:
+        file.write_text(text)
+
+
+def _fails(edit: Edit, folder: Path) -> bool:
+    """Whether pytest runs the test and fails, or ends before its time."""
+    environment = os.environ | {"PYTHONPATH": f"{folder / 'src'}:{folder / 'study'}", "PULLBACK_QUIET": "1"}
+    environment |= {"TRITON_INTERPRET": "1", "PULLBACK_TEST_BACKENDS": "cuda"} if edit.interpreted else {}
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-W", "ignore", "-p", "no:cacheprovider", *shlex.split(edit.test)]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    if done.returncode in (2, 4, 5):  # interrupted, wrong arguments, no tests: nothing is known
+        sys.exit(f"{edit.test}: pytest ended with {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return done.returncode != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
