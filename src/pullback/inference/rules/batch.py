@@ -89,7 +89,7 @@ class Batch:
             sweeps / 6 * self.cubes * self.scores.itemsize / 24,
         )
         side = self.scores.shape[-1]
-        numbers = charts * n * (n + 2) + 2 * (n * side + 1) + lines * (n + 1) + 64
+        numbers = charts * n * (n + 2) + 3 * (n * side + 1) + lines * (n + 1) + 64
         memory = scratch(groups, BYTES * numbers + 24 * (4 * n + 8))
         spread(kernel, len(memory), work, *self.arrays, *options, memory, *rest, self.status)
 
