@@ -85,6 +85,7 @@ def table2(
     search: Annotated[
         bool, typer.Option("--search", help="Choose each row's learning rate: the same few for every row.")
     ] = False,
+    wide: Annotated[bool, typer.Option("--wide", help="SST: search 0.0001 to 0.005, with three seeds per rate.")] = False,
     seed: Annotated[list[int] | None, typer.Option(metavar="N", help="Repeatable. [default: all seeds of the table]")] = None,
     epochs: Annotated[int | None, typer.Option(help="[default: 40 for SST, or 20 with 20 seeds or more; 10 for SNLI]")] = None,
     **given: Any,
@@ -95,13 +96,17 @@ def table2(
 
     \b
     pullback reproduce table2 --data DATA --quick
-    pullback reproduce table2 --task sst --search --seeds 20 --device cuda --streams 32
+    pullback reproduce table2 --task sst --search --wide --seeds 20 --device cuda --streams 32
     pullback reproduce table2 --task snli --only marginals --only spigot --seed 0
     """
     from pullback_study.results.paper import text
 
     with terminal.user_errors():
         trained, scope = _text_scope(task, given, seeds=seed, epochs=epochs)
+        if wide:
+            if task != "sst" or not search:
+                raise ValueError("--wide is for the search on SST: use --task sst --search --wide")
+            scope = dataclasses.replace(scope, rates=text.WIDE.rates, deciding=text.WIDE.deciding)
         plans = [text.table_plan(name, scope, search=search) for name in _rows(trained, given["only"] or text.ROWS)]
     found, rows = _train_plans(trained, plans, given)
     title = f"{scope.title}, {'searched' if search else 'the paper’s best'} settings"

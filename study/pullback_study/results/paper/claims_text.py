@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pullback_study.results.choice import Chosen, Runs
@@ -59,7 +59,12 @@ class Evidence:
         return row.replace(self.runs, inner_steps=inner_steps) if inner_steps else row
 
     def scope(self, task: str) -> text.Scope:
-        return self.scopes[task] if task in self.scopes else text.on_data_of(self.runs, text.FULL[task])
+        """On SST that of the wider search, once it is done for all rows."""
+        if task in self.scopes:
+            return self.scopes[task]
+        found = text.on_data_of(self.runs, text.FULL[task])
+        wide = replace(text.WIDE, data=found.data, vectors=found.vectors)
+        return wide if task == "sst" and all(text.choose(wide, self.runs, search=True)) else found
 
     def rows(self, task: str, *estimators: str) -> list[Any]:
         """Several rows on the same seeds; without runs where they cannot be compared."""

@@ -22,7 +22,6 @@ ROWS = tuple(name for name, method in METHODS.items() if method.label in rows("s
 """The paper's nine rows, in its order."""
 STEPPED = ("spigot", "spigot-ce", "spigot-eg")
 INNER_STEPS = (1, 2, 5)
-DECIDING_SEED = 0
 NO_RUNS = "There are no runs of it yet."
 """Why a group is in the report alone, where other groups have runs."""
 _SPLITS = {"validation": "Validation", "test": "Test"}
@@ -40,6 +39,7 @@ class Scope:
     vectors: str = "googlenews_mapped.300d"
     train_examples: int | None = None  # only the first so many; None: all
     search_epochs: int | None = None  # of the runs that choose a learning rate; None: as many as of all others
+    deciding: tuple[int, ...] = (0,)  # the seeds of these runs
 
     @property
     def title(self) -> str:
@@ -62,8 +62,13 @@ FULL = {
     "sst": Scope("sst", (0, 1, 2), 40, (1e-4, 5e-4, 1e-3), "sst"),
     "snli": Scope("snli", (0, 1), 10, (3e-4, 1e-3, 3e-3), "snli_1.0_train.first100k", search_epochs=2),
 }
-MANY = {"sst": replace(FULL["sst"], seeds=tuple(range(20)), epochs=20)}
-"""What verdicts rest on, where it is run: more seeds of fewer epochs."""
+MANY = {
+    "sst": replace(FULL["sst"], seeds=tuple(range(20)), epochs=20),
+    "snli": replace(FULL["snli"], seeds=tuple(range(5)), rates=(1e-3,), search_epochs=None),
+}
+"""What verdicts rest on, where it is run: more seeds; on SST of fewer epochs, on SNLI at one learning rate for all rows."""
+WIDE = replace(MANY["sst"], rates=(1e-4, 5e-4, 1e-3, 2e-3, 5e-3), deciding=(0, 1, 2))
+"""SST with a search that has room on both sides: in the first one, all rows chose the largest rate."""
 LEAST = 8
 """How many of these seeds a comparison needs, and how many make a table of that kind."""
 QUICK = {
@@ -84,14 +89,15 @@ def on_data_of(runs: Runs, scope: Scope) -> Scope:
     many = MANY.get(scope.task)
     if many is not None and not scope.warning:
         same = [run for run in runs.of(scope.task) if run.config.get("vectors") == vectors]
-        if len({run.seed for run in same if run.config.get("epochs") == many.epochs} & set(many.seeds)) >= LEAST:
+        seeds = {run.seed for run in same if run.config.get("epochs") == many.epochs} & set(many.seeds)
+        if len(seeds) >= min(LEAST, len(many.seeds)):
             scope = many
     return replace(scope, data=str(data), vectors=str(vectors))
 
 
 @functools.cache
 def table_plan(estimator: str, scope: Scope, *, search: bool) -> Plan:
-    """A row at the paper's best setting, or over the learning rates of the search, which the deciding seed chooses from.
+    """A row at the paper's best setting, or over the learning rates of the search, which the deciding seeds choose from.
 
     Step sizes are always the paper's.
     """
@@ -99,7 +105,7 @@ def table_plan(estimator: str, scope: Scope, *, search: bool) -> Plan:
     rates: Sequence[float | None] = scope.rates if search else [None]
     settings = [{**fields, "learning_rate": rate} for rate in rates]
     short = {} if scope.search_epochs is None else {"epochs": scope.search_epochs}
-    return Plan(TASKS[scope.task], estimator, settings, scope.seeds, [DECIDING_SEED] if len(rates) > 1 else [], short)
+    return Plan(TASKS[scope.task], estimator, settings, scope.seeds, scope.deciding if len(rates) > 1 else (), short)
 
 
 def choose(scope: Scope, runs: Runs, *, search: bool, names: Sequence[str] = ROWS) -> list[Chosen]:
@@ -211,10 +217,14 @@ def made_with(found: Sequence[Chosen]) -> str:
     return "; ".join(sorted(set(words.values()))) + mixed if words else "No runs at these settings yet"
 
 
+def titled(scope: Scope) -> str:
+    return f"{scope.title}, {len(scope.seeds)} seeds"
+
+
 def groups(runs: Runs) -> list[Group]:
     """The tables in every way they were run; times and figures. On the data of most of the runs."""
     scopes = {task: on_data_of(runs, scope) for task, scope in FULL.items()}
-    titles = {task: f"{scope.title}, {len(scope.seeds)} seeds" for task, scope in scopes.items()}
+    titles = {task: titled(scope) for task, scope in scopes.items()}
     found, missing = [], NO_RUNS if any(map(runs.of, TASKS)) else ""  # without any run, the page shows what there would be
     for task, search in (("sst", True), ("snli", True), ("sst", False), ("snli", False)):
         rows = with_others(scopes[task], runs, search=search)
@@ -224,6 +234,10 @@ def groups(runs: Runs) -> list[Group]:
         if search or (all(row.done for row in rows) if many else table.runs):
             tables = [table, settings(rows)] if search else [table]
             found.append(Group(f"{TASKS[task].title}, at {how}", tables, warning="" if table.runs else missing))
+    wide = replace(WIDE, data=scopes["sst"].data, vectors=scopes["sst"].vectors)
+    table = results(titled(wide), wide, choose(wide, runs, search=True), runs, "--search", "--wide", "--seeds", "20")
+    unseen = "" if table.runs or runs.of("sst") else missing
+    found.append(Group("SST, a wider search: rates 0.0001 to 0.005, three seeds for each", [table], warning=unseen))
     sst = choose(scopes["sst"], runs, search=True, names=STEPPED)
     stepped = any(row.replace(runs, inner_steps=k).done for row in sst for k in INNER_STEPS[1:])
     table = steps_table(titles["sst"], sst, runs)
