@@ -8,6 +8,11 @@ import pytest
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 
 
+NEEDS = {"crf_trainer": ["transformers", "accelerate"], "crf_lightning": ["lightning"]}
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_it_runs(path):
+    for package in NEEDS.get(path.stem, []):
+        pytest.importorskip(package)
     runpy.run_path(str(path), run_name="__main__")
