@@ -80,12 +80,12 @@ class Claim:
         return verdict(self.findings)
 
     def table(self) -> Table:
-        """A line for each part, with what the same rule finds in the paper's own table."""
-        own = [_on_paper(each) for each in self.paper] or [""] * len(self.findings)
+        """A line for each part, with what the same rule finds in the paper's own table, for claims of the paper."""
+        own = [[_on_paper(each)] for each in self.paper] or [[]] * len(self.findings)
         lines = zip(self.findings, own, strict=True)
-        rows = [(each.statement, each.evidence, each.verdict.value, paper) for each, paper in lines]
+        rows = [(each.statement, each.evidence, each.verdict.value, *paper) for each, paper in lines]
         title = f"Claim {self.number}{f', {self.where}' * bool(self.where)}: {self.verdict.value}. {self.claim}"
-        columns = ["Part", "Found", "Verdict", "The rule on the paper's numbers"]
+        columns = ["Part", "Found", "Verdict", *["The rule on the paper's numbers"] * bool(self.paper)]
         return Table.of_words(title, columns, rows, [self.rule] if self.rule else [])
 
 
