@@ -8,15 +8,17 @@ import sys
 
 def main() -> None:
     """The command line."""
+    from pullback_study.listed import VariableError
+
     try:
         from pullback_study.cli import app
-    except ValueError as error:  # in PULLBACK_TASKS, which is read when the tasks are imported
-        sys.exit(str(error))
-    try:
+
         try:
             app(prog_name="pullback")
         finally:
             sys.stdout.flush()
+    except VariableError as error:
+        sys.exit(str(error))
     except OSError as error:  # a full disk, a closed pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the rest of the output cannot be written, either
         what = error.filename or "cannot write the output"

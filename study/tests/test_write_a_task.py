@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from pullback_study import tasks
 from pullback_study.cli import app
+from pullback_study.listed import load
 from pullback_study.runs import list_runs
 
 PAGE = Path(__file__).parents[2] / "docs" / "write-a-task.md"
@@ -36,7 +37,7 @@ def code(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setitem(tasks.TASKS, "pointers", "pointers:TASK")
     yield text
-    tasks._load.cache_clear()
+    load.cache_clear()
     sys.modules.pop("pointers", None)
 
 
@@ -95,14 +96,15 @@ def test_a_wrong_variable_is_one_line(given, said):
 @pytest.mark.parametrize(
     "words",
     [["runs"], ["runs", "--estimator", "spigot"], ["runs", "--where", "estimator=softmax"], ["train", "--help"], ["report"],
-     ["estimators", "sst"], ["train", "synthetic", "--help"], ["reproduce", "recovery", "--no-train", "--page", "p.md"]],
+     ["estimators", "sst"], ["train", "synthetic", "--help"], ["reproduce", "recovery", "--no-train", "--page", "p.md",
+      "--force"]],
     ids=" ".join,
 )  # fmt: skip
 def test_a_module_that_fails_stops_no_command_that_does_not_need_it(content, words, tmp_path, monkeypatch):
     (tmp_path / "half.py").write_text(content)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setitem(tasks.TASKS, "half", "half:TASK")
-    tasks._load.cache_clear()
+    load.cache_clear()
     monkeypatch.chdir(tmp_path)
     run = tasks.find_task("synthetic").run(tasks.find_task("synthetic").configure(estimator="spigot", steps=5), Path("runs"))
     run.start()
@@ -127,3 +129,63 @@ def test_a_task_that_cannot_be_loaded_is_named(code, monkeypatch):
     monkeypatch.setitem(tasks.TASKS, "other", "pointers:TASK")
     with pytest.raises(ValueError, match="is called 'pointers'; list it as pointers=pointers:TASK"):
         tasks.find_task("other")
+
+
+OWN = """
+import pullback as pb
+from pullback_study.tasks import Method
+
+class Twice(pb.Surrogate):
+    def __init__(self, step_size=1.0):
+        self.step_size = step_size
+
+    def gradient(self, structure, scores, z, gamma):
+        return 2 * self.step_size * gamma
+
+MINE = Method("twice", "Twice", "Argmax", Twice, aliases=("two",))
+OTHER = Method("sparsemax", "Taken", "Argmax", Twice)
+"""
+
+
+def command(folder, estimators, *words):
+    environment = {
+        **os.environ, "PULLBACK_ESTIMATORS": estimators,
+        "PYTHONPATH": os.pathsep.join([str(folder), *(path for path in sys.path if path)]),
+    }  # fmt: skip
+    line = [sys.executable, "-m", "pullback_study", *words]
+    return subprocess.run(line, env=environment, capture_output=True, text=True, check=False, cwd=folder)
+
+
+def test_an_estimator_of_ones_own_is_listed_trained_and_reported(tmp_path):
+    (tmp_path / "mine.py").write_text(OWN)
+    for task in ("synthetic", "planted", "listops", "sst"):
+        assert "twice" in command(tmp_path, "twice=mine:MINE", "estimators", task).stdout
+    small = ["--clusters", "3", "--features", "8", "--train-examples", "60", "--steps", "4", "--step-size", "0.5"]
+    done = command(tmp_path, "twice=mine:MINE", "train", "synthetic", "--estimator", "two", *small)
+    assert done.returncode == 0, done.stderr
+    assert "Twice" in done.stderr
+    (run,) = list_runs(tmp_path / "runs")
+    assert (run.state, run.config["estimator"], run.config["step_size"]) == ("done", "twice", 0.5)
+    assert command(tmp_path, "twice=mine:MINE", "report").returncode == 0
+    assert "Twice" in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("given", "said", "everywhere"),
+    [
+        ("twice", "PULLBACK_ESTIMATORS has 'twice'; write name=module:ATTRIBUTE, separated by commas", True),
+        ("sparsemax=mine:OTHER", "PULLBACK_ESTIMATORS names an estimator 'sparsemax', which is built in; give yours "
+         "another name", True),
+        ("twice=none:X", "the estimator 'twice' cannot be loaded from none:X: ModuleNotFoundError: "
+         "No module named 'none'", False),
+        ("twice=mine:Twice", "mine:Twice is not a Method; see docs/write-an-estimator.md", False),
+        ("three=mine:MINE", "the estimator of mine:MINE is called 'twice'; list it as twice=mine:MINE", False),
+    ],
+)  # fmt: skip
+def test_a_wrong_list_of_estimators_is_one_line(given, said, everywhere, tmp_path):
+    (tmp_path / "mine.py").write_text(OWN)
+    needed = command(tmp_path, given, "train", "synthetic", "--estimator", given.partition("=")[0])
+    assert needed.returncode
+    assert needed.stderr.splitlines() == [said]
+    other = command(tmp_path, given, "estimators", "synthetic")
+    assert (other.returncode != 0) == everywhere

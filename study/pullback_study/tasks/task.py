@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pullback_study.tasks.names import NAMES, OWN, own_method, own_methods
 from pullback_study.tasks.schema import nearest, options
 
 if TYPE_CHECKING:
@@ -183,6 +184,8 @@ class Task(abc.ABC):
         names = {known: method for method in self.methods.values() for known in (method.name, *method.aliases)}
         if not name:
             raise ValueError(f"estimator is missing; `pullback estimators {self.name}` lists them")
+        if name not in names and name in OWN:
+            own_method(name)  # says why it cannot be loaded
         if name not in names:
             raise ValueError(f"there is no estimator {name!r}; {nearest(name, names)}")
         return names[name]
@@ -220,14 +223,13 @@ class ReplicaTask(Task):
 def registered(
     best: Mapping[str, tuple[float, float | None]], *, categorical: bool = False, in_paper: Callable[[str], bool] | None = None
 ) -> list[Method]:
-    """Every estimator of the library's registry that fits the structure, and one of our own, as methods.
+    """Every estimator of the library's registry that fits the structure, one of the study's own, and the user's, as methods.
 
     `best` has learning rates and step sizes by name, the defaults of these methods. For a categorical structure some estimators
     have another name, and there are more. `in_paper` says whether the paper's table has a name; by default, whether any has.
     """
     from pullback.estimators import registry
     from pullback.structures import Categorical
-    from pullback_study.results.paper.names import NAMES
     from pullback_study.tasks.blended import BLENDED
 
     found = []
@@ -239,4 +241,5 @@ def registered(
         about = entry.make, entry.aliases, entry.stochastic, paper, {name: value for name, value in own if value}
         if categorical or entry.only is not Categorical:
             found.append(Method(entry.name, labels[not categorical], kind, *about, entry.downstream.at, entry.reads_back))
-    return [*found, BLENDED]
+    found.append(BLENDED)
+    return [*found, *own_methods({name for method in found for name in (method.name, *method.aliases)})]

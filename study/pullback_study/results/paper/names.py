@@ -1,4 +1,4 @@
-"""The names under which the paper's tables list the estimators, and the numbers it reports (`paper.json` beside this file)."""
+"""The numbers that the paper reports (`paper.json` beside this file)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from pullback_study.results.cells import Reference
 
 _PAPER: dict[str, Any] = json.loads(resources.files(__package__).joinpath("paper.json").read_text())
-NAMES: dict[str, tuple[str, str, str]] = _PAPER["names"]
-"""By estimator, its name for a categorical and for a structured latent variable, and the heading above its row."""
 
 
 def reported(study: str, row: str, setting: str, measure: str) -> Reference | None:
