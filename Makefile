@@ -23,7 +23,7 @@ test: lint       ## run the linter, the type checker and all tests
 	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
 
 docs: install    ## build the documentation site in docs/_build/html
-	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	PULLBACK_QUIET=1 $(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 
 bench: install   ## run the benchmarks against the installed peers (ARGS=--quick)
 	$(BIN)/python -m benchmarks $(ARGS)

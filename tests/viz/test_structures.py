@@ -1,6 +1,7 @@
 """Drawings of tags, spans, segments, alignments and subsets."""
 
 import itertools
+import re
 from xml.etree import ElementTree
 
 import numpy as np
@@ -146,3 +147,11 @@ def test_mistakes_are_named(draw, reason):
         draw()
     with pytest.raises(TypeError, match="pass its words"):
         viz.tags_text("A film", [0, 1])
+
+
+def test_the_cells_of_a_path_are_joined_in_their_order():
+    """A path may go up: in a lattice of tags, say."""
+    drawn = viz.alignment_svg(["A", "B"], ["x", "y", "z"], [(1, 0), (0, 1), (1, 2)])
+    points = re.search(r'points="([^"]*)"', drawn)[1].split()
+    rows = [float(point.split(",")[1]) for point in points]
+    assert rows[0] == rows[2] > rows[1]

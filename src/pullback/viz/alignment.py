@@ -35,7 +35,7 @@ def alignment_text(
     1 un 2 petit 3 chat
     """
     cells, mu = _checked(rows, columns, path, marginals)
-    digits = len(str(len(rows)))
+    there, digits = set(cells), len(str(len(rows)))
     labels = [f"{i:>{digits}} {shortened(visible(item))}" for i, item in enumerate(rows, 1)]
     margin = max(map(display_width, labels), default=0) + 1
     each = 1 + len(str(len(columns)))
@@ -46,7 +46,7 @@ def alignment_text(
         lines = [" " * margin + "".join(str(j + 1).rjust(each) for j in here)]
         for i, label in enumerate(labels):
             values = [None if mu is None else mu[i][j] for j in here]
-            marks = [_cell((i, j) in cells, value, each) for j, value in zip(here, values, strict=True)]
+            marks = [_cell((i, j) in there, value, each) for j, value in zip(here, values, strict=True)]
             lines.append(padded(label, margin) + "".join(marks))
         parts.append("\n".join(line.rstrip() for line in lines))
     legend = subset_text([f"{j} {item}" for j, item in enumerate(columns, 1)], [], width=width)
@@ -56,7 +56,7 @@ def alignment_text(
 def alignment_svg(
     rows: Sequence[str], columns: Sequence[str], path: Path | Any, *, marginals: Sequence[Sequence[float]] | Any = None
 ) -> str:
-    """The path as dots and a line over squares whose opacity is the marginal; the cells of the path without marginals.
+    """The path as dots, joined in the order of its cells, over squares whose opacity is the marginal, where these are given.
 
     One self-contained SVG element; see `alignment_text` for the arguments.
 
@@ -64,10 +64,11 @@ def alignment_svg(
     2
     """
     cells, mu = _checked(rows, columns, path, marginals)
-    values = mu or [[0.35 * ((i, j) in cells) for j in range(len(columns))] for i in range(len(rows))]
+    there = set(cells)
+    values = mu or [[0.35 * ((i, j) in there) for j in range(len(columns))] for i in range(len(rows))]
 
     def line(left: float, top: float) -> str:
-        points = [(left + (j + 0.5) * CELL, top + (i + 0.5) * CELL) for i, j in sorted(cells)]
+        points = [(left + (j + 0.5) * CELL, top + (i + 0.5) * CELL) for i, j in cells]
         joined = " ".join(f"{number(x)},{number(y)}" for x, y in points)
         dots = "".join(f'<circle cx="{number(x)}" cy="{number(y)}" r="4" fill="currentColor"/>' for x, y in points)
         return f'<polyline points="{joined}" fill="none" stroke="currentColor" stroke-width="1.5"/>{dots}'
@@ -78,14 +79,14 @@ def alignment_svg(
 
 def _checked(
     rows: Sequence[str], columns: Sequence[str], path: Path | Any, marginals: Any
-) -> tuple[set[tuple[int, int]], list[list[float]] | None]:
+) -> tuple[list[tuple[int, int]], list[list[float]] | None]:
     refuse_string(rows)
     refuse_string(columns)
     pairs = [plain(cell) if hasattr(cell, "__iter__") else [cell] for cell in plain(path)]
     for pair in pairs:
         if len(pair) != 2 or None in map(whole, pair) or any(isinstance(x, float) for x in pair):
             raise ValueError(f"path has the entry {pair}; it must list (row, column) pairs of integers: pass alignment.path(z)")
-    cells = {(int(i), int(j)) for i, j in pairs}
+    cells = [(int(i), int(j)) for i, j in pairs]
     for i, j in cells:
         if not (0 <= i < len(rows) and 0 <= j < len(columns)):
             raise ValueError(f"the cell ({i}, {j}) is outside the {len(rows)} x {len(columns)} table; positions start at 0")
