@@ -31,7 +31,7 @@ def test_scores_are_centred_in_groups_and_have_norm_one(world: World, center: bo
 @pytest.mark.parametrize("structure", [pb.Categorical(), pb.DependencyTree()], ids=repr)
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e4])
 def test_equal_scores_become_zero_and_stay_trainable(structure: pb.Structure, value: float) -> None:
-    scores = torch.full((1, *(3,) * structure.event_dims), value, requires_grad=True)
+    scores = torch.full((1, *(7,) * structure.event_dims), value, requires_grad=True)  # 0.1 less the mean of 7 is not 0
     wrapped = pb.Standardized(pb.STEIdentity())
     assert (wrapped.standardize(structure, scores) == 0).all()
     wrapped.objective(structure, scores, lambda z: z.flatten(1)[:, 0]).sum().backward()

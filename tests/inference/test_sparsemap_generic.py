@@ -162,3 +162,21 @@ def test_a_solution_is_shown_in_one_line():
     solution = project(CATEGORICAL.structure(), CATEGORICAL.scores(2, n=5, seed=31))
     assert repr(solution).startswith("SparseMAPSolution(mu=[2, 5], gap<=")
     assert "\n" not in repr(solution)
+
+
+def test_an_argmax_sees_float64_and_may_cast_inside():
+    """What docs/write-a-structure.md says: s - mu is not rounded for the argmax, which may round it."""
+    seen = []
+
+    class Rounded(pb.Structure):
+        event_dims = 2
+
+        def argmax(self, scores):
+            seen.append(scores.dtype)
+            return pb.DependencyTree(validate=False).argmax(scores.float())
+
+    scores = torch.randn(4, 6, 6, generator=torch.Generator().manual_seed(0))
+    solution = Rounded().sparsemap_solution(scores)
+    assert set(seen) == {torch.float64}
+    assert solution.converged.all()
+    torch.testing.assert_close(solution.mu, pb.DependencyTree().sparsemap(scores), atol=1e-6, rtol=0)
