@@ -97,7 +97,7 @@ def test_the_recursion_of_trees_as_it_stands():
 
         def value(self, scores, combine):
             n = scores.shape[1]
-            return eisner.value(scores, torch.full((len(scores),), n), True, combine)
+            return eisner.value(scores, torch.full((len(scores),), n), multiroot=True, combine=combine)
 
     scores = torch.randn(5, 7, 7, generator=torch.Generator().manual_seed(3))
     tree = pb.DependencyTree()
