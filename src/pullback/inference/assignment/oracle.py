@@ -27,8 +27,16 @@ def best(scores, shape, sizes, options, work, parts):
     return rows
 
 
+def shifts(shape, sizes, options, turn, parts):
+    """Row i gets column i + turn, around the end: over all turns, every pair has the same weight."""
+    m, rows, columns = shape[1], sizes[0], sizes[1]
+    for i in range(rows):
+        parts[i] = i * m + (i + turn) % columns
+    return rows if rows <= columns and turn < columns else -1
+
+
 def _rows(shape: tuple[int, ...]) -> np.ndarray:
     return np.repeat(np.arange(shape[0], dtype=np.int32), shape[1])
 
 
-ORACLE = Oracle(best, work=lambda shape: 6 * (8 * (shape[1] + 16) + 64), groups=_rows)
+ORACLE = Oracle(best, work=lambda shape: 6 * (8 * (shape[1] + 16) + 64), groups=_rows, centre=shifts)

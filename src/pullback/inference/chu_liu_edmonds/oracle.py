@@ -44,6 +44,14 @@ def columns(shape: tuple[int, ...]) -> np.ndarray:
     return np.tile(np.arange(shape[1], dtype=np.int32), shape[0])
 
 
+def stars(shape, sizes, options, turn, parts):
+    """A word at the root, which all others depend on: over all words, every arc has the same weight."""
+    n, length = shape[0], sizes[0]
+    for m in range(length):
+        parts[m] = turn * n + m
+    return length if turn < length else -1
+
+
 @lean
 def is_tree(n, length, multiroot, parts, count):
     """Whether parts are the arcs of a tree: entry m being that of word m, head * n + m."""
@@ -66,4 +74,4 @@ def is_tree(n, length, multiroot, parts, count):
     return True
 
 
-ORACLE = Oracle(best, work, columns, (lambda shape: shape[0] * shape[0], arrange), valid=valid)
+ORACLE = Oracle(best, work, columns, (lambda shape: shape[0] * shape[0], arrange), valid=valid, centre=stars)

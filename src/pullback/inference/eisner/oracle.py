@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference.chu_liu_edmonds.oracle import columns, is_tree
+from pullback.inference.chu_liu_edmonds.oracle import columns, is_tree, stars
 from pullback.inference.compile import lean
 from pullback.inference.eisner import spans
 from pullback.inference.scratch import carve
@@ -61,4 +61,4 @@ def _chart(shape):
     return (shape[0] + 1) * spans.pitch_of.py_func(shape[0])
 
 
-ORACLE = Oracle(best, work, columns, (lambda shape: 2 * _chart(shape), arrange), rough=True, valid=valid)
+ORACLE = Oracle(best, work, columns, (lambda shape: 2 * _chart(shape), arrange), rough=True, valid=valid, centre=stars)

@@ -57,7 +57,7 @@ class _Search:
     ) -> None:
         batch, self._parts = scores.shape
         self._shape = shape
-        row, nothing = fixed((), (), (), np.zeros(5), ())
+        row, nothing = fixed((), (), (), np.zeros(6), ())
         self._taken = np.zeros(4, np.int64)
         self._kept: dict[str, Any] = {
             "fixed": row, "scores": scores, "sizes": torch.from_numpy(np.zeros((batch, 0), np.int64)),

@@ -14,6 +14,7 @@ from pullback.inference.sparsemap.solution import (
     PathSet,
     SparseMAPSolution,
     VertexSet,
+    default_limit,
     default_tolerance,
     start_vertices,
 )
@@ -33,11 +34,11 @@ def project(
 
     A warm start, structures of the shape of the caller's scores or an earlier solution, is only a hint: what is no
     structure, or is forbidden now, is ignored. `max_iterations` calls of the oracle are enough for an example, by default
-    10 K + 1000 for K parts, several times what it takes. Examples that have not converged by then are reported. A duality
+    10 K + 1000 for K parts, but 4000 at most: more than it takes but for nearly equal scores of many parts. Examples that have not converged by then are reported. A duality
     gap of `tolerance` is small enough; for the default see `default_tolerance`.
     """
     scores, batch, parts = flat.scores, flat.batch, flat.scores.shape[1:]
-    limit = 10 * parts.numel() + 1000 if max_iterations is None else max_iterations
+    limit = default_limit(parts) if max_iterations is None else max_iterations
     enough = default_tolerance(flat.dtype) if tolerance is None else float(tolerance)
     most = family.most_parts(tuple(parts))
     starts = start_vertices(warm_start, batch + parts, len(parts), most, by_column=family.layout.centre == (-2,))

@@ -11,7 +11,14 @@ from pullback.inference.checks import BROKEN, INFEASIBLE, INFINITE, NAN, WORSE, 
 from pullback.inference.family import backend_of
 from pullback.inference.layout import result_dtype, working
 from pullback.inference.sparsemap.operation import with_an_argmax
-from pullback.inference.sparsemap.solution import SparseMAPSolution, VertexSet, default_tolerance, start_vertices, warn
+from pullback.inference.sparsemap.solution import (
+    SparseMAPSolution,
+    VertexSet,
+    default_limit,
+    default_tolerance,
+    start_vertices,
+    warn,
+)
 from pullback.inference.torch_seam.derivatives import apply, keep, may_be_differentiated
 
 if TYPE_CHECKING:
@@ -47,7 +54,7 @@ def project(
     s = working(scores)
     split = s.dim() - structure.event_dims
     _batch, parts = s.shape[:split], s.shape[split:]
-    limit = 10 * parts.numel() + 1000 if max_iterations is None else max_iterations
+    limit = default_limit(parts) if max_iterations is None else max_iterations
     enough = default_tolerance(scores.dtype) if tolerance is None else float(tolerance)
     starts = start_vertices(warm_start, s.shape, len(parts), parts.numel() if capturing(s) else None)
     found = apply(_Project, s, structure, starts, (limit, enough), may_be_differentiated(s))

@@ -20,7 +20,7 @@ Fixed = Record(  # what does not depend on the scores
     shape=(np.int64, 1),  # [d]: of the parts
     limits=(np.int64, 1),  # of each size
     options=(np.int64, 1),
-    addresses=(np.int64, 1),  # [5]: of the oracle's functions (best, for float32 too, arrange, valid, ends), or 0
+    addresses=(np.int64, 1),  # [6]: of the oracle's functions (best, for float32 too, arrange, valid, ends, centre), or 0
     groups=(np.int32, 1),  # [K], or [0]
 )
 
@@ -35,7 +35,10 @@ _BEST, _ROUGH = _finds(types.float64), _finds(types.float32)
 _ARRANGE = types.int64(_integers, _integers, _integers, _parts)
 _VALID = types.int64(_integers, _integers, _integers, _parts, types.int64)
 _ENDS = types.int64(_integers, _integers, _integers, _parts, _parts)
-call_best, call_rough, call_arrange, call_valid, call_ends = map(calling, (_BEST, _ROUGH, _ARRANGE, _VALID, _ENDS))
+_CENTRE = types.int64(_integers, _integers, _integers, types.int64, _parts)
+call_best, call_rough, call_arrange, call_valid, call_ends, call_centre = map(
+    calling, (_BEST, _ROUGH, _ARRANGE, _VALID, _ENDS, _CENTRE)
+)
 
 
 def fixed(*values: Any) -> tuple[list[int], Any]:
@@ -82,6 +85,9 @@ class Oracle:
         rough: whether `best` is faster on float32, where it finds almost all of an active set.
         valid: `valid(shape, sizes, options, parts, count)`, whether these parts are a structure; without it `best` decides.
         choices: the values of options that are strings: the functions get an index into them.
+        centre: `centre(shape, sizes, options, turn, parts)` writes one of a few structures whose mean is the projection of equal
+            scores, if all parts are allowed, and returns how many parts it has, -1 if there are no more. A search for nearly
+            equal scores starts from them.
         paths: the graph, where structures are the paths of one: they are projected on by `flow.py`.
     """
 
@@ -92,6 +98,7 @@ class Oracle:
     rough: bool = False
     valid: Callable[..., Any] | None = None
     choices: tuple[str, ...] = ()
+    centre: Callable[..., Any] | None = None
     paths: Paths | None = None
 
     def encode(self, options: tuple[Any, ...]) -> tuple[int, ...]:
@@ -112,5 +119,7 @@ class Oracle:
         arrange = self.places[1] if self.places else None
         ends = self.paths.ends if self.paths else None
         rough = self.best if self.rough else None
-        wanted = (_BEST, self.best), (_ROUGH, rough), (_ARRANGE, arrange), (_VALID, self.valid), (_ENDS, ends)
+        wanted = (
+            (_BEST, self.best), (_ROUGH, rough), (_ARRANGE, arrange), (_VALID, self.valid), (_ENDS, ends), (_CENTRE, self.centre),
+        )  # fmt: skip
         return [callback(*each) if each[1] else None for each in wanted]

@@ -12,9 +12,17 @@ from pullback.inference.rows import lowest_bit, nonzero
 from pullback.inference.scratch import take
 from pullback.inference.sparsemap.active_set import entries, padded
 from pullback.inference.sparsemap.face import aim, enter_face, fail, is_accurate, is_new, on_face, tilt
-from pullback.inference.sparsemap.oracle import Fixed, call_arrange, call_best, call_rough, call_valid
+from pullback.inference.sparsemap.oracle import Fixed, call_arrange, call_best, call_centre, call_rough, call_valid
 from pullback.inference.sparsemap.search import AMPLIFIED, activate, improve, improvement, is_old, is_settled, judge
-from pullback.inference.sparsemap.starts import enter, listed, settle_in, subtract_mean, suggest
+from pullback.inference.sparsemap.starts import (
+    are_nearly_equal,
+    enter,
+    listed,
+    settle_in,
+    share,
+    subtract_mean,
+    suggest,
+)
 from pullback.inference.sparsemap.state import COUNT, FAILED, PHASE, SIZE, place, state_of
 
 Problem = Record(
@@ -124,6 +132,13 @@ def _begin(problem, state, b, result):
         if count >= 0 and state.numbers[SIZE] < len(state.weights) - 1:
             suggest(state, parts, count, problem.start_weights[b, i])
     settle_in(state, fixed.groups, state.tilt)
+    if state.numbers[SIZE] == 0 and oracle[5] != 0 and are_nearly_equal(state, problem.starts.shape[2]):
+        while state.numbers[SIZE] < len(state.weights) - 1:
+            count = call_centre(oracle[5], (shape, sizes, options, state.numbers[SIZE], state.found))
+            if count < 0:
+                break
+            suggest(state, state.found, count, 1.0)
+        share(state, state.tilt)
     subtract_mean(state)
     state.numbers[PHASE] = ROUGH if oracle[1] != 0 else EXACT
 
@@ -162,7 +177,7 @@ def _react(problem, state, ahead, count, b, result):
     else:
         wanted = judge(state, gap, rounding, phase == EXACT, problem.limit, problem.tolerance[0], b, result)
     done = phase == EXACT and not wanted
-    completing = done and problem.complete != 0 and result.converged[b]
+    completing = done and problem.complete != 0 and result.converged[b] and not gap > AMPLIFIED * rounding
     if wanted:
         place(state, state.found, count, 1.0 if numbers[SIZE] == 0 else 0.0)
     independent, rebuilt, size = True, False, numbers[SIZE]
@@ -175,11 +190,14 @@ def _react(problem, state, ahead, count, b, result):
             fail(state)
         elif wanted:
             numbers[FAILED] = 0
-        numbers[PHASE] = DONE if numbers[FAILED] >= 2 else FACE
+        unfinished = numbers[FAILED] < 2 and result.calls[b] >= problem.limit
+        result.converged[b] = not unfinished
+        numbers[PHASE] = DONE if numbers[FAILED] >= 2 or unfinished else FACE
     elif wanted and not independent and not rebuilt and phase == EXACT and is_settled(state, gap, rounding):
         # without rounding its gap would be zero, the mean being the minimum on the affine hull
         result.converged[b] = not gap > max(AMPLIFIED * rounding, problem.tolerance[0])
-        numbers[PHASE] = FACE if problem.complete != 0 and result.converged[b] else DONE
+        spanning = problem.complete != 0 and not gap > AMPLIFIED * rounding
+        numbers[PHASE] = FACE if spanning else DONE
     elif wanted or (completing and numbers[SIZE] < size):
         improve(state, ahead, gap, rounding, independent, rebuilt)
         subtract_mean(state)

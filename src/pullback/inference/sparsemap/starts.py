@@ -9,6 +9,8 @@ from pullback.inference.compile import called, lean_kernel
 from pullback.inference.sparsemap.active_set import reordered
 from pullback.inference.sparsemap.state import CHANGES, COUNT, NEVER_BUILT, SIZE, STALLS, mix, place
 
+_LITTLE = 2.0  # differences of scores, in units of one over the number of parts of a structure
+
 
 @called
 def enter(state, scores):
@@ -53,12 +55,7 @@ def settle_in(state, groups, tops):
 
     After a small step from a structure it then differs by as much as the step is long, which a rough oracle has to see.
     """
-    total = 0.0
-    for i in range(state.numbers[SIZE]):
-        total += state.weights[i]
-    for i in range(state.numbers[SIZE]):
-        state.weights[i] /= total
-    mix(state, tops[:0])
+    share(state, tops)
     tops[:] = -np.inf
     for part in range(len(groups)):
         if groups[part] >= 0 and state.places[part] >= 0:
@@ -72,6 +69,27 @@ def settle_in(state, groups, tops):
                 state.scores[state.slot_of[part]] -= tops[groups[part]]
     for at in range(len(state.roughly)):
         state.roughly[at] = state.residual[at]
+
+
+@called
+def share(state, scratch):
+    """The mean of the suggested structures, whose weights are made to sum to one."""
+    total = 0.0
+    for i in range(state.numbers[SIZE]):
+        total += state.weights[i]
+    for i in range(state.numbers[SIZE]):
+        state.weights[i] /= total
+    mix(state, scratch[:0])
+
+
+@called
+def are_nearly_equal(state, longest):
+    """Whether the scores of each group differ by little, compared with the weights of a mean of all structures."""
+    least = 0.0
+    for part in range(len(state.places)):
+        if state.places[part] >= 0:
+            least = min(least, state.residual[state.places[part]])
+    return least * longest >= -_LITTLE
 
 
 @called
