@@ -133,3 +133,38 @@ def test_a_tolerance_bounds_the_gap_and_saves_calls(structure):
     for wrong in -1.0, "small", float("nan"):
         with pytest.raises(ValueError, match="tolerance is"):
             structure.sparsemap(scores, tolerance=wrong)
+
+
+CENTRED = [
+    pb.DependencyTree(), pb.DependencyTree(multiroot=False), pb.DependencyTree(projective=False),
+    pb.DependencyTree(projective=False, multiroot=False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("structure", CENTRED, ids=repr)
+def test_equal_scores_of_trees_are_projected_at_once(structure):
+    scores = torch.full((2, 5, 5), 0.3, dtype=torch.float64)
+    solution = structure.sparsemap_solution(scores)
+    assert (solution.oracle_calls <= 2).all()
+    members = structure.enumerate(5).double().flatten(1)
+    assert (gap_among(members, scores[:1], solution.mu[:1]) <= 1e-14).all()
+
+
+def test_nearly_equal_scores_of_matchings():
+    matching, scores = pb.Matching(), 1e-3 * normal(4, 3, 4, seed=9)
+    solution = matching.sparsemap_solution(scores)
+    assert (gap_among(matching.enumerate(3, 4).double().flatten(1), scores, solution.mu) <= 1e-14).all()
+    assert_close(matching.sparsemap(torch.zeros(3, 4)), torch.full((3, 4), 0.25))
+
+
+def test_what_a_limit_leaves_of_long_sentences_of_nearly_equal_scores():
+    """Thousands of trees would be needed; a few hundred already have a small gap."""
+    scores = 1e-6 * normal(1, 50, 50, seed=10)
+    leaf = scores.requires_grad_()
+    with pytest.warns(pb.NotConverged):
+        solution = pb.DependencyTree().sparsemap_solution(leaf, max_iterations=60)
+    assert solution.oracle_calls <= 61
+    assert solution.gap <= 1e-4
+    solution.mu.sum().backward()
+    assert leaf.grad.isfinite().all()
+    assert pb.DependencyTree().sparsemap_solution(scores.detach(), tolerance=1e-3).converged.all()

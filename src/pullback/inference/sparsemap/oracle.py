@@ -85,9 +85,9 @@ class Oracle:
         rough: whether `best` is faster on float32, where it finds almost all of an active set.
         valid: `valid(shape, sizes, options, parts, count)`, whether these parts are a structure; without it `best` decides.
         choices: the values of options that are strings: the functions get an index into them.
-        centre: `centre(shape, sizes, options, turn, parts)` writes one of a few structures whose mean is the projection of equal
-            scores, if all parts are allowed, and returns how many parts it has, -1 if there are no more. A search for nearly
-            equal scores starts from them.
+        centre: `centre(shape, sizes, options, turn, parts)` writes one of a few structures whose mean is the projection of
+            equal scores, if all parts are allowed, and returns how many parts it has, -1 if there are no more. A search
+            for nearly equal scores starts from them.
         paths: the graph, where structures are the paths of one: they are projected on by `flow.py`.
     """
 
@@ -120,6 +120,7 @@ class Oracle:
         ends = self.paths.ends if self.paths else None
         rough = self.best if self.rough else None
         wanted = (
-            (_BEST, self.best), (_ROUGH, rough), (_ARRANGE, arrange), (_VALID, self.valid), (_ENDS, ends), (_CENTRE, self.centre),
+            (_BEST, self.best), (_ROUGH, rough), (_ARRANGE, arrange), (_VALID, self.valid), (_ENDS, ends),
+            (_CENTRE, self.centre),
         )  # fmt: skip
         return [callback(*each) if each[1] else None for each in wanted]
