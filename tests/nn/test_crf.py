@@ -244,6 +244,21 @@ def test_modules_are_copied_and_saved() -> None:
         assert repr(other) == "CRF(num_tags=4, batch_first=True, constraints=BMES)"
 
 
+def test_distributed_data_parallel(tmp_path) -> None:
+    """One process is enough to see that all parameters take part, with buffers that are no part of the state."""
+    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path / 'store'}", rank=0, world_size=1)
+    try:
+        crf = CRF(5, True, allowed_transitions("BIO", ["O", "B-X", "I-X", "B-Y", "I-Y"]))
+        emissions, tags = torch.randn(2, 4, 5), torch.tensor([[0, 1, 2, 0], [3, 4, 0, -100]])
+        parallel = torch.nn.parallel.DistributedDataParallel(crf)
+        loss = -parallel(emissions, tags)
+        loss.backward()
+        torch.testing.assert_close(loss, -crf(emissions, tags))
+        assert all(parameter.grad is not None for parameter in crf.parameters())
+    finally:
+        torch.distributed.destroy_process_group()
+
+
 @pytest.mark.parametrize("masked", [False, True])
 def test_compiles(masked: bool) -> None:
     crf, emissions, tags = CRF(4, batch_first=True), torch.randn(3, 6, 4), torch.randint(4, (3, 6))

@@ -3,59 +3,20 @@
 from __future__ import annotations
 
 import abc
-import functools
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from pullback.inference.layout import check_batches, check_tensor, result_dtype
+from pullback.inference.layout import check_batches, check_tensor
 from pullback.inference.torch_seam.derivatives import transforming
 from pullback.structures import members
+from pullback.structures.checks import check_limit, of_one_shape
 from pullback.structures.top import TopK, partitioned
+from pullback.structures.within import log_prob_within
 
 if TYPE_CHECKING:
     from pullback.inference.sparsemap.solution import SparseMAPSolution
-
-
-def check_limit(max_iterations: object, tolerance: object) -> None:
-    """Raise if these are no limits of SparseMAP's search."""
-    if max_iterations is not None and not (isinstance(max_iterations, int | np.integer) and max_iterations >= 1):
-        raise ValueError(f"max_iterations is {max_iterations!r}; it must be an integer of at least 1, or None")
-    if tolerance is not None and not (isinstance(tolerance, int | float) and tolerance >= 0):
-        raise ValueError(f"tolerance is {tolerance!r}; it must be a number of at least 0, or None")
-
-
-def _of_one_shape(argmax: Callable[[Any, Tensor], Tensor]) -> Callable[[Any, Tensor], Tensor]:
-    """An argmax, after a look at the shape of what it returns."""
-
-    @functools.wraps(argmax)
-    def checked(self: Structure, scores: Tensor) -> Tensor:
-        z = argmax(self, scores)
-        if not isinstance(z, Tensor) or z.shape != scores.shape:
-            got = list(z.shape) if isinstance(z, Tensor) else type(z).__name__
-            raise ValueError(
-                f"{type(self).__name__}.argmax returned {got} for scores of shape {list(scores.shape)}; "
-                f"it must return a structure for each example, in the shape of the scores"
-            )
-        return z
-
-    return checked
-
-
-def repeated(scores: Tensor, samples: object, generator: object) -> Tensor:
-    """Scores `[samples, ..., *parts]` for several samples, or as they are."""
-    if generator is not None and not isinstance(generator, torch.Generator):
-        raise TypeError(
-            f"generator is {generator!r}; it must be a torch.Generator, or None. For several samples pass samples={generator!r}"
-        )
-    if samples is None:
-        return scores
-    if isinstance(samples, bool) or not isinstance(samples, int | np.integer | torch.SymInt) or samples < 0:
-        raise ValueError(f"samples is {samples!r}; it must be an integer of at least 0, or None for one sample")
-    return scores.expand(int(samples) if isinstance(samples, np.integer) else samples, *scores.shape)
 
 
 class Structure(abc.ABC):
@@ -88,7 +49,7 @@ class Structure(abc.ABC):
         """A structure of one's own gets an argmax that says if its result has another shape than the scores."""
         super().__init_subclass__(**kwargs)
         for name in {"argmax"} & cls.__dict__.keys() if checked else ():
-            setattr(cls, name, _of_one_shape(cls.__dict__[name]))
+            setattr(cls, name, of_one_shape(cls.__dict__[name]))
 
     @abc.abstractmethod
     def argmax(self, scores: Tensor) -> Tensor:
@@ -248,14 +209,7 @@ class Structure(abc.ABC):
         >>> Subset(1).log_prob_within(torch.zeros(4), torch.tensor([True, True, True, False])).exp()
         tensor(0.7500)
         """
-        members.check_allowed(self, scores, allowed)
-        inside = torch.where(allowed, scores, -torch.inf)
-        whole = self._expanded(scores, inside)
-        feasible = self._feasible(inside)
-        safe = torch.where(feasible.reshape(*feasible.shape, *[1] * self.event_dims), inside, whole)
-        found = self._log_partition(safe) - self._log_partition(whole)
-        found = torch.where(feasible, found, -torch.inf)
-        return (found - torch.where(found > 0, found, 0.0).detach()).to(result_dtype(scores))  # rounding
+        return log_prob_within(self, scores, allowed)
 
     def contains(self, z: Tensor) -> Tensor:
         """Whether z is a structure, `[...]` of bool: zeros and ones that make up a member of Z; padding is not read.

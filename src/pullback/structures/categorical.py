@@ -14,7 +14,7 @@ from pullback.inference.simplex.family import SIMPLEX
 from pullback.inference.sparsemap.solution import SparseMAPSolution
 from pullback.inference.torch_seam import derivatives
 from pullback.inference.torch_seam.transforms import is_mapped
-from pullback.structures.base import check_limit, repeated
+from pullback.structures.checks import check_limit, repeated
 from pullback.structures.family import FamilyStructure
 from pullback.structures.top import TopK, check_count, from_parts
 

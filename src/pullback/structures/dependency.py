@@ -11,6 +11,7 @@ from torch import Tensor
 from pullback.inference.family import Family
 from pullback.inference.layout import as_flag
 from pullback.inference.trees import TREES
+from pullback.structures import members
 from pullback.structures.family import FamilyStructure
 from pullback.structures.readers import (
     as_lengths,
@@ -129,7 +130,7 @@ class DependencyTree(FamilyStructure):
         return torch.where(used > 0, torch.where(head == words, 0, head + 1), -1)
 
     def _why_not(self, z: Tensor, example: tuple[int, ...]) -> str:
-        one = self._one(example)
+        one = members.one_of(self, example)
         clean = one._cleaned(z)
         if not ((clean == 0) | (clean == 1)).all():
             return super()._why_not(z, example)

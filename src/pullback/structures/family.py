@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -15,7 +14,8 @@ from pullback.inference.plan import call
 from pullback.inference.sparsemap.solution import ActiveSet, SparseMAPSolution
 from pullback.inference.torch_seam import derivatives
 from pullback.structures import members
-from pullback.structures.base import Structure, check_limit, repeated
+from pullback.structures.base import Structure
+from pullback.structures.checks import check_limit, repeated
 from pullback.structures.readers import lengths_of
 from pullback.structures.top import TopK, check_count, from_parts
 
@@ -219,20 +219,10 @@ class FamilyStructure(Structure, checked=False):
         return members.is_feasible(self, scores)
 
     def _why_not(self, z: Tensor, example: tuple[int, ...]) -> str:
-        z = self._one(example)._cleaned(z)
+        z = members.one_of(self, example)._cleaned(z)
         if not ((z == 0) | (z == 1)).all():
             return super()._why_not(z, example)
         return f"its {self.family.nouns.part}s do not make up a {self.family.nouns.structure}"
-
-    def _one(self, example: tuple[int, ...]) -> Self:
-        """The structure of one example of a batch, at this place."""
-        one = copy.copy(self)
-        for size in self.family.layout.sizes:
-            values = getattr(self, size.name)
-            if values is not None and values.dim():
-                place = example[len(example) - values.dim() :]
-                setattr(one, size.name, values[tuple(min(i, n - 1) for i, n in zip(place, values.shape, strict=True))])
-        return one
 
     def _cleaned(self, z: Tensor, name: str = "z") -> Tensor:
         """Structures of the right shape, without what padding and entries that are no parts hold."""

@@ -5,8 +5,9 @@ Of all structures y, <2z - 1, y> = |y and z| - |y without z| is largest at z its
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from torch import Tensor
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pullback.structures.base import Structure
     from pullback.structures.family import FamilyStructure
 
+Family_ = TypeVar("Family_", bound="FamilyStructure")
 _EXACT = (torch.float32, torch.float64)
 
 
@@ -72,11 +74,15 @@ def is_feasible(structure: FamilyStructure, scores: Tensor) -> Tensor:
     return flat.reshape(~best.flatten(1)[:, 0].isnan())
 
 
-def check_allowed(structure: Structure, scores: Tensor, allowed: Tensor) -> None:
-    """Raise if this is no mask for the scores."""
-    structure._check_same_shape(scores, allowed, "allowed")
-    if allowed.dtype != torch.bool:
-        raise TypeError(f"allowed has dtype {allowed.dtype}; it must be a mask, of torch.bool")
+def one_of(structure: Family_, example: tuple[int, ...]) -> Family_:
+    """The structure of one example of a batch, at this place."""
+    one = copy.copy(structure)
+    for size in structure.family.layout.sizes:
+        values = getattr(structure, size.name)
+        if values is not None and values.dim():
+            place = example[len(example) - values.dim() :]
+            setattr(one, size.name, values[tuple(min(i, n - 1) for i, n in zip(place, values.shape, strict=True))])
+    return one
 
 
 def are_targets(structure: Structure, mu: Tensor) -> Tensor:

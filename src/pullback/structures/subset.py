@@ -12,7 +12,7 @@ from pullback.inference.family import Family
 from pullback.inference.layout import as_sizes
 from pullback.inference.sparsemap.solution import SparseMAPSolution
 from pullback.inference.subset.family import SUBSET
-from pullback.structures.base import check_limit
+from pullback.structures.checks import check_limit
 from pullback.structures.family import FamilyStructure
 from pullback.structures.readers import as_lengths, check_range, integers, is_padding, is_readable, ones_at
 

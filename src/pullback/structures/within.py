@@ -1,0 +1,30 @@
+"""The probability that a structure uses only some parts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from pullback.inference.layout import result_dtype
+
+if TYPE_CHECKING:
+    from pullback.structures.base import Structure
+
+
+def log_prob_within(structure: Structure, scores: Tensor, allowed: Tensor) -> Tensor:
+    """Log of the probability that z uses only allowed parts, `[...]`: a difference of two log-partitions, at most 0.
+
+    Where no structure is left, the first of them is taken of all parts, so that its gradient is finite, and then dropped.
+    """
+    structure._check_same_shape(scores, allowed, "allowed")
+    if allowed.dtype != torch.bool:
+        raise TypeError(f"allowed has dtype {allowed.dtype}; it must be a mask, of torch.bool")
+    inside = torch.where(allowed, scores, -torch.inf)
+    whole = structure._expanded(scores, inside)
+    feasible = structure._feasible(inside)
+    safe = torch.where(feasible.reshape(*feasible.shape, *[1] * structure.event_dims), inside, whole)
+    found = structure._log_partition(safe) - structure._log_partition(whole)
+    found = torch.where(feasible, found, -torch.inf)
+    return (found - torch.where(found > 0, found, 0.0).detach()).to(result_dtype(scores))  # rounding
