@@ -14,6 +14,7 @@ from pullback.inference.family import backend
 from . import exact
 from .compare import TOLERANCE, Check, Problem, slope_of
 from .inputs import Batch
+from .membership import check_members
 
 SUMS = ("log_partition", "marginals", "entropy")
 
@@ -39,6 +40,8 @@ def check(batch: Batch, device: torch.device, name: str, oracle: str) -> tuple[i
                 _samples(this)
             _projection(this, oracle)
             _alone(this)
+            if not this.is_large and not this.is_interpreted:
+                check_members(this)
     return this.count, this.problems
 
 

@@ -43,6 +43,7 @@ class Check:
         self.batch, self.device, self.name = batch, device, name
         self.subject = STRUCTURES[batch.name]
         self.is_large = max(map(max, batch.sizes)) > MOST_MEMBERS_OF
+        self.is_interpreted = name == "cuda" and device.type == "cpu"
         self.structure = batch.structure_on(device)
         self.scores = batch.scores_on(device)
         self.dtype = batch.scores.dtype

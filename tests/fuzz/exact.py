@@ -113,6 +113,11 @@ def members_of(batch: Batch, example: int) -> Tensor:
     return z[~(z[:, batch.masked[example].flatten()] > 0).any(1)]
 
 
+def all_members_of(batch: Batch, example: int) -> Tensor:
+    """All members of an example, `[S, K]`."""
+    return members(batch.name, batch.sizes[example], batch.parts)
+
+
 def other_scores(batch: Batch) -> Tensor:
     """Further scores with the same forbidden parts and padding."""
     values = torch.cos(torch.arange(float(batch.scores.numel()))).reshape(batch.scores.shape)

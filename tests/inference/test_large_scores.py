@@ -205,7 +205,7 @@ def test_a_tag_too_rare_for_the_dtype_may_win_later(dtype, low, jump, floor, end
 @pytest.mark.parametrize("mask", [-1e9, -1e30, torch.finfo(torch.float64).min, -torch.inf])
 def test_divergences_do_not_multiply_masks_by_rounded_zeros(mask):
     """One tree has the arc 2 -> 0 of probability zero, which the ratio of two sums gives as 5e-17."""
-    scores = torch.tensor([[0.0, 0.0, mask], [mask, 0.0, mask], [0.0, 2e-8, 0.0]], dtype=torch.float64)
+    scores = torch.tensor([[0.0, 0.0, mask], [mask, 0.0, mask], [0.0, 2.0537959246434305e-8, 0.0]], dtype=torch.float64)
     other = torch.cos(torch.arange(9.0, dtype=torch.float64)).reshape(3, 3)
     tree = pb.DependencyTree(projective=False, multiroot=False)
     z = tree.enumerate(3).double().flatten(1)
