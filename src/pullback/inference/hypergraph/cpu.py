@@ -13,6 +13,7 @@ from torch import Tensor
 from pullback.inference import checks
 from pullback.inference.hypergraph import kernels
 from pullback.inference.hypergraph.graph import Hypergraph
+from pullback.inference.hypergraph.scaled import MOST_EXTRA
 from pullback.inference.layout import Layout
 from pullback.inference.threads import spread
 
@@ -48,7 +49,7 @@ def operations(layout: Layout, graph: Graph) -> tuple[Callable[..., Any], ...]:
 
     def marginals_vjp(scores: Tensor, *rest: Tensor, validate: bool, **options: Any) -> Tensor:
         *sizes, direction = rest
-        return batch(scores, tuple(sizes), options).slopes(kernels.SLOPE, validate, direction)[1]
+        return batch(scores, tuple(sizes), options).slope(direction, validate)
 
     def entropy(scores: Tensor, *sizes: Tensor, validate: bool, **options: Any) -> Tensor:
         return batch(scores, sizes, options).slopes(kernels.ENTROPY, validate)[0]
@@ -66,13 +67,20 @@ class Batch:
         self, layout: Layout, graph: Graph, scores: Tensor, sizes: tuple[Tensor, ...], options: dict[str, Any]
     ) -> None:
         self.layout, self.scores, self.sizes = layout, scores.detach().contiguous(), sizes
+        self.graph_of, self.options = graph, options
         self.graph = graph(tuple(scores.shape[1:]), **options)
         safe, self.sized = checks.in_range(layout, scores.shape, sizes)
         self.goals = self.graph.goals[safe]
         self.count = len(self.goals)
         self.order = np.argsort(-self.goals, kind="stable")
-        self.codes = np.zeros(self.count)
+        self.codes, self.value = np.zeros(self.count), np.zeros(self.count)
         self.arrays = (*self.graph.arrays, self.graph.reach), flat(self.scores), self.goals, self.order
+
+    @property
+    def scale(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+        """What scaled weights need to know of the hypergraph."""
+        graph = self.graph
+        return graph.height, graph.extra, graph.counts, int(graph.extra.max(initial=0))
 
     def maximum(self, validate: bool) -> Tensor:
         z, best = torch.zeros_like(self.scores), np.zeros(self.count)
@@ -85,14 +93,30 @@ class Batch:
         wanted = what != kernels.LOG_PARTITION
         out = torch.zeros_like(self.scores) if wanted else self.scores
         stream = np.zeros(0, np.int64) if seeds is None else seeds.contiguous().numpy()
-        work, graph = 8.0 if what == kernels.MARGINALS else 5.0, self.graph
-        scale = graph.height, graph.extra, graph.counts, int(graph.extra.max(initial=0))
-        self.spread(kernels.sums, work, graph.widest, scale, what, stream, flat(out), log_z, self.codes)
+        work = 8.0 if what == kernels.MARGINALS else 5.0
+        self.spread(kernels.sums, work, self.graph.widest, self.scale, what, stream, flat(out), log_z, self.codes)
         return self._finish(log_z, out, wanted, validate)
+
+    def slope(self, direction: Tensor, validate: bool) -> Tensor:
+        """The derivative of the marginals along a direction: by weights in float64, or logarithms where those lose digits."""
+        if self.scale[3] > MOST_EXTRA or self.count == 0:
+            return self.slopes(kernels.SLOPE, validate, direction)[1]
+        wide = Batch(self.layout, self.graph_of, self.scores.double(), self.sizes, self.options)
+        out, value = torch.zeros_like(wide.scores), np.where(self.goals < 0, -np.inf, 0.0)
+        along = direction.detach().double().contiguous()
+        wide.spread(kernels.weighted_slopes, 10.0, self.scale, flat(along), flat(out), self.codes)
+        lost = np.flatnonzero(self.codes == kernels.LOST)
+        found = out.to(self.scores.dtype)
+        if len(lost):
+            rows = torch.from_numpy(lost)
+            some = Batch(self.layout, self.graph_of, self.scores[rows], tuple(x[rows] for x in self.sizes), self.options)
+            found[rows] = some.slopes(kernels.SLOPE, False, direction[rows])[1]
+            self.codes[lost], value[lost] = some.codes, some.value
+        return self._finish(value, found, True, validate)[1]
 
     def slopes(self, what: int, validate: bool, direction: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Rates, and what each part gets (for rates alone: anything)."""
-        value = np.zeros(self.count)
+        value = self.value = np.zeros(self.count)
         wanted = what != kernels.ENTROPY
         out = torch.zeros_like(self.scores) if wanted else self.scores
         along = self.scores if direction is None else direction.detach().to(self.scores.dtype).contiguous()

@@ -13,6 +13,7 @@ import numpy as np
 from pullback.inference.compile import inner, kernel
 from pullback.inference.hypergraph.packing import check, pack, unpack
 from pullback.inference.hypergraph.scaled import MOST_EXTRA
+from pullback.inference.hypergraph.scaled import slopes as slopes_by_weights
 from pullback.inference.hypergraph.scaled import sums as by_weights
 from pullback.inference.hypergraph.sweeps import (
     downward,
@@ -28,6 +29,7 @@ from pullback.inference.random_kernels import uniform
 
 LOG_PARTITION, MARGINALS, SAMPLE = range(3)
 ENTROPY, SLOPE, ENTROPY_SLOPE = range(3)
+LOST = 16.0  # a code: digits would be lost, and nothing is written
 
 
 @inner
@@ -190,3 +192,30 @@ def slopes(worker, workers, graph, scores, goals, order, widest, what, direction
             for at in range(reach[top]):
                 store(packed, at * lanes, narrow(load_wide(used, at * lanes, packed), packed))
             unpack(packed, bases, filled, reach[top], out.reshape(-1))
+
+
+@kernel
+def weighted_slopes(worker, workers, graph, scores, goals, order, scale, direction, out, codes):
+    """Write the derivative of the marginals along a direction, all in float64, by weights.
+
+    Groups of examples in which those would lose digits get the code LOST.
+    """
+    reach, lanes, nodes, parts = graph[4], lanes_in(scores), max(goals[order[0]], 0) + 1, scores.shape[1] + 1
+    flat, bases, along = scores.reshape(-1), np.empty(lanes, np.int64), direction.reshape(-1)
+    packed, packed_along, found = aligned(parts * lanes, scores), aligned(parts * lanes, scores), aligned(lanes, scores)
+    weights, values, outside = aligned(parts * lanes, scores), aligned(nodes * lanes, scores), aligned(nodes * lanes, scores)
+    room = weights, values, outside, aligned(24 * lanes, scores)
+    tangents, moved, used = aligned(nodes * lanes, scores), aligned(nodes * lanes, scores), aligned(parts * lanes, scores)
+    for group in range(worker * lanes, len(order), workers * lanes):
+        top, filled = _enter(scores, goals, order, group, bases)
+        pack(flat, bases, reach[top], packed)
+        check(packed, reach[top], found)
+        pack(along, bases, reach[top], packed_along)
+        used[:] = 0.0
+        right = slopes_by_weights(
+            graph, scale, goals, order, group, filled, top, packed, packed_along, room, tangents, moved, used
+        )
+        for lane in range(filled):
+            codes[order[group + lane]] = found[lane] + (goals[order[group + lane]] < 0) if right else LOST
+        if right:
+            unpack(used, bases, filled, reach[top], out.reshape(-1))
