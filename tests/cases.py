@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -43,70 +43,12 @@ backends = _chosen("PULLBACK_TEST_BACKENDS", BACKENDS)
 dtypes = [DTYPES[name] for name in _chosen("PULLBACK_TEST_DTYPES", DTYPES)]
 
 
-@dataclass(frozen=True)
-class Case:
-    """A structure on a backend."""
-
-    name: str
-    backend: str
-    event_dims: int = 2
-    projective: bool = True
-    multiroot: bool = True
-
-    def __str__(self) -> str:
-        return f"{self.name}-{self.backend}"
-
-    @property
-    def is_tree(self) -> bool:
-        return self.event_dims == 2
-
-    @property
-    def is_slow(self) -> bool:
-        """Whether only small sizes are to be had: plain PyTorch, or a GPU's kernels in an interpreter."""
-        interpreted = self.backend == "cuda" and not torch.cuda.is_available()
-        return self.is_tree and (self.backend == "reference" or interpreted)
-
-    @property
-    def device(self) -> str:
-        return os.environ.get("PULLBACK_TEST_DEVICE") or BACKENDS.get(self.backend, "cpu")
-
-    @property
-    def smallest(self) -> int:
-        """The smallest size there is: a categorical has a class, a sentence may be empty."""
-        return 0 if self.is_tree else 1
-
-    def structure(self, lengths: Tensor | None = None) -> pb.Structure:
-        """The structure, values checked on every device."""
-        if not self.is_tree:
-            return pb.Categorical(validate=True)
-        return pb.DependencyTree(lengths, self.projective, self.multiroot, validate=True)
-
-    def parts(self, n: int) -> tuple[int, ...]:
-        return (n,) * self.event_dims
-
-    def scores(
-        self, *batch: int, n: int, dtype: torch.dtype = torch.float64, scale: float = 1.0, seed: int = 0
-    ) -> Tensor:
-        """Normal scores, the same on every backend, dtype and device."""
-        generator = torch.Generator().manual_seed(seed)
-        values = scale * torch.randn(*batch, *self.parts(n), generator=generator, dtype=torch.float64)
-        return values.to(self.device, dtype)
-
-
 _TREES = [
     ("projective-multiroot", True, True),
     ("projective-singleroot", True, False),
     ("nonprojective-multiroot", False, True),
     ("nonprojective-singleroot", False, False),
 ]
-TREE_CASES = [
-    Case(name, backend, projective=projective, multiroot=multiroot)
-    for backend in backends
-    for name, projective, multiroot in _TREES
-]
-CATEGORICAL_CASES = [Case("categorical", backend, event_dims=1) for backend in backends]
-CATEGORICAL = CATEGORICAL_CASES[-1]
-CASES = [*CATEGORICAL_CASES, *TREE_CASES]
 
 
 def _sample(structure: pb.Structure, scores: Tensor) -> Tensor:
@@ -143,9 +85,9 @@ def value_and_gradient(operation: Operation, structure: pb.Structure, scores: Te
     return result.detach(), leaf.grad
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Entry:
-    """A structure for the promise tests: how to make it, its parts and its enumeration.
+    """A structure for the promise tests: how to make it, its parts and its enumeration; on one backend.
 
     Attributes:
         name: of the tests.
@@ -158,6 +100,12 @@ class Entry:
         one_rule: whether ties break in the same way on every backend.
         converts: whether it has conversions for people, one of `CONVERSIONS` in `structures/test_padded_structures.py`.
         infeasible: whether there is no structure if all parts are forbidden.
+        free: the arguments of `make` for a structure whose sizes are those of the scores.
+        shape: from a number to the shape of the parts of such a structure.
+        sized: from that number to what `enumerate` takes.
+        smallest: the smallest such number.
+        kind: of dependency trees: whether they are projective, and whether they may have several roots.
+        backend: which one runs it.
     """
 
     name: str
@@ -170,6 +118,58 @@ class Entry:
     one_rule: bool = True
     converts: bool = True
     infeasible: bool = True
+    free: tuple[Any, ...] = (None,)
+    shape: Callable[[int], tuple[int, ...]] = lambda n: (n, n)
+    sized: Callable[[int], tuple[int, ...]] = lambda n: (n,)
+    smallest: int = 0
+    kind: tuple[bool, bool] | None = None
+    backend: str = "cpu"
+
+    def __str__(self) -> str:
+        return f"{self.name}-{self.backend}"
+
+    @property
+    def event_dims(self) -> int:
+        return len(self.parts)
+
+    @property
+    def projective(self) -> bool:
+        return self.kind is not None and self.kind[0]
+
+    @property
+    def multiroot(self) -> bool:
+        return self.kind is not None and self.kind[1]
+
+    @property
+    def device(self) -> str:
+        return os.environ.get("PULLBACK_TEST_DEVICE") or BACKENDS.get(self.backend, "cpu")
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether only small sizes are to be had: plain PyTorch, or a GPU's kernels in an interpreter."""
+        interpreted = self.backend == "cuda" and not torch.cuda.is_available()
+        return self.name != "categorical" and (self.backend == "reference" or interpreted)
+
+    @property
+    def operations(self) -> dict[str, Operation]:
+        """What it offers of `OPERATIONS`."""
+        return OPERATIONS if self.gibbs else {name: OPERATIONS[name] for name in ("argmax", "sparsemap")}
+
+    @property
+    def differentiable(self) -> dict[str, Operation]:
+        return DIFFERENTIABLE if self.gibbs else {"sparsemap": DIFFERENTIABLE["sparsemap"]}
+
+    def whole(self, *sizes: Tensor) -> pb.Structure:
+        """A structure with these sizes, or those of the scores; values are checked on every device."""
+        return self.make(*(sizes or self.free), validate=True)
+
+    def random(
+        self, *batch: int, n: int, dtype: torch.dtype = torch.float64, scale: float = 1.0, seed: int = 0
+    ) -> Tensor:
+        """Normal scores without padding, the same on every backend, dtype and device."""
+        generator = torch.Generator().manual_seed(seed)
+        values = scale * torch.randn(*batch, *self.shape(n), generator=generator, dtype=torch.float64)
+        return values.to(self.device, dtype)
 
     def structure(self, rows: slice = slice(None), **options: Any) -> pb.Structure:
         return self.make(*torch.tensor(self.sizes)[rows].unbind(1), **options)
@@ -217,27 +217,46 @@ def _trees(name: str, projective: bool, multiroot: bool) -> Entry:
     return Entry(
         name, lambda n, **options: pb.DependencyTree(n, projective, multiroot, **options), (4, 4), [(4,), (2,), (0,), (1,)],
         lambda n: pb.DependencyTree(projective=projective, multiroot=multiroot).enumerate(n), one_rule=projective,
+        kind=(projective, multiroot),
     )  # fmt: skip
 
 
 ENTRIES = [
-    Entry("categorical", pb.Categorical, (4,), [(), (), ()], lambda: pb.Categorical().enumerate(4), twice=True,
-          converts=False),
+    Entry("categorical", pb.Categorical, (4,), [(), (), ()], lambda n=4: pb.Categorical().enumerate(n), twice=True,
+          converts=False, free=(), shape=lambda n: (n,), smallest=1),
     *(_trees(*kind) for kind in _TREES),
-    Entry("chain", pb.LinearChain, (4, 3, 3), [(4,), (2,), (0,), (1,)], lambda n: pb.LinearChain().enumerate(n, 3)),
-    Entry("subset", pb.Subset, (5,), [(2, 5), (1, 4), (0, 1), (3, 3)], lambda k, n: pb.Subset(k).enumerate(n)),
-    Entry("segmentation", pb.Segmentation, (5, 3, 2), [(5,), (3,), (0,), (1,)], lambda n: pb.Segmentation().enumerate(n, 3, 2)),
+    Entry("chain", pb.LinearChain, (4, 3, 3), [(4,), (2,), (0,), (1,)], lambda n: pb.LinearChain().enumerate(n, 3),
+          shape=lambda n: (n, 3, 3)),
+    Entry("subset", pb.Subset, (5,), [(2, 5), (1, 4), (0, 1), (3, 3)], lambda k, n: pb.Subset(k).enumerate(n),
+          free=(2, None), shape=lambda n: (n,), sized=lambda n: (2, n), smallest=2),
+    Entry("segmentation", pb.Segmentation, (5, 3, 2), [(5,), (3,), (0,), (1,)], lambda n: pb.Segmentation().enumerate(n, 3, 2),
+          shape=lambda n: (n, 3, 2)),
     Entry("own hops", Hops, (5, 2), [(5,), (3,), (0,), (1,)], lambda n: pb.Segmentation().enumerate(n, 2, 1).squeeze(-1),
-          converts=False),
+          converts=False, shape=lambda n: (n, 2)),
     Entry("own brackets", Brackets, (5, 5), [(5,), (3,), (0,), (1,)], lambda n: pb.BinaryTree().enumerate(n), converts=False),
     Entry("binary tree", pb.BinaryTree, (5, 5), [(5,), (3,), (0,), (1,)], lambda n: pb.BinaryTree().enumerate(n)),
-    Entry("any moves", pb.Alignment, (4, 5), [(4, 5), (3, 2), (0, 0), (1, 4)], lambda n, m: pb.Alignment().enumerate(n, m)),
+    Entry("any moves", pb.Alignment, (4, 5), [(4, 5), (3, 2), (0, 0), (1, 4)], lambda n, m: pb.Alignment().enumerate(n, m),
+          free=(None, None), sized=lambda n: (n, n)),
     Entry(
         "forward moves", lambda n, m, **o: pb.Alignment(n, m, "forward", **o), (4, 5), [(4, 5), (2, 3), (0, 0), (1, 4)],
-        lambda n, m: pb.Alignment(moves="forward").enumerate(n, m),
+        lambda n, m: pb.Alignment(moves="forward").enumerate(n, m), free=(None, None),
+        shape=lambda n: (n, n + 2), sized=lambda n: (n, n + 2), smallest=1,
     ),
     Entry(
         "matching", pb.Matching, (3, 4), [(3, 4), (2, 2), (0, 0), (1, 3)],
-        lambda n, m: pb.Matching().enumerate(n, m), gibbs=False,
+        lambda n, m: pb.Matching().enumerate(n, m), gibbs=False, free=(None, None), sized=lambda n: (n, n),
     ),
 ]  # fmt: skip
+
+
+def _on_backends(entries: list[Entry]) -> list[Entry]:
+    return [replace(entry, backend=backend) for backend in backends for entry in entries]
+
+
+_FEW = [entry for entry in ENTRIES if entry.kind in (None, (True, True), (False, False)) and not entry.name.startswith("own")]
+TREE_CASES = _on_backends([entry for entry in ENTRIES if entry.kind is not None])
+CASES = _on_backends(_FEW)
+"""Each structure on each backend, of dependency trees half of the kinds."""
+GIBBS_CASES = [entry for entry in CASES if entry.gibbs]
+CATEGORICAL_CASES = [entry for entry in CASES if entry.name == "categorical"]
+CATEGORICAL = CATEGORICAL_CASES[-1]

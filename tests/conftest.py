@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
-from cases import CASES, TREE_CASES, Case, dtypes
+from cases import CASES, GIBBS_CASES, TREE_CASES, Entry, dtypes
 from pullback.inference.family import backend
 
 settings.register_profile(
@@ -25,19 +25,25 @@ settings.load_profile(os.environ.get("PULLBACK_TEST_HYPOTHESIS", "fixed"))
 
 
 @pytest.fixture(params=CASES, ids=str)
-def case(request: pytest.FixtureRequest) -> Iterator[Case]:
+def case(request: pytest.FixtureRequest) -> Iterator[Entry]:
     """Each structure on each backend."""
     yield from _on_backend(request.param)
 
 
+@pytest.fixture(params=GIBBS_CASES, ids=str)
+def gibbs_case(request: pytest.FixtureRequest) -> Iterator[Entry]:
+    """Each structure with a distribution on each backend."""
+    yield from _on_backend(request.param)
+
+
 @pytest.fixture(params=TREE_CASES, ids=str)
-def tree(request: pytest.FixtureRequest) -> Iterator[Case]:
+def tree(request: pytest.FixtureRequest) -> Iterator[Entry]:
     """Each kind of dependency tree on each backend."""
     yield from _on_backend(request.param)
 
 
 @pytest.fixture(params=[case for case in TREE_CASES if case.projective], ids=str)
-def projective(request: pytest.FixtureRequest) -> Iterator[Case]:
+def projective(request: pytest.FixtureRequest) -> Iterator[Entry]:
     """Projective trees, single- and multi-root, on each backend."""
     yield from _on_backend(request.param)
 
@@ -48,9 +54,6 @@ def dtype(request: pytest.FixtureRequest) -> torch.dtype:
     return request.param
 
 
-def _on_backend(case: Case) -> Iterator[Case]:
-    if not case.is_tree:
-        yield case
-        return
+def _on_backend(case: Entry) -> Iterator[Entry]:
     with backend(case.backend):
         yield case

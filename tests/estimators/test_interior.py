@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 import pullback as pb
-from cases import Case
+from cases import Entry
 from oracles import forbid
 from pullback.inference import interior
 
@@ -50,11 +50,11 @@ def _padded(values: Tensor, lengths: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("size", [SMALL, 1e-3, 1e-2, LARGE])
-def test_what_is_certified_is_the_projection(tree: Case, size: float) -> None:
+def test_what_is_certified_is_the_projection(tree: Entry, size: float) -> None:
     n = 4 if tree.is_slow else 14
     lengths = torch.tensor([n, n - 1, 3, 2, 1, 0, n, n])
-    structure = tree.structure(lengths)
-    scores = _padded(tree.scores(len(lengths), n=n), lengths)
+    structure = tree.whole(lengths)
+    scores = _padded(tree.random(len(lengths), n=n), lengths)
     mu = structure.marginals(scores)
     step = _padded(size * _noise(scores), lengths)
     moved, inside = structure.step_inside(scores, mu, step)
@@ -89,9 +89,9 @@ def test_an_inaccurate_solution_certifies_nothing(dtype: torch.dtype, monkeypatc
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_forbidden_parts_do_not_move(tree: Case, seed: int) -> None:
-    scores = forbid(tree, tree.scores(6, n=4, seed=seed), seed=seed)
-    structure = tree.structure()
+def test_forbidden_parts_do_not_move(tree: Entry, seed: int) -> None:
+    scores = forbid(tree, tree.random(6, n=4, seed=seed), seed=seed)
+    structure = tree.whole()
     mu, step = structure.marginals(scores), SMALL * _noise(scores, seed)
     moved, inside = structure.step_inside(scores, mu, step)
     assert inside.any()
@@ -123,9 +123,9 @@ def test_a_start_that_is_not_the_marginals_is_projected() -> None:
     torch.testing.assert_close(mu, torch.full((2, 2), 0.5, dtype=torch.float64))
 
 
-def test_a_point_just_outside_is_never_certified(tree: Case) -> None:
+def test_a_point_just_outside_is_never_certified(tree: Entry) -> None:
     n = 4 if tree.is_slow else 14
-    structure, scores = tree.structure(), tree.scores(16, n=n, scale=0.5)
+    structure, scores = tree.whole(), tree.random(16, n=n, scale=0.5)
     mu = structure.marginals(scores)
     far = mu - _noise(scores)
     border = structure.sparsemap(far)
@@ -135,9 +135,9 @@ def test_a_point_just_outside_is_never_certified(tree: Case) -> None:
     assert not inside.any()
 
 
-def test_a_sentence_does_not_depend_on_its_batch(tree: Case) -> None:
+def test_a_sentence_does_not_depend_on_its_batch(tree: Entry) -> None:
     n = 4 if tree.is_slow else 14
-    structure, scores = tree.structure(), tree.scores(4, n=n)
+    structure, scores = tree.whole(), tree.random(4, n=n)
     scores = scores * torch.tensor([0.1, 1.0, 4.0, 1e6], device=scores.device, dtype=scores.dtype)[:, None, None]
     mu, step = structure.marginals(scores), SMALL * _noise(scores)
     moved, inside = structure.step_inside(scores, mu, step)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 import pullback as pb
-from cases import Case
+from cases import Entry
 
 
 def corners(n: int, multiroot: bool) -> Tensor:
@@ -22,9 +22,9 @@ def corners(n: int, multiroot: bool) -> Tensor:
 
 @pytest.mark.parametrize("scale", [0.01, 1.0, 100.0, 1e6])
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
-def test_no_corner_improves_on_it(tree: Case, n: int, scale: float) -> None:
-    scores = tree.scores(20, n=n, scale=scale)
-    mu = tree.structure().local_projection(scores)
+def test_no_corner_improves_on_it(tree: Entry, n: int, scale: float) -> None:
+    scores = tree.random(20, n=n, scale=scale)
+    mu = tree.whole().local_projection(scores)
     z = corners(n, tree.multiroot).to(mu.device)
     gap = torch.einsum("bij,sij->bs", (scores - mu), z).amax(1) - ((scores - mu) * mu).sum((-1, -2))
     assert (gap <= 1e-9 * max(1.0, scale)).all()
@@ -36,27 +36,27 @@ def test_no_corner_improves_on_it(tree: Case, n: int, scale: float) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 12])
-def test_inner_points_are_projected_as_by_sparsemap(tree: Case, n: int) -> None:
+def test_inner_points_are_projected_as_by_sparsemap(tree: Entry, n: int) -> None:
     n = min(n, 4) if tree.is_slow else n
-    scores = tree.scores(6, n=n)
-    step = 1e-3 * tree.scores(6, n=n, seed=1)
-    structure = tree.structure()
+    scores = tree.random(6, n=n)
+    step = 1e-3 * tree.random(6, n=n, seed=1)
+    structure = tree.whole()
     target = structure.marginals(0.1 * scores) - step / n
     torch.testing.assert_close(structure.local_projection(target), structure.sparsemap(target), atol=1e-9, rtol=0)
 
 
-def test_padding_and_forbidden_arcs(tree: Case) -> None:
+def test_padding_and_forbidden_arcs(tree: Entry) -> None:
     lengths = torch.tensor([5, 3, 1, 0])
-    scores = tree.scores(4, n=5)
+    scores = tree.random(4, n=5)
     scores[:, 1, 2] = scores[:, 0, 0] = -torch.inf
     scores[2:, 0, 0] = 0.0
     words = torch.arange(5) < lengths[:, None]
     real = (words[:, :, None] & words[:, None, :]).to(scores.device)
-    found = tree.structure(lengths).local_projection(torch.where(real, scores, torch.nan))
+    found = tree.whole(lengths).local_projection(torch.where(real, scores, torch.nan))
     assert (found[~real] == 0).all()
     assert (found[scores == -torch.inf] == 0).all()
     for i, length in enumerate(lengths.tolist()[:2]):
-        alone = tree.structure().local_projection(scores[i : i + 1, :length, :length])
+        alone = tree.whole().local_projection(scores[i : i + 1, :length, :length])
         torch.testing.assert_close(found[i, :length, :length], alone[0])
 
 

@@ -72,7 +72,7 @@ def strong_cycles(scores, strength=50.0):
 @pytest.mark.parametrize("kind", ["1", "10", "20", "100", "cycles of 50", "half forbidden"])
 def test_log_partition_and_marginals_against_200_digits(case, kind):
     n = 9
-    scores = case.scores(n=n, scale=float(kind) if kind.isdigit() else 3.0, seed=1).cpu()
+    scores = case.random(n=n, scale=float(kind) if kind.isdigit() else 3.0, seed=1).cpu()
     if kind == "cycles of 50":
         scores = strong_cycles(scores)
     if kind == "half forbidden":
@@ -80,44 +80,44 @@ def test_log_partition_and_marginals_against_200_digits(case, kind):
         scores[out & ~torch.eye(n, dtype=torch.bool).roll(1, 1)] = -torch.inf
         scores[0, 0] = 1.0
     log_z, mu = exact(scores, case.multiroot)
-    found = case.structure().marginals(scores.to(case.device)).cpu()
+    found = case.whole().marginals(scores.to(case.device)).cpu()
     assert_close(found, mu, atol=1e-13, rtol=0)
-    assert_close(case.structure().log_partition(scores.to(case.device)).item(), log_z, rtol=1e-13, atol=1e-12)
+    assert_close(case.whole().log_partition(scores.to(case.device)).item(), log_z, rtol=1e-13, atol=1e-12)
 
 
 @pytest.mark.parametrize("strength", [-50.0, 50.0, 1e6])
 @pytest.mark.parametrize("operation", ["marginals", "log_partition", "entropy"])
 def test_strong_cycles(case, strength, operation):
-    scores = strong_cycles(case.scores(3, n=5, seed=2), strength)
-    found = getattr(case.structure(), operation)(scores).cpu()
+    scores = strong_cycles(case.random(3, n=5, seed=2), strength)
+    found = getattr(case.whole(), operation)(scores).cpu()
     atol = 1e-3 if case.backend != "cpu" and strength == 1e6 else 1e-8
     assert_close(found, brute_force(case, operation, scores), atol=atol, rtol=1e-12)
 
 
 def test_the_order_of_the_words_does_not_matter(case):
-    scores = case.scores(n=10, scale=10.0, seed=3)
+    scores = case.random(n=10, scale=10.0, seed=3)
     order = torch.randperm(10, generator=torch.Generator().manual_seed(1)).to(case.device)
-    found = case.structure().marginals(scores[order][:, order])
-    assert_close(found, case.structure().marginals(scores)[order][:, order], atol=1e-12, rtol=0)
+    found = case.whole().marginals(scores[order][:, order])
+    assert_close(found, case.whole().marginals(scores)[order][:, order], atol=1e-12, rtol=0)
 
 
 def test_a_constant_added_to_a_column_of_the_gradient_changes_nothing(case):
     """Each word has one head, so the columns of z sum to one; a large constant must not drown the rest."""
-    scores = case.scores(2, n=6, seed=4).requires_grad_()
-    mu = case.structure().marginals(scores)
-    grad = case.scores(2, n=6, seed=5)
+    scores = case.random(2, n=6, seed=4).requires_grad_()
+    mu = case.whole().marginals(scores)
+    grad = case.random(2, n=6, seed=5)
     (expected,) = torch.autograd.grad(mu, scores, grad, retain_graph=True)
-    (found,) = torch.autograd.grad(mu, scores, grad + 1e6 * case.scores(2, n=6, seed=6)[:, :1])
+    (found,) = torch.autograd.grad(mu, scores, grad + 1e6 * case.random(2, n=6, seed=6)[:, :1])
     assert_close(found, expected, atol=1e-6, rtol=0)
 
 
 def test_a_single_root_above_a_word_that_no_other_leads_to(case):
     """The last word can only be the root's child, the first only that one's: no order of elimination rules it out."""
-    scores = case.scores(2, n=4, seed=7)
+    scores = case.random(2, n=4, seed=7)
     scores[:, :3, 3] = -torch.inf
     scores[:, :3, 0] = -torch.inf
     for operation in ("marginals", "log_partition", "entropy"):
-        found = getattr(case.structure(), operation)(scores).cpu()
+        found = getattr(case.whole(), operation)(scores).cpu()
         assert_close(found, brute_force(case, operation, scores))
 
 
@@ -154,13 +154,13 @@ def test_every_sampler_has_the_right_frequencies(case, sampler, monkeypatch):
     if case.backend != "cpu":
         pytest.skip("other backends have one sampler")
     n, count = 4, 20000
-    scores = case.scores(n=n, seed=8)
+    scores = case.random(n=n, seed=8)
     if sampler == "marginals":
         monkeypatch.setattr(wilson, "STEPS_PER_WORD", 0)
     if sampler == "either":
         scores = strong_cycles(scores, 4.0)
         monkeypatch.setattr(wilson, "STEPS_PER_WORD", 4)
-    z = case.structure().sample(scores.expand(count, n, n), torch.Generator().manual_seed(1))
+    z = case.whole().sample(scores.expand(count, n, n), torch.Generator().manual_seed(1))
     counts = torch.bincount(index_of(case, z), minlength=len(everything(case, n)))
     assert chi_square_tail(counts, totals(everything(case, n), scores).softmax(0)) > 1e-4
 
@@ -168,7 +168,7 @@ def test_every_sampler_has_the_right_frequencies(case, sampler, monkeypatch):
 def test_samples_of_strong_cycles_take_no_time(case):
     if case.is_slow:
         pytest.skip("it has no walks")
-    scores = strong_cycles(case.scores(4, n=40, seed=9))
-    z = case.structure().sample(scores)
+    scores = strong_cycles(case.random(4, n=40, seed=9))
+    z = case.whole().sample(scores)
     assert (z.sum(1) == 1).all()
     assert (z.flatten(1) @ scores.flatten(1).T).diagonal().min() > 40 * 20  # one arc of every cycle is in the tree

@@ -29,7 +29,7 @@ def case(request):
 
 
 def arguments(tree, dtype, requires_grad=False):
-    scores = tree.scores(3, n=4, dtype=dtype, seed=1).requires_grad_(requires_grad)
+    scores = tree.random(3, n=4, dtype=dtype, seed=1).requires_grad_(requires_grad)
     lengths = torch.tensor([4, 0, 3], device=tree.device)
     return scores, lengths, (tree.projective, tree.multiroot, True)
 
@@ -80,7 +80,7 @@ def test_a_checkpointed_operation_has_the_same_gradient(tree, operation):
     leaf, lengths, _ = arguments(tree, torch.float64, requires_grad=True)
 
     def loss(x):
-        return operation(tree.structure(lengths), x * 2).square().sum()
+        return operation(tree.whole(lengths), x * 2).square().sum()
 
     (expected,) = torch.autograd.grad(loss(leaf), leaf)
     (found,) = torch.autograd.grad(checkpoint(loss, leaf, use_reentrant=False), leaf)
@@ -96,12 +96,12 @@ class Model(torch.nn.Module):
         self.weight = torch.nn.Parameter(
             torch.randn(6, 6, generator=generator, dtype=torch.float64).to(case.device)
         )
-        self.case, self.operation, self.structure = case, operation, case.structure(lengths)
+        self.case, self.operation, self.structure = case, operation, case.whole(lengths)
 
     def forward(self, words):
         """`words` is `[B, n, 6]`."""
         scores = words @ self.weight @ words.transpose(-1, -2)
-        scores = scores if self.case.is_tree else scores.flatten(-2)
+        scores = scores if self.case.kind else scores.flatten(-2)
         return self.operation(self.structure, scores).square().sum()
 
 
@@ -147,13 +147,13 @@ def test_a_model_compiles_for_batches_of_any_size(case, operation):
 
 @pytest.mark.parametrize("operation", ["argmax", "sample"])
 def test_argmax_and_sample_compile_as_one_graph(case, operation):
-    structure = case.structure()
+    structure = case.whole()
 
     def draw(scores):
         return structure.sample(scores) if operation == "sample" else structure.argmax(scores)
 
     compiled = torch.compile(draw, fullgraph=True, backend="aot_eager")
-    scores = case.scores(3, n=4)
+    scores = case.random(3, n=4)
     torch.manual_seed(0)
     found = compiled(scores)
     torch.manual_seed(0)
@@ -161,17 +161,17 @@ def test_argmax_and_sample_compile_as_one_graph(case, operation):
 
 
 def test_a_sample_compiles_for_batches_of_any_size(case):
-    structure = case.structure()
+    structure = case.whole()
     compiled = torch.compile(lambda scores: structure.sample(scores), fullgraph=True, backend="aot_eager")
     for batch in (3, 5, 7):
-        assert compiled(case.scores(batch, n=4)).sum() == (4 if case.is_tree else 1) * batch
+        assert compiled(case.random(batch, n=4)).sum() == (4 if case.kind else 1) * batch
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_errors_are_raised_from_compiled_code(tree, operation):
-    structure = tree.structure()
+    structure = tree.whole()
     compiled = torch.compile(lambda s: OPERATIONS[operation](structure, s), fullgraph=True, backend="aot_eager")
-    scores = tree.scores(3, n=4)
+    scores = tree.random(3, n=4)
     scores[2, 0, 1] = torch.nan
     if operation == "sample":
         compiled = torch.compile(structure.sample, fullgraph=True, backend="aot_eager")

@@ -35,7 +35,7 @@ def over_the_simplex(structures, scores, steps=2000):
     p = q = torch.full((len(z),), 1 / len(z), dtype=torch.float64)
     t = 1.0
     for _ in range(steps):
-        new = CATEGORICAL.structure().sparsemap(q - step * (z @ (z.T @ q - scores.flatten())))
+        new = CATEGORICAL.whole().sparsemap(q - step * (z @ (z.T @ q - scores.flatten())))
         if (q - new) @ (new - p) > 0:
             t = 1.0
         t_new = (1 + (1 + 4 * t * t) ** 0.5) / 2
@@ -51,24 +51,24 @@ def true_gap(structure, scores, mu):
 
 
 def random_trees(case, *batch, n, seed):
-    return case.structure().argmax(case.scores(*batch, n=n, seed=seed))
+    return case.whole().argmax(case.random(*batch, n=n, seed=seed))
 
 
 @pytest.mark.parametrize("scale", [0.0, 0.1, 1.0])
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_another_solver_finds_the_same_projection(tree, n, scale):
-    scores = tree.scores(2, n=n, scale=scale, seed=n)
+    scores = tree.random(2, n=n, scale=scale, seed=n)
     expected = [over_the_simplex(everything(tree, n), s) for s in scores.cpu()]
-    assert_close(tree.structure().sparsemap(scores).cpu(), torch.stack(expected), atol=1e-6, rtol=0)
+    assert_close(tree.whole().sparsemap(scores).cpu(), torch.stack(expected), atol=1e-6, rtol=0)
 
 
 @COMPILED
 @pytest.mark.parametrize("n", [1, 2, 6, 9])
 def test_the_generic_solver_equals_the_fused_one(case, dtype, n):
-    scores = case.scores(3, n=n, dtype=dtype, seed=n).masked_fill(case.scores(3, n=n, seed=1) < -1.2, -torch.inf)
-    scores[:, 0] = case.scores(3, n=n, dtype=dtype)[:, 0]  # word 0 as the root and the head of all others is left
-    fused = case.structure().sparsemap_solution(scores)
-    generic = project(OnlyArgmax(case.structure()), scores)
+    scores = case.random(3, n=n, dtype=dtype, seed=n).masked_fill(case.random(3, n=n, seed=1) < -1.2, -torch.inf)
+    scores[:, 0] = case.random(3, n=n, dtype=dtype)[:, 0]  # word 0 as the root and the head of all others is left
+    fused = case.whole().sparsemap_solution(scores)
+    generic = project(OnlyArgmax(case.whole()), scores)
     assert_close(fused.mu, generic.mu, atol=1e-6 if dtype == torch.float32 else 1e-12, rtol=0)
     assert fused.converged.all()
     assert generic.converged.all()
@@ -76,21 +76,21 @@ def test_the_generic_solver_equals_the_fused_one(case, dtype, n):
 
 @COMPILED
 def test_gradients_of_the_generic_solver(case):
-    structure = OnlyArgmax(case.structure())
-    scores = case.scores(2, n=4, seed=5).requires_grad_()
+    structure = OnlyArgmax(case.whole())
+    scores = case.random(2, n=4, seed=5).requires_grad_()
     assert torch.autograd.gradcheck(structure.sparsemap, scores, atol=1e-6)
-    direction = case.scores(2, n=4, seed=6)
+    direction = case.random(2, n=4, seed=6)
     (generic,) = torch.autograd.grad(structure.sparsemap(scores), scores, direction)
-    (fused,) = torch.autograd.grad(case.structure().sparsemap(scores), scores, direction)
+    (fused,) = torch.autograd.grad(case.whole().sparsemap(scores), scores, direction)
     assert_close(generic, fused)
 
 
 @COMPILED
 @pytest.mark.parametrize("n", [1, 7, 20])
 def test_the_jacobian_is_an_orthogonal_projector(case, n):
-    scores = case.scores(3, n=n, seed=2).requires_grad_()
-    mu = case.structure().sparsemap(scores)
-    v, w = case.scores(3, n=n, seed=3), case.scores(3, n=n, seed=4)
+    scores = case.random(3, n=n, seed=2).requires_grad_()
+    mu = case.whole().sparsemap(scores)
+    v, w = case.random(3, n=n, seed=3), case.random(3, n=n, seed=4)
     (pv,) = torch.autograd.grad(mu, scores, v, retain_graph=True)
     (pw,) = torch.autograd.grad(mu, scores, w, retain_graph=True)
     (ppv,) = torch.autograd.grad(mu, scores, pv)
@@ -115,11 +115,11 @@ def test_gradients_with_hundreds_of_active_trees():
 @pytest.mark.parametrize("scale", [1e-3, 1.0])
 def test_no_sentence_is_left_unsolved(case, dtype, scale):
     n = 50 if scale == 1.0 else 20
-    scores = case.scores(40 if scale == 1.0 else 3, n=n, dtype=dtype, scale=scale, seed=7)
-    solution = case.structure().sparsemap_solution(scores)
+    scores = case.random(40 if scale == 1.0 else 3, n=n, dtype=dtype, scale=scale, seed=7)
+    solution = case.whole().sparsemap_solution(scores)
     assert solution.converged.all()
     assert (solution.gap <= 1e-10).all()
-    assert (true_gap(case.structure(), scores, solution.mu) <= (1e-10 if dtype == torch.float64 else 1e-5)).all()
+    assert (true_gap(case.whole(), scores, solution.mu) <= (1e-10 if dtype == torch.float64 else 1e-5)).all()
     assert ((solution.weights > 0).sum(-1) <= n * (n - 1) + 1).all()
 
 
@@ -127,7 +127,7 @@ def test_no_sentence_is_left_unsolved(case, dtype, scale):
 @pytest.mark.parametrize("n", [3, 12])
 def test_ties(case, dtype, n):
     """All trees are as good, so the projection is the shortest point; it exists although its weights are not unique."""
-    solution = case.structure().sparsemap_solution(torch.zeros(2, n, n, dtype=dtype))
+    solution = case.whole().sparsemap_solution(torch.zeros(2, n, n, dtype=dtype))
     assert solution.converged.all()
     assert (solution.gap <= 1e-10).all()
     assert_close(solution.mu[0], solution.mu[1])
@@ -135,22 +135,22 @@ def test_ties(case, dtype, n):
 
 @COMPILED
 def test_huge_scores(case, dtype):
-    scores = case.scores(20, n=15, dtype=dtype, scale=1e6, seed=8)
-    assert torch.equal(case.structure().sparsemap(scores), case.structure().argmax(scores))
-    small = case.scores(5, n=15, seed=9)
-    assert_close(case.structure().sparsemap(small + 2.0**20), case.structure().sparsemap(small), atol=1e-7, rtol=0)
+    scores = case.random(20, n=15, dtype=dtype, scale=1e6, seed=8)
+    assert torch.equal(case.whole().sparsemap(scores), case.whole().argmax(scores))
+    small = case.random(5, n=15, seed=9)
+    assert_close(case.whole().sparsemap(small + 2.0**20), case.whole().sparsemap(small), atol=1e-7, rtol=0)
 
 
 def test_scores_beyond_the_range_of_float32(tree):
     """An oracle that is rough at first finds no tree there, which does not mean that there is none."""
-    scores = 1e200 * tree.scores(3, n=4, seed=9)
-    assert_close(tree.structure().sparsemap(scores), tree.structure().argmax(scores))
+    scores = 1e200 * tree.random(3, n=4, seed=9)
+    assert_close(tree.whole().sparsemap(scores), tree.whole().argmax(scores))
 
 
 @COMPILED
 def test_neighbours_in_the_batch_do_not_matter(case, dtype):
     lengths = torch.arange(50) % 13
-    scores = case.scores(50, n=12, dtype=dtype, seed=10)
+    scores = case.random(50, n=12, dtype=dtype, seed=10)
     structure = pb.DependencyTree(lengths, case.projective, case.multiroot)
     before = torch.get_num_threads()
     together = structure.sparsemap_solution(scores)
@@ -162,19 +162,19 @@ def test_neighbours_in_the_batch_do_not_matter(case, dtype):
     assert_close(shared.mu, together.mu, atol=1e-6, rtol=0)
     for b in (0, 1, 2, 24, 25, 38, 49):
         n = int(lengths[b])
-        alone = case.structure().sparsemap(scores[b, :n, :n])
+        alone = case.whole().sparsemap(scores[b, :n, :n])
         assert_close(together.mu[b, :n, :n], alone, atol=1e-6, rtol=0)
         assert together.mu[b].sum().round() == n
 
 
 def test_a_warm_start_is_only_a_hint(tree, dtype):
     """Whatever it is: good or bad, a structure or not, forbidden, of other scores, or by the other solver."""
-    structure, n = tree.structure(), 5
-    scores = tree.scores(3, n=n, dtype=dtype, seed=11)
+    structure, n = tree.whole(), 5
+    scores = tree.random(3, n=n, dtype=dtype, seed=11)
     scores[:, 1, 3] = -torch.inf
     expected = structure.sparsemap(scores)
-    other = structure.sparsemap_solution(tree.scores(3, n=n, dtype=dtype, seed=12))
-    generic = project(OnlyArgmax(structure), tree.scores(3, n=n, dtype=dtype, seed=13))
+    other = structure.sparsemap_solution(tree.random(3, n=n, dtype=dtype, seed=12))
+    generic = project(OnlyArgmax(structure), tree.random(3, n=n, dtype=dtype, seed=13))
     cycle = torch.eye(n, dtype=dtype).roll(1, 0).expand(3, n, n)
     hints = [
         structure.argmax(scores),
@@ -198,9 +198,9 @@ def test_a_warm_start_is_only_a_hint(tree, dtype):
 def test_a_warm_start_saves_calls(case):
     """SPIGOT's projection: from a tree to a point close by."""
     z = random_trees(case, 8, n=10, seed=14)
-    scores = z - 0.02 * case.scores(8, n=10, seed=15)
-    cold = case.structure().sparsemap_solution(scores)
-    again = case.structure().sparsemap_solution(scores, warm_start=cold)
+    scores = z - 0.02 * case.random(8, n=10, seed=15)
+    cold = case.whole().sparsemap_solution(scores)
+    again = case.whole().sparsemap_solution(scores, warm_start=cold)
     assert (again.oracle_calls <= 3).all()
     assert (again.oracle_calls < cold.oracle_calls).all()
     assert_close(again.mu, cold.mu)
@@ -217,17 +217,17 @@ def test_a_warm_start_of_another_shape_is_an_error(solve):
 
 
 def test_an_iteration_limit_is_reported(tree):
-    scores = tree.scores(3, n=6, seed=16)
+    scores = tree.random(3, n=6, seed=16)
     with pytest.warns(NotConverged, match="stopped at 3 iterations before 3 of 3"):
-        solution = tree.structure().sparsemap_solution(scores, max_iterations=3)
+        solution = tree.whole().sparsemap_solution(scores, max_iterations=3)
     assert not solution.converged.any()
-    assert_close(solution.gap, true_gap(tree.structure(), scores, solution.mu))
+    assert_close(solution.gap, true_gap(tree.whole(), scores, solution.mu))
     assert (solution.gap > 0).all()
     assert_close(solution.mu, (solution.weights[..., None, None] * solution.structures).sum(1))
 
 
 def test_the_operator(tree, dtype):
-    scores = tree.scores(3, n=4, dtype=dtype, seed=18).requires_grad_()
+    scores = tree.random(3, n=4, dtype=dtype, seed=18).requires_grad_()
     lengths = torch.tensor([4, 2, 0], device=tree.device)
     start = torch.zeros(3, 0, 4, dtype=torch.int32, device=tree.device)
     weights = torch.zeros(3, 0, dtype=torch.float64, device=tree.device)
@@ -239,13 +239,13 @@ def test_the_operator(tree, dtype):
 
 @COMPILED
 def test_compiled_models(case):
-    structure = case.structure(torch.tensor([5, 3]))
+    structure = case.whole(torch.tensor([5, 3]))
 
     def model(s):
         z = structure.argmax(s)
         return (structure.sparsemap(2 * s).square() + structure.sparsemap(z - 0.1 * s, warm_start=z)).sum()
 
-    scores = case.scores(2, n=5, seed=19)
+    scores = case.random(2, n=5, seed=19)
     eager, compiled = scores.clone().requires_grad_(), scores.clone().requires_grad_()
     model(eager).backward()
     torch.compile(model, fullgraph=True, backend="aot_eager")(compiled).backward()
@@ -272,8 +272,8 @@ def test_scores_of_very_different_sizes_converge(tree):
     """Beside scores of 1e6, weights are known to 1e-10: what they still gain by then is rounding."""
     generator = torch.Generator().manual_seed(2)
     sizes = 10 ** (9 * torch.rand(8, 5, 5, generator=generator, dtype=torch.float64) - 3)
-    scores = (tree.scores(8, n=5, seed=21).cpu() * sizes).to(tree.device)
-    solution = tree.structure().sparsemap_solution(scores)
+    scores = (tree.random(8, n=5, seed=21).cpu() * sizes).to(tree.device)
+    solution = tree.whole().sparsemap_solution(scores)
     assert solution.converged.all()
     assert (solution.oracle_calls < 100).all()
     assert (solution.gap <= 1e-9).all()

@@ -22,18 +22,18 @@ def by_differences(structure, scores, v, step):
 @pytest.mark.parametrize("case", COMPILED, ids=str)
 def test_the_active_set_spans_the_face(case):
     """A point of a large face may be the mean of a few of its trees; the gradient needs them all."""
-    z = case.structure().argmax(case.scores(16, n=30, seed=20))
-    scores = (z - 0.1 * case.scores(16, n=30, seed=21)).requires_grad_()
-    v = case.scores(16, n=30, seed=22)
-    (gradient,) = torch.autograd.grad(case.structure().sparsemap(scores), scores, v)
-    assert_close(gradient, by_differences(case.structure(), scores.detach(), v, step=1e-7), atol=1e-5, rtol=0)
+    z = case.whole().argmax(case.random(16, n=30, seed=20))
+    scores = (z - 0.1 * case.random(16, n=30, seed=21)).requires_grad_()
+    v = case.random(16, n=30, seed=22)
+    (gradient,) = torch.autograd.grad(case.whole().sparsemap(scores), scores, v)
+    assert_close(gradient, by_differences(case.whole(), scores.detach(), v, step=1e-7), atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("case", PROJECTIVE, ids=str)
 def test_faces_of_hundreds_of_dimensions(case):
     """Scores that hardly differ: the search alone finds most of the trees that span the face, not all."""
-    structure = case.structure(torch.tensor([4, 30, 0]))
-    scores, v = case.scores(3, n=31, scale=1e-2, seed=30), case.scores(3, n=31, seed=31)
+    structure = case.whole(torch.tensor([4, 30, 0]))
+    scores, v = case.random(3, n=31, scale=1e-2, seed=30), case.random(3, n=31, seed=31)
     expected = by_differences(structure, scores, v, step=1e-6)
     for dtype in torch.float64, torch.float32:
         s = scores.to(dtype).requires_grad_()
@@ -113,7 +113,7 @@ def test_exact_ties(case, generic):
     """Where the projection has a derivative, which differences show, the completed face gives it."""
     for n, seed in [(2, 0), (3, 1), (3, 2), (4, 3), (4, 4), (5, 5), (5, 6), (5, 7)]:
         scores, v = tied(n, seed), normal(6, n, n, seed=seed)
-        structure = case.structure()
+        structure = case.whole()
         solve = structure
         if generic:
             members = structure.enumerate(n).double().flatten(1)

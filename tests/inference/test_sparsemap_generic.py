@@ -19,9 +19,9 @@ def test_the_active_set_of_a_users_structure_spans_the_face():
         def argmax(self, scores):
             return torch.zeros_like(scores).scatter(-1, scores.topk(15).indices, 1.0)
 
-    scores = (0.2 * CATEGORICAL.scores(4, n=30, seed=23)).requires_grad_()
+    scores = (0.2 * CATEGORICAL.random(4, n=30, seed=23)).requires_grad_()
     mu = Half().sparsemap(scores)
-    v = CATEGORICAL.scores(4, n=30, seed=24)
+    v = CATEGORICAL.random(4, n=30, seed=24)
     (gradient,) = torch.autograd.grad(mu, scores, v)
     inside = (mu > 1e-9) & (mu < 1 - 1e-9)
     assert (inside.sum(-1) > 20).all()
@@ -30,29 +30,29 @@ def test_the_active_set_of_a_users_structure_spans_the_face():
 
 
 def test_an_iteration_limit_of_the_generic_solver_is_reported():
-    scores = CATEGORICAL.scores(3, n=30, scale=0.01)
+    scores = CATEGORICAL.random(3, n=30, scale=0.01)
     with pytest.warns(NotConverged, match="stopped at 4 iterations before 3 of 3"):
-        solution = project(CATEGORICAL.structure(), scores, max_iterations=4)
+        solution = project(CATEGORICAL.whole(), scores, max_iterations=4)
     assert not solution.converged.any()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert_close(project(CATEGORICAL.structure(), scores).mu, CATEGORICAL.structure().sparsemap(scores))
+        assert_close(project(CATEGORICAL.whole(), scores).mu, CATEGORICAL.whole().sparsemap(scores))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64], ids=str)
 def test_a_users_structure_in_every_precision(dtype):
-    scores = CATEGORICAL.scores(2, 3, n=5, seed=17).to(dtype).requires_grad_()
-    solution = project(CATEGORICAL.structure(), scores)
+    scores = CATEGORICAL.random(2, 3, n=5, seed=17).to(dtype).requires_grad_()
+    solution = project(CATEGORICAL.whole(), scores)
     assert solution.mu.dtype == solution.structures.dtype == dtype
     assert solution.gap.shape == solution.oracle_calls.shape == solution.converged.shape == (2, 3)
-    assert_close(solution.mu, CATEGORICAL.structure().sparsemap(scores), atol=1e-3, rtol=1e-2)
+    assert_close(solution.mu, CATEGORICAL.whole().sparsemap(scores), atol=1e-3, rtol=1e-2)
     solution.mu[..., 0].sum().backward()
     assert scores.grad.dtype == dtype
 
 
 def test_a_users_structure_without_examples():
     scores = torch.zeros(0, 4, requires_grad=True)
-    solution = project(CATEGORICAL.structure(), scores)
+    solution = project(CATEGORICAL.whole(), scores)
     assert solution.mu.shape == (0, 4)
     solution.mu.sum().backward()
 
@@ -75,10 +75,10 @@ def test_users_structures_may_have_different_numbers_of_parts():
         def argmax(self, scores):
             return (scores > 0).to(scores)
 
-    scores = (CATEGORICAL.scores(5, n=6, seed=25) + 0.5).requires_grad_()
+    scores = (CATEGORICAL.random(5, n=6, seed=25) + 0.5).requires_grad_()
     mu = Subsets().sparsemap(scores)
     assert_close(mu, scores.detach().clamp(0, 1))
-    v = CATEGORICAL.scores(5, n=6, seed=26)
+    v = CATEGORICAL.random(5, n=6, seed=26)
     (gradient,) = torch.autograd.grad(mu, scores, v)
     assert_close(gradient, torch.where((scores > 0) & (scores < 1), v, 0.0))
 
@@ -91,7 +91,7 @@ class Worst(pb.Structure):
 @pytest.mark.parametrize("scale", [0.1, 1.0, 1e6])
 def test_an_argmin_is_not_a_certificate(scale):
     with pytest.raises(ValueError, match=r"example \d of the batch has an argmax that is not the best structure"):
-        Worst().sparsemap(CATEGORICAL.scores(3, n=5, scale=scale, seed=27))
+        Worst().sparsemap(CATEGORICAL.random(3, n=5, scale=scale, seed=27))
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_what_is_no_structure_is_an_error(argmax, message):
             return argmax(scores)
 
     with pytest.raises(ValueError, match=message):
-        Broken().sparsemap(CATEGORICAL.scores(3, n=5, seed=28))
+        Broken().sparsemap(CATEGORICAL.random(3, n=5, seed=28))
 
 
 def test_solved_examples_are_not_asked_again():
@@ -119,10 +119,10 @@ def test_solved_examples_are_not_asked_again():
     class Best(pb.Structure):
         def argmax(self, scores):
             sizes.append(len(scores))
-            return CATEGORICAL.structure().argmax(scores)
+            return CATEGORICAL.whole().argmax(scores)
 
     scores = torch.stack([torch.zeros(12), torch.arange(12.0)])
-    expected = CATEGORICAL.structure().sparsemap(scores)
+    expected = CATEGORICAL.whole().sparsemap(scores)
     assert_close(Best().sparsemap(scores), expected)
     assert min(sizes) == 1
     with_lengths = Best()
@@ -133,13 +133,13 @@ def test_solved_examples_are_not_asked_again():
 
 
 def test_an_argmax_may_solve_another_search_of_the_same_size():
-    class Searching(type(CATEGORICAL.structure())):
+    class Searching(type(CATEGORICAL.whole())):
         def argmax(self, scores):
-            project(CATEGORICAL.structure(), scores.flip(-1))
+            project(CATEGORICAL.whole(), scores.flip(-1))
             return super().argmax(scores)
 
-    scores = 0.1 * CATEGORICAL.scores(3, n=6, seed=27)
-    expected = CATEGORICAL.structure().sparsemap(scores)
+    scores = 0.1 * CATEGORICAL.random(3, n=6, seed=27)
+    expected = CATEGORICAL.whole().sparsemap(scores)
     project(Searching(), scores)
     for some in (slice(0, 3), slice(1, 3)):  # the second search with memory that was kept for more examples
         assert_close(project(Searching(), scores[some]).mu, expected[some])
@@ -148,10 +148,10 @@ def test_an_argmax_may_solve_another_search_of_the_same_size():
 def test_a_users_structure_in_transforms():
     class Best(pb.Structure):
         def argmax(self, scores):
-            return CATEGORICAL.structure().argmax(scores)
+            return CATEGORICAL.whole().argmax(scores)
 
-    scores, v = CATEGORICAL.scores(3, n=5, seed=29), CATEGORICAL.scores(3, n=5, seed=30)
-    expected, tangent = torch.func.jvp(CATEGORICAL.structure().sparsemap, (scores,), (v,))
+    scores, v = CATEGORICAL.random(3, n=5, seed=29), CATEGORICAL.random(3, n=5, seed=30)
+    expected, tangent = torch.func.jvp(CATEGORICAL.whole().sparsemap, (scores,), (v,))
     assert_close(torch.vmap(Best().sparsemap)(scores), expected)
     assert_close(torch.func.jvp(Best().sparsemap, (scores,), (v,))[1], tangent)
     assert_close(torch.func.grad(lambda s: (Best().sparsemap(s) * v).sum())(scores), tangent)
@@ -159,7 +159,7 @@ def test_a_users_structure_in_transforms():
 
 
 def test_a_solution_is_shown_in_one_line():
-    solution = project(CATEGORICAL.structure(), CATEGORICAL.scores(2, n=5, seed=31))
+    solution = project(CATEGORICAL.whole(), CATEGORICAL.random(2, n=5, seed=31))
     assert repr(solution).startswith("SparseMAPSolution(mu=[2, 5], gap<=")
     assert "\n" not in repr(solution)
 

@@ -217,7 +217,7 @@ class Parsed(torch.utils.data.Dataset):
     """Sentences whose best and expected trees are computed by the data-loader's workers."""
 
     def __init__(self, case, count):
-        self.structure, self.scores = case.structure(), case.scores(8, FORKED, n=N, dtype=torch.float32)
+        self.structure, self.scores = case.whole(), case.random(8, FORKED, n=N, dtype=torch.float32)
         self.count = count
 
     def __len__(self):

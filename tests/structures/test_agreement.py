@@ -23,7 +23,7 @@ def other(request):
 
 @pytest.fixture
 def structure(other):
-    return other.structure(torch.tensor(LENGTHS))
+    return other.whole(torch.tensor(LENGTHS))
 
 
 def by_reference(function, *args):
@@ -74,7 +74,7 @@ def test_the_argmax_of_tied_scores(other, structure, dtype, high, seed):
 
 
 def test_the_argmax_of_continuous_scores(other, structure, dtype):
-    scores = other.scores(len(LENGTHS), n=18, dtype=dtype, seed=4)
+    scores = other.random(len(LENGTHS), n=18, dtype=dtype, seed=4)
     right = by_reference(structure.argmax, scores.double().cpu())
     assert torch.equal(structure.argmax(scores), right.to(scores))
 
@@ -94,6 +94,6 @@ def test_odd_sizes(other, dtype, n):
     """Where vector loops over a chart have remainders; 17 sentences, where lanes do too."""
     scores = sized_scores(n).to(other.device, dtype)
     z, mu = expected_at_size(other.projective, other.multiroot, n)
-    assert torch.equal(other.structure().argmax(scores), z.to(scores))
+    assert torch.equal(other.whole().argmax(scores), z.to(scores))
     tolerance = {torch.float32: 2e-5, torch.float64: 1e-10}[dtype]
-    assert_close(other.structure().marginals(scores), mu.to(scores), atol=tolerance, rtol=0)
+    assert_close(other.whole().marginals(scores), mu.to(scores), atol=tolerance, rtol=0)

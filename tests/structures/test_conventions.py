@@ -14,8 +14,8 @@ def test_heads_of_a_tree():
 
 
 def test_heads_of_padding_are_minus_one(tree):
-    z = tree.structure(torch.tensor([3, 0, 1])).argmax(tree.scores(3, n=3))
-    heads = tree.structure().heads(z)
+    z = tree.whole(torch.tensor([3, 0, 1])).argmax(tree.random(3, n=3))
+    heads = tree.whole().heads(z)
     assert heads.dtype == torch.long
     assert (heads[0] >= 0).all()
     assert heads[1:].tolist() == [[-1, -1, -1], [0, -1, -1]]
@@ -23,8 +23,8 @@ def test_heads_of_padding_are_minus_one(tree):
 
 @pytest.mark.parametrize("n", [0, 1, 3])
 def test_heads_say_everything_about_a_tree(tree, n):
-    z = tree.structure().enumerate(n)
-    heads = tree.structure().heads(z)
+    z = tree.whole().enumerate(n)
+    heads = tree.whole().heads(z)
     assert heads.shape == (len(z), n)
     for one, row in zip(z, heads.tolist(), strict=True):
         for word, head in enumerate(row):

@@ -13,44 +13,44 @@ EACH = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
 @EACH
 @pytest.mark.parametrize("value", [torch.nan, torch.inf], ids=["NaN", "+inf"])
 def test_a_bad_score_names_its_sentence(tree, dtype, operation, value):
-    scores = tree.scores(20, n=4, dtype=dtype)
+    scores = tree.random(20, n=4, dtype=dtype)
     scores[17, 1, 2] = value
     scores[3, 3, 3] = value  # in the padding, where it does not matter
-    structure = tree.structure(torch.tensor([4, 4, 4, 3] + [4] * 16))
+    structure = tree.whole(torch.tensor([4, 4, 4, 3] + [4] * 16))
     what = "NaN" if value != value else r"\+inf"
     with pytest.raises(ValueError, match=rf"sentence 17 of the batch \(length 4\) contains {what}"):
         operation(structure, scores)
 
 
-@EACH
-def test_no_feasible_tree_names_its_sentence(tree, dtype, operation):
-    scores = tree.scores(20, n=4, dtype=dtype)
+def test_no_feasible_tree_names_its_sentence(tree, dtype):
+    scores = tree.random(20, n=4, dtype=dtype)
     scores[18, :, 2] = -torch.inf  # word 2 has no head
     scores[3, :, 3] = -torch.inf  # in the padding
-    structure = tree.structure(torch.tensor([4, 4, 4, 3] + [4] * 16))
-    with pytest.raises(ValueError, match=r"sentence 18 of the batch \(length 4\) has no feasible tree"):
-        operation(structure, scores)
+    structure = tree.whole(torch.tensor([4, 4, 4, 3] + [4] * 16))
+    for operation in OPERATIONS.values():
+        with pytest.raises(ValueError, match=r"sentence 18 of the batch \(length 4\) has no feasible tree"):
+            operation(structure, scores)
 
 
-@EACH
-def test_a_cycle_that_cannot_be_left_is_infeasible(tree, dtype, operation):
+def test_a_cycle_that_cannot_be_left_is_infeasible(tree, dtype):
     """Every word has a possible head, but words 0 and 1 can only be each other's."""
-    scores = tree.scores(2, n=3, dtype=dtype)
+    scores = tree.random(2, n=3, dtype=dtype)
     scores[1] = -torch.inf
     scores[1, 0, 1] = scores[1, 1, 0] = scores[1, 2, 2] = 0.0
-    with pytest.raises(ValueError, match=r"sentence 1 .* no feasible tree"):
-        operation(tree.structure(), scores)
+    for operation in OPERATIONS.values():
+        with pytest.raises(ValueError, match=r"sentence 1 .* no feasible tree"):
+            operation(tree.whole(), scores)
 
 
 @EACH
 def test_two_words_that_can_only_be_roots_need_multiroot(tree, dtype, operation):
-    scores = tree.scores(1, n=3, dtype=dtype)
+    scores = tree.random(1, n=3, dtype=dtype)
     scores[0, 1:, 0] = scores[0, :2, 2] = scores[0, 2, 0] = -torch.inf  # 0 and 2 hang from the root alone
     if tree.multiroot:
-        assert operation(tree.structure(), scores).isfinite().all()
+        assert operation(tree.whole(), scores).isfinite().all()
     else:
         with pytest.raises(ValueError, match=r"sentence 0 .* no feasible tree"):
-            operation(tree.structure(), scores)
+            operation(tree.whole(), scores)
 
 
 @EACH
@@ -60,32 +60,32 @@ def test_only_crossing_arcs_are_left(tree, dtype, operation):
         scores[0, head, word] = 1.0
     if tree.projective:
         with pytest.raises(ValueError, match=r"sentence 0 .* no feasible tree"):
-            operation(tree.structure(), scores)
+            operation(tree.whole(), scores)
     else:
-        assert operation(tree.structure(), scores).isfinite().all()
+        assert operation(tree.whole(), scores).isfinite().all()
 
 
-@EACH
 @pytest.mark.parametrize("length", [-1, 5])
-def test_a_length_out_of_range_names_its_sentence(tree, operation, length):
-    structure = tree.structure(torch.tensor([4, 2, length]))
-    with pytest.raises(ValueError, match=rf"lengths\[2\] is {length}; scores of 4 words need lengths from 0 to 4"):
-        operation(structure, tree.scores(3, n=4))
+def test_a_length_out_of_range_names_its_sentence(tree, length):
+    structure = tree.whole(torch.tensor([4, 2, length]))
+    for operation in OPERATIONS.values():
+        with pytest.raises(ValueError, match=rf"lengths\[2\] is {length}; scores of 4 words need lengths from 0 to 4"):
+            operation(structure, tree.random(3, n=4))
 
 
-@EACH
 @pytest.mark.parametrize("shape", [(4,), (2, 3, 4), (32, 20, 21)], ids=str)
-def test_the_shape_of_scores(tree, operation, shape):
-    with pytest.raises(ValueError, match=r"scores has shape \[.*\]; a DependencyTree needs \[\.\.\., n, n\]"):
-        operation(tree.structure(), torch.zeros(shape, device=tree.device))
+def test_the_shape_of_scores(tree, shape):
+    for operation in OPERATIONS.values():
+        with pytest.raises(ValueError, match=r"scores has shape \[.*\]; a DependencyTree needs \[\.\.\., n, n\]"):
+            operation(tree.whole(), torch.zeros(shape, device=tree.device))
 
 
-@EACH
 @pytest.mark.parametrize("shape", [(3,), (2, 1), (1, 2)], ids=str)
-def test_the_shape_of_lengths(tree, operation, shape):
-    structure = tree.structure(torch.full(shape, 4))
-    with pytest.raises(ValueError, match=r"lengths has shape \[.*\] and scores \[2, 4, 4\].* shape \[2\]"):
-        operation(structure, tree.scores(2, n=4))
+def test_the_shape_of_lengths(tree, shape):
+    structure = tree.whole(torch.full(shape, 4))
+    for operation in OPERATIONS.values():
+        with pytest.raises(ValueError, match=r"lengths has shape \[.*\] and scores \[2, 4, 4\].* shape \[2\]"):
+            operation(structure, tree.random(2, n=4))
 
 
 @pytest.mark.parametrize("lengths", [torch.tensor([2.0]), torch.tensor(True), [1.5]], ids=["float", "bool", "list"])
@@ -102,45 +102,45 @@ def test_flags_are_booleans(option, value):
     assert getattr(pb.DependencyTree(**{option: np.False_}), option) is False
 
 
-@EACH
 @pytest.mark.parametrize("kind", [torch.int64, torch.int32, torch.bool])
-def test_integer_scores(case, operation, kind):
-    scores = torch.ones(2, *case.parts(3), dtype=kind, device=case.device)
-    with pytest.raises(TypeError, match=rf"scores have dtype {kind}; .*scores\.float\(\)"):
-        operation(case.structure(), scores)
+def test_integer_scores(case, kind):
+    scores = torch.ones(2, *case.shape(3), dtype=kind, device=case.device)
+    for operation in OPERATIONS.values():
+        with pytest.raises(TypeError, match=rf"scores have dtype {kind}; .*scores\.float\(\)"):
+            operation(case.whole(), scores)
 
 
 @EACH
 @pytest.mark.parametrize("shape", [(), (0,), (2, 0)], ids=str)
 def test_the_shape_of_categorical_scores(operation, shape):
     with pytest.raises(ValueError, match=r"scores has shape \[.*\]; a Categorical needs \[\.\.\., K\] with K > 0"):
-        operation(CATEGORICAL.structure(), torch.zeros(shape))
+        operation(CATEGORICAL.whole(), torch.zeros(shape))
 
 
-@EACH
 @pytest.mark.parametrize(
     ("value", "message"),
     [(torch.nan, "contains NaN"), (torch.inf, r"contains \+inf"), (-torch.inf, "forbids every class")],
     ids=["NaN", "+inf", "-inf"],
 )
-def test_bad_categorical_scores_name_their_example(dtype, operation, value, message):
-    scores = CATEGORICAL.scores(3, 2, n=4, dtype=dtype)
+def test_bad_categorical_scores_name_their_example(dtype, value, message):
+    scores = CATEGORICAL.random(3, 2, n=4, dtype=dtype)
     scores[2, 1, 1 if value != -torch.inf else slice(None)] = value
-    with pytest.raises(ValueError, match=rf"scores\[2, 1\] {message}"):
-        operation(CATEGORICAL.structure(), scores)
+    for operation in OPERATIONS.values():
+        with pytest.raises(ValueError, match=rf"scores\[2, 1\] {message}"):
+            operation(CATEGORICAL.whole(), scores)
 
 
 @pytest.mark.parametrize("operation", ["score", "log_prob"])
 def test_a_structure_of_another_size(case, operation):
-    scores, z = case.scores(2, n=3), torch.zeros(2, *case.parts(4), device=case.device)
+    scores, z = case.random(2, n=3), torch.zeros(2, *case.shape(4), device=case.device)
     with pytest.raises(ValueError, match=r"scores has shape \[2, 3.*\] and z \[2, 4.*\]"):
-        getattr(case.structure(), operation)(scores, z)
+        getattr(case.whole(), operation)(scores, z)
 
 
 @EACH
 def test_without_checks_a_garbled_sentence_does_not_spoil_its_neighbours(tree, operation):
     structure = pb.DependencyTree(projective=tree.projective, multiroot=tree.multiroot, validate=False)
-    scores = tree.scores(3, n=4)
+    scores = tree.random(3, n=4)
     expected = operation(structure, scores)
     scores[1, 0, 1] = torch.nan
     assert torch.equal(operation(structure, scores)[[0, 2]], expected[[0, 2]])

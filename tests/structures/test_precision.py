@@ -4,56 +4,55 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from cases import DIFFERENTIABLE, OPERATIONS, value_and_gradient
+from cases import DIFFERENTIABLE, value_and_gradient
 from oracles import assert_structures, brute_force
 
 HALF = pytest.mark.parametrize("half", [torch.float16, torch.bfloat16], ids=["float16", "bfloat16"])
-EACH = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
 
 
-@EACH
 @HALF
-def test_half_precision_is_computed_in_float32_and_cast_back(case, operation, half):
-    scores = case.scores(3, n=4, dtype=half, seed=1)
-    found = operation(case.structure(), scores)
-    assert found.dtype == half
-    assert torch.equal(found, operation(case.structure(), scores.float()).to(half))
+def test_half_precision_is_computed_in_float32_and_cast_back(case, half):
+    scores = case.random(3, n=4, dtype=half, seed=1)
+    for operation in case.operations.values():
+        found = operation(case.whole(), scores)
+        assert found.dtype == half
+        assert torch.equal(found, operation(case.whole(), scores.float()).to(half))
 
 
-@pytest.mark.parametrize("operation", DIFFERENTIABLE.values(), ids=DIFFERENTIABLE)
 @HALF
-def test_gradients_of_half_precision_are_in_half_precision(case, operation, half):
-    scores = case.scores(3, n=4, dtype=half, seed=1)
-    _, found = value_and_gradient(operation, case.structure(), scores)
-    _, expected = value_and_gradient(operation, case.structure(), scores.float())
-    assert found.dtype == half
-    assert_close(found.float(), expected, atol=2e-2, rtol=2e-2)
+def test_gradients_of_half_precision_are_in_half_precision(case, half):
+    scores = case.random(3, n=4, dtype=half, seed=1)
+    for operation in case.differentiable.values():
+        _, found = value_and_gradient(operation, case.whole(), scores)
+        _, expected = value_and_gradient(operation, case.whole(), scores.float())
+        assert found.dtype == half
+        assert_close(found.float(), expected, atol=2e-2, rtol=2e-2)
 
 
-@EACH
-def test_half_precision_under_autocast_stays_float32(case, operation):
-    scores = case.scores(3, n=4, dtype=torch.bfloat16, seed=1).requires_grad_()
-    with torch.autocast(case.device, dtype=torch.bfloat16):
-        found = operation(case.structure(), scores)
-    assert found.dtype == torch.float32
-    assert torch.equal(found, operation(case.structure(), scores.float()))
-    if found.requires_grad:
-        found.sum().backward()
-        assert scores.grad.dtype == torch.bfloat16
+def test_half_precision_under_autocast_stays_float32(case):
+    for operation in case.operations.values():
+        scores = case.random(3, n=4, dtype=torch.bfloat16, seed=1).requires_grad_()
+        with torch.autocast(case.device, dtype=torch.bfloat16):
+            found = operation(case.whole(), scores)
+        assert found.dtype == torch.float32
+        assert torch.equal(found, operation(case.whole(), scores.float()))
+        if found.requires_grad:
+            found.sum().backward()
+            assert scores.grad.dtype == torch.bfloat16
 
 
-@EACH
-def test_float64_under_autocast_stays_float64(case, operation):
-    scores = case.scores(3, n=4, seed=1)
-    with torch.autocast(case.device, dtype=torch.bfloat16):
-        found = operation(case.structure(), scores)
-    assert torch.equal(found, operation(case.structure(), scores))
+def test_float64_under_autocast_stays_float64(case):
+    scores = case.random(3, n=4, seed=1)
+    for operation in case.operations.values():
+        with torch.autocast(case.device, dtype=torch.bfloat16):
+            found = operation(case.whole(), scores)
+        assert torch.equal(found, operation(case.whole(), scores))
 
 
 def extreme(case, dtype, kind):
     """Scores of a million, of one sign or mixed, each with noise beside it."""
-    noise = case.scores(8, n=4, dtype=dtype, seed=2)
-    million = 1e6 * case.scores(8, n=4, dtype=dtype, seed=3).sign()
+    noise = case.random(8, n=4, dtype=dtype, seed=2)
+    million = 1e6 * case.random(8, n=4, dtype=dtype, seed=3).sign()
     return {"all +1e6": noise + 1e6, "all -1e6": noise - 1e6, "mixed": noise + million}[kind]
 
 
@@ -61,53 +60,43 @@ EXTREMES = pytest.mark.parametrize("kind", ["all +1e6", "all -1e6", "mixed"])
 
 
 @EXTREMES
-def test_marginals_and_entropy_of_scores_of_a_million(case, dtype, kind):
-    scores = extreme(case, dtype, kind)
+def test_sums_of_scores_of_a_million(gibbs_case, dtype, kind):
+    scores, structure = extreme(gibbs_case, dtype, kind), gibbs_case.whole()
     for operation in ("marginals", "entropy"):
-        expected = brute_force(case, operation, scores).to(case.device)
-        assert_close(getattr(case.structure(), operation)(scores).double(), expected, atol=1e-3, rtol=0)
-    assert (case.structure().entropy(scores) >= 0).all()
+        expected = brute_force(gibbs_case, operation, scores).to(gibbs_case.device)
+        assert_close(getattr(structure, operation)(scores).double(), expected, atol=1e-3, rtol=0)
+    assert (structure.entropy(scores) >= 0).all()
+    log_z = brute_force(gibbs_case, "log_partition", scores)
+    found = structure.log_partition(scores)
+    assert_close(found, log_z.to(gibbs_case.device, dtype), rtol=4 * torch.finfo(dtype).eps, atol=1e-3)
+    z = structure.argmax(scores)
+    expected = (scores.double() * z).flatten(1).sum(1).cpu() - log_z
+    assert_close(structure.log_prob(scores, z).double().cpu(), expected, atol=1e-3, rtol=0)
 
 
 @EXTREMES
-def test_log_partition_of_scores_of_a_million(case, dtype, kind):
-    scores = extreme(case, dtype, kind)
-    expected = brute_force(case, "log_partition", scores).to(case.device, dtype)
-    assert_close(case.structure().log_partition(scores), expected, rtol=4 * torch.finfo(dtype).eps, atol=1e-3)
+def test_structures_of_scores_of_a_million(case, dtype, kind):
+    scores, structure = extreme(case, dtype, kind), case.whole()
+    z, mu = structure.argmax(scores), structure.sparsemap(scores)
+    assert_structures(case, z)
+    assert_close(structure.score(scores, mu), structure.score(scores, z), rtol=1e-6, atol=3.0)
+    if case.gibbs:
+        assert_structures(case, structure.sample(scores))
 
 
 @EXTREMES
-def test_log_prob_of_scores_of_a_million(case, dtype, kind):
-    scores = extreme(case, dtype, kind)
-    z = case.structure().argmax(scores)
-    expected = (scores.double() * z).flatten(1).sum(1).cpu() - brute_force(case, "log_partition", scores)
-    assert_close(case.structure().log_prob(scores, z).double().cpu(), expected, atol=1e-3, rtol=0)
+def test_gradients_of_scores_of_a_million(gibbs_case, dtype, kind):
+    scores = extreme(gibbs_case, dtype, kind)
+    for operation in ("marginals", "log_partition", "entropy"):
 
+        def oracle(_, s, operation=operation):
+            return brute_force(gibbs_case, operation, s).to(gibbs_case.device)
 
-@EXTREMES
-@pytest.mark.parametrize("operation", ["argmax", "sample", "sparsemap"])
-def test_structures_of_scores_of_a_million(case, dtype, kind, operation):
-    scores = extreme(case, dtype, kind)
-    found = OPERATIONS[operation](case.structure(), scores)
-    if operation == "sparsemap":
-        best = case.structure().score(scores, case.structure().argmax(scores))
-        assert_close(case.structure().score(scores, found), best, rtol=1e-6, atol=3.0)
-        assert_close(found.flatten(1).sum(1), torch.full_like(best, 4.0 if case.is_tree else 1.0))
-    else:
-        assert_structures(case, found)
-
-
-@EXTREMES
-@pytest.mark.parametrize("operation", ["marginals", "log_partition", "entropy"])
-def test_gradients_of_scores_of_a_million(case, dtype, kind, operation):
-    scores = extreme(case, dtype, kind)
-    _, found = value_and_gradient(DIFFERENTIABLE[operation], case.structure(), scores)
-    _, expected = value_and_gradient(
-        lambda _, s: brute_force(case, operation, s).to(case.device), case.structure(), scores.double()
-    )
-    between = operation == "entropy" and kind == "mixed" and dtype == torch.float32
-    tolerance = 5e-2 if between else 1e-3  # float32 rounds differences of two million to an eighth
-    assert_close(found.double(), expected, atol=tolerance, rtol=0)
+        _, found = value_and_gradient(DIFFERENTIABLE[operation], gibbs_case.whole(), scores)
+        _, expected = value_and_gradient(oracle, gibbs_case.whole(), scores.double())
+        between = operation == "entropy" and kind == "mixed" and dtype == torch.float32
+        tolerance = 5e-2 if between else 1e-3  # float32 rounds differences of two million to an eighth
+        assert_close(found.double(), expected, atol=tolerance, rtol=0)
 
 
 @pytest.mark.parametrize("scale", [0.0, 1.0, 1e6])
@@ -115,8 +104,8 @@ def test_long_sentences(tree, scale):
     """200 words in float32: columns of the marginals sum to one, and nothing overflows."""
     n = 12 if tree.is_slow else 200
     lengths = [n, n // 4]
-    scores = tree.scores(2, n=n, dtype=torch.float32, scale=scale, seed=4)
-    structure = tree.structure(torch.tensor(lengths))
+    scores = tree.random(2, n=n, dtype=torch.float32, scale=scale, seed=4)
+    structure = tree.whole(torch.tensor(lengths))
     mu = structure.marginals(scores)
     for one, length in zip(mu, lengths, strict=True):
         assert_close(one[:length, :length].sum(0), torch.ones(length, device=tree.device), atol=1e-3, rtol=0)
@@ -133,24 +122,24 @@ def test_long_sentences(tree, scale):
 @pytest.mark.parametrize("operation", ["marginals", "log_partition", "entropy"])
 def test_gradients_of_long_sentences(tree, n, scale, operation):
     """A constant added to all heads of a word shifts every tree's score alike: only log Z sees it, one to one."""
-    scores = tree.scores(1, n=10 if tree.is_slow else n, dtype=torch.float32, scale=scale, seed=5)
-    found, gradient = value_and_gradient(DIFFERENTIABLE[operation], tree.structure(), scores)
+    scores = tree.random(1, n=10 if tree.is_slow else n, dtype=torch.float32, scale=scale, seed=5)
+    found, gradient = value_and_gradient(DIFFERENTIABLE[operation], tree.whole(), scores)
     assert found.isfinite().all()
     shift = torch.full_like(gradient.sum(1), 0.5 if operation == "log_partition" else 0.0)  # 0.5: the weight of log Z
     assert_close(gradient.sum(1), shift, atol=1e-3, rtol=0)
 
 
-@EACH
 @pytest.mark.parametrize("scale", [10.0, 100.0])
-def test_peaked_scores_are_not_nan(case, dtype, operation, scale):
-    scores = case.scores(6, n=5, dtype=dtype, scale=scale, seed=6)
-    assert operation(case.structure(), scores).isfinite().all()
+def test_peaked_scores_are_not_nan(case, dtype, scale):
+    scores = case.random(6, n=5, dtype=dtype, scale=scale, seed=6)
+    for name, operation in case.operations.items():
+        assert operation(case.whole(), scores).isfinite().all(), name
 
 
 @pytest.mark.parametrize("scale", [10.0, 20.0, 100.0])
-def test_marginals_of_peaked_scores_are_exact(case, dtype, scale):
+def test_marginals_of_peaked_scores_are_exact(gibbs_case, dtype, scale):
     """Where an LU of the Laplacian is off by 3e-3 at scores of 10 and NaN at 100."""
-    scores = case.scores(6, n=5, dtype=dtype, scale=scale, seed=6)
-    expected = brute_force(case, "marginals", scores).to(case.device, dtype)
+    scores = gibbs_case.random(6, n=5, dtype=dtype, scale=scale, seed=6)
+    expected = brute_force(gibbs_case, "marginals", scores).to(gibbs_case.device, dtype)
     tolerance = {torch.float32: 2e-5, torch.float64: 1e-11}[dtype]
-    assert_close(case.structure().marginals(scores), expected, atol=tolerance, rtol=0)
+    assert_close(gibbs_case.whole().marginals(scores), expected, atol=tolerance, rtol=0)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from cases import DIFFERENTIABLE, OPERATIONS, PER_PART, value_and_gradient
+from cases import DIFFERENTIABLE, PER_PART, value_and_gradient
 from oracles import assert_structures, brute_force, everything
 
 VALUES = [
@@ -21,20 +21,20 @@ VALUES = [
 def batches(draw, case):
     """Scores `[..., *parts]` of float64 with some parts forbidden and one structure left, and lengths `[...]`."""
     batch = tuple(draw(st.lists(st.integers(0, 3), max_size=2)))
-    n = draw(st.integers(case.smallest, 4))
+    n = draw(st.integers(case.smallest, 4 if case.kind or case.event_dims == 1 else 3))
     count = torch.Size(batch).numel()
-    lengths = draw(st.lists(st.integers(0, n) if case.is_tree else st.just(n), min_size=count, max_size=count))
+    lengths = draw(st.lists(st.integers(0, n) if case.kind else st.just(n), min_size=count, max_size=count))
     values = VALUES[draw(st.integers(0, len(VALUES) - 1))]
     sentences = [_sentence(draw, case, n, length, values) for length in lengths]
-    scores = torch.stack(sentences) if sentences else torch.zeros(0, *case.parts(n), dtype=torch.float64)
-    return scores.reshape(*batch, *case.parts(n)).to(case.device), torch.tensor(lengths).long().reshape(batch)
+    scores = torch.stack(sentences) if sentences else torch.zeros(0, *case.shape(n), dtype=torch.float64)
+    return scores.reshape(*batch, *case.shape(n)).to(case.device), torch.tensor(lengths).long().reshape(batch)
 
 
 def _sentence(draw, case, n, length, values):
-    parts = list(itertools.product(range(length), repeat=case.event_dims))
+    parts = list(itertools.product(*map(range, case.shape(length))))
     known = everything(case, length)
     kept = known[draw(st.integers(0, len(known) - 1))]
-    scores = torch.full(case.parts(n), torch.nan, dtype=torch.float64)
+    scores = torch.full(case.shape(n), torch.nan, dtype=torch.float64)
     for part, value in zip(parts, draw(st.lists(values, min_size=len(parts), max_size=len(parts))), strict=True):
         scores[part] = value
     for part in draw(st.lists(st.sampled_from(parts), unique=True)) if parts else []:
@@ -43,14 +43,19 @@ def _sentence(draw, case, n, length, values):
     return scores
 
 
+def made(case, lengths):
+    return case.whole(lengths) if case.kind else case.whole()
+
+
 def flat(case, scores, lengths):
-    return scores.reshape(lengths.numel(), *case.parts(scores.shape[-1])), lengths.flatten().tolist()
+    scores = scores.reshape(lengths.numel(), *case.shape(scores.shape[-case.event_dims]))
+    return scores, lengths.flatten().tolist() if case.kind else None
 
 
 @given(data=st.data())
 def test_argmax_is_the_best_structure(case, data):
     scores, lengths = data.draw(batches(case))
-    structure = case.structure(lengths)
+    structure = made(case, lengths)
     z = structure.argmax(scores)
     assert z.shape == scores.shape
     assert_structures(case, *flat(case, z, lengths))
@@ -61,22 +66,22 @@ def test_argmax_is_the_best_structure(case, data):
 
 
 @given(data=st.data())
-def test_expectations_are_those_of_enumeration(case, data):
-    scores, lengths = data.draw(batches(case))
-    structure = case.structure(lengths)
+def test_expectations_are_those_of_enumeration(gibbs_case, data):
+    scores, lengths = data.draw(batches(gibbs_case))
+    structure = made(gibbs_case, lengths)
     for operation in ("marginals", "log_partition", "entropy"):
         found, gradient = value_and_gradient(DIFFERENTIABLE[operation], structure, scores)
         assert gradient.isfinite().all()
         assert not gradient[~structure.allowed(scores)].any()
         if lengths.numel():
-            expected = brute_force(case, operation, *flat(case, scores, lengths)).reshape(found.shape)
+            expected = brute_force(gibbs_case, operation, *flat(gibbs_case, scores, lengths)).reshape(found.shape)
             assert_close(found.cpu(), expected, atol=1e-8, rtol=1e-8)
 
 
 @given(data=st.data())
 def test_sparsemap_is_in_the_hull_and_no_further_than_the_argmax(case, data):
     scores, lengths = data.draw(batches(case))
-    structure = case.structure(lengths)
+    structure = made(case, lengths)
     solution = structure.sparsemap_solution(scores)
     assert solution.mu.shape == scores.shape
     assert solution.converged.all()
@@ -92,7 +97,7 @@ def test_sparsemap_is_in_the_hull_and_no_further_than_the_argmax(case, data):
 @given(data=st.data())
 def test_every_operation_accepts_what_is_feasible(case, data):
     scores, lengths = data.draw(batches(case))
-    for name, operation in OPERATIONS.items():
-        found = operation(case.structure(lengths), scores)
+    for name, operation in case.operations.items():
+        found = operation(made(case, lengths), scores)
         assert found.isfinite().all(), name
         assert found.shape == (scores.shape if name in PER_PART else lengths.shape), name

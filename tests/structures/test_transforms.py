@@ -23,36 +23,35 @@ def along(matrix, direction):
     return (matrix * direction).flatten(matrix.dim() - direction.dim()).sum(-1)
 
 
-@EACH
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_jvp_is_the_jacobian_times_the_direction(case, operation, dtype):
-    scores, direction = case.scores(2, n=4, dtype=dtype, seed=1), case.scores(2, n=4, dtype=dtype, seed=2)
+def test_jvp_is_the_jacobian_times_the_direction(case, dtype):
+    scores, direction = case.random(2, n=3, dtype=dtype, seed=1), case.random(2, n=3, dtype=dtype, seed=2)
+    for operation in case.differentiable.values():
 
-    def function(s):
-        return operation(case.structure(), s)
+        def function(s, operation=operation):
+            return operation(case.whole(), s)
 
-    value, found = torch.func.jvp(function, (scores,), (direction,))
-    assert_close(value, function(scores))
-    assert found.dtype == value.dtype
-    assert found.any()
-    assert_close(found, along(jacobian(function, scores), direction), atol=1e-5, rtol=1e-4)
+        value, found = torch.func.jvp(function, (scores,), (direction,))
+        assert_close(value, function(scores))
+        assert found.dtype == value.dtype
+        assert_close(found, along(jacobian(function, scores), direction), atol=1e-5, rtol=1e-4)
 
 
-@EACH
-def test_transforms_compose(case, operation):
+def test_transforms_compose(case):
     """Jacobians by rows and by columns, and the gradient of a sum."""
-    scores = case.scores(n=3, seed=3)
+    scores = case.random(n=3, seed=3)
+    for operation in case.differentiable.values():
 
-    def function(s):
-        return operation(case.structure(), s)
+        def function(s, operation=operation):
+            return operation(case.whole(), s)
 
-    expected = jacobian(function, scores)
-    assert_close(torch.func.jacrev(function)(scores), expected)
-    assert_close(torch.func.jacfwd(function)(scores), expected)
-    slope = torch.func.grad(lambda s: function(s).square().sum())(scores)
-    leaf = scores.clone().requires_grad_()
-    function(leaf).square().sum().backward()
-    assert_close(slope, leaf.grad)
+        expected = jacobian(function, scores)
+        assert_close(torch.func.jacrev(function)(scores), expected)
+        assert_close(torch.func.jacfwd(function)(scores), expected)
+        slope = torch.func.grad(lambda s, f=function: f(s).square().sum())(scores)
+        leaf = scores.clone().requires_grad_()
+        function(leaf).square().sum().backward()
+        assert_close(slope, leaf.grad)
 
 
 @pytest.mark.parametrize("entry", [entry for entry in ENTRIES if entry.gibbs], ids=lambda entry: entry.name)
@@ -68,21 +67,21 @@ def test_several_gradients_at_once(entry, operation):
 
 
 def test_the_hessian_of_log_partition(tree):
-    scores, direction = tree.scores(n=3, seed=4), tree.scores(n=3, seed=5)
-    gradient = torch.func.grad(tree.structure().log_partition)
-    expected = jacobian(tree.structure().marginals, scores)
+    scores, direction = tree.random(n=3, seed=4), tree.random(n=3, seed=5)
+    gradient = torch.func.grad(tree.whole().log_partition)
+    expected = jacobian(tree.whole().marginals, scores)
     assert_close(torch.func.jvp(gradient, (scores,), (direction,))[1], along(expected, direction))
-    assert_close(torch.func.hessian(tree.structure().log_partition)(scores), expected)
+    assert_close(torch.func.hessian(tree.whole().log_partition)(scores), expected)
     assert_close(torch.func.jacrev(gradient)(scores), expected)
 
 
 @EACH
 def test_tangents_of_padding_are_not_read(tree, operation):
     lengths = torch.tensor([2, 0, 3])
-    scores, direction = tree.scores(3, n=3, seed=6), tree.scores(3, n=3, seed=7)
+    scores, direction = tree.random(3, n=3, seed=6), tree.random(3, n=3, seed=7)
     padding = torch.arange(3) >= lengths[:, None]
     padding = (padding[:, None, :] | padding[:, :, None]).to(scores.device)
-    structure = tree.structure(lengths)
+    structure = tree.whole(lengths)
     found = [
         torch.func.jvp(lambda s: operation(structure, s), (scores,), (direction.masked_fill(padding, fill),))[1]
         for fill in (0.0, torch.nan)
@@ -92,60 +91,60 @@ def test_tangents_of_padding_are_not_read(tree, operation):
 
 def test_sparsemap_of_nearly_equal_scores_spans_its_face(tree):
     """In forward mode, too, active sets are completed: J is the identity along the hull inside the polytope."""
-    scores, direction = 1e-3 * tree.scores(n=4, seed=8), tree.scores(n=4, seed=9)
-    _, found = torch.func.jvp(tree.structure().sparsemap, (scores,), (direction,))
+    scores, direction = 1e-3 * tree.random(n=4, seed=8), tree.random(n=4, seed=9)
+    _, found = torch.func.jvp(tree.whole().sparsemap, (scores,), (direction,))
     leaf = scores.clone().requires_grad_()
-    tree.structure().sparsemap(leaf).backward(direction)
+    tree.whole().sparsemap(leaf).backward(direction)
     assert_close(found, leaf.grad)
 
 
 def test_an_argmax_has_the_tangent_zero(case):
-    _, tangent = torch.func.jvp(case.structure().argmax, (case.scores(2, n=3),), (case.scores(2, n=3, seed=1),))
+    _, tangent = torch.func.jvp(case.whole().argmax, (case.random(2, n=3),), (case.random(2, n=3, seed=1),))
     assert not tangent.any()
 
 
-@pytest.mark.parametrize("operation", [*DIFFERENTIABLE.values(), OPERATIONS["argmax"]], ids=[*DIFFERENTIABLE, "argmax"])
-def test_vmap_is_a_batch(case, operation):
-    scores = case.scores(2, 3, n=4, seed=11)
-    expected = operation(case.structure(), scores)
-    for dim in (0, 1):
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")  # as of "a performance drop"
-            found = torch.vmap(lambda s: operation(case.structure(), s), in_dims=dim, out_dims=dim)(scores)
-        assert_close(found, expected)
+def test_vmap_is_a_batch(case):
+    scores = case.random(2, 3, n=4, seed=11)
+    for operation in (OPERATIONS["argmax"], *case.differentiable.values()):
+        expected = operation(case.whole(), scores)
+        for dim in (0, 1):
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")  # as of "a performance drop"
+                found = torch.vmap(lambda s, f=operation: f(case.whole(), s), in_dims=dim, out_dims=dim)(scores)
+            assert_close(found, expected)
 
 
-@EACH
-def test_gradients_of_each_sentence(case, operation):
-    scores = case.scores(3, n=4, seed=12)
+def test_gradients_of_each_example(case):
+    scores = case.random(3, n=4, seed=12)
+    for operation in case.differentiable.values():
 
-    def loss(s):
-        return operation(case.structure(), s).square().sum()
+        def loss(s, operation=operation):
+            return operation(case.whole(), s).square().sum()
 
-    found = torch.vmap(torch.func.grad(loss))(scores)
-    assert_close(found, torch.stack([torch.func.grad(loss)(s) for s in scores]))
+        found = torch.vmap(torch.func.grad(loss))(scores)
+        assert_close(found, torch.stack([torch.func.grad(loss)(s) for s in scores]))
 
 
 def test_vmap_over_scores_and_lengths(tree):
-    scores, lengths = tree.scores(4, n=4, seed=13), torch.tensor([4, 0, 1, 3]).to(tree.device)
-    found = torch.vmap(lambda s, length: tree.structure(length).marginals(s))(scores, lengths)
-    assert_close(found, tree.structure(lengths).marginals(scores))
+    scores, lengths = tree.random(4, n=4, seed=13), torch.tensor([4, 0, 1, 3]).to(tree.device)
+    found = torch.vmap(lambda s, length: tree.whole(length).marginals(s))(scores, lengths)
+    assert_close(found, tree.whole(lengths).marginals(scores))
 
 
 def test_vmap_over_nothing(tree):
-    assert torch.vmap(tree.structure().marginals)(tree.scores(2, 0, n=3)).shape == (2, 0, 3, 3)
+    assert torch.vmap(tree.whole().marginals)(tree.random(2, 0, n=3)).shape == (2, 0, 3, 3)
 
 
-def test_bad_values_are_errors_inside_of_transforms(case):
-    scores = torch.full_like(case.scores(n=3), torch.nan)
+def test_bad_values_are_errors_inside_of_transforms(gibbs_case):
+    scores = torch.full_like(gibbs_case.random(n=3), torch.nan)
     with pytest.raises(ValueError, match="NaN"):
-        torch.func.grad(lambda s: case.structure().log_partition(s).sum())(scores)
+        torch.func.grad(lambda s: gibbs_case.whole().log_partition(s).sum())(scores)
 
 
 @pytest.mark.parametrize("operation", ["marginals", "sparsemap", "entropy"])
 def test_a_second_derivative_is_an_error_never_zero(tree, operation):
-    scores, direction = tree.scores(n=3, seed=9), tree.scores(n=3, seed=10)
-    gradient = torch.func.grad(lambda s: DIFFERENTIABLE[operation](tree.structure(), s).square().sum())
+    scores, direction = tree.random(n=3, seed=9), tree.random(n=3, seed=10)
+    gradient = torch.func.grad(lambda s: DIFFERENTIABLE[operation](tree.whole(), s).square().sum())
     with pytest.raises(NotImplementedError, match="second derivative"):
         torch.func.jvp(gradient, (scores,), (direction,))
 

@@ -79,9 +79,9 @@ def _sums(
     s = scores.detach().contiguous()
     out = s if what == kernels.LOG_PARTITION else empty_like(s)
     log_z, given = np.zeros(s.shape[0]), (s if z is None else z).numpy()
-    value = np.zeros(len(log_z), given.dtype)
+    value = np.zeros(len(log_z))  # in float64, where large scores do not cancel to noise
     fine = _spread(kernels.sums, 2.0, s, lengths, what, given, seeds, out.numpy(), log_z, value)
-    first = torch.from_numpy(log_z if z is None else value)
+    first = torch.from_numpy(log_z) if z is None else torch.from_numpy(value).to(s.dtype)
     if fine:
         return first, out
     found = (first,) if what == kernels.LOG_PARTITION else (first, out)
