@@ -36,7 +36,7 @@ ifdef QUICK
 	$(BIN)/pullback reproduce curves --quick
 	$(BIN)/pullback reproduce steps --quick
 else
-	$(BIN)/pullback reproduce check --workers 2 $(ARGS)
+	$(BIN)/pullback reproduce check $(ARGS)
 endif
 
 clean:           ## remove .venv and caches

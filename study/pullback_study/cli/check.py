@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import tempfile
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from pullback_study.runs.store import Stored
 
 _NOTE = (
-    "Trained again at full length on this machine. Training is deterministic on one machine. Another processor, a GPU or "
-    "another number of threads may round differently, which thousands of steps enlarge: three trainings of SPIGOT on 10 "
-    "clusters that differed in rounding alone had median accuracies of 65.2, 66.4 and 67.5."
+    "Trained again at full length on this machine, with this version of the code. At the commit of the kept run, on a "
+    "machine of its kind, the numbers are the same in all digits. Another version may draw other samples, and another "
+    "processor or a GPU rounds differently, which thousands of steps enlarge: three trainings of SPIGOT on 10 clusters that "
+    "differed in rounding alone had median accuracies of 65.2, 66.4 and 67.5."
 )
 
 
-@uses("workers", "device", "markdown")
+@uses("device", "markdown")
 def check(
     count: Annotated[int, typer.Option(min=0, metavar="N", help="How many runs to train again.")] = 3,
     draw: Annotated[int | None, typer.Option(metavar="N", help="The seed of the draw. [default: a new one]")] = None,
@@ -38,7 +39,7 @@ def check(
 
     \b
     pullback reproduce check
-    pullback reproduce check --count 10 --draw 1 --workers 2
+    pullback reproduce check --count 10 --draw 1
     """
     from pullback_study.results.archive import unpack
     from pullback_study.results.registry import SECTIONS, find_section
@@ -60,13 +61,24 @@ def check(
         seed = random.SystemRandom().randrange(1000) if draw is None else draw
         drawn = random.Random(seed).sample(generated, min(count, len(generated)))
         terminal.err.print(f"{terminal.count(len(drawn), 'run')} of {len(generated)}, drawn with --draw {seed}")
-        again = Path(folder) / "again"
-        by_task = defaultdict(list)
         for run in drawn:
-            by_task[run.task].append(find_task(run.task).config_type(**run.config))
-        for name, configs in by_task.items():
-            terminal.train_or_exit(find_task(name), configs, **{**given, "runs": again})
-        terminal.show(_beside(drawn, again), **given)
+            task, again = find_task(run.task), Path(folder) / "again" / run.id
+            with _threads(run.result.get("threads")):
+                terminal.train_or_exit(task, [task.config_type(**run.config)], **{**given, "runs": again})
+        terminal.show(_beside(drawn, Path(folder) / "again"), **given)
+
+
+@contextlib.contextmanager
+def _threads(count: Any) -> Iterator[None]:
+    """PyTorch on as many threads as the kept run had: another number rounds differently."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(count if isinstance(count, int) and count > 0 else before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _generated() -> list[str]:
@@ -90,13 +102,13 @@ def _beside(drawn: Sequence[Stored], again: Path) -> Any:
 
     rows = []
     for run in drawn:
-        task, other = find_task(run.task), read_run(again / run.id)
+        task, other = find_task(run.task), read_run(again / run.id / run.id)
         config = task.config_type(**run.config)
-        where = f"{run.result.get('device')}, {run.result.get('runs_in_group')} together"
+        where = f"{run.result.get('device')}, commit {str(run.result.get('commit'))[:7]}"
         for metric in task.metrics:
             if metric.headline and metric.name in run.metrics and metric.name in other.metrics:
                 values = [each.metrics[metric.name] for each in (run, other)]
                 shown = [f"{value:.{metric.digits}f}" for value in (*values, values[1] - values[0])]
                 rows.append([task.label([config]), metric.label, shown[0], shown[1], shown[2], where])
-    columns = ["Run", "Measure", "kept", "again", "difference", "kept run's machine"]
+    columns = ["Run", "Measure", "kept", "again", "difference", "kept run made by"]
     return Table.of_words("Kept runs, trained again", columns, rows, [_NOTE])
