@@ -123,7 +123,10 @@ class Layout:
         flat: list[Tensor] = []
         for i, each in enumerate(self.sizes):
             size = getattr(owner, each.name)
-            if size is None or size.shape != batch or lead != 1 or size.dtype != torch.long or size.device != s.device:
+            axis = self._limits[i]
+            if size is None and axis is not None:
+                size = torch.full((s.shape[0],), s.shape[axis], dtype=torch.long, device=s.device)
+            elif size is None or size.shape != batch or lead != 1 or size.dtype != torch.long or size.device != s.device:
                 size = self._flat_size(i, size, s, batch)
             flat.append(size)
         return Flat(self, s, tuple(flat), batch, dtype)

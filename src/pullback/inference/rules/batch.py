@@ -62,10 +62,10 @@ class Batch:
         self.order = np.empty(len(length), np.int64)
         self.status = np.zeros(len(length), np.int64)
         self.cubes, self.longest = by_length(length, n, np.zeros(n + 2, np.int64), self.order)
-        self._beyond = None
+        self.beyond = None
         if self.longest > n:
-            self._beyond = (length < 0) | (length > n)
-            length = np.where(self._beyond, 0, length)
+            self.beyond = (length < 0) | (length > n)
+            length = np.where(self.beyond, 0, length)
             self.cubes, self.longest = by_length(length, n, np.zeros(n + 2, np.int64), self.order)
         self.arrays = self.scores.numpy(), length, self.order
 
@@ -95,8 +95,8 @@ class Batch:
 
     def settle(self, results: tuple[Tensor, ...], validate: bool) -> tuple[Tensor, ...]:
         """Raise for the first example with trouble, if asked; otherwise its results are NaN."""
-        if self._beyond is not None:
-            self.status[self._beyond] = checks.BAD_SIZE
+        if self.beyond is not None:
+            self.status[self.beyond] = checks.BAD_SIZE
         if not self.status.any():
             return results
         return tuple(checks.settled(result, self.status, validate) for result in results)

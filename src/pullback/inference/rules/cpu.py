@@ -6,6 +6,7 @@ again with an exponent for each number, and what leaves that one, too, in logari
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -36,11 +37,12 @@ class Kernels:
         self, module: ModuleType, *, longest: int, shifted: Callable[[Tensor, Tensor], Tensor], precise: bool = False
     ) -> None:
         self._module, self._longest, self._shifted, self._precise = module, longest, shifted, precise
+        self._rooms = {kernel: (charts, module.LINES) for kernel, charts in module.CHARTS.items()}
 
     def argmax(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
         batch = Batch(scores, lengths)
         z = torch.empty_like(batch.scores)
-        batch.run(self._module.argmax, 3, self._room("argmax"), self._options(named), z.numpy())
+        batch.run(self._module.argmax, 3, self._rooms["argmax"], self._options(named), z.numpy())
         return batch.settle((z,), validate)[0]
 
     def log_partition(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
@@ -71,7 +73,7 @@ class Kernels:
         def from_weights(batch: Batch, scaled: bool) -> tuple[Tensor]:
             log_w = self._shifted(batch.scores, batch.lengths)
             batch.arrays = log_w.numpy(), *batch.arrays[1:]
-            log_z, mu = self._weighed(batch, modes.MARGINALS, options, scaled)
+            log_z, mu = self._weighed(modes.MARGINALS, options, batch, scaled)
             if scaled:
                 batch.status[((mu > 0) & (log_w.abs() > _LARGE)).any(2).any(1).numpy()] = modes.OUT_OF_RANGE
             return ((log_z - torch.where(mu > 0, mu * log_w, 0.0).sum((1, 2))).clamp_min(0.0),)
@@ -106,9 +108,9 @@ class Kernels:
             z = torch.empty_like(batch.scores)
             if scaled:
                 rest = _exponents(batch), _extra(batch), z.numpy(), np.empty(len(z))
-                batch.run(self._module.sample_scaled, 24, self._room("marginals_scaled"), options, *rest)
+                batch.run(self._module.sample_scaled, 24, self._rooms["marginals_scaled"], options, *rest)
             else:
-                batch.run(self._module.sample, 3, self._room("marginals"), options, _extra(batch), z.numpy())
+                batch.run(self._module.sample, 3, self._rooms["marginals"], options, _extra(batch), z.numpy())
             return (z,)
 
         def in_logs(batch: Batch) -> tuple[Tensor, ...]:
@@ -118,35 +120,33 @@ class Kernels:
         return self._wide(batch, from_weights, in_logs, validate)[0].to(scores.dtype)
 
     def _options(self, named: dict[str, Any]) -> tuple[Any, ...]:
-        return tuple(named[name] for name in self._module.OPTIONS)
-
-    def _room(self, kernel: str) -> tuple[int, int]:
-        return self._module.CHARTS[kernel], self._module.LINES
+        return tuple(map(named.__getitem__, self._module.OPTIONS))
 
     def _sums(
         self, mode: int, scores: Tensor, lengths: Tensor, validate: bool, named: dict[str, Any]
     ) -> tuple[Tensor, ...]:
-        options = self._options(named)
+        options = tuple(map(named.__getitem__, self._module.OPTIONS))
         return self._wide(
-            Batch(scores, lengths), lambda b, scaled: self._weighed(b, mode, options, scaled),
+            Batch(scores, lengths), functools.partial(self._weighed, mode, options),
             lambda b: self._in_logs(b, mode, options), validate,
         )  # fmt: skip
 
-    def _weighed(self, batch: Batch, mode: int, options: tuple[Any, ...], scaled: bool = False) -> tuple[Tensor, ...]:
+    def _weighed(self, mode: int, options: tuple[Any, ...], batch: Batch, scaled: bool) -> tuple[Tensor, ...]:
         """Log-partitions, and marginals if they are wanted."""
         wanted = mode == modes.MARGINALS
         mu, log_z = torch.empty_like(batch.scores) if wanted else batch.scores[:0], np.empty(len(batch.scores))
         name, like = ("marginals_scaled", (_exponents(batch),)) if scaled else ("marginals", ())
         work = (9 if wanted else 3) * (8 if scaled else 1)
-        batch.run(getattr(self._module, name), work, self._room(name), options, *like, mu.numpy(), log_z)
+        batch.run(getattr(self._module, name), work, self._rooms[name], options, *like, mu.numpy(), log_z)
         return (torch.from_numpy(log_z), mu) if wanted else (torch.from_numpy(log_z),)
 
     def _product(self, batch: Batch, options: tuple[Any, ...], scaled: bool = False) -> Tensor:
         """The derivative of the marginals along the batch's direction."""
         out, log_z = torch.empty_like(batch.scores), np.empty(len(batch.scores))
         name, like = ("product_scaled", (_exponents(batch),)) if scaled else ("product", ())
-        rest = *like, _extra(batch), out.numpy(), log_z
-        batch.run(getattr(self._module, name), 200 if scaled else 27, self._room(name), options, *rest)
+        assert batch.extra is not None
+        rest = *like, batch.extra.numpy(), out.numpy(), log_z
+        batch.run(getattr(self._module, name), 200 if scaled else 27, self._rooms[name], options, *rest)
         return out
 
     def _in_logs(self, batch: Batch, mode: int, options: tuple[Any, ...]) -> tuple[Tensor, ...]:
@@ -158,7 +158,7 @@ class Kernels:
         if mode == modes.PRODUCT:
             direction = _extra(batch)
         rest = options, mode, direction, seeds, out.numpy(), value
-        batch.run(self._module.in_logs, 60 if wanted else 20, self._room("logs"), *rest)
+        batch.run(self._module.in_logs, 60 if wanted else 20, self._rooms["logs"], *rest)
         return (torch.from_numpy(value), out) if wanted else (torch.from_numpy(value),)
 
     def _wide(
@@ -171,11 +171,16 @@ class Kernels:
     ) -> tuple[Tensor, ...]:
         """In weights, then in weights with exponents (in float64, if `wide`), then in logarithms."""
         dtype = batch.scores.dtype
+        short = dtype != torch.float32 or batch.longest <= self._longest
+        first = in_weights(batch, False) if short else ()
+        if short and batch.beyond is None and np.count_nonzero(batch.status) == 0:
+            return first
         attempts: list[tuple[torch.dtype, Attempt]] = [
-            (dtype, lambda b: in_weights(b, False)), (torch.float64 if wide else dtype, lambda b: in_weights(b, True)),
-            (torch.float64, in_logs)
+            (dtype, lambda b: first if short else in_weights(b, False)),
+            (torch.float64 if wide else dtype, lambda b: in_weights(b, True)),
+            (torch.float64, in_logs),
         ]  # fmt: skip
-        if dtype == torch.float32 and batch.longest > self._longest:
+        if not short:
             batch.leave_out(batch.arrays[1] > self._longest)
             attempts.insert(1, (torch.float64, attempts[0][1]))
             attempts[2] = torch.float64, attempts[2][1]
