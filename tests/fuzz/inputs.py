@@ -111,7 +111,7 @@ def draw(seed: int, name: str, validate: bool, *, large: float, count: int) -> B
     masked = _masked(name, mask, sizes, real, chooser, generator)
     most = 6e4 if dtype == torch.float16 else 1e30
     masks = [-torch.inf, -torch.inf, -1e30, torch.finfo(dtype).min, *[-1e9] * (value not in ("mixed", "million"))]
-    masks = [-torch.inf] if mask == "everything" else masks
+    masks = [-torch.inf] if mask == "everything" or dtype == torch.float16 else masks  # whose numbers are no large masks
     scores, which = _with_masks(scores.clamp(-most, most), masked, masks, chooser, generator)
     scores = scores.to(dtype).masked_fill(~real, torch.nan)
     if layout == "expanded":

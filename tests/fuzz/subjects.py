@@ -126,12 +126,12 @@ STRUCTURES: dict[str, Subject] = {
     "segmentation": Subject(
         pb.Segmentation, lambda sizes: sizes,
         lambda draw, most: (draw.randint(0, min(most, 5)), draw.randint(1, 3), draw.randint(1, 2)), _large_segmentation, 1,
-        lambda n, w, tags: pb.Segmentation().enumerate(n, w, tags),
+        lambda n, w, tags: pb.Segmentation().enumerate(n, w, tags), varies=ALL_SUMS,
     ),
     "binary-tree": Subject(
         pb.BinaryTree, lambda sizes: (sizes[0], sizes[0]), lambda draw, most: (draw.randint(0, min(most, 6)),),
         lambda draw: (draw.choice(SWITCHES),), 1, lambda n: pb.BinaryTree().enumerate(n),
-        varies=("marginals' gradient",),
+        varies=ALL_SUMS,
     ),
     "alignment": _alignment("any"),
     "alignment-forward": _alignment("forward"),
