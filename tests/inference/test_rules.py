@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import pullback as pb
+from pullback.inference.family import backend
 from pullback.inference.rules import module
 from pullback.inference.rules.batch import Batch
 from pullback.inference.rules.definition import Index, Sum, index_of, term_of
@@ -112,3 +113,17 @@ def test_short_examples_in_a_wide_tensor_stay_in_their_memory(name, scale):
         inside = result[:, :4, :4] if result.dim() == 3 else result
         assert torch.allclose(inside, expected, rtol=1e-12, atol=1e-10)
         assert result.dim() < 3 or not result[:, 4:].any()
+
+
+@pytest.mark.parametrize("lowest", [-3.1e5, -9.0e7, torch.finfo(torch.float32).min])
+def test_sums_of_weights_below_all_exponents_are_no_zeros(lowest):
+    """One score is so much larger than the others that these are below all exponents, and all are needed."""
+    scores = torch.tensor([
+        [0.0, 0.0, 0.1, 0.0, lowest, 9.8e7], [0.0, 0.0, lowest, -1.7e6, lowest, lowest], [0.0, 0.0, 0.0, 0.0, lowest, lowest],
+        [0.0, 0.0, 0.0, 0.0, lowest, lowest], [0.0, 0.0, 0.0, 0.0, 0.1, 2.0], [0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+    ])  # fmt: skip
+    tree = pb.BinaryTree()
+    with backend("reference"):
+        expected = tree.marginals(scores.double()), tree.log_partition(scores.double())
+    assert (tree.marginals(scores) - expected[0]).abs().max() < 1e-5
+    assert torch.isclose(tree.log_partition(scores).double(), expected[1])

@@ -123,7 +123,7 @@ def constant(typingctx, chart, value):
         parts = [splat_of(builder, context.cast(builder, args[1], signature.args[1], first.dtype), vector)]
         for kind in rest:
             if isinstance(kind.dtype, types.Integer):
-                least = _fill(vector_of(kind), least_of(kind.dtype.bitwidth))
+                least = _fill(vector_of(kind), 4 * least_of(kind.dtype.bitwidth))  # below all products of two
                 positive = builder.fcmp_ordered(">", parts[0], _fill(vector, 0.0))
                 parts.append(builder.select(positive, _fill(vector_of(kind), 0), least))
             else:
