@@ -19,8 +19,8 @@ from pullback.inference.rules.batch import (
 )
 from pullback.inference.rules.choices import choose, choose_log, choose_scaled, uniform
 from pullback.inference.rules.lanewise import (
-    finish, finish_scaled, flatten, flatten_tangents, lane_scratch, limit_of, normalise, pack_direction, seed, seed_scaled,
-    seed_tangent, weigh,
+    expect, finish, finish_scaled, flatten, flatten_tangents, lane_scratch, limit_of, normalise, pack_direction, seed,
+    seed_scaled, seed_tangent, weigh,
 )
 from pullback.inference.rules.logs import (
     OUT, OUT_TANGENT, TANGENT, VALUE, log_sum, mean_tangent, plus_wide, push, push_tangent, put_wide, wide_of,
@@ -368,13 +368,16 @@ def marginals(worker, workers, scores, lengths, order, scratch, mu, log_z, statu
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
         to_weights(weights, n, side, lane_lengths, log_scale, peaks, factor)
-        peak = inside(n, side, lanes, weights, inside0, splat(scores, 0.0))
+        peak = inside(n, side, lanes, weights, inside0, splat(scores, 1.0))
         for lane in range(lanes):
             bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
-        if mu.size > 0:
-            seed(lane_lengths, n, inside0, bases, seeds)
-            peak = outside(n, side, lanes, weights, inside0, outside0, seeds, peak)
+        seed(lane_lengths, n, inside0, bases, seeds)
         store(peaks, 0, peak)
+        if mu.size > 0:
+            outer = outside(n, side, lanes, weights, inside0, outside0, seeds, splat(scores, 1.0))
+            store(peaks, 0, peak * outer)
+        else:
+            expect(lane_lengths, seeds, peaks)
         finish(group, order, codes, peaks, lane_lengths, log_scale, inside0, bases, log_z, status)
         if mu.size > 0:
             unpack(weights, group, order, n, mu, bases)
@@ -405,13 +408,15 @@ def product(worker, workers, scores, lengths, order, scratch, direction, out, lo
         centre(d_weights, weights, 0.0, n, side, lane_lengths)
         normalise(d_weights, n * side, peaks, factor)
         weigh(d_weights, weights, n * side)
-        peak = inside(n, side, lanes, (weights, d_weights), (inside0, d_inside0), splat(scores, 0.0))
+        peak = inside(n, side, lanes, (weights, d_weights), (inside0, d_inside0), splat(scores, 1.0))
         for lane in range(lanes):
             bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
         seed(lane_lengths, n, inside0, bases, seeds)
         seed_tangent(lane_lengths, n, d_inside0, bases, seeds, d_seeds)
-        peak = outside(n, side, lanes, (weights, d_weights), (inside0, d_inside0), (outside0, d_outside0), (seeds, d_seeds), peak)
-        store(peaks, 0, peak)
+        outer = outside(
+            n, side, lanes, (weights, d_weights), (inside0, d_inside0), (outside0, d_outside0), (seeds, d_seeds), splat(scores, 1.0)
+        )
+        store(peaks, 0, peak * outer)
         finish(group, order, codes, peaks, lane_lengths, log_scale, inside0, bases, log_z, status)
         scale(d_weights, n * side, factor, peaks)
         unpack(d_weights, group, order, n, out, bases)
@@ -512,7 +517,7 @@ def sample(worker, workers, scores, lengths, order, scratch, seeds, z, status):
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
         to_weights(weights, n, side, lane_lengths, log_scale, peaks, factor)
-        store(peaks, 0, inside(n, side, lanes, weights, inside0, splat(scores, 0.0)))
+        store(peaks, 0, inside(n, side, lanes, weights, inside0, splat(scores, 1.0)))
         for lane in range(min(lanes, len(order) - group)):
             example = order[group + lane]
             size = lengths[example]
@@ -521,7 +526,7 @@ def sample(worker, workers, scores, lengths, order, scratch, seeds, z, status):
                 status[example] = INFINITE if codes[lane] == 1 else NAN
             elif size > 0:
                 found = peaks[lane] <= limit and draw(
-                    size, n, lanes, lane, inside0, 1.0 / limit, seeds[example], stack, flat, example * cells, side
+                    size, n, lanes, lane, inside0, peaks[lane] / limit, seeds[example], stack, flat, example * cells, side
                 )
                 status[example] = OK if found else OUT_OF_RANGE
 

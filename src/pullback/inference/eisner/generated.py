@@ -19,8 +19,8 @@ from pullback.inference.rules.batch import (
 )
 from pullback.inference.rules.choices import choose, choose_log, choose_scaled, uniform
 from pullback.inference.rules.lanewise import (
-    finish, finish_scaled, flatten, flatten_tangents, lane_scratch, limit_of, normalise, pack_direction, seed, seed_scaled,
-    seed_tangent, weigh,
+    expect, finish, finish_scaled, flatten, flatten_tangents, lane_scratch, limit_of, normalise, pack_direction, seed,
+    seed_scaled, seed_tangent, weigh,
 )
 from pullback.inference.rules.logs import (
     OUT, OUT_TANGENT, TANGENT, VALUE, log_sum, mean_tangent, plus_wide, push, push_tangent, put_wide, wide_of,
@@ -718,13 +718,16 @@ def marginals(worker, workers, scores, lengths, order, multiroot, scratch, mu, l
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
         to_weights(weights, n, side, lane_lengths, log_scale, peaks, factor)
-        peak = inside(n, side, lanes, multiroot, weights, inside0, inside1, inside_prefix, inside_root_arc, splat(scores, 0.0))
+        peak = inside(n, side, lanes, multiroot, weights, inside0, inside1, inside_prefix, inside_root_arc, splat(scores, 1.0))
         for lane in range(lanes):
             bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
-        if mu.size > 0:
-            seed(lane_lengths, n, inside_prefix, bases, seeds)
-            peak = outside(n, side, lanes, multiroot, weights, inside0, inside1, inside_prefix, inside_root_arc, outside0, outside1, outside_prefix, outside_starts, seeds, peak)
+        seed(lane_lengths, n, inside_prefix, bases, seeds)
         store(peaks, 0, peak)
+        if mu.size > 0:
+            outer = outside(n, side, lanes, multiroot, weights, inside0, inside1, inside_prefix, inside_root_arc, outside0, outside1, outside_prefix, outside_starts, seeds, splat(scores, 1.0))
+            store(peaks, 0, peak * outer)
+        else:
+            expect(lane_lengths, seeds, peaks)
         finish(group, order, codes, peaks, lane_lengths, log_scale, inside_prefix, bases, log_z, status)
         if mu.size > 0:
             unpack(weights, group, order, n, mu, bases)
@@ -767,13 +770,15 @@ def product(worker, workers, scores, lengths, order, multiroot, scratch, directi
         centre(d_weights, weights, 0.0, n, side, lane_lengths)
         normalise(d_weights, n * side, peaks, factor)
         weigh(d_weights, weights, n * side)
-        peak = inside(n, side, lanes, multiroot, (weights, d_weights), (inside0, d_inside0), (inside1, d_inside1), (inside_prefix, d_inside_prefix), (inside_root_arc, d_inside_root_arc), splat(scores, 0.0))
+        peak = inside(n, side, lanes, multiroot, (weights, d_weights), (inside0, d_inside0), (inside1, d_inside1), (inside_prefix, d_inside_prefix), (inside_root_arc, d_inside_root_arc), splat(scores, 1.0))
         for lane in range(lanes):
             bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
         seed(lane_lengths, n, inside_prefix, bases, seeds)
         seed_tangent(lane_lengths, n, d_inside_prefix, bases, seeds, d_seeds)
-        peak = outside(n, side, lanes, multiroot, (weights, d_weights), (inside0, d_inside0), (inside1, d_inside1), (inside_prefix, d_inside_prefix), (inside_root_arc, d_inside_root_arc), (outside0, d_outside0), (outside1, d_outside1), (outside_prefix, d_outside_prefix), (outside_starts, d_outside_starts), (seeds, d_seeds), peak)
-        store(peaks, 0, peak)
+        outer = outside(
+            n, side, lanes, multiroot, (weights, d_weights), (inside0, d_inside0), (inside1, d_inside1), (inside_prefix, d_inside_prefix), (inside_root_arc, d_inside_root_arc), (outside0, d_outside0), (outside1, d_outside1), (outside_prefix, d_outside_prefix), (outside_starts, d_outside_starts), (seeds, d_seeds), splat(scores, 1.0)
+        )
+        store(peaks, 0, peak * outer)
         finish(group, order, codes, peaks, lane_lengths, log_scale, inside_prefix, bases, log_z, status)
         scale(d_weights, n * side, factor, peaks)
         unpack(d_weights, group, order, n, out, bases)
@@ -907,7 +912,7 @@ def sample(worker, workers, scores, lengths, order, multiroot, scratch, seeds, z
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
         to_weights(weights, n, side, lane_lengths, log_scale, peaks, factor)
-        store(peaks, 0, inside(n, side, lanes, multiroot, weights, inside0, inside1, inside_prefix, inside_root_arc, splat(scores, 0.0)))
+        store(peaks, 0, inside(n, side, lanes, multiroot, weights, inside0, inside1, inside_prefix, inside_root_arc, splat(scores, 1.0)))
         for lane in range(min(lanes, len(order) - group)):
             example = order[group + lane]
             size = lengths[example]
@@ -916,7 +921,7 @@ def sample(worker, workers, scores, lengths, order, multiroot, scratch, seeds, z
                 status[example] = INFINITE if codes[lane] == 1 else NAN
             elif size > 0:
                 found = peaks[lane] <= limit and draw(
-                    size, n, lanes, lane, multiroot, inside0, inside1, inside_prefix, inside_root_arc, 1.0 / limit, seeds[example], stack, flat, example * cells, side
+                    size, n, lanes, lane, multiroot, inside0, inside1, inside_prefix, inside_root_arc, peaks[lane] / limit, seeds[example], stack, flat, example * cells, side
                 )
                 status[example] = OK if found else OUT_OF_RANGE
 

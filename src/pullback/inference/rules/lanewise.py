@@ -19,7 +19,10 @@ from pullback.inference.scratch import carve
 
 @called
 def limit_of(array):
-    """The largest inside or outside value that is accepted: lost shares are then below 1e-10."""
+    """The largest product of an inside and an outside value that is accepted: lost shares are then below 1e-10.
+
+    A lost weight, or one that is not normal, is multiplied by an outside value and by what its arc or span contains.
+    """
     return 1e28 if array.itemsize == 4 else 1e280
 
 
@@ -62,8 +65,18 @@ def seed_tangent(lane_lengths, n, tangent, places, seeds, out):
 
 
 @called
+def expect(lane_lengths, seeds, peaks):
+    """Multiply the largest inside value of each lane by what the largest outside value over Z may be, without outside values."""
+    lanes = lanes_of(seeds)
+    for lane in range(lanes):
+        size = int(lane_lengths[lane])
+        if size > 0:
+            peaks[lane] *= peaks[lane] * seeds[size * lanes + lane]
+
+
+@called
 def finish(group, order, codes, peaks, lane_lengths, log_scale, goal, places, log_z, status):
-    """Write each lane's log-partition and status; `peaks` has the largest value of each lane."""
+    """Write each lane's log-partition and status; `peaks` has the largest inside times the largest outside value of each lane."""
     lanes, limit = lanes_of(codes), limit_of(codes)
     for lane in range(min(lanes, len(order) - group)):
         example = order[group + lane]
@@ -71,7 +84,7 @@ def finish(group, order, codes, peaks, lane_lengths, log_scale, goal, places, lo
         log_z[example] = np.nan
         if codes[lane] > 0:
             status[example] = INFINITE if codes[lane] == 1 else NAN
-        elif peaks[lane] <= limit and z >= 1 / limit:
+        elif peaks[lane] <= limit:
             status[example] = OK
             log_z[example] = log_scale[lane] + math.log(z)
         else:
