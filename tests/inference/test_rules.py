@@ -127,3 +127,37 @@ def test_sums_of_weights_below_all_exponents_are_no_zeros(lowest):
         expected = tree.marginals(scores.double()), tree.log_partition(scores.double())
     assert (tree.marginals(scores) - expected[0]).abs().max() < 1e-5
     assert torch.isclose(tree.log_partition(scores).double(), expected[1])
+
+
+def bridged(n, low, dtype):
+    """Projective trees with one root whose last word needs an arc too rare for the dtype, from the first word or the middle one.
+
+    From the first word, many more trees of the words between make up for it.
+    """
+    scores = torch.zeros(n, n, dtype=torch.float64).fill_diagonal_(-torch.inf)
+    scores[:, [0, n // 2, -1]] = -torch.inf
+    scores[0, 0], scores[-1, -1], scores[-1, n // 2] = 0.0, 0.0, 0.0
+    scores[-1, 0], scores[0, -1] = 3 * low, low
+    scores[n // 2, -1], scores[0, n // 2] = low / 2, low / 2 - 2
+    return scores.to(dtype)[None]
+
+
+@pytest.mark.parametrize(("n", "low", "dtype"), [(40, -92.0, torch.float32), (56, -88.0, torch.float32), (120, -710.0, torch.float64)])
+def test_a_weight_that_is_lost_may_be_needed_for_a_large_sum(n, low, dtype):
+    tree, scores = pb.DependencyTree(multiroot=False), bridged(n, low, dtype)
+    with backend("reference"):
+        log_z, mu = tree.log_partition(scores.double()), tree.marginals(scores.double())
+    assert mu[0, 0, -1] > 0.9
+    assert (tree.log_partition(scores) - log_z).abs() < 1e-4
+    assert (tree.marginals(scores) - mu).abs().max() < 1e-5
+    draws = tree.sample(scores.double().expand(200, n, n), generator=torch.Generator().manual_seed(0))
+    assert (draws.mean(0) - mu[0]).abs().max() < 5 * np.sqrt(0.25 / 200)
+
+
+def test_log_partitions_of_scores_that_cancel_have_their_digits():
+    """Two words: 1e13 is added and taken off in different columns, one of which has a score of 1e15 that no tree uses."""
+    large = torch.tensor(1e13, dtype=torch.float64)
+    for more in (3.0, 1e10, 123456789.0):
+        scores = torch.tensor([[[-large - more, large], [-torch.inf, -torch.inf]]], dtype=torch.float64)
+        scores[0, 1, 1], scores[0, 1, 0] = -torch.inf, 1e15 + 3 * more
+        assert (pb.DependencyTree(multiroot=False).log_partition(scores) - (-more)).abs() < 1e-4

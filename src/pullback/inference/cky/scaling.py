@@ -69,7 +69,7 @@ def to_scaled(packed, exponents, n, side, lane_lengths, log_scale, factor):
             scaled_weight(packed, exponents, i * row + j * lanes, power)
     store(factor, 0, power)
     for lane in range(lanes):
-        log_scale[lane] = (2 * lane_lengths[lane] - 1) * factor[lane] * math.log(2.0)
+        log_scale[lane] = (2 * lane_lengths[lane] - 1) * factor[lane]
 
 
 @called

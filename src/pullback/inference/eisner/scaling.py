@@ -81,7 +81,7 @@ def to_scaled(packed, exponents, n, side, lane_lengths, log_scale, factor):
             scaled_weight(packed, exponents, h * row + m * lanes, power)
         store(factor, 0, power)
         for lane in range(lanes):
-            log_scale[lane] += factor[lane] * math.log(2.0)
+            log_scale[lane] += factor[lane]
 
 
 @called

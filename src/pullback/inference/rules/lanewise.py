@@ -157,13 +157,16 @@ def seed_scaled(lane_lengths, n, goal, places, seeds):
 
 @called
 def finish_scaled(group, order, codes, lane_lengths, log_scale, goal, places, log_z, status):
-    """`finish` for numbers with exponents: only scores of which nearly all are needed leave their range."""
+    """`finish` for numbers with exponents: only scores of which nearly all are needed leave their range.
+
+    `log_scale` has the exponent that was taken off, a whole number.
+    """
     lanes, exponents = lanes_of(codes), goal[-1]
     least = -(2 ** (8 * exponents.itemsize - 8))
     for lane in range(min(lanes, len(order) - group)):
         example, at = order[group + lane], places[lane]
         some = lane_lengths[lane] > 0
-        log_z[example] = log_scale[lane] if some else 0.0
+        log_z[example] = 0.0
         if codes[lane] > 0:
             status[example] = INFINITE if codes[lane] == 1 else NAN
         elif some and not goal[0][at] > 0.0:
@@ -172,8 +175,8 @@ def finish_scaled(group, order, codes, lane_lengths, log_scale, goal, places, lo
             status[example] = OUT_OF_RANGE
         else:
             status[example] = OK
-            if some:
-                log_z[example] += math.log(goal[0][at]) + exponents[at] * math.log(2.0)
+            if some:  # whole numbers first: large ones cancel without rounding
+                log_z[example] = math.log(goal[0][at]) + (log_scale[lane] + exponents[at]) * math.log(2.0)
 
 
 @called
