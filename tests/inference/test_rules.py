@@ -130,7 +130,7 @@ def test_sums_of_weights_below_all_exponents_are_no_zeros(lowest):
 
 
 def bridged(n, low, dtype):
-    """Projective trees with one root whose last word needs an arc too rare for the dtype, from the first word or the middle one.
+    """Projective trees with one root whose last word needs an arc too rare for the dtype: from the first or the middle word.
 
     From the first word, many more trees of the words between make up for it.
     """
@@ -142,7 +142,9 @@ def bridged(n, low, dtype):
     return scores.to(dtype)[None]
 
 
-@pytest.mark.parametrize(("n", "low", "dtype"), [(40, -92.0, torch.float32), (56, -88.0, torch.float32), (120, -710.0, torch.float64)])
+@pytest.mark.parametrize(
+    ("n", "low", "dtype"), [(40, -92.0, torch.float32), (56, -88.0, torch.float32), (120, -710.0, torch.float64)]
+)
 def test_a_weight_that_is_lost_may_be_needed_for_a_large_sum(n, low, dtype):
     tree, scores = pb.DependencyTree(multiroot=False), bridged(n, low, dtype)
     with backend("reference"):

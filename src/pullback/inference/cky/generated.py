@@ -526,7 +526,8 @@ def sample(worker, workers, scores, lengths, order, scratch, seeds, z, status):
                 status[example] = INFINITE if codes[lane] == 1 else NAN
             elif size > 0:
                 found = peaks[lane] <= limit and draw(
-                    size, n, lanes, lane, inside0, peaks[lane] / limit, seeds[example], stack, flat, example * cells, side
+                    size, n, lanes, lane, inside0, peaks[lane] / limit, seeds[example], stack, flat,
+                    example * cells, side,
                 )
                 status[example] = OK if found else OUT_OF_RANGE
 

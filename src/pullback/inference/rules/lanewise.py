@@ -66,7 +66,7 @@ def seed_tangent(lane_lengths, n, tangent, places, seeds, out):
 
 @called
 def expect(lane_lengths, seeds, peaks):
-    """Multiply the largest inside value of each lane by what the largest outside value over Z may be, without outside values."""
+    """Multiply the largest inside value of each lane by what the largest outside value over Z may be, where none is known."""
     lanes = lanes_of(seeds)
     for lane in range(lanes):
         size = int(lane_lengths[lane])
@@ -76,7 +76,7 @@ def expect(lane_lengths, seeds, peaks):
 
 @called
 def finish(group, order, codes, peaks, lane_lengths, log_scale, goal, places, log_z, status):
-    """Write each lane's log-partition and status; `peaks` has the largest inside times the largest outside value of each lane."""
+    """Write each lane's log-partition and status; `peaks` has its largest inside times its largest outside value."""
     lanes, limit = lanes_of(codes), limit_of(codes)
     for lane in range(min(lanes, len(order) - group)):
         example = order[group + lane]

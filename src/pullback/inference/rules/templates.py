@@ -252,7 +252,8 @@ def sample(worker, workers, scores, lengths, order, <options>scratch, seeds, z, 
                 status[example] = INFINITE if codes[lane] == 1 else NAN
             elif size > 0:
                 found = peaks[lane] <= limit and draw(
-                    size, n, lanes, lane, <options><inside>, peaks[lane] / limit, seeds[example], stack, flat, example * cells, side
+                    size, n, lanes, lane, <options><inside>, peaks[lane] / limit, seeds[example], stack, flat,
+                    example * cells, side,
                 )
                 status[example] = OK if found else OUT_OF_RANGE
 
