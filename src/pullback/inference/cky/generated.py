@@ -525,9 +525,9 @@ def sample(worker, workers, scores, lengths, order, scratch, seeds, z, status):
             if codes[lane] > 0:
                 status[example] = INFINITE if codes[lane] == 1 else NAN
             elif size > 0:
-                found = peaks[lane] <= limit and draw(
-                    size, n, lanes, lane, inside0, peaks[lane] / limit, seeds[example], stack, flat,
-                    example * cells, side,
+                least = peaks[lane] / limit
+                found = peaks[lane] <= limit and inside0[goal_of(size, n, lanes) + lane] >= least and draw(
+                    size, n, lanes, lane, inside0, least, seeds[example], stack, flat, example * cells, side
                 )
                 status[example] = OK if found else OUT_OF_RANGE
 

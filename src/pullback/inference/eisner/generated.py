@@ -920,9 +920,9 @@ def sample(worker, workers, scores, lengths, order, multiroot, scratch, seeds, z
             if codes[lane] > 0:
                 status[example] = INFINITE if codes[lane] == 1 else NAN
             elif size > 0:
-                found = peaks[lane] <= limit and draw(
-                    size, n, lanes, lane, multiroot, inside0, inside1, inside_prefix, inside_root_arc, peaks[lane] / limit, seeds[example], stack, flat,
-                    example * cells, side,
+                least = peaks[lane] / limit
+                found = peaks[lane] <= limit and inside_prefix[goal_of(size, n, lanes) + lane] >= least and draw(
+                    size, n, lanes, lane, multiroot, inside0, inside1, inside_prefix, inside_root_arc, least, seeds[example], stack, flat, example * cells, side
                 )
                 status[example] = OK if found else OUT_OF_RANGE
 

@@ -251,9 +251,9 @@ def sample(worker, workers, scores, lengths, order, <options>scratch, seeds, z, 
             if codes[lane] > 0:
                 status[example] = INFINITE if codes[lane] == 1 else NAN
             elif size > 0:
-                found = peaks[lane] <= limit and draw(
-                    size, n, lanes, lane, <options><inside>, peaks[lane] / limit, seeds[example], stack, flat,
-                    example * cells, side,
+                least = peaks[lane] / limit
+                found = peaks[lane] <= limit and <goal>[goal_of(size, n, lanes) + lane] >= least and draw(
+                    size, n, lanes, lane, <options><inside>, least, seeds[example], stack, flat, example * cells, side
                 )
                 status[example] = OK if found else OUT_OF_RANGE
 
