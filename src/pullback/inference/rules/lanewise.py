@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from pullback.inference.checks import INFINITE, NAN, OK
+from pullback.inference.checks import INFEASIBLE, INFINITE, NAN, OK
 from pullback.inference.compile import called, inline
 from pullback.inference.hypergraph import packing as blocks
 from pullback.inference.hypergraph.vectors import narrow, widen
@@ -169,7 +169,9 @@ def finish_scaled(group, order, codes, lane_lengths, log_scale, goal, places, lo
         log_z[example] = 0.0
         if codes[lane] > 0:
             status[example] = INFINITE if codes[lane] == 1 else NAN
-        elif some and not (goal[0][at] > 0.0 and exponents[at] > least):  # a product of very small numbers is 0, too
+        elif some and not goal[0][at] > 0.0:
+            status[example] = INFEASIBLE
+        elif some and exponents[at] <= least:
             status[example] = OUT_OF_RANGE
         else:
             status[example] = OK
