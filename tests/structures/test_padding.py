@@ -32,7 +32,10 @@ def test_padding_changes_nothing(entry, dtype, garbage):
     for name, operation in entry.operations.items():
         clean = operation(structure, scores)
         found = operation(structure, torch.where(mask, scores, garbage))
-        assert torch.equal(found, clean), name
+        if name in ("marginals", "log_partition"):  # the kind of number may be another one, and with it the last bits
+            torch.testing.assert_close(found, clean)
+        else:
+            assert torch.equal(found, clean), name
         if name in PER_PART:
             assert not found[~mask].any(), name
 

@@ -418,7 +418,7 @@ def product(worker, workers, scores, lengths, order, scratch, direction, out, lo
         )
         store(peaks, 0, peak * outer)
         finish(group, order, codes, peaks, lane_lengths, log_scale, inside0, bases, log_z, status)
-        scale(d_weights, n * side, factor, peaks)
+        scale(d_weights, n, side, lane_lengths, factor, peaks)
         unpack(d_weights, group, order, n, out, bases)
 
 
@@ -497,7 +497,7 @@ def product_scaled(worker, workers, scores, lengths, order, scratch, like, direc
             (seeds, d_seeds, e_seeds), splat(scores, 0.0),
         )
         flatten_tangents((weights, d_weights, e_weights), n * side)
-        scale(d_weights, n * side, factor, peaks)
+        scale(d_weights, n, side, lane_lengths, factor, peaks)
         unpack(d_weights, group, order, n, out, bases)
 
 
@@ -633,7 +633,7 @@ def in_logs(worker, workers, scores, lengths, order, scratch, mode, direction, s
             else:
                 outside_logs(n, side, lanes, packed, inside0, sum0)
             if mode == PRODUCT:
-                scale(packed, n * side, factor, peaks)
+                scale(packed, n, side, lane_lengths, factor, peaks)
             unpack(packed, group, order, n, out, bases)
 
 

@@ -780,7 +780,7 @@ def product(worker, workers, scores, lengths, order, multiroot, scratch, directi
         )
         store(peaks, 0, peak * outer)
         finish(group, order, codes, peaks, lane_lengths, log_scale, inside_prefix, bases, log_z, status)
-        scale(d_weights, n * side, factor, peaks)
+        scale(d_weights, n, side, lane_lengths, factor, peaks)
         unpack(d_weights, group, order, n, out, bases)
 
 
@@ -889,7 +889,7 @@ def product_scaled(worker, workers, scores, lengths, order, multiroot, scratch, 
             (seeds, d_seeds, e_seeds), splat(scores, 0.0),
         )
         flatten_tangents((weights, d_weights, e_weights), n * side)
-        scale(d_weights, n * side, factor, peaks)
+        scale(d_weights, n, side, lane_lengths, factor, peaks)
         unpack(d_weights, group, order, n, out, bases)
 
 
@@ -1082,7 +1082,7 @@ def in_logs(worker, workers, scores, lengths, order, multiroot, scratch, mode, d
             else:
                 outside_logs(n, side, lanes, multiroot, packed, inside0, inside1, inside_prefix, inside_root_arc, sum0, sum1, sum2, sum3, sum4)
             if mode == PRODUCT:
-                scale(packed, n * side, factor, peaks)
+                scale(packed, n, side, lane_lengths, factor, peaks)
             unpack(packed, group, order, n, out, bases)
 
 

@@ -215,6 +215,8 @@ def weighted_slopes(worker, workers, graph, scores, goals, order, scale, directi
         right = slopes_by_weights(
             graph, scale, goals, order, group, filled, top, packed, packed_along, room, tangents, moved, used
         )
+        for p in range(reach[top] * lanes):  # 0 times an infinite direction, on a part without probability
+            right &= used[p] == used[p]
         for lane in range(filled):
             codes[order[group + lane]] = found[lane] + (goals[order[group + lane]] < 0) if right else LOST
         if right:

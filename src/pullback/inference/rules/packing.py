@@ -76,13 +76,16 @@ def pack(scores, order, first, lengths, upper, packed, lane_lengths, bases, code
 
 
 @called
-def scale(chart, count, factor, line):
-    """Multiply vectors by a factor per lane; `line` is scratch."""
-    for lane in range(lanes_of(chart)):
+def scale(chart, n, side, lane_lengths, factor, line):
+    """Multiply a chart by a factor per lane; padding becomes 0, whatever it held. `line` is scratch."""
+    lanes = lanes_of(chart)
+    for lane in range(lanes):
         line[lane] = factor[lane]
-    by = load(line, 0)
-    for at in range(0, count * lanes_of(chart), lanes_of(chart)):
-        store(chart, at, load(chart, at) * by)
+    by, long, zero = load(line, 0), load(lane_lengths, 0), splat(chart, 0.0)
+    for h in range(n):
+        for m in range(side):
+            at = (h * side + m) * lanes
+            store(chart, at, where_larger(long, splat(chart, max(h, m)), load(chart, at) * by, zero))
 
 
 @called

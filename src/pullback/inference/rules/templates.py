@@ -143,7 +143,7 @@ def product(worker, workers, scores, lengths, order, <options>scratch, direction
         )
         store(peaks, 0, peak * outer)
         finish(group, order, codes, peaks, lane_lengths, log_scale, <goal>, bases, log_z, status)
-        scale(d_weights, n * side, factor, peaks)
+        scale(d_weights, n, side, lane_lengths, factor, peaks)
         unpack(d_weights, group, order, n, out, bases)
 '''
 
@@ -221,7 +221,7 @@ def product_scaled(worker, workers, scores, lengths, order, <options>scratch, li
             (seeds, d_seeds, e_seeds), splat(scores, 0.0),
         )
         flatten_tangents((weights, d_weights, e_weights), n * side)
-        scale(d_weights, n * side, factor, peaks)
+        scale(d_weights, n, side, lane_lengths, factor, peaks)
         unpack(d_weights, group, order, n, out, bases)
 '''
 
@@ -350,7 +350,7 @@ def in_logs(worker, workers, scores, lengths, order, <options>scratch, mode, dir
             else:
                 outside_logs(n, side, lanes, <options>packed, <inside>, <sums>)
             if mode == PRODUCT:
-                scale(packed, n * side, factor, peaks)
+                scale(packed, n, side, lane_lengths, factor, peaks)
             unpack(packed, group, order, n, out, bases)
 
 
