@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import threading
-import weakref
 
 import torch
 
-from pullback import BinaryTree, LinearChain
-from pullback.inference.family import backend
+from pullback import LinearChain
 from pullback.inference.hypergraph import memory
 from pullback.inference.hypergraph.memory import LARGE, MOST, empty, empty_like
 
@@ -53,36 +50,6 @@ def test_memory_of_another_shape_and_dtype_is_used_again_if_it_fits(monkeypatch)
 def test_small_and_very_large_results_are_ordinary_tensors():
     for x in (torch.zeros(3, 2), torch.empty(MOST // 4 + 1)):
         assert empty_like(x).untyped_storage().resizable()
-
-
-def test_charts_kept_for_a_backward_pass_serve_it_twice_and_end_with_the_graph():
-    scores = torch.randn(20, 9, 9, generator=torch.Generator().manual_seed(0)).requires_grad_()
-    tree = BinaryTree(lengths=torch.arange(20) % 10)
-    directions = torch.randn(2, 20, 9, 9, generator=torch.Generator().manual_seed(1))
-    mu = tree.marginals(scores)
-    kept = weakref.ref(mu.grad_fn.product)
-    found = [torch.autograd.grad(mu, scores, direction, retain_graph=True)[0] for direction in directions]
-    gc.disable()
-    try:
-        del mu
-        assert kept() is None
-    finally:
-        gc.enable()
-    for direction, slope in zip(directions, found, strict=True):
-        wide = scores.detach().double().requires_grad_()
-        with backend("reference"):
-            (expected,) = torch.autograd.grad(tree.marginals(wide), wide, direction.double())
-        torch.testing.assert_close(slope.double(), expected, atol=1e-5, rtol=1e-5)
-
-
-def test_charts_are_freed_by_the_last_backward_pass():
-    scores = torch.randn(3, 9, 9, generator=torch.Generator().manual_seed(0)).requires_grad_()
-    mu = BinaryTree().marginals(scores)
-    kept = weakref.ref(mu.grad_fn.product)
-    torch.autograd.grad(mu.sum(), scores, retain_graph=True)
-    assert kept() is not None
-    torch.autograd.grad(mu.sum(), scores)
-    assert kept() is None
 
 
 def test_threads_do_not_share_memory():

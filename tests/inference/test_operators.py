@@ -96,7 +96,8 @@ class Model(torch.nn.Module):
         self.weight = torch.nn.Parameter(
             torch.randn(6, 6, generator=generator, dtype=torch.float64).to(case.device)
         )
-        self.case, self.operation, self.structure = case, operation, case.whole(lengths)
+        self.case, self.operation = case, operation
+        self.structure = case.whole() if lengths is None else case.whole(lengths)
 
     def forward(self, words):
         """`words` is `[B, n, 6]`."""
