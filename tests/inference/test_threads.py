@@ -32,6 +32,14 @@ def compiled(request, monkeypatch):
 
 
 @pytest.fixture
+def tree(tree, monkeypatch):
+    """Trees on the CPU, where any work is spread."""
+    monkeypatch.setattr(threads, "LITTLE", 1e-9)
+    with backend("cpu"):
+        yield tree
+
+
+@pytest.fixture
 def set_threads():
     before = torch.get_num_threads()
     yield torch.set_num_threads
