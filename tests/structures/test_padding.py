@@ -26,9 +26,9 @@ def scores(tree, dtype):
     return tree.random(len(LENGTHS), n=6, dtype=dtype, seed=1)
 
 
-def assert_same(found, clean, name):
-    """Structures are the same; sums may be found in another kind of number, which changes their last bits."""
-    if name in ("argmax", "sparsemap"):
+def assert_same(entry, found, clean, name):
+    """Equal; but sums over hypergraphs may be found in another kind of number, which changes their last bits."""
+    if str(entry).split("-")[0] not in ("segmentation", "own hops", "own brackets") or name in ("argmax", "sparsemap"):
         assert torch.equal(found, clean), name
     else:
         torch.testing.assert_close(found, clean, msg=lambda text: f"{name}: {text}")
@@ -40,7 +40,7 @@ def test_padding_changes_nothing(entry, dtype, garbage):
     for name, operation in entry.operations.items():
         clean = operation(structure, scores)
         found = operation(structure, torch.where(mask, scores, garbage))
-        assert_same(found, clean, name)
+        assert_same(entry, found, clean, name)
         if name in PER_PART:
             assert not found[~mask].any(), name
 
@@ -51,7 +51,7 @@ def test_gradients_in_the_padding_are_exactly_zero(entry, dtype, garbage):
     for name, operation in entry.differentiable.items():
         _, clean = value_and_gradient(operation, structure, scores)
         _, found = value_and_gradient(operation, structure, torch.where(mask, scores, garbage))
-        assert_same(found, clean, name)
+        assert_same(entry, found, clean, name)
         assert not found[~mask].any(), name
 
 
@@ -63,7 +63,7 @@ def test_incoming_gradients_in_the_padding_are_ignored(entry, dtype, garbage):
         result = DIFFERENTIABLE[name](entry.structure(), leaf)
         (clean,) = torch.autograd.grad(result, leaf, incoming, retain_graph=True)
         (found,) = torch.autograd.grad(result, leaf, torch.where(mask, incoming, garbage))
-        assert_same(found, clean, name)
+        assert_same(entry, found, clean, name)
 
 
 def test_score_ignores_the_padding(tree, structure, scores):
