@@ -18,9 +18,17 @@ _UNKNOWN = dict.fromkeys(_CODE)
 _DIRTY = "-dirty"
 
 
-@functools.cache
 def provenance(device: str) -> dict[str, Any]:
     """Of what this process trains: the machine and the code."""
+    import torch
+
+    where = torch.cuda.get_device_name() if device.startswith("cuda") else platform.machine()
+    return {"device": where, "threads": torch.get_num_threads(), **_code()}
+
+
+@functools.cache
+def _code() -> dict[str, Any]:
+    """The versions that this process has loaded: asked for once, before anyone changes the files."""
     import torch
 
     import pullback
@@ -29,9 +37,7 @@ def provenance(device: str) -> dict[str, Any]:
     commit = None
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         commit = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
-    where = torch.cuda.get_device_name() if device.startswith("cuda") else platform.machine()
-    code = {"torch": str(torch.__version__), "pullback": pullback.__version__, "commit": commit}
-    return {"device": where, "threads": torch.get_num_threads(), **code}
+    return {"torch": str(torch.__version__), "pullback": pullback.__version__, "commit": commit}
 
 
 def continued(checkpoint: dict[str, Any] | None, now: dict[str, Any]) -> list[dict[str, Any]]:
