@@ -10,7 +10,7 @@ import torch
 from hypothesis import HealthCheck, settings
 
 from cases import CASES, GIBBS_CASES, TREE_CASES, Entry, dtypes
-from pullback.inference.family import backend
+from pullback.inference.front.family import backend
 
 settings.register_profile(
     "fixed",

@@ -10,9 +10,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from pullback.inference.family import backend
-from pullback.inference.trees import TREES
-from pullback.inference.triton_support import _NOTHING, Fixed
+from pullback.inference._triton.support import _NOTHING, Fixed
+from pullback.inference.front.family import backend
+from pullback.inference.trees.family import TREES
 
 ALGORITHMS = ("eisner", "chu_liu_edmonds", "matrix_tree", "sparsemap")
 FOLDERS = (

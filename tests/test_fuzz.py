@@ -15,7 +15,7 @@ import fuzz
 import pullback as pb
 from fuzz.minimal import smallest
 from fuzz.worker import Task, batch_of, problems_of
-from pullback.inference import triton_support
+from pullback.inference._triton import support as triton_support
 
 ROOT = Path(__file__).parents[1]
 TREES = [name for name in fuzz.STRUCTURES if "projective" in name]

@@ -13,8 +13,8 @@ import pytest
 import torch
 
 import interpreter
-from pullback.inference import triton_support
-from pullback.inference.family import backend
+from pullback.inference._triton import support as triton_support
+from pullback.inference.front.family import backend
 
 
 @pytest.fixture

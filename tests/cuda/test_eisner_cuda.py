@@ -11,8 +11,8 @@ import torch
 from torch.testing import assert_close
 
 from cases import QUICK
+from pullback.inference._triton.support import interpreting
 from pullback.inference.eisner import cpu, cuda, cuda_inside, cuda_outside
-from pullback.inference.triton_support import interpreting
 
 if not torch.cuda.is_available() and not interpreting():
     pytest.skip("needs a GPU, or Triton's interpreter: test_interpreter.py runs it there", allow_module_level=True)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import pullback as pb
-from pullback.inference.trees import TREES
+from pullback.inference.trees.family import TREES
 
 if not torch.cuda.is_available():
     pytest.skip("needs a GPU", allow_module_level=True)

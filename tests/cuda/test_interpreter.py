@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from pullback.inference import triton_support
+from pullback.inference._triton import support as triton_support
 
 ROOT = Path(__file__).parents[2]
 

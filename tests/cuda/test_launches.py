@@ -7,8 +7,8 @@ import torch
 
 import pullback as pb
 from launches import call_everything, record
-from pullback.inference import triton_support
-from pullback.inference.family import backend
+from pullback.inference._triton import support as triton_support
+from pullback.inference.front.family import backend
 from pullback.inference.sparsemap.solution import NotConverged
 
 pytestmark = pytest.mark.skipif(

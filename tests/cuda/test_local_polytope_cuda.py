@@ -5,8 +5,8 @@ import itertools
 import pytest
 import torch
 
-from pullback.inference import local_polytope_cuda
-from pullback.inference.triton_support import interpreting
+from pullback.inference._triton.support import interpreting
+from pullback.inference.trees import local_polytope_cuda
 
 if not torch.cuda.is_available() and not interpreting():
     pytest.skip("needs a GPU, or Triton's interpreter: test_interpreter.py runs it there", allow_module_level=True)

@@ -10,11 +10,11 @@ import torch
 from torch.testing import assert_close
 
 import pullback as pb
+from pullback.inference._triton.support import interpreting
 from pullback.inference.eisner import cuda
-from pullback.inference.family import backend
+from pullback.inference.front.family import backend
 from pullback.inference.sparsemap import cuda as sparsemap
 from pullback.inference.sparsemap import cuda_projective, cuda_shared
-from pullback.inference.triton_support import interpreting
 
 if not torch.cuda.is_available() and not interpreting():
     pytest.skip("needs a GPU, or Triton's interpreter: test_interpreter.py runs it there", allow_module_level=True)

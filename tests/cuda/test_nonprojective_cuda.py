@@ -15,9 +15,9 @@ import pullback as pb
 from cases import QUICK
 from oracles import chi_square_tail, is_tree
 from pullback.inference import chu_liu_edmonds, matrix_tree
+from pullback.inference._triton.support import interpreting
 from pullback.inference.chu_liu_edmonds import cuda as best
 from pullback.inference.matrix_tree import cuda
-from pullback.inference.triton_support import interpreting
 
 if not torch.cuda.is_available() and not interpreting():
     pytest.skip("needs a GPU, or Triton's interpreter: test_interpreter.py runs it there", allow_module_level=True)

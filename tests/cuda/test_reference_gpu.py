@@ -8,7 +8,7 @@ from torch.testing import assert_close
 
 import pullback as pb
 from cases import ENTRIES
-from pullback.inference.family import backend
+from pullback.inference.front.family import backend
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)

@@ -10,11 +10,11 @@ from torch.testing import assert_close
 
 import pullback as pb
 from cases import QUICK
-from pullback.inference.family import backend
+from pullback.inference._triton.support import constant, interpreting
+from pullback.inference.front.family import backend
 from pullback.inference.sparsemap import compiled, cuda, cuda_active_set
 from pullback.inference.sparsemap.solution import NotConverged, SparseMAPSolution, VertexSet
-from pullback.inference.trees import TREES
-from pullback.inference.triton_support import constant, interpreting
+from pullback.inference.trees.family import TREES
 
 if not torch.cuda.is_available() and not interpreting():
     pytest.skip("needs a GPU, or Triton's interpreter: test_interpreter.py runs it there", allow_module_level=True)

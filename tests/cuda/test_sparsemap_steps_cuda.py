@@ -9,10 +9,10 @@ import torch
 from torch.testing import assert_close
 
 import pullback as pb
-from pullback.inference.family import backend
+from pullback.inference._triton.support import interpreting
+from pullback.inference.front.family import backend
 from pullback.inference.sparsemap import cuda_batched
 from pullback.inference.sparsemap.solution import NotConverged
-from pullback.inference.triton_support import interpreting
 
 if not torch.cuda.is_available() and not interpreting():
     pytest.skip("needs a GPU, or Triton's interpreter: test_interpreter.py runs it there", allow_module_level=True)

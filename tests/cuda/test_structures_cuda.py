@@ -8,12 +8,12 @@ import pytest
 import torch
 
 import pullback as pb
+from pullback.inference._triton.support import interpreting
 from pullback.inference.alignment import cuda as alignment
 from pullback.inference.chain import cuda as chain
-from pullback.inference.family import backend
-from pullback.inference.hypergraph import cuda as hypergraph
-from pullback.inference.hypergraph import tables
-from pullback.inference.triton_support import interpreting
+from pullback.inference.engine.hypergraph import cuda as hypergraph
+from pullback.inference.engine.hypergraph import tables
+from pullback.inference.front.family import backend
 
 if not torch.cuda.is_available() and not interpreting():
     pytest.skip("needs a GPU, or Triton's interpreter: test_interpreter.py runs it there", allow_module_level=True)

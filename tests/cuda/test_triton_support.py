@@ -9,10 +9,10 @@ import pytest
 import torch
 
 import pullback as pb
-from pullback.inference import triton_support
-from pullback.inference.family import backend
-from pullback.inference.trees import TREES
-from pullback.inference.triton_seam import launcher
+from pullback.inference._triton import launcher
+from pullback.inference._triton import support as triton_support
+from pullback.inference.front.family import backend
+from pullback.inference.trees.family import TREES
 
 needs_triton = pytest.mark.skipif(
     triton_support.triton is None or triton_support.interpreting(), reason="needs Triton, and not its interpreter"

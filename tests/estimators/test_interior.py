@@ -9,7 +9,7 @@ from torch import Tensor, nn
 import pullback as pb
 from cases import Entry
 from oracles import forbid
-from pullback.inference import interior
+from pullback.inference.trees import interior
 
 SMALL, LARGE = 1e-5, 0.3
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from pullback.inference import triton_support
+from pullback.inference._triton import support as triton_support
 
 from .subjects import STRUCTURES
 from .worker import ROOT, Task, problems_of, run, work

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pullback.inference.family import backend
+from pullback.inference.front.family import backend
 
 from . import exact
 from .compare import TOLERANCE, Check, Problem, slope_of

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 import pullback as pb
-from pullback.inference.family import backend
+from pullback.inference.front.family import backend
 
 from .inputs import Batch
 from .subjects import STRUCTURES, members

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import pullback as pb
-from pullback.inference.family import backend
+from pullback.inference.front.family import backend
 
 SHAPES = [(9, 12), (16, 16), (25, 7), (17, 33)]
 

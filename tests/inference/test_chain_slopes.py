@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import pullback as pb
-from pullback.inference.family import backend
+from pullback.inference.front.family import backend
 
 
 def results(scores: torch.Tensor, on: str) -> dict[str, torch.Tensor]:

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from oracles import is_tree
-from pullback.inference import checks
-from pullback.inference.checks import INFEASIBLE, OK
 from pullback.inference.chu_liu_edmonds import cpu, reference
 from pullback.inference.chu_liu_edmonds.kernels import best_heads, bytes_for, workspace
+from pullback.inference.front import checks
+from pullback.inference.front.checks import INFEASIBLE, OK
 
 MULTIROOT = pytest.mark.parametrize("multiroot", [True, False], ids=["multiroot", "singleroot"])
 

@@ -12,7 +12,7 @@ import pytest
 import pullback
 
 KERNEL = """
-from pullback.inference.compile import kernel
+from pullback.inference._numba.compile import kernel
 from pullback.inference.callee import bonus
 
 @kernel
@@ -20,7 +20,7 @@ def add(a, b):
     return a + b + bonus()
 """
 CALLEE = """
-from pullback.inference.compile import inner
+from pullback.inference._numba.compile import inner
 
 @inner
 def bonus():

@@ -9,9 +9,9 @@ from torch.testing import assert_close
 
 import pullback as pb
 from cases import ENTRIES
-from pullback.inference import checks
-from pullback.inference.family import STANDARD, Family, Nouns, backend
-from pullback.inference.layout import Layout, Size
+from pullback.inference.front import checks
+from pullback.inference.front.family import STANDARD, Family, Nouns, backend
+from pullback.inference.front.layout import Layout, Size
 
 FAMILIES = {entry.structure().family.name: entry.structure().family for entry in ENTRIES}
 
@@ -47,7 +47,7 @@ def value(scores: Tensor, lengths: Tensor, other_lengths: Tensor, combine) -> Te
 @pytest.fixture
 def run(pairs, monkeypatch):
     """The operations of pairs, by the recursion above."""
-    from pullback.inference.recursion import operations
+    from pullback.inference.engine.recursion import operations
 
     names = ("argmax", "log_partition", "marginals", "marginals_vjp", "entropy", "entropy_gradient", "sample")
     functions = dict(zip(names, operations(value, pairs.layout), strict=True))

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 import pullback as pb
+from pullback.inference._numba.compile import kernel
+from pullback.inference._numba.lanes import lanes_in, load, store
 from pullback.inference.chain.exponential import exp_or_nan
-from pullback.inference.compile import kernel
-from pullback.inference.family import backend
-from pullback.inference.lanes import lanes_in, load, store
+from pullback.inference.front.family import backend
 
 
 def _alignment(lengths=None, **options):

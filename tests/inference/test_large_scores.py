@@ -12,7 +12,7 @@ import torch
 from torch.testing import assert_close
 
 import pullback as pb
-from pullback.inference.family import backend
+from pullback.inference.front.family import backend
 
 MASKS = [-1e9, -1e18, -1e30, torch.finfo(torch.float32).min, "finfo.min"]
 KINDS = [(True, True), (True, False), (False, True), (False, False)]

@@ -9,7 +9,7 @@ from torch.testing import assert_close
 
 from cases import TREE_CASES
 from oracles import brute_force, chi_square_tail, everything, index_of, totals
-from pullback.inference.family import backend
+from pullback.inference.front.family import backend
 from pullback.inference.matrix_tree import cpu, logs, wilson
 
 

@@ -7,8 +7,8 @@ import threading
 import torch
 
 from pullback import LinearChain
-from pullback.inference.hypergraph import memory
-from pullback.inference.hypergraph.memory import LARGE, MOST, empty, empty_like
+from pullback.inference._numba import memory
+from pullback.inference._numba.memory import LARGE, MOST, empty, empty_like
 
 
 def test_results_keep_their_values_while_a_view_of_them_lives():

@@ -9,8 +9,8 @@ from torch.testing import assert_close
 from torch.utils.checkpoint import checkpoint
 
 from cases import CATEGORICAL_CASES, DIFFERENTIABLE, OPERATIONS, TREE_CASES, backends
-from pullback.inference.family import backend, backend_of
-from pullback.inference.trees import TREES
+from pullback.inference.front.family import backend, backend_of
+from pullback.inference.trees.family import TREES
 
 FAST = [case for case in TREE_CASES if not case.is_slow]
 EACH = pytest.mark.parametrize("operation", DIFFERENTIABLE.values(), ids=DIFFERENTIABLE)

@@ -19,7 +19,7 @@ import multiprocessing, torch
 {imports}
 def child():
     import pullback
-    from pullback.inference import threads
+    from pullback.inference._numba import threads
     torch.set_num_threads(2)
     threads.LITTLE = 1e-9
     scores = torch.ones({FORKED}, {N}, {N})
@@ -85,7 +85,7 @@ def test_while_the_interpreter_ends():
     """Threads do not get the GIL any more then: the caller does all of it."""
     program = """
 import sys, torch
-from pullback.inference import threads
+from pullback.inference._numba import threads
 torch.set_num_threads(2)
 class Last:
     def __init__(self):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from pullback.inference.compile import called, lean_kernel
-from pullback.inference.records import Memory, Plan, Record
+from pullback.inference._numba.compile import called, lean_kernel
+from pullback.inference._numba.records import Memory, Plan, Record
 
 Inner = Record("Inner", values=(np.float64, 1))
 Outer = Record("Outer", first=(np.int64, 1), inner=Inner, square=(np.int32, 2))

@@ -7,17 +7,17 @@ import pytest
 import torch
 
 import pullback as pb
-from pullback.inference.family import backend
-from pullback.inference.rules import module
-from pullback.inference.rules.batch import Batch
-from pullback.inference.rules.definition import Index, Sum, index_of, term_of
+from pullback.inference.engine.rules import module
+from pullback.inference.engine.rules.batch import Batch
+from pullback.inference.engine.rules.definition import Index, Sum, index_of, term_of
+from pullback.inference.front.family import backend
 
 STRUCTURES = {"projective tree": pb.DependencyTree(validate=False), "binary tree": pb.BinaryTree(validate=False)}
 
 
 @pytest.mark.parametrize("folder", module.FOLDERS)
 def test_the_committed_module_is_what_the_generator_makes(folder):
-    assert module.path_of(folder).read_text() == module.module(folder), "run python -m pullback.inference.rules"
+    assert module.path_of(folder).read_text() == module.module(folder), "run python -m pullback.inference.engine.rules"
 
 
 def test_indices_are_a_variable_a_number_or_their_sum():

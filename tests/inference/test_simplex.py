@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pullback import Categorical
-from pullback.inference.family import backend
+from pullback.inference.front.family import backend
 from pullback.inference.simplex.family import SIMPLEX
 
 BACKENDS = ["reference", "cpu", "cuda"]  # the last is PyTorch's own operations: it runs anywhere

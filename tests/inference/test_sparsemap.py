@@ -11,7 +11,7 @@ from oracles import everything
 from pullback.inference.sparsemap import compiled
 from pullback.inference.sparsemap.generic import project
 from pullback.inference.sparsemap.solution import NotConverged
-from pullback.inference.trees import TREES
+from pullback.inference.trees.family import TREES
 
 COMPILED = pytest.mark.parametrize("case", [case for case in TREE_CASES if case.backend == "cpu"], ids=str)
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import pullback as pb
-from pullback.inference.hypergraph import tables
+from pullback.inference.engine.hypergraph import tables
 
 
 @pytest.fixture

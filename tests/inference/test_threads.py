@@ -13,9 +13,9 @@ import pytest
 import torch
 
 from cases import OPERATIONS, TREE_CASES
-from pullback.inference import threads
+from pullback.inference._numba import threads
 from pullback.inference._threads import openmp, pool, team
-from pullback.inference.family import backend
+from pullback.inference.front.family import backend
 
 PLENTY = 1e9  # so much work that it is worth spreading
 COMPILED = [case for case in TREE_CASES if case.backend == "cpu"]

@@ -10,11 +10,11 @@ import pytest
 import torch
 
 import pullback as pb
-from pullback.inference.torch_seam import derivatives, transforms
+from pullback.inference._torch import derivatives, transforms
 
 RUN = """
 import torch, pullback as pb
-from pullback.inference.torch_seam import derivatives
+from pullback.inference._torch import derivatives
 assert derivatives.internals_work() is {internals}
 scores = torch.randn(2, 4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
 tree, chain = pb.DependencyTree(torch.tensor([4, 2])), pb.LinearChain()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from cases import ENTRIES, Entry, backends
-from pullback.inference.family import backend
+from pullback.inference.front.family import backend
 
 
 @pytest.fixture(params=[b for b in backends if b != "cuda"])

@@ -9,7 +9,7 @@ from torch.testing import assert_close
 import pullback as pb
 from cases import DIFFERENTIABLE, TREE_CASES, value_and_gradient
 from oracles import assert_structures
-from pullback.inference.family import backend
+from pullback.inference.front.family import backend
 
 LENGTHS = [12, 18, 7, 0, 15, 1, 17, 18, 13, 2, 16, 5, 11, 18, 14, 3, 6, 12, 9]
 OTHERS = [case for case in TREE_CASES if case.backend != "reference"]

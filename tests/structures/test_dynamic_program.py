@@ -14,7 +14,7 @@ import torch
 import pullback as pb
 from cases import Brackets, Hops
 from pullback.inference.eisner import reference as eisner
-from pullback.inference.family import backend
+from pullback.inference.front.family import backend
 
 
 class Grid(pb.DynamicProgram):

@@ -10,7 +10,7 @@ import torch
 import pullback as pb
 from cases import ENTRIES
 from oracles import exact, mask_of, mean, poisoned
-from pullback.inference.family import backend
+from pullback.inference.front.family import backend
 
 
 @pytest.mark.parametrize("kind", ["normal", "ties", "large", "forbidden"])

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 import pullback as pb
-from pullback.inference.family import backend
+from pullback.inference.front.family import backend
 
 # how to make the structure for sizes, the shape of the parts, and the sizes of the examples: one for each axis in `axes`
 CASES = {

@@ -17,7 +17,7 @@ from pullback.estimators.noise import Gumbel, Noise, noise_or_gumbel
 from pullback.estimators.starts import FromPerturbedArgmax
 from pullback.estimators.stateful import Stateful
 from pullback.estimators.surrogate import Rule, point_with
-from pullback.inference.layout import working
+from pullback.inference.front.layout import working
 from pullback.structures import Structure
 
 

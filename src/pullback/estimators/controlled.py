@@ -16,7 +16,7 @@ from pullback.estimators.dependence import warn_if_unused
 from pullback.estimators.forward import forward_losses
 from pullback.estimators.gammas import Gammas
 from pullback.estimators.starts import FromSample
-from pullback.inference.torch_seam.derivatives import may_be_differentiated, transforming
+from pullback.inference._torch.derivatives import may_be_differentiated, transforming
 from pullback.structures import Structure
 
 Product = Callable[[Tensor], Tensor]

@@ -18,7 +18,7 @@ from pullback.estimators.base import Downstream
 from pullback.estimators.buffers import buffers_kept
 from pullback.estimators.checks import losses_of
 from pullback.estimators.dependence import warn_unused
-from pullback.inference.torch_seam.derivatives import transforming
+from pullback.inference._torch.derivatives import transforming
 from pullback.structures import Structure
 
 

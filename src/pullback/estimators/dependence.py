@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
-from pullback.inference.torch_seam.derivatives import transforming
+from pullback.inference._torch.derivatives import transforming
 
 _looked_at: WeakKeyDictionary[Any, set[type]] = WeakKeyDictionary()
 

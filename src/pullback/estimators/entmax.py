@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pullback.estimators.base import Layer
 from pullback.estimators.checks import above_one, categorical_only
-from pullback.inference.torch_seam.derivatives import in_forward_mode, keep
+from pullback.inference._torch.derivatives import in_forward_mode, keep
 from pullback.structures import Structure
 
 _HALF = (torch.float16, torch.bfloat16)

@@ -15,7 +15,7 @@ from pullback.estimators.dependence import warn_if_unused
 from pullback.estimators.gammas import Gammas
 from pullback.estimators.starts import FromArgmax, Start
 from pullback.estimators.surrogate import Rule, point_with, with_weights
-from pullback.inference.torch_seam.derivatives import may_be_differentiated
+from pullback.inference._torch.derivatives import may_be_differentiated
 from pullback.structures import Structure
 
 Gamma = Callable[[Tensor], Tensor]

@@ -21,7 +21,7 @@ from torch import Tensor
 from pullback.estimators.checks import arguments_error, event_dims
 from pullback.estimators.config import Configured
 from pullback.estimators.inference import Inference
-from pullback.inference.layout import result_dtype, working
+from pullback.inference.front.layout import result_dtype, working
 from pullback.structures import Structure
 from pullback.structures.members import are_targets, check
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pullback.estimators.updates import InnerState, Update
-from pullback.inference.layout import working
+from pullback.inference.front.layout import working
 from pullback.structures import Structure
 
 

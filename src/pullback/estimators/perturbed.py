@@ -11,8 +11,8 @@ from torch import Tensor
 from pullback.estimators.base import Layer
 from pullback.estimators.checks import positive
 from pullback.estimators.noise import Gumbel, Noise, drawn, noise_or_gumbel
-from pullback.inference.layout import result_dtype, working
-from pullback.inference.torch_seam.derivatives import may_be_differentiated
+from pullback.inference._torch.derivatives import may_be_differentiated
+from pullback.inference.front.layout import result_dtype, working
 from pullback.structures import Structure
 
 

@@ -12,8 +12,8 @@ from pullback.estimators.base import Layer
 from pullback.estimators.checks import at_least, event_dims, positive
 from pullback.estimators.noise import Gumbel, Noise, drawn, noise_or_gumbel
 from pullback.estimators.surrogate import linear
-from pullback.inference.layout import result_dtype, working
-from pullback.inference.torch_seam.derivatives import may_be_differentiated
+from pullback.inference._torch.derivatives import may_be_differentiated
+from pullback.inference.front.layout import result_dtype, working
 from pullback.structures import Structure
 
 

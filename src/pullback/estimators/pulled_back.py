@@ -17,7 +17,7 @@ from pullback.estimators.losses import FenchelYoungLoss
 from pullback.estimators.starts import Start
 from pullback.estimators.surrogate import Rule, attach, point_with
 from pullback.estimators.updates import Update
-from pullback.inference.torch_seam.derivatives import may_be_differentiated
+from pullback.inference._torch.derivatives import may_be_differentiated
 from pullback.structures import Structure
 
 

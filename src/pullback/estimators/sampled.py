@@ -14,7 +14,7 @@ from pullback.estimators.checks import at_least, event_dims, losses_of
 from pullback.estimators.controlled import Draws, controlled_losses
 from pullback.estimators.dependence import warn_if_unused
 from pullback.estimators.surrogate import linear
-from pullback.inference.torch_seam.derivatives import may_be_differentiated
+from pullback.inference._torch.derivatives import may_be_differentiated
 from pullback.structures import Structure
 
 

@@ -12,7 +12,7 @@ from pullback.estimators.controlled import Draws, controlled_losses
 from pullback.estimators.decoder import Decoder
 from pullback.estimators.stateful import Stateful
 from pullback.estimators.surrogate import attach
-from pullback.inference.torch_seam.derivatives import may_be_differentiated
+from pullback.inference._torch.derivatives import may_be_differentiated
 from pullback.structures import Structure
 
 _NO_BASELINE = NoBaseline()

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from pullback.estimators.config import Configured
-from pullback.inference.torch_seam.derivatives import transforming
+from pullback.inference._torch.derivatives import transforming
 
 
 class Stateful(Configured, nn.Module):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from pullback.estimators.base import Layer
-from pullback.inference.torch_seam.derivatives import may_be_differentiated
+from pullback.inference._torch.derivatives import may_be_differentiated
 from pullback.structures import Structure
 
 

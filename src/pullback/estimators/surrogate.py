@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from pullback.estimators.checks import example_shape
-from pullback.inference.torch_seam.derivatives import apply, in_forward_mode
+from pullback.inference._torch.derivatives import apply, in_forward_mode
 from pullback.structures import Structure
 
 Rule = Callable[[Tensor, Tensor, Tensor], Tensor]

@@ -1,1 +1,1 @@
-from pullback.inference import threads as threads  # at once: it has to see every fork
+from pullback.inference._numba import threads as threads  # at once: it has to see every fork

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pullback.inference.alignment.family import ALIGNMENT, MOVES
-from pullback.inference.family import Family
+from pullback.inference.front.family import Family
 from pullback.structures.family import FamilyStructure
 from pullback.structures.readers import as_lengths, check_range, is_padding, ones_at, tuples
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor
 
-from pullback.inference.layout import check_batches, check_tensor
-from pullback.inference.torch_seam.derivatives import transforming
+from pullback.inference._torch.derivatives import transforming
+from pullback.inference.front.layout import check_batches, check_tensor
 from pullback.structures import members
 from pullback.structures.checks import check_limit, of_one_shape
 from pullback.structures.top import TopK, partitioned

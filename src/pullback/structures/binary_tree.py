@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pullback.inference.cky.family import BINARY_TREE
-from pullback.inference.family import Family
+from pullback.inference.front.family import Family
 from pullback.structures.family import FamilyStructure
 from pullback.structures.readers import as_lengths, check_range, is_padding, ones_at, tuples
 

@@ -8,12 +8,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from pullback.inference.family import Family
-from pullback.inference.layout import Flat
+from pullback.inference._torch import derivatives
+from pullback.inference._torch.transforms import is_mapped
+from pullback.inference.front.family import Family
+from pullback.inference.front.layout import Flat
 from pullback.inference.simplex.family import SIMPLEX
 from pullback.inference.sparsemap.solution import SparseMAPSolution
-from pullback.inference.torch_seam import derivatives
-from pullback.inference.torch_seam.transforms import is_mapped
 from pullback.structures.checks import check_limit, repeated
 from pullback.structures.family import FamilyStructure
 from pullback.structures.top import TopK, check_count, from_parts

@@ -8,9 +8,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from pullback.inference.family import Family
-from pullback.inference.layout import as_flag
-from pullback.inference.trees import TREES
+from pullback.inference.front.family import Family
+from pullback.inference.front.layout import as_flag
+from pullback.inference.trees.family import TREES
 from pullback.structures import members
 from pullback.structures.family import FamilyStructure
 from pullback.structures.readers import (
@@ -81,7 +81,7 @@ class DependencyTree(FamilyStructure):
             `moved`, the part of the step along the affine hull, `[..., n, n]`, and `inside`, `[...]` of bool: where it is
             true, sparsemap(mu - step) = mu - moved is certain. False says nothing. No gradient.
         """
-        from pullback.inference.interior import step_inside
+        from pullback.inference.trees.interior import step_inside
 
         flat = self._flat(scores.detach())
         s, options = flat.scores, (*self._options(), self._validates(flat))
@@ -99,8 +99,8 @@ class DependencyTree(FamilyStructure):
         The result need not be an average of trees. Where it is, it equals `sparsemap`. This method is optional for
         structures. No gradient.
         """
-        from pullback.inference import checks
-        from pullback.inference.local_polytope import is_empty, project
+        from pullback.inference.front import checks
+        from pullback.inference.trees.local_polytope import is_empty, project
 
         flat = self._flat(scores)
         s, mask = flat.scores.detach(), flat.mask

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor
 
-from pullback.inference.family import Family
-from pullback.inference.layout import Flat
-from pullback.inference.recursion import Combine
-from pullback.inference.torch_seam.derivatives import is_compiling
+from pullback.inference._torch.derivatives import is_compiling
+from pullback.inference.engine.recursion import Combine
+from pullback.inference.front.family import Family
+from pullback.inference.front.layout import Flat
 from pullback.structures.family import FamilyStructure
 from pullback.structures.readers import as_lengths
 
 if TYPE_CHECKING:
-    from pullback.inference.hypergraph.program import Program
+    from pullback.inference.engine.hypergraph.program import Program
 
 _programs: dict[tuple[Any, ...], Program] = {}
 _OWN = "lengths", "validate"
@@ -83,7 +83,7 @@ class DynamicProgram(FamilyStructure):
         key = self._key()
         found = _programs.get(key)
         if found is None:
-            from pullback.inference.hypergraph.program import Program
+            from pullback.inference.engine.hypergraph.program import Program
 
             plain = copy.copy(self)
             plain.lengths = None

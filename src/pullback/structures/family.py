@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from pullback.inference.family import Family
-from pullback.inference.layout import Flat, broadcasts
-from pullback.inference.plan import call
+from pullback.inference._torch import derivatives
+from pullback.inference.front.family import Family
+from pullback.inference.front.layout import Flat, broadcasts
+from pullback.inference.front.plan import call
 from pullback.inference.sparsemap.solution import ActiveSet, SparseMAPSolution
-from pullback.inference.torch_seam import derivatives
 from pullback.structures import members
 from pullback.structures.base import Structure
 from pullback.structures.checks import check_limit, repeated

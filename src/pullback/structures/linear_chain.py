@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from pullback.inference._numba.memory import LARGE
 from pullback.inference.chain.family import CHAIN
-from pullback.inference.family import Family
-from pullback.inference.hypergraph.memory import LARGE
-from pullback.inference.layout import broadcasts, check_tensor
+from pullback.inference.front.family import Family
+from pullback.inference.front.layout import broadcasts, check_tensor
 from pullback.structures.family import FamilyStructure
 from pullback.structures.readers import as_lengths, check_range, integers, lengths_of, ones_at, real_positions
 

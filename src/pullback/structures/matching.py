@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from pullback.inference.assignment.family import MATCHING
-from pullback.inference.family import Family
+from pullback.inference.front.family import Family
 from pullback.structures.family import FamilyStructure
 from pullback.structures.readers import as_lengths, check_range, integers, ones_at, real_positions
 

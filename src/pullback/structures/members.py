@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 import torch
 from torch import Tensor
 
-from pullback.inference.layout import Flat
-from pullback.inference.torch_seam.transforms import is_mapped
+from pullback.inference._torch.transforms import is_mapped
+from pullback.inference.front.layout import Flat
 
 if TYPE_CHECKING:
     from pullback.structures.base import Structure

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pullback.inference.layout import as_sizes, check_batches, check_tensor
-from pullback.inference.torch_seam.transforms import is_mapped
+from pullback.inference._torch.transforms import is_mapped
+from pullback.inference.front.layout import as_sizes, check_batches, check_tensor
 
 PADDING = (-1, -100)
 """What stands for nothing: the readers' own, and the one that PyTorch's cross-entropy ignores."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from pullback.inference.family import Family
+from pullback.inference.front.family import Family
 from pullback.inference.segmentation.family import SEGMENTATION
 from pullback.structures.family import FamilyStructure
 from pullback.structures.readers import as_lengths, check_range, is_padding, ones_at, tuples

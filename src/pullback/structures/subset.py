@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from pullback.inference.family import Family
-from pullback.inference.layout import as_sizes
+from pullback.inference.front.family import Family
+from pullback.inference.front.layout import as_sizes
 from pullback.inference.sparsemap.solution import SparseMAPSolution
 from pullback.inference.subset.family import SUBSET
 from pullback.structures.checks import check_limit

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pullback.inference.layout import Flat, Layout, check_tensor
-from pullback.inference.partition import by_argmax
-from pullback.inference.torch_seam.derivatives import in_forward_mode, transforming
+from pullback.inference._torch.derivatives import in_forward_mode, transforming
+from pullback.inference.engine.partition import by_argmax
+from pullback.inference.front.layout import Flat, Layout, check_tensor
 
 if TYPE_CHECKING:
     from pullback.structures.base import Structure

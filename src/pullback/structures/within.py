@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from pullback.inference.layout import result_dtype
+from pullback.inference.front.layout import result_dtype
 
 if TYPE_CHECKING:
     from pullback.structures.base import Structure

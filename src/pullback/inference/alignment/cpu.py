@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pullback.inference._numba.threads import spread
 from pullback.inference.alignment import kernels, slopes
 from pullback.inference.alignment.family import ALIGNMENT
-from pullback.inference.checks import finish, in_range
-from pullback.inference.threads import spread
+from pullback.inference.front.checks import finish, in_range
 
 _NO_SEEDS = np.zeros(0, np.int64)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pullback.inference import checks
+from pullback.inference._triton.support import contiguous, launch, next_power_of_2, program_count
 from pullback.inference.alignment.cuda_sweeps import sweep
 from pullback.inference.alignment.family import ALIGNMENT
-from pullback.inference.triton_support import contiguous, launch, next_power_of_2, program_count
+from pullback.inference.front import checks
 
 MAXIMUM, SAMPLE, SUM, LIKELIHOOD, SLOPE, SURPRISE = range(6)  # as the kernel numbers them
 MOST_LANES = 1024

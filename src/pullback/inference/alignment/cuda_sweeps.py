@@ -10,9 +10,9 @@ Values are in float64, probabilities in the precision of the scores.
 
 from __future__ import annotations
 
-from pullback.inference.hypergraph.cuda_kernels import uniform
-from pullback.inference.hypergraph.cuda_maximum import fill
-from pullback.inference.triton_support import constant, jit, tl
+from pullback.inference._triton.support import constant, jit, tl
+from pullback.inference.engine.hypergraph.cuda_kernels import uniform
+from pullback.inference.engine.hypergraph.cuda_maximum import fill
 
 MAXIMUM, SAMPLE, SUM, LIKELIHOOD, SLOPE, SURPRISE = (constant(i) for i in range(6))
 _LOWEST = constant(-1e300)

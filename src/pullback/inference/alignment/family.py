@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pullback.inference.family import FUSED, STANDARD, Family, Nouns
-from pullback.inference.layout import Layout, Size
+from pullback.inference.front.family import FUSED, STANDARD, Family, Nouns
+from pullback.inference.front.layout import Layout, Size
 from pullback.inference.sparsemap.operation import SPARSEMAP
 
 MOVES = {"any": ((1, 1), (1, 0), (0, 1)), "forward": ((1, 1), (0, 1))}

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference.compile import kernel, lean
-from pullback.inference.hypergraph.vectors import log, narrow, select_positive, splat_wide, widen
-from pullback.inference.lanes import aligned, exp, gather, lanes_in, larger, load, splat, store, where_larger
-from pullback.inference.random_kernels import uniform
-from pullback.inference.rows import any_nonzero, count_nan, largest_of, shift_down, shift_up
+from pullback.inference._numba.compile import kernel, lean
+from pullback.inference._numba.lanes import aligned, exp, gather, lanes_in, larger, load, splat, store, where_larger
+from pullback.inference._numba.random_kernels import uniform
+from pullback.inference._numba.rows import any_nonzero, count_nan, largest_of, shift_down, shift_up
+from pullback.inference._numba.vectors import log, narrow, select_positive, splat_wide, widen
 
 LOG_PARTITION, MARGINALS, SAMPLE = range(3)
 """What `sums` writes."""

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from pullback.inference.alignment.family import ALIGNMENT
-from pullback.inference.recursion import Combine, operations
+from pullback.inference.engine.recursion import Combine, operations
 
 
 def value(scores: Tensor, lengths: Tensor, other_lengths: Tensor, moves: str, combine: Combine) -> Tensor:

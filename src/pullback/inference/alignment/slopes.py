@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from pullback.inference._numba.compile import kernel, lean
+from pullback.inference._numba.lanes import aligned, lanes_in, load, store
+from pullback.inference._numba.rows import shift_down, shift_up
+from pullback.inference._numba.vectors import load_wide, log, select_positive, splat_wide, widen
 from pullback.inference.alignment.kernels import cells, enter, upward
-from pullback.inference.compile import kernel, lean
-from pullback.inference.hypergraph.vectors import load_wide, log, select_positive, splat_wide, widen
-from pullback.inference.lanes import aligned, lanes_in, load, store
-from pullback.inference.rows import shift_down, shift_up
 
 SLOPE, ENTROPY, ENTROPY_SLOPE = range(3)
 """What `slopes` writes."""

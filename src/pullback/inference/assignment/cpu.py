@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pullback.inference import checks
+from pullback.inference._numba.compile import kernel
+from pullback.inference._numba.threads import spread
 from pullback.inference.assignment.family import MATCHING
 from pullback.inference.assignment.search import assign, room_for
-from pullback.inference.checks import BAD_SIZE, INFEASIBLE, INFINITE, NAN, OK
-from pullback.inference.compile import kernel
-from pullback.inference.threads import spread
+from pullback.inference.front import checks
+from pullback.inference.front.checks import BAD_SIZE, INFEASIBLE, INFINITE, NAN, OK
 
 
 def argmax(scores: Tensor, lengths: Tensor, other_lengths: Tensor, validate: bool) -> Tensor:

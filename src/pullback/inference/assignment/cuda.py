@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from pullback.inference.assignment import cpu
-from pullback.inference.checks import capturing
+from pullback.inference.front.checks import capturing
 
 
 def argmax(scores: Tensor, lengths: Tensor, other_lengths: Tensor, validate: bool) -> Tensor:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pullback.inference.family import Family, Nouns
-from pullback.inference.layout import Layout, Size
-from pullback.inference.operations import ARGMAX
+from pullback.inference.front.family import Family, Nouns
+from pullback.inference.front.layout import Layout, Size
+from pullback.inference.front.operations import ARGMAX
 from pullback.inference.sparsemap.operation import SPARSEMAP
 
 MATCHING = Family(

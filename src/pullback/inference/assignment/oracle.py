@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from pullback.inference._numba.scratch import carve
 from pullback.inference.assignment.search import assign, room_for
-from pullback.inference.scratch import carve
 from pullback.inference.sparsemap.oracle import Oracle
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pullback.inference import checks, partition
 from pullback.inference.assignment.family import MATCHING
+from pullback.inference.engine import partition
+from pullback.inference.front import checks
 
 
 def argmax(scores: Tensor, lengths: Tensor, other_lengths: Tensor, validate: bool) -> Tensor:

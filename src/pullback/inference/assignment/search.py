@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference.compile import inner
-from pullback.inference.lanes import BYTES, load, splat, splat_index, store, where_larger
-from pullback.inference.rows import load_first
+from pullback.inference._numba.compile import inner
+from pullback.inference._numba.lanes import BYTES, load, splat, splat_index, store, where_larger
+from pullback.inference._numba.rows import load_first
 
 LANES = BYTES // 8
 

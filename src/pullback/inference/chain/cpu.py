@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pullback.inference._numba.memory import empty_like
+from pullback.inference._numba.threads import spread
 from pullback.inference.chain import kernels, maximum, slopes
 from pullback.inference.chain.family import CHAIN
-from pullback.inference.checks import finish
-from pullback.inference.hypergraph.memory import empty_like
-from pullback.inference.threads import spread
+from pullback.inference.front.checks import finish
 
 _NO_SEEDS = np.zeros(0, np.int64)
 

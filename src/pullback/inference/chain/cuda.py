@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pullback.inference import checks
+from pullback.inference._triton.support import contiguous, launch, next_power_of_2
 from pullback.inference.chain import cuda_paths, cuda_slopes, cuda_sums, cuda_wide
 from pullback.inference.chain.family import CHAIN
-from pullback.inference.triton_support import contiguous, launch, next_power_of_2
+from pullback.inference.front import checks
 
 LOG_PARTITION, MARGINALS, SLOPE = range(3)  # as the kernel numbers them
 ONE_TILE = 64  # tags

@@ -5,9 +5,9 @@ Upwards each tag of a position chooses the tag before it; from the last position
 
 from __future__ import annotations
 
-from pullback.inference.hypergraph.cuda_kernels import uniform
-from pullback.inference.hypergraph.cuda_maximum import fill
-from pullback.inference.triton_support import constant, jit, tl
+from pullback.inference._triton.support import constant, jit, tl
+from pullback.inference.engine.hypergraph.cuda_kernels import uniform
+from pullback.inference.engine.hypergraph.cuda_maximum import fill
 
 _LOWEST = constant(-1e300)
 

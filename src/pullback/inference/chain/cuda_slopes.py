@@ -10,9 +10,9 @@ transitions are in tiles of ROWS rows, of which there may be one.
 
 from __future__ import annotations
 
+from pullback.inference._triton.support import constant, jit, tl
 from pullback.inference.chain.cuda_wide import first, terms, tile_of, totals, value_of
-from pullback.inference.hypergraph.cuda_maximum import fill
-from pullback.inference.triton_support import constant, jit, tl
+from pullback.inference.engine.hypergraph.cuda_maximum import fill
 
 _LOWEST = constant(-1e300)
 

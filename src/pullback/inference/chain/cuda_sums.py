@@ -7,7 +7,7 @@ With v(i, b) the log-sum over the sequences that end with tag b at position i, u
 
 from __future__ import annotations
 
-from pullback.inference.triton_support import constant, jit, tl
+from pullback.inference._triton.support import constant, jit, tl
 
 LOG_PARTITION, MARGINALS, SLOPE = (constant(i) for i in range(3))
 _LOWEST = constant(-1e300)

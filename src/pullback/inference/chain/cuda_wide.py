@@ -5,11 +5,11 @@ The values of a position's tags are passed on in memory, and its sums are rescal
 
 from __future__ import annotations
 
+from pullback.inference._triton.support import constant, jit, tl
 from pullback.inference.chain.cuda_paths import drawn, walk
 from pullback.inference.chain.cuda_sums import LOG_PARTITION, SLOPE, write
-from pullback.inference.hypergraph.cuda_kernels import uniform
-from pullback.inference.hypergraph.cuda_maximum import fill
-from pullback.inference.triton_support import constant, jit, tl
+from pullback.inference.engine.hypergraph.cuda_kernels import uniform
+from pullback.inference.engine.hypergraph.cuda_maximum import fill
 
 _LOWEST = constant(-1e300)
 

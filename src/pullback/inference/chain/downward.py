@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference.compile import lean
-from pullback.inference.hypergraph.packing import clear
-from pullback.inference.hypergraph.vectors import select_positive, splat_wide, widen
-from pullback.inference.lanes import lanes_in, load, splat, store
-from pullback.inference.random_kernels import uniform
-from pullback.inference.rows import (
+from pullback.inference._numba.compile import lean
+from pullback.inference._numba.lanes import lanes_in, load, splat, store
+from pullback.inference._numba.packing import clear
+from pullback.inference._numba.random_kernels import uniform
+from pullback.inference._numba.rows import (
     any_nonzero,
     either,
     first_half,
@@ -23,6 +22,7 @@ from pullback.inference.rows import (
     sum_of,
     with_zeros,
 )
+from pullback.inference._numba.vectors import select_positive, splat_wide, widen
 
 
 @lean

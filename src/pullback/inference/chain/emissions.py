@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pullback.inference.compile import kernel
-from pullback.inference.hypergraph.memory import empty_like
-from pullback.inference.lanes import aligned, lanes_in, load, splat, store
-from pullback.inference.rows import load_first, store_first
-from pullback.inference.threads import spread
-from pullback.inference.torch_seam import derivatives
+from pullback.inference._numba.compile import kernel
+from pullback.inference._numba.lanes import aligned, lanes_in, load, splat, store
+from pullback.inference._numba.memory import empty_like
+from pullback.inference._numba.rows import load_first, store_first
+from pullback.inference._numba.threads import spread
+from pullback.inference._torch import derivatives
 
 
 def join(transitions: Tensor, emissions: Tensor) -> Tensor:

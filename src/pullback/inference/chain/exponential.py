@@ -7,7 +7,7 @@ import math
 from llvmlite import ir
 from numba.extending import intrinsic
 
-from pullback.inference.lanes import call, vector_of
+from pullback.inference._numba.lanes import call, vector_of
 
 _POWER = (1.0, 0.6931469775991649, 0.2402224208537498, 0.05550733743251342, 0.009671512639653993, 0.001326472719744566)
 """The polynomial of degree 5 with the least relative error for 2^r between -1/2 and 1/2, and none at 0: 9e-8."""

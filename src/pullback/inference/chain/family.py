@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pullback.inference.family import FUSED, STANDARD, Family, Nouns
-from pullback.inference.layout import Layout, Size
+from pullback.inference.front.family import FUSED, STANDARD, Family, Nouns
+from pullback.inference.front.layout import Layout, Size
 from pullback.inference.sparsemap.operation import SPARSEMAP_ON_PATHS
 
 

@@ -15,12 +15,8 @@ import math
 
 import numpy as np
 
-from pullback.inference.chain.downward import add_structure, back, draw
-from pullback.inference.chain.exponential import exp_or_nan
-from pullback.inference.compile import kernel, lean
-from pullback.inference.hypergraph.packing import clear
-from pullback.inference.hypergraph.vectors import load_wide, log, narrow, select_positive, splat_wide, widen
-from pullback.inference.lanes import (
+from pullback.inference._numba.compile import kernel, lean
+from pullback.inference._numba.lanes import (
     aligned,
     exp,
     fma,
@@ -33,7 +29,8 @@ from pullback.inference.lanes import (
     store,
     where_larger,
 )
-from pullback.inference.rows import (
+from pullback.inference._numba.packing import clear
+from pullback.inference._numba.rows import (
     AHEAD,
     any_nonzero,
     count_nan,
@@ -46,6 +43,9 @@ from pullback.inference.rows import (
     splat_like,
     store_first,
 )
+from pullback.inference._numba.vectors import load_wide, log, narrow, select_positive, splat_wide, widen
+from pullback.inference.chain.downward import add_structure, back, draw
+from pullback.inference.chain.exponential import exp_or_nan
 
 LOG_PARTITION, MARGINALS, SLOPE, SAMPLE = range(4)
 

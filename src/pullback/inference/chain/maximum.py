@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference.compile import kernel, lean
-from pullback.inference.hypergraph.packing import clear
-from pullback.inference.hypergraph.vectors import raised, widen
-from pullback.inference.lanes import aligned, lanes_in, larger, load, load_half, splat, splat_half, store
-from pullback.inference.rows import AHEAD, any_nonzero, count_nan, load_first, prefetch
+from pullback.inference._numba.compile import kernel, lean
+from pullback.inference._numba.lanes import aligned, lanes_in, larger, load, load_half, splat, splat_half, store
+from pullback.inference._numba.packing import clear
+from pullback.inference._numba.rows import AHEAD, any_nonzero, count_nan, load_first, prefetch
+from pullback.inference._numba.vectors import raised, widen
 
 
 @lean

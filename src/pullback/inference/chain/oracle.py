@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference.scratch import carve
+from pullback.inference._numba.scratch import carve
 from pullback.inference.sparsemap.oracle import Oracle, Paths
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from pullback.inference.chain.family import CHAIN
-from pullback.inference.recursion import Combine, operations
+from pullback.inference.engine.recursion import Combine, operations
 
 
 def value(scores: Tensor, lengths: Tensor, combine: Combine) -> Tensor:

@@ -14,12 +14,12 @@ import math
 
 import numpy as np
 
+from pullback.inference._numba.compile import kernel, lean
+from pullback.inference._numba.lanes import aligned, lanes_in, load, splat, store
+from pullback.inference._numba.packing import clear
+from pullback.inference._numba.rows import load_first, store_first, sum_of
+from pullback.inference._numba.vectors import load_wide, log, narrow, select_positive, splat_wide, widen
 from pullback.inference.chain.kernels import forward
-from pullback.inference.compile import kernel, lean
-from pullback.inference.hypergraph.packing import clear
-from pullback.inference.hypergraph.vectors import load_wide, log, narrow, select_positive, splat_wide, widen
-from pullback.inference.lanes import aligned, lanes_in, load, splat, store
-from pullback.inference.rows import load_first, store_first, sum_of
 
 SLOPE, ENTROPY, ENTROPY_SLOPE = range(3)
 """What `slopes` writes."""

@@ -6,12 +6,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pullback.inference import checks
-from pullback.inference.checks import BAD_SIZE, INFINITE, NAN, OK
+from pullback.inference._numba.compile import called, lean_kernel
+from pullback.inference._numba.scratch import carve, scratch
+from pullback.inference._numba.threads import spread
 from pullback.inference.chu_liu_edmonds.kernels import best_heads, bytes_for, workspace
-from pullback.inference.compile import called, lean_kernel
-from pullback.inference.scratch import carve, scratch
-from pullback.inference.threads import spread
+from pullback.inference.front import checks
+from pullback.inference.front.checks import BAD_SIZE, INFINITE, NAN, OK
 
 
 def argmax(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pullback.inference import checks
+from pullback.inference._triton.support import constant, contiguous, jit, launch, next_power_of_2, program_count, tl
 from pullback.inference.chu_liu_edmonds.cuda_contraction import best_heads
 from pullback.inference.eisner.cuda_layout import beyond, length_of, load_scores
-from pullback.inference.trees import TREES
-from pullback.inference.triton_support import constant, contiguous, jit, launch, next_power_of_2, program_count, tl
+from pullback.inference.front import checks
+from pullback.inference.trees.family import TREES
 
 _OK, _INFEASIBLE = constant(checks.OK), constant(checks.INFEASIBLE)
 

@@ -9,7 +9,7 @@ word can reach takes it.
 
 from __future__ import annotations
 
-from pullback.inference.triton_support import jit, tl
+from pullback.inference._triton.support import jit, tl
 
 
 @jit()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference.checks import INFEASIBLE, OK
-from pullback.inference.compile import called
-from pullback.inference.scratch import carve
+from pullback.inference._numba.compile import called
+from pullback.inference._numba.scratch import carve
+from pullback.inference.front.checks import INFEASIBLE, OK
 
 _NEW, _ON_PATH, _DONE = range(3)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference.checks import OK
+from pullback.inference._numba.compile import lean
+from pullback.inference._numba.scratch import carve
 from pullback.inference.chu_liu_edmonds import kernels
-from pullback.inference.compile import lean
-from pullback.inference.scratch import carve
+from pullback.inference.front.checks import OK
 from pullback.inference.sparsemap.oracle import Oracle
 
 

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from pullback.inference import checks, partition
-from pullback.inference.trees import TREES, from_heads
+from pullback.inference.engine import partition
+from pullback.inference.front import checks
+from pullback.inference.trees.family import TREES, from_heads
 
 ROOT = -1
 Arcs = dict[tuple[int, int], float]  # (head, modifier): score, for the allowed arcs
@@ -32,7 +33,7 @@ def argmax(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> 
 
 
 def topk(scores: Tensor, lengths: Tensor, k: int, *, multiroot: bool, validate: bool) -> tuple[Tensor, Tensor]:
-    """The k best trees, by the head of the first word that differs from a better one; see `inference/partition.py`."""
+    """The k best trees, by the head of the first word that differs from a better one; see `inference/engine/partition.py`."""
     layout, scores = TREES.layout, scores.detach()
     status, (lengths,) = layout.status(scores, (lengths,)), layout.in_range(scores, (lengths,))
     words = torch.where(status == checks.OK, lengths, 0)

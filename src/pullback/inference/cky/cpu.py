@@ -7,7 +7,7 @@ from torch import Tensor
 
 from pullback.inference.cky import generated
 from pullback.inference.cky.family import BINARY_TREE
-from pullback.inference.rules.cpu import Kernels
+from pullback.inference.engine.rules.cpu import Kernels
 
 
 def _shifted(scores: Tensor, lengths: Tensor) -> Tensor:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pullback.inference.cky.family import BINARY_TREE
 from pullback.inference.cky.reference import value
-from pullback.inference.hypergraph.cuda import operations
-from pullback.inference.hypergraph.recursions import graph_of
+from pullback.inference.engine.hypergraph.cuda import operations
+from pullback.inference.engine.hypergraph.recursions import graph_of
 
 (
     argmax, log_partition, marginals, log_partition_marginals, log_prob, marginals_vjp, entropy, entropy_gradient, sample,

@@ -1,4 +1,4 @@
-"""Generated from rules.py by `python -m pullback.inference.rules`: do not edit.
+"""Generated from rules.py by `python -m pullback.inference.engine.rules`: do not edit.
 
 The loops of the recursion for examples side by side in SIMD lanes, and the kernels of all operations.
 """
@@ -10,24 +10,24 @@ import math
 
 import numpy as np
 
-from pullback.inference.checks import INFEASIBLE, INFINITE, NAN, OK
-from pullback.inference.compile import called, lean_kernel
-from pullback.inference.hypergraph.vectors import load_wide, narrow, splat_wide, widen
-from pullback.inference.lanes import larger, load, splat, splat_index, store, store_index, where_larger
-from pullback.inference.rules.batch import (
+from pullback.inference.front.checks import INFEASIBLE, INFINITE, NAN, OK
+from pullback.inference._numba.compile import called, lean_kernel
+from pullback.inference._numba.vectors import load_wide, narrow, splat_wide, widen
+from pullback.inference._numba.lanes import larger, load, splat, splat_index, store, store_index, where_larger
+from pullback.inference.engine.rules.batch import (
     ENTROPY, ENTROPY_GRADIENT, LOG_PARTITION, MARGINALS, OUT_OF_RANGE, PRODUCT, SAMPLE,
 )
-from pullback.inference.rules.choices import choose, choose_log, choose_scaled, uniform
-from pullback.inference.rules.lanewise import (
+from pullback.inference.engine.rules.choices import choose, choose_log, choose_scaled, uniform
+from pullback.inference.engine.rules.lanewise import (
     expect, finish, finish_scaled, flatten, flatten_tangents, lane_scratch, limit_of, normalise, pack_direction, seed,
     seed_scaled, seed_tangent, weigh,
 )
-from pullback.inference.rules.logs import (
+from pullback.inference.engine.rules.logs import (
     OUT, OUT_TANGENT, TANGENT, VALUE, log_sum, mean_tangent, plus_wide, push, push_tangent, put_wide, wide_of,
 )
-from pullback.inference.rules.numbers import at, constant, plus, put, times, times_plus, value_of
-from pullback.inference.rules.packing import clear, clear_all, lanes_of, pack, pitch_of, scale, unpack
-from pullback.inference.scratch import carve
+from pullback.inference.engine.rules.numbers import at, constant, plus, put, times, times_plus, value_of
+from pullback.inference.engine.rules.packing import clear, clear_all, lanes_of, pack, pitch_of, scale, unpack
+from pullback.inference._numba.scratch import carve
 from pullback.inference.cky.scaling import centre, to_scaled, to_weights
 
 OPTIONS = ()

@@ -1,6 +1,6 @@
 """The CKY algorithm as rules: a span of words is one word, or split into two spans."""
 
-from pullback.inference.rules.definition import Recursion, Spans, Sum
+from pullback.inference.engine.rules.definition import Recursion, Spans, Sum
 
 RECURSION = Recursion(
     Spans((

@@ -13,12 +13,12 @@ import math
 
 import numpy as np
 
-from pullback.inference.compile import called
-from pullback.inference.hypergraph.vectors import widen
-from pullback.inference.lanes import exp, larger, load, splat, store, where_larger
-from pullback.inference.rules.lanewise import scaled_weight
-from pullback.inference.rules.numbers import whole_powers
-from pullback.inference.rules.packing import lanes_of
+from pullback.inference._numba.compile import called
+from pullback.inference._numba.lanes import exp, larger, load, splat, store, where_larger
+from pullback.inference._numba.vectors import widen
+from pullback.inference.engine.rules.lanewise import scaled_weight
+from pullback.inference.engine.rules.numbers import whole_powers
+from pullback.inference.engine.rules.packing import lanes_of
 
 
 @called

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from pullback.inference.eisner import generated
-from pullback.inference.rules.cpu import Kernels
-from pullback.inference.trees import TREES
+from pullback.inference.engine.rules.cpu import Kernels
+from pullback.inference.trees.family import TREES
 
 
 def _shifted(scores: Tensor, lengths: Tensor) -> Tensor:

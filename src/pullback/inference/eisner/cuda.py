@@ -12,10 +12,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pullback.inference import checks
+from pullback.inference._triton.support import (
+    contiguous,
+    interpreting,
+    launch,
+    next_power_of_2,
+    program_count,
+    unproven,
+)
 from pullback.inference.eisner import cuda_charts, cuda_inside, cuda_layout, cuda_maximum, cuda_outside, cuda_sampling
-from pullback.inference.trees import TREES
-from pullback.inference.triton_support import contiguous, interpreting, launch, next_power_of_2, program_count, unproven
+from pullback.inference.front import checks
+from pullback.inference.trees.family import TREES
 
 
 def argmax(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:

@@ -12,7 +12,7 @@ the rows that a warp reads together are in different banks.
 
 from __future__ import annotations
 
-from pullback.inference.triton_support import constant, interpreting, jit, tl
+from pullback.inference._triton.support import constant, interpreting, jit, tl
 
 LONGEST = 50  # words: their charts, and what Triton needs, are what a kernel may have of shared memory without asking for more
 ROWS = constant(LONGEST + 1)

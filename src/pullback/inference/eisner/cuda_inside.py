@@ -12,6 +12,7 @@ Both are in float64, and sums without cancellation, whatever the size of the sco
 
 from __future__ import annotations
 
+from pullback.inference._triton.support import constant, jit, tl
 from pullback.inference.eisner.cuda_layout import (
     beyond,
     chart_sizes,
@@ -24,7 +25,6 @@ from pullback.inference.eisner.cuda_layout import (
     spans_of,
 )
 from pullback.inference.eisner.cuda_numbers import load, log2, log2_of, normal, power, store, zeros
-from pullback.inference.triton_support import constant, jit, tl
 
 ALONE, SLOPE, ENTROPY = 0, 1, 2
 _SLOPE, _ENTROPY = constant(SLOPE), constant(ENTROPY)

@@ -14,8 +14,8 @@ zero: all that is no item, or no item yet, in the charts, in the ROWS rows below
 
 from __future__ import annotations
 
+from pullback.inference._triton.support import jit, tl
 from pullback.inference.eisner.cuda_numbers import from_log2, store, zeros
-from pullback.inference.triton_support import jit, tl
 
 CHARTS = 7
 

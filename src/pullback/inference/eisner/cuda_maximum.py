@@ -8,9 +8,9 @@ sentence of n words takes n steps up the chart, and n steps down again to follow
 
 from __future__ import annotations
 
+from pullback.inference._triton.support import jit, tl
 from pullback.inference.eisner.cuda_charts import RIGHT, charts_of, follow, place, read, spans
 from pullback.inference.eisner.cuda_layout import beyond, fill, lay_out, length_of, spans_of
-from pullback.inference.triton_support import jit, tl
 
 
 @jit(do_not_specialize=["batch", "n", "multiroot"])

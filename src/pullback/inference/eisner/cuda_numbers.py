@@ -14,7 +14,7 @@ In a chart of int64, a number of float32 is one element, exponent above mantissa
 
 from __future__ import annotations
 
-from pullback.inference.triton_support import jit, tl
+from pullback.inference._triton.support import jit, tl
 
 
 @jit()

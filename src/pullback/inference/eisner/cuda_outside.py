@@ -21,6 +21,7 @@ float64 whatever the scores are.
 
 from __future__ import annotations
 
+from pullback.inference._triton.support import constant, jit, tl
 from pullback.inference.eisner.cuda_inside import ENTROPY, SLOPE, inside
 from pullback.inference.eisner.cuda_layout import (
     beyond,
@@ -35,7 +36,6 @@ from pullback.inference.eisner.cuda_layout import (
     spans_of,
 )
 from pullback.inference.eisner.cuda_numbers import load, normal, power, store
-from pullback.inference.triton_support import constant, jit, tl
 
 _SLOPE, _ENTROPY = constant(SLOPE), constant(ENTROPY)
 

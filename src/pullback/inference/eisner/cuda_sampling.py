@@ -5,6 +5,7 @@ The draws come in the order of reference.py from the stream of random.py, so tha
 
 from __future__ import annotations
 
+from pullback.inference._triton.support import jit, tl
 from pullback.inference.eisner.cuda_inside import inside
 from pullback.inference.eisner.cuda_layout import (
     beyond,
@@ -16,7 +17,6 @@ from pullback.inference.eisner.cuda_layout import (
     length_of,
 )
 from pullback.inference.eisner.cuda_numbers import load, power
-from pullback.inference.triton_support import jit, tl
 
 
 @jit(do_not_specialize=["batch", "n", "multiroot"])

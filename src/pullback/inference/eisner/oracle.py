@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from pullback.inference._numba.compile import lean
+from pullback.inference._numba.scratch import carve
 from pullback.inference.chu_liu_edmonds.oracle import columns, is_tree, stars
-from pullback.inference.compile import lean
 from pullback.inference.eisner import spans
-from pullback.inference.scratch import carve
 from pullback.inference.sparsemap.oracle import Oracle
 
 

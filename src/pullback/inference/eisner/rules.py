@@ -1,6 +1,6 @@
 """Eisner's algorithm as rules; README.md says what the items mean."""
 
-from pullback.inference.rules.definition import Line, Recursion, Spans, Sum
+from pullback.inference.engine.rules.definition import Line, Recursion, Spans, Sum
 
 RECURSION = Recursion(
     Spans((

@@ -12,9 +12,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference.compile import called, lean
-from pullback.inference.lanes import BYTES, larger, load_half, splat_half, splat_index, store, store_index, where_larger
-from pullback.inference.scratch import carve
+from pullback.inference._numba.compile import called, lean
+from pullback.inference._numba.lanes import (
+    BYTES,
+    larger,
+    load_half,
+    splat_half,
+    splat_index,
+    store,
+    store_index,
+    where_larger,
+)
+from pullback.inference._numba.scratch import carve
 
 _MOST_LANES = BYTES // 2 // 4
 

@@ -12,12 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pullback.inference import checks, random
+from pullback.inference._numba.threads import spread
+from pullback.inference.engine.rules.batch import OUT_OF_RANGE, Batch
+from pullback.inference.front import checks, random
 from pullback.inference.matrix_tree import logs, wilson
 from pullback.inference.matrix_tree.kernels import LANES, expectations, products
-from pullback.inference.rules.batch import OUT_OF_RANGE, Batch
-from pullback.inference.threads import spread
-from pullback.inference.trees import draw
+from pullback.inference.trees.family import draw
 
 Array = np.ndarray
 _NONE, _NO_MATRICES = np.empty(0), np.empty((0, 0, 0))

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pullback.inference import checks
+from pullback.inference._triton.support import contiguous, launch, next_power_of_2, program_count
+from pullback.inference.front import checks
 from pullback.inference.matrix_tree import cuda_marginals, cuda_sampling
 from pullback.inference.matrix_tree.cuda_elimination import ALONE, ENTROPY, SLOPE
-from pullback.inference.trees import TREES
-from pullback.inference.triton_support import contiguous, launch, next_power_of_2, program_count
+from pullback.inference.trees.family import TREES
 
 
 def log_partition(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:

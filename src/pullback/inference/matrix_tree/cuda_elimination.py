@@ -11,8 +11,8 @@ is none, that is the first word.
 
 from __future__ import annotations
 
+from pullback.inference._triton.support import constant, jit, tl
 from pullback.inference.eisner.cuda_layout import load_scores
-from pullback.inference.triton_support import constant, jit, tl
 
 ALONE, SLOPE, ENTROPY = 0, 1, 2
 _SLOPE, _ENTROPY = constant(SLOPE), constant(ENTROPY)

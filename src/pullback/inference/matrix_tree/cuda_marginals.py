@@ -7,9 +7,9 @@ went contains the path h -> k -> m, and passes its share of the probability on t
 
 from __future__ import annotations
 
+from pullback.inference._triton.support import constant, jit, tl
 from pullback.inference.eisner.cuda_layout import beyond, length_of, load_scores
 from pullback.inference.matrix_tree.cuda_elimination import ENTROPY, SLOPE, paths, prepare
-from pullback.inference.triton_support import constant, jit, tl
 
 _SLOPE, _ENTROPY = constant(SLOPE), constant(ENTROPY)
 

@@ -15,9 +15,9 @@ that k can have. With a single root S_k is over words, and the root is the head 
 
 from __future__ import annotations
 
+from pullback.inference._triton.support import jit, tl
 from pullback.inference.eisner.cuda_layout import beyond, length_of
 from pullback.inference.matrix_tree.cuda_elimination import prepare
-from pullback.inference.triton_support import jit, tl
 
 
 @jit(do_not_specialize=["batch", "n", "multiroot"])

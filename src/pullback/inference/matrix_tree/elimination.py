@@ -6,9 +6,19 @@ root, `pitch` vectors from one row to the next. Words are eliminated from the la
 
 from __future__ import annotations
 
-from pullback.inference.compile import inline, inner
-from pullback.inference.lanes import larger, where_larger
-from pullback.inference.rules.numbers import at, constant, over, plus, put, times, times_plus, value_of, where_positive
+from pullback.inference._numba.compile import inline, inner
+from pullback.inference._numba.lanes import larger, where_larger
+from pullback.inference.engine.rules.numbers import (
+    at,
+    constant,
+    over,
+    plus,
+    put,
+    times,
+    times_plus,
+    value_of,
+    where_positive,
+)
 
 TINY = 1e-200  # weights and products of weights below this leave the range in which the sweeps can work
 

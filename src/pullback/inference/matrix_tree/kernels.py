@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.inference.checks import INFINITE, NAN, OK
-from pullback.inference.compile import inner, kernel
-from pullback.inference.lanes import BYTES, aligned, gather, load, splat, store, where_larger
+from pullback.inference._numba.compile import inner, kernel
+from pullback.inference._numba.lanes import BYTES, aligned, gather, load, splat, store, where_larger
+from pullback.inference.engine.rules.batch import OUT_OF_RANGE
+from pullback.inference.front.checks import INFINITE, NAN, OK
 from pullback.inference.matrix_tree.elimination import TINY, differentiate, eliminate
 from pullback.inference.matrix_tree.scaling import copy, place, read_tangents, read_weights
-from pullback.inference.rules.batch import OUT_OF_RANGE
 
 LANES = BYTES // 8
 _FAR = 300.0  # a score this far below the best of its column has a weight of 1e-130, well inside the range

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference.compile import inner
-from pullback.inference.wide import LOWEST, gap, minus, narrow, nothing, plus, wide
+from pullback.inference._numba.compile import inner
+from pullback.inference.matrix_tree.wide import LOWEST, gap, minus, narrow, nothing, plus, wide
 
 _CUTOFF = -1e12  # arcs this far below the best are left out, if no tree that counts uses one
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference.checks import INFEASIBLE, OK
-from pullback.inference.compile import inner, kernel
+from pullback.inference._numba.compile import inner, kernel
+from pullback.inference.front.checks import INFEASIBLE, OK
 from pullback.inference.matrix_tree.log_elimination import at, eliminate, read
-from pullback.inference.wide import gap, narrow, plus
+from pullback.inference.matrix_tree.wide import gap, narrow, plus
 
 
 @kernel

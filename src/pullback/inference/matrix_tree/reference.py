@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pullback.inference.recursion import Combine, operations
-from pullback.inference.trees import TREES, draw
+from pullback.inference.engine.recursion import Combine, operations
+from pullback.inference.trees.family import TREES, draw
 
 
 def value(scores: Tensor, lengths: Tensor, multiroot: bool, combine: Combine) -> Tensor:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference.compile import inline, inner
-from pullback.inference.lanes import exp_by_series, gather, larger, load, splat, store, trouble, where_larger
+from pullback.inference._numba.compile import inline, inner
+from pullback.inference._numba.lanes import exp_by_series, gather, larger, load, splat, store, trouble, where_larger
 
 LOWEST = -708.0  # the exponential of what is below this is zero
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference.checks import INFINITE, NAN, OK
-from pullback.inference.compile import inner, kernel
-from pullback.inference.lanes import BYTES, exp_by_series, load, splat, store
-from pullback.inference.random_kernels import uniform
+from pullback.inference._numba.compile import inner, kernel
+from pullback.inference._numba.lanes import BYTES, exp_by_series, load, splat, store
+from pullback.inference._numba.random_kernels import uniform
+from pullback.inference.front.checks import INFINITE, NAN, OK
 
 UNFINISHED = -1
 STEPS_PER_WORD = 100  # many times what ordinary scores need

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pullback.inference.hypergraph.cpu import operations
+from pullback.inference.engine.hypergraph.cpu import operations
 from pullback.inference.segmentation.derivations import graph
 from pullback.inference.segmentation.family import SEGMENTATION
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference.hypergraph.graph import Hypergraph, hypergraph
-from pullback.inference.hypergraph.tables import remembered
+from pullback.inference.engine.hypergraph.graph import Hypergraph, hypergraph
+from pullback.inference.engine.hypergraph.tables import remembered
 
 
 @remembered

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pullback.inference.recursion import Combine, operations
+from pullback.inference.engine.recursion import Combine, operations
 from pullback.inference.segmentation.family import SEGMENTATION
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pullback.inference._numba.threads import spread
 from pullback.inference.simplex import kernels
-from pullback.inference.threads import spread
 
 _ROWS = 64  # a unit of work for a thread
 

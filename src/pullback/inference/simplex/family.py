@@ -5,8 +5,8 @@ Rows without a finite score are the caller's concern.
 
 from __future__ import annotations
 
-from pullback.inference.family import PROJECTION, Family, Nouns
-from pullback.inference.layout import Layout
+from pullback.inference.front.family import PROJECTION, Family, Nouns
+from pullback.inference.front.layout import Layout
 
 SIMPLEX = Family(
     "simplex",

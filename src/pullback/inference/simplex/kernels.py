@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference.compile import kernel
+from pullback.inference._numba.compile import kernel
 
 
 @kernel

@@ -15,10 +15,10 @@ import numba
 import numpy as np
 from numba.extending import register_jitable
 
-from pullback.inference.compile import INNER, lean
-from pullback.inference.lanes import fma, load, splat, store
-from pullback.inference.records import Record, Shapes
-from pullback.inference.rows import keep_first, shift_down, sum_of
+from pullback.inference._numba.compile import INNER, lean
+from pullback.inference._numba.lanes import fma, load, splat, store
+from pullback.inference._numba.records import Record, Shapes
+from pullback.inference._numba.rows import keep_first, shift_down, sum_of
 
 DEPENDENT = 1e-4  # squared distances to the span of the others: rounding is about 1e-6 at most, others at least 0.01
 LANES = 8  # in a vector of float64

@@ -10,14 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pullback.inference.checks import FULL
-from pullback.inference.records import Memory, Plan
+from pullback.inference._numba.records import Memory, Plan
+from pullback.inference._numba.threads import spread
+from pullback.inference.front.checks import FULL
 from pullback.inference.sparsemap.active_set import entries, padded
 from pullback.inference.sparsemap.compiled import Starts, Tensors, make_result, tensors
 from pullback.inference.sparsemap.oracle import fixed
 from pullback.inference.sparsemap.solve import DONE, FACE, Problem, Result, solve
 from pullback.inference.sparsemap.state import SIZE, state_plan
-from pullback.inference.threads import spread
 
 _ROOM = 40  # structures that an active set has room for at first, or more, if all take no more memory than:
 _BYTES = 3 << 24  # of which only what is used is touched, and which a thread keeps

@@ -10,13 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pullback.inference.checks import FULL
-from pullback.inference.records import Memory
+from pullback.inference._numba.records import Memory
+from pullback.inference._numba.threads import spread
+from pullback.inference.front.checks import FULL
 from pullback.inference.sparsemap import projector
 from pullback.inference.sparsemap.oracle import Oracle
 from pullback.inference.sparsemap.solve import Problem, Result, solve
 from pullback.inference.sparsemap.state import room_of, state_plan
-from pullback.inference.threads import spread
 
 _WORK = 300  # operations of half a nanosecond for each part, about
 _ROOM = 2048  # structures that an active set has room for at first; only what is used is touched

@@ -14,14 +14,21 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from pullback.inference import checks
+from pullback.inference._triton.support import (
+    contiguous,
+    interpreting,
+    launch,
+    next_power_of_2,
+    program_count,
+    unproven,
+)
 from pullback.inference.eisner import cuda_charts
+from pullback.inference.front import checks
 from pullback.inference.sparsemap import cuda_long, cuda_projective, cuda_projector, cuda_shared, cuda_solve, cuda_trees
 from pullback.inference.sparsemap.cuda_state import workspace
 from pullback.inference.sparsemap.operation import active_set_capacity
 from pullback.inference.sparsemap.solution import NotConverged, not_converged
-from pullback.inference.trees import TREES
-from pullback.inference.triton_support import contiguous, interpreting, launch, next_power_of_2, program_count, unproven
+from pullback.inference.trees.family import TREES
 
 _ROOM = 256  # how many structures fit into the first launch
 _SHORT = 31  # words: with the root, 2^5 positions; a call of the oracle is so fast that a second tree of it does not pay

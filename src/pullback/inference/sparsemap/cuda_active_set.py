@@ -12,9 +12,9 @@ makes it add up to zero.
 
 from __future__ import annotations
 
+from pullback.inference._triton.support import constant, jit, tl
 from pullback.inference.sparsemap.cuda_state import PENDING as _MOST_PENDING
 from pullback.inference.sparsemap.cuda_state import Counts, line, place, replace
-from pullback.inference.triton_support import constant, jit, tl
 
 VECTOR, PRODUCT, SUMS, DRIVE, STEP = constant(0), constant(1), constant(2), constant(3), constant(4)
 """The lines: M's argument and result, the sums of its rows, the drive and the step; behind them the pending changes."""

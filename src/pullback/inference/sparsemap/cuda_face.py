@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from pullback.inference._triton.support import constant, jit, tl
 from pullback.inference.sparsemap.cuda_active_set import PRODUCT, STEP, SUMS, VECTOR, extend, multiply
 from pullback.inference.sparsemap.cuda_state import line, mix
 from pullback.inference.sparsemap.cuda_weights import excess, gain, mean
-from pullback.inference.triton_support import constant, jit, tl
 
 _AHEAD = constant(8)
 _TILT = constant(100.0)  # as face.py has it

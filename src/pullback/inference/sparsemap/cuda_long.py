@@ -5,10 +5,10 @@ The root is position 0 and word m position m + 1; eisner/README.md names the ite
 
 from __future__ import annotations
 
+from pullback.inference._triton.support import jit, tl
 from pullback.inference.eisner.cuda_charts import larger
 from pullback.inference.sparsemap.cuda_state import length_of
 from pullback.inference.sparsemap.cuda_trees import _MULTIROOT as MULTIROOT
-from pullback.inference.triton_support import jit, tl
 
 
 @jit(noinline=True)

@@ -9,10 +9,10 @@ best one is found within the warp, and warps wait for each other only once per w
 
 from __future__ import annotations
 
+from pullback.inference._triton.support import constant, jit, tl
 from pullback.inference.eisner.cuda_charts import larger, packed, unpacked
 from pullback.inference.sparsemap.cuda_state import length_of
 from pullback.inference.sparsemap.cuda_trees import _MULTIROOT as MULTIROOT
-from pullback.inference.triton_support import constant, jit, tl
 
 _RIGHT, _LEFT, _RIGHT_ARC, _LEFT_ARC = constant(0), constant(1), constant(2), constant(3)
 _BEYOND = 65  # widths that tiles of splits reach beyond the last one

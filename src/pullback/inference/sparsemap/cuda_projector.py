@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from pullback.inference._triton.support import jit, tl
 from pullback.inference.sparsemap.cuda_active_set import STEP, VECTOR, multiply
 from pullback.inference.sparsemap.cuda_face import write_step
 from pullback.inference.sparsemap.cuda_state import Counts, active_of, line, mix
 from pullback.inference.sparsemap.cuda_weights import rebuild
-from pullback.inference.triton_support import jit, tl
 
 
 class Tensors(NamedTuple):

@@ -10,10 +10,10 @@ are float32 for a rough oracle and float64 for an exact one; finite, or -inf whe
 
 from __future__ import annotations
 
+from pullback.inference._triton.support import constant, jit, tl
 from pullback.inference.sparsemap.cuda_active_set import VECTOR, admit, extend, share
 from pullback.inference.sparsemap.cuda_state import Counts, Progress, line, restart
 from pullback.inference.sparsemap.cuda_weights import gain, mean, rebuild, refine, settle
-from pullback.inference.triton_support import constant, jit, tl
 
 FULL, STOPPED, CONVERGED, INFEASIBLE, GARBLED = constant(0), constant(1), constant(2), constant(3), constant(4)
 """How a search ends: without room for another vertex, at its limit, at the optimum, without a structure, with NaN."""

@@ -5,6 +5,7 @@ In float32: for the exact search in float64, there is cuda_projective.py.
 
 from __future__ import annotations
 
+from pullback.inference._triton.support import jit, tl
 from pullback.inference.eisner.cuda_charts import (
     RIGHT,
     RIGHT_ARC,
@@ -20,7 +21,6 @@ from pullback.inference.eisner.cuda_charts import (
 from pullback.inference.sparsemap.cuda_projective import scratch_of_projective
 from pullback.inference.sparsemap.cuda_state import length_of
 from pullback.inference.sparsemap.cuda_trees import _MULTIROOT as MULTIROOT
-from pullback.inference.triton_support import jit, tl
 
 
 @jit(noinline=True)

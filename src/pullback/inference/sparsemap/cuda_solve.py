@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from pullback.inference._triton.support import jit, tl
 from pullback.inference.sparsemap.cuda_face import complete
 from pullback.inference.sparsemap.cuda_search import CONVERGED, FULL, GARBLED, INFEASIBLE, search
 from pullback.inference.sparsemap.cuda_state import active_of, example_of
 from pullback.inference.sparsemap.cuda_trees import _COMPLETING, enter
-from pullback.inference.triton_support import jit, tl
 
 
 class Tensors(NamedTuple):

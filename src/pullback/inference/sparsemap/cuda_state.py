@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pullback.inference.triton_support import constant, jit, tl
+from pullback.inference._triton.support import constant, jit, tl
 
 PENDING = 8  # changes of the inverse that come together, at most
 LINES = 5 + PENDING  # vectors of one number per vertex

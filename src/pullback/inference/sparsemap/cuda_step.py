@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pullback.inference import checks
+from pullback.inference._triton.support import constant, jit, tl
+from pullback.inference.front import checks
 from pullback.inference.sparsemap.cuda_face import Face, clear, enter_face, probe, tilt
 from pullback.inference.sparsemap.cuda_search import CONVERGED, FULL, GOING, INFEASIBLE, first_progress, react
 from pullback.inference.sparsemap.cuda_solve import write
 from pullback.inference.sparsemap.cuda_state import Counts, Example, Progress, active_of, restart
 from pullback.inference.sparsemap.cuda_weights import mean, rebuild, refine
-from pullback.inference.triton_support import constant, jit, tl
 
 DONE, NEW, SEARCH, FACE = range(4)  # phases: the largest one of a batch says whether there is anything left to do
 PHASE, SIZE, WIDTH, PENDING, USED, CHANGES, STALLS, CALLS, ATTEMPT, FAILED, STATUS, SURE = range(12)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from pullback.inference._triton.support import constant, jit, tl
 from pullback.inference.chu_liu_edmonds.cuda_contraction import best_heads
 from pullback.inference.sparsemap.cuda_state import length_of
-from pullback.inference.triton_support import constant, jit, tl
 
 _TILE = constant(32)  # heads, and words, looked at together
 MULTIROOT, PROJECTIVE, COMPLETING = 1, 2, 4  # the bits of `flags`

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pullback.inference._triton.support import constant, jit, tl
 from pullback.inference.sparsemap.cuda_active_set import (
     DRIVE,
     PRODUCT,
@@ -13,7 +14,6 @@ from pullback.inference.sparsemap.cuda_active_set import (
     remove,
 )
 from pullback.inference.sparsemap.cuda_state import Counts, forget, line, mix
-from pullback.inference.triton_support import constant, jit, tl
 
 _ROUNDING = constant(4 * 2.0**-52)
 _AHEAD = constant(8)  # how many loads are on the way at a time

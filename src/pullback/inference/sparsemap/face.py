@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference.compile import called
-from pullback.inference.random_kernels import uniform
+from pullback.inference._numba.compile import called
+from pullback.inference._numba.random_kernels import uniform
 from pullback.inference.sparsemap.active_set import direction, reordered
 from pullback.inference.sparsemap.state import ATTEMPT, COUNT, FAILED, SIZE, scatter, slopes_of
 

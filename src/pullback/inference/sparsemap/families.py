@@ -7,8 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pullback.inference.family import Family
-from pullback.inference.layout import Flat
+from pullback.inference._torch.derivatives import may_be_differentiated
+from pullback.inference.front.family import Family
+from pullback.inference.front.layout import Flat
 from pullback.inference.sparsemap.solution import (
     ActiveSet,
     PathSet,
@@ -18,7 +19,6 @@ from pullback.inference.sparsemap.solution import (
     default_tolerance,
     start_vertices,
 )
-from pullback.inference.torch_seam.derivatives import may_be_differentiated
 
 
 def project(

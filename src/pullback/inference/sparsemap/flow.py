@@ -6,17 +6,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pullback.inference.checks import OK
-from pullback.inference.compile import called, lean_kernel
-from pullback.inference.records import Memory, Record
-from pullback.inference.scratch import take
+from pullback.inference._numba.compile import called, lean_kernel
+from pullback.inference._numba.records import Memory, Record
+from pullback.inference._numba.scratch import take
+from pullback.inference._numba.threads import spread
+from pullback.inference.front.checks import OK
 from pullback.inference.sparsemap import compiled
 from pullback.inference.sparsemap.compiled import Sizes, Starts
 from pullback.inference.sparsemap.flow_newton import descend, reduce
 from pullback.inference.sparsemap.flow_state import assemble, balance, flow_plan, flow_state_of, lift
 from pullback.inference.sparsemap.oracle import Fixed, Oracle, call_ends
 from pullback.inference.sparsemap.search import AMPLIFIED
-from pullback.inference.threads import spread
 
 _CALLS = 5  # of the oracle for each part of a structure, before Newton's method takes over
 _PARTS = 100_000  # that the structures of these calls have, at most

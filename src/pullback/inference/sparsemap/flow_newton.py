@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference.compile import called
+from pullback.inference._numba.compile import called
 from pullback.inference.sparsemap.active_set import reordered
 from pullback.inference.sparsemap.flow_state import assemble, balance, lift
 

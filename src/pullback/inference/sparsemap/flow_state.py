@@ -6,8 +6,8 @@ import functools
 
 import numpy as np
 
-from pullback.inference.compile import called
-from pullback.inference.records import Plan, Record, Shapes
+from pullback.inference._numba.compile import called
+from pullback.inference._numba.records import Plan, Record, Shapes
 from pullback.inference.sparsemap.skyline import factor, outline, solve
 
 FlowState = Record(

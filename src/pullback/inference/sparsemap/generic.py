@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from pullback.inference.checks import BROKEN, INFEASIBLE, INFINITE, NAN, WORSE, capturing
-from pullback.inference.family import backend_of
-from pullback.inference.layout import result_dtype, working
+from pullback.inference._torch.derivatives import apply, keep, may_be_differentiated
+from pullback.inference.front.checks import BROKEN, INFEASIBLE, INFINITE, NAN, WORSE, capturing
+from pullback.inference.front.family import backend_of
+from pullback.inference.front.layout import result_dtype, working
 from pullback.inference.sparsemap.operation import with_an_argmax
 from pullback.inference.sparsemap.solution import (
     SparseMAPSolution,
@@ -19,7 +20,6 @@ from pullback.inference.sparsemap.solution import (
     start_vertices,
     warn,
 )
-from pullback.inference.torch_seam.derivatives import apply, keep, may_be_differentiated
 
 if TYPE_CHECKING:
     from pullback.structures.base import Structure

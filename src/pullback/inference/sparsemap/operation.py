@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from pullback.inference import checks
-from pullback.inference.operations import Operation
+from pullback.inference.front import checks
+from pullback.inference.front.operations import Operation
 
 if TYPE_CHECKING:
-    from pullback.inference.family import Family
-    from pullback.inference.layout import Layout
+    from pullback.inference.front.family import Family
+    from pullback.inference.front.layout import Layout
     from pullback.inference.sparsemap.oracle import Oracle
 
 
@@ -29,7 +29,7 @@ def active_set_capacity(n: int) -> Any:
 
 
 def _shapes(room: Room | None, paths: bool, scores: Tensor, *rest: Any) -> tuple[Tensor, ...]:
-    from pullback.inference.family import backend_of
+    from pullback.inference.front.family import backend_of
 
     batch, width = scores.shape[0], next(x.shape[-1] for x in rest if isinstance(x, Tensor) and x.dim() == 3)
     on_edges = paths and backend_of(scores) == "cpu"
@@ -125,7 +125,7 @@ def with_an_argmax(backend: str) -> tuple[Callable[..., Any], Callable[..., Tens
         from pullback.inference.sparsemap import batched, compiled
 
         return batched.search, compiled.sparsemap_vjp
-    from pullback.inference.triton_support import triton
+    from pullback.inference._triton.support import triton
 
     if backend == "cuda" and triton is not None:
         from pullback.inference.sparsemap import cuda, cuda_batched

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from numba import types
 
-from pullback.inference.compile import callback, calling
-from pullback.inference.records import Record
+from pullback.inference._numba.compile import callback, calling
+from pullback.inference._numba.records import Record
 
 Shape = tuple[int, ...]
 Fixed = Record(  # what does not depend on the scores

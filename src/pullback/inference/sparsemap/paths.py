@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pullback.inference.compile import lean_kernel
+from pullback.inference._numba.compile import lean_kernel
 
 _LITTLE = 1e-14  # flows that are left over by rounding
 

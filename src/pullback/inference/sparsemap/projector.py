@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pullback.inference.compile import lean_kernel
+from pullback.inference._numba.compile import lean_kernel
 from pullback.inference.sparsemap.active_set import direction
 from pullback.inference.sparsemap.search import activate
 from pullback.inference.sparsemap.starts import enter, suggest

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot, pad
 
-from pullback.inference import checks
+from pullback.inference.front import checks
 from pullback.inference.sparsemap.batched import Argmax, Starts
 from pullback.inference.sparsemap.solution import dense, listed
 

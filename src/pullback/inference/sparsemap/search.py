@@ -5,7 +5,7 @@ Large functions have one caller each: what is inlined twice is compiled twice.
 
 from __future__ import annotations
 
-from pullback.inference.compile import called
+from pullback.inference._numba.compile import called
 from pullback.inference.sparsemap.active_set import append, direction, move, normalize, remove
 from pullback.inference.sparsemap.state import CHANGES, COUNT, SIZE, STALLS, copy, drop, mix, overlap, slopes_of
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference.compile import called
+from pullback.inference._numba.compile import called
 from pullback.inference.sparsemap.active_set import reordered
 
 

@@ -10,7 +10,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from pullback.inference.torch_seam.derivatives import transforming
+from pullback.inference._torch.derivatives import transforming
 
 
 def default_tolerance(dtype: torch.dtype) -> float:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference.checks import BAD_SIZE, BROKEN, FULL, INFEASIBLE, OK, WORSE
-from pullback.inference.compile import called, lean_kernel
-from pullback.inference.lanes import load
-from pullback.inference.records import Record
-from pullback.inference.rows import lowest_bit, nonzero
-from pullback.inference.scratch import take
+from pullback.inference._numba.compile import called, lean_kernel
+from pullback.inference._numba.lanes import load
+from pullback.inference._numba.records import Record
+from pullback.inference._numba.rows import lowest_bit, nonzero
+from pullback.inference._numba.scratch import take
+from pullback.inference.front.checks import BAD_SIZE, BROKEN, FULL, INFEASIBLE, OK, WORSE
 from pullback.inference.sparsemap.active_set import entries, padded
 from pullback.inference.sparsemap.face import aim, enter_face, fail, is_accurate, is_new, on_face, tilt
 from pullback.inference.sparsemap.oracle import Fixed, call_arrange, call_best, call_centre, call_rough, call_valid

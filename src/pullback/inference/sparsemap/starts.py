@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference.checks import INFINITE, NAN, OK
-from pullback.inference.compile import called, lean_kernel
+from pullback.inference._numba.compile import called, lean_kernel
+from pullback.inference.front.checks import INFINITE, NAN, OK
 from pullback.inference.sparsemap.active_set import reordered
 from pullback.inference.sparsemap.state import CHANGES, COUNT, NEVER_BUILT, SIZE, STALLS, mix, place
 

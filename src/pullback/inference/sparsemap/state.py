@@ -14,10 +14,10 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from pullback.inference.compile import called
-from pullback.inference.lanes import floats, lanewise, load, splat, store, vector_of
-from pullback.inference.records import Plan, Record, Shapes
-from pullback.inference.rows import keep_first, prefetch_beside, shift_down
+from pullback.inference._numba.compile import called
+from pullback.inference._numba.lanes import floats, lanewise, load, splat, store, vector_of
+from pullback.inference._numba.records import Plan, Record, Shapes
+from pullback.inference._numba.rows import keep_first, prefetch_beside, shift_down
 from pullback.inference.sparsemap.active_set import Inverse, inverse_shapes, reordered
 
 State = Record(

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pullback.inference import checks
+from pullback.inference._numba.threads import spread
+from pullback.inference.front import checks
 from pullback.inference.subset import kernels
 from pullback.inference.subset import sums as lanes
-from pullback.inference.threads import spread
 
 
 def log_partition(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> Tensor:

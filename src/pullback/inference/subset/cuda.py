@@ -7,12 +7,12 @@ import functools
 import torch
 from torch import Tensor
 
-from pullback.inference import checks
-from pullback.inference.checks import capturing
-from pullback.inference.hypergraph.cuda_likelihood import likelihood
+from pullback.inference._triton.support import contiguous, launch, next_power_of_2
+from pullback.inference.engine.hypergraph.cuda_likelihood import likelihood
+from pullback.inference.front import checks
+from pullback.inference.front.checks import capturing
 from pullback.inference.subset import cuda_kernels, cuda_picks
 from pullback.inference.subset.reference import look
-from pullback.inference.triton_support import contiguous, launch, next_power_of_2
 
 LOG_PARTITION, MARGINALS, SAMPLE, ENTROPY, SLOPE, ENTROPY_SLOPE = range(6)  # as the kernel numbers its modes
 

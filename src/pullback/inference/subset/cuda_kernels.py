@@ -5,7 +5,7 @@ A row's neighbours are exchanged through memory: two lines of scratch in turn, s
 
 from __future__ import annotations
 
-from pullback.inference.triton_support import constant, jit, tl
+from pullback.inference._triton.support import constant, jit, tl
 
 LOG_PARTITION, MARGINALS, SAMPLE, ENTROPY, SLOPE, ENTROPY_SLOPE = (constant(i) for i in range(6))
 

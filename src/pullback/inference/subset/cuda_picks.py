@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pullback.inference._triton.support import jit, tl
 from pullback.inference.subset.cuda_kernels import largest, look
-from pullback.inference.triton_support import jit, tl
 
 
 @jit(do_not_specialize=["n"])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pullback.inference.family import FUSED, PROJECTION, STANDARD, Family, Nouns
-from pullback.inference.layout import Layout, Size
+from pullback.inference.front.family import FUSED, PROJECTION, STANDARD, Family, Nouns
+from pullback.inference.front.layout import Layout, Size
 
 SUBSET = Family(
     "subset",

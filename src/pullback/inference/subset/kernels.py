@@ -12,9 +12,9 @@ import math
 
 import numpy as np
 
-from pullback.inference.checks import BAD_SIZE, INFEASIBLE, INFINITE, NAN, OK
-from pullback.inference.compile import inner, kernel, lean
-from pullback.inference.random_kernels import uniform
+from pullback.inference._numba.compile import inner, kernel, lean
+from pullback.inference._numba.random_kernels import uniform
+from pullback.inference.front.checks import BAD_SIZE, INFEASIBLE, INFINITE, NAN, OK
 
 ENTROPY, SLOPE, ENTROPY_SLOPE = range(3)
 

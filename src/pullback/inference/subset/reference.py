@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pullback.inference import checks
-from pullback.inference.family import backend_of
-from pullback.inference.hypergraph import ranked, recursions
-from pullback.inference.recursion import Combine, operations
+from pullback.inference.engine.hypergraph import ranked, recursions
+from pullback.inference.engine.recursion import Combine, operations
+from pullback.inference.front import checks
+from pullback.inference.front.family import backend_of
 from pullback.inference.subset.family import SUBSET
 
 

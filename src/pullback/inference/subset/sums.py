@@ -12,9 +12,9 @@ import math
 
 import numpy as np
 
-from pullback.inference.checks import OK
-from pullback.inference.compile import kernel, lean
-from pullback.inference.lanes import BYTES, aligned, exp, larger, load, splat, store, where_larger
+from pullback.inference._numba.compile import kernel, lean
+from pullback.inference._numba.lanes import BYTES, aligned, exp, larger, load, splat, store, where_larger
+from pullback.inference.front.checks import OK
 from pullback.inference.subset.kernels import bounds, largest, status_of
 
 LANES = BYTES // 8

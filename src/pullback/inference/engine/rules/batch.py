@@ -1,0 +1,120 @@
+"""A batch of examples as the kernels take it, and the next attempts for those that leave a kernel's range."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pullback.inference._numba.compile import lean_kernel
+from pullback.inference._numba.lanes import BYTES
+from pullback.inference._numba.scratch import scratch
+from pullback.inference._numba.threads import spread
+from pullback.inference.front import checks
+
+OUT_OF_RANGE = -1  # a status of this folder's own: to be computed again in a wider range
+LOG_PARTITION, MARGINALS, SAMPLE, PRODUCT, ENTROPY, ENTROPY_GRADIENT = range(6)
+"""What a kernel computes. From PRODUCT on there are tangents, from ENTROPY on those of surprises."""
+
+
+@lean_kernel
+def by_length(lengths, n, starts, order):
+    """Write the examples in order of falling length; returns the sum of the cubed lengths and the longest.
+
+    One compiled call: for short examples NumPy's own dispatch would take as long as inference. A length outside 0..n
+    makes the longest n + 1. `starts` is n + 2 zeros.
+    """
+    cubes = 0.0
+    for length in lengths:
+        if length < 0 or length > n:
+            return 0.0, n + 1
+        starts[n - length + 1] += 1  # a counting sort, stable
+        cubes += float(length) * length * length
+    longest = 0
+    for place in range(1, n + 2):
+        if starts[place] > 0:
+            longest = n - place + 1 if n - place + 1 > longest else longest
+        starts[place] += starts[place - 1]
+    for example in range(len(lengths)):
+        place = n - lengths[example]
+        order[starts[place]] = example
+        starts[place] += 1
+    return cubes, longest
+
+
+class Batch:
+    """Scores and lengths as arrays, the examples in order of falling length, and a status for each.
+
+    Args:
+        scores: `[B, n, n]`.
+        lengths: `[B]`; an example whose length is out of range counts as empty, and its status says so.
+        extra: something else that each example has, `[B, ...]`, contiguous.
+    """
+
+    def __init__(self, scores: Tensor, lengths: Tensor, extra: Tensor | None = None) -> None:
+        self.scores = scores.detach().contiguous()
+        self.lengths = lengths.contiguous()
+        self.extra = extra
+        n, length = scores.shape[-1], self.lengths.numpy()
+        self.order = np.empty(len(length), np.int64)
+        self.status = np.zeros(len(length), np.int64)
+        self.cubes, self.longest = by_length(length, n, np.zeros(n + 2, np.int64), self.order)
+        self.beyond = None
+        if self.longest > n:
+            self.beyond = (length < 0) | (length > n)
+            length = np.where(self.beyond, 0, length)
+            self.cubes, self.longest = by_length(length, n, np.zeros(n + 2, np.int64), self.order)
+        self.arrays = self.scores.numpy(), length, self.order
+
+    def leave_out(self, examples: np.ndarray) -> None:
+        """Keep some examples, a mask, from the first attempt: they go to the next one at once."""
+        self.status[examples] = OUT_OF_RANGE
+        self.order = self.order[~examples[self.order]]
+        self.arrays = *self.arrays[:2], self.order
+        self.cubes = float((self.arrays[1][self.order].astype(float) ** 3).sum())
+
+    def run(
+        self, kernel: Callable[..., None], sweeps: float, room: tuple[int, int], options: tuple[Any, ...], *rest: Any
+    ) -> None:
+        """Run a kernel of so many sweeps over the splits, with scratch for some charts and lines per thread.
+
+        In float32 lanes an operation takes about a sixth of the time that `spread` counts on, in float64 a third.
+        """
+        n, (charts, lines) = self.longest, room
+        groups, work = (
+            -(-len(self.order) * self.scores.itemsize // BYTES),
+            sweeps / 6 * self.cubes * self.scores.itemsize / 24,
+        )
+        side = self.scores.shape[-1]
+        numbers = charts * n * (n + 2) + 3 * (n * side + 1) + lines * (n + 1) + 64
+        memory = scratch(groups, BYTES * numbers + 24 * (4 * n + 8))
+        spread(kernel, len(memory), work, *self.arrays, *options, memory, *rest, self.status)
+
+    def settle(self, results: tuple[Tensor, ...], validate: bool) -> tuple[Tensor, ...]:
+        """Raise for the first example with trouble, if asked; otherwise its results are NaN."""
+        if self.beyond is not None:
+            self.status[self.beyond] = checks.BAD_SIZE
+        if not self.status.any():
+            return results
+        return tuple(checks.settled(result, self.status, validate) for result in results)
+
+
+Attempt = Callable[[Batch], tuple[Tensor, ...]]
+
+
+def widening(batch: Batch, attempts: Sequence[tuple[torch.dtype, Attempt]]) -> tuple[Tensor, ...]:
+    """Run the first attempt, and the next ones on the examples it left OUT_OF_RANGE, each in its dtype."""
+    results = attempts[0][1](batch)
+    if batch.status.any() and (outside := batch.status == OUT_OF_RANGE).any():
+        left = slice(None) if outside.all() else torch.from_numpy(outside)
+        extra, dtype = (None if batch.extra is None else batch.extra[left]), attempts[1][0]
+        if extra is not None and extra.is_floating_point():
+            extra = extra.to(dtype)
+        part = Batch(batch.scores[left].to(dtype), torch.from_numpy(batch.arrays[1])[left], extra)
+        for result, found in zip(results, widening(part, attempts[1:]), strict=True):
+            result[left] = found.to(result.dtype)
+        batch.status[outside] = part.status
+    return results

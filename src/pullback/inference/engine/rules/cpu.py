@@ -1,0 +1,197 @@
+"""All operations of a structure on the CPU from its generated module.
+
+Sums are sums of scaled weights, in float32 or float64 as the scores are. Examples whose values leave that range are computed
+again with an exponent for each number, and what leaves that one, too, in logarithms.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pullback.inference.engine.rules import batch as modes
+from pullback.inference.engine.rules.batch import Attempt, Batch, widening
+
+_NO_SEEDS = np.zeros(0, np.int64)
+_LARGE = 1e4  # scores beyond which entropies from differences of sums lose digits
+
+
+class Kernels:
+    """The operations as methods, called as `family.py` says.
+
+    Args:
+        module: the generated module.
+        longest: the largest size whose sums of weights usually stay in the range of float32; longer examples begin in float64.
+        shifted: from scores and lengths to scores less what all structures have in common, zeros where there is no part, which
+            makes entropies precise.
+        precise: whether gradients of entropies need float64 to have the precision of float32.
+    """
+
+    def __init__(
+        self, module: ModuleType, *, longest: int, shifted: Callable[[Tensor, Tensor], Tensor], precise: bool = False
+    ) -> None:
+        self._module, self._longest, self._shifted, self._precise = module, longest, shifted, precise
+        self._rooms = {kernel: (charts, module.LINES) for kernel, charts in module.CHARTS.items()}
+
+    def argmax(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
+        batch = Batch(scores, lengths)
+        z = torch.empty_like(batch.scores)
+        batch.run(self._module.argmax, 3, self._rooms["argmax"], self._options(named), z.numpy())
+        return batch.settle((z,), validate)[0]
+
+    def log_partition(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
+        return self._sums(modes.LOG_PARTITION, scores, lengths, validate, named)[0]
+
+    def marginals(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
+        return self._sums(modes.MARGINALS, scores, lengths, validate, named)[1]
+
+    def log_partition_marginals(
+        self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any
+    ) -> tuple[Tensor, Tensor]:
+        log_z, mu = self._sums(modes.MARGINALS, scores, lengths, validate, named)
+        return log_z, mu
+
+    def marginals_vjp(
+        self, scores: Tensor, lengths: Tensor, direction: Tensor, *, validate: bool, **named: Any
+    ) -> Tensor:
+        options, batch = self._options(named), Batch(scores, lengths, direction.detach().to(scores.dtype).contiguous())
+        return self._wide(
+            batch, lambda b, scaled: (self._product(b, options, scaled),),
+            lambda b: self._in_logs(b, modes.PRODUCT, options)[1:], validate,
+        )[0]  # fmt: skip
+
+    def entropy(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
+        """In weights H = log Z - <log w, mu>, of weights in the range of float64; in logarithms from the sums' choices."""
+        options = self._options(named)
+
+        def from_weights(batch: Batch, scaled: bool) -> tuple[Tensor]:
+            log_w = self._shifted(batch.scores, batch.lengths)
+            batch.arrays = log_w.numpy(), *batch.arrays[1:]
+            log_z, mu = self._weighed(modes.MARGINALS, options, batch, scaled)
+            if scaled:
+                batch.status[((mu > 0) & (log_w.abs() > _LARGE)).any(2).any(1).numpy()] = modes.OUT_OF_RANGE
+            return ((log_z - torch.where(mu > 0, mu * log_w, 0.0).sum((1, 2))).clamp_min(0.0),)
+
+        def in_logs(batch: Batch) -> tuple[Tensor, ...]:
+            return self._in_logs(batch, modes.ENTROPY, options)[:1]
+
+        return self._wide(Batch(scores.double(), lengths), from_weights, in_logs, validate)[0]
+
+    def entropy_gradient(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
+        """In weights -J log w."""
+        options, scores = self._options(named), scores.detach()
+
+        def from_weights(batch: Batch, scaled: bool) -> tuple[Tensor]:
+            assert batch.extra is not None
+            found = self._product(batch, options, scaled).neg_()
+            if scaled:
+                batch.status[(batch.extra.abs() > _LARGE).any(2).any(1).numpy()] = modes.OUT_OF_RANGE
+            return (found,)
+
+        def in_logs(batch: Batch) -> tuple[Tensor, ...]:
+            return self._in_logs(batch, modes.ENTROPY_GRADIENT, options)[1:]
+
+        given = scores.double() if self._precise else scores
+        batch = Batch(given, lengths, self._shifted(given, lengths))
+        return self._wide(batch, from_weights, in_logs, validate, wide=True)[0].to(scores.dtype)
+
+    def sample(self, scores: Tensor, lengths: Tensor, seeds: Tensor, *, validate: bool, **named: Any) -> Tensor:
+        options = self._options(named)
+
+        def from_weights(batch: Batch, scaled: bool) -> tuple[Tensor]:
+            z = torch.empty_like(batch.scores)
+            if scaled:
+                rest = _exponents(batch), _extra(batch), z.numpy(), np.empty(len(z))
+                batch.run(self._module.sample_scaled, 24, self._rooms["marginals_scaled"], options, *rest)
+            else:
+                batch.run(self._module.sample, 3, self._rooms["marginals"], options, _extra(batch), z.numpy())
+            return (z,)
+
+        def in_logs(batch: Batch) -> tuple[Tensor, ...]:
+            return self._in_logs(batch, modes.SAMPLE, options)[1:]
+
+        batch = Batch(scores.double(), lengths, seeds.contiguous())
+        return self._wide(batch, from_weights, in_logs, validate)[0].to(scores.dtype)
+
+    def _options(self, named: dict[str, Any]) -> tuple[Any, ...]:
+        return tuple(map(named.__getitem__, self._module.OPTIONS))
+
+    def _sums(
+        self, mode: int, scores: Tensor, lengths: Tensor, validate: bool, named: dict[str, Any]
+    ) -> tuple[Tensor, ...]:
+        options = tuple(map(named.__getitem__, self._module.OPTIONS))
+        return self._wide(
+            Batch(scores, lengths), functools.partial(self._weighed, mode, options),
+            lambda b: self._in_logs(b, mode, options), validate,
+        )  # fmt: skip
+
+    def _weighed(self, mode: int, options: tuple[Any, ...], batch: Batch, scaled: bool) -> tuple[Tensor, ...]:
+        """Log-partitions, and marginals if they are wanted."""
+        wanted = mode == modes.MARGINALS
+        mu, log_z = torch.empty_like(batch.scores) if wanted else batch.scores[:0], np.empty(len(batch.scores))
+        name, like = ("marginals_scaled", (_exponents(batch),)) if scaled else ("marginals", ())
+        work = (9 if wanted else 3) * (8 if scaled else 1)
+        batch.run(getattr(self._module, name), work, self._rooms[name], options, *like, mu.numpy(), log_z)
+        return (torch.from_numpy(log_z), mu) if wanted else (torch.from_numpy(log_z),)
+
+    def _product(self, batch: Batch, options: tuple[Any, ...], scaled: bool = False) -> Tensor:
+        """The derivative of the marginals along the batch's direction."""
+        out, log_z = torch.empty_like(batch.scores), np.empty(len(batch.scores))
+        name, like = ("product_scaled", (_exponents(batch),)) if scaled else ("product", ())
+        assert batch.extra is not None
+        rest = *like, batch.extra.numpy(), out.numpy(), log_z
+        batch.run(getattr(self._module, name), 200 if scaled else 27, self._rooms[name], options, *rest)
+        return out
+
+    def _in_logs(self, batch: Batch, mode: int, options: tuple[Any, ...]) -> tuple[Tensor, ...]:
+        """Log-partitions or entropies, and what the mode says of the parts, if anything."""
+        wanted = mode not in (modes.LOG_PARTITION, modes.ENTROPY)
+        out = torch.empty_like(batch.scores) if wanted else batch.scores[:0]
+        value, direction = np.empty(len(batch.scores)), batch.scores.numpy()
+        seeds = _extra(batch) if mode == modes.SAMPLE else _NO_SEEDS
+        if mode == modes.PRODUCT:
+            direction = _extra(batch)
+        rest = options, mode, direction, seeds, out.numpy(), value
+        batch.run(self._module.in_logs, 60 if wanted else 20, self._rooms["logs"], *rest)
+        return (torch.from_numpy(value), out) if wanted else (torch.from_numpy(value),)
+
+    def _wide(
+        self,
+        batch: Batch,
+        in_weights: Callable[[Batch, bool], tuple[Tensor, ...]],
+        in_logs: Attempt,
+        validate: bool,
+        wide: bool = False,
+    ) -> tuple[Tensor, ...]:
+        """In weights, then in weights with exponents (in float64, if `wide`), then in logarithms."""
+        dtype = batch.scores.dtype
+        short = dtype != torch.float32 or batch.longest <= self._longest
+        first = in_weights(batch, False) if short else ()
+        if short and batch.beyond is None and np.count_nonzero(batch.status) == 0:
+            return first
+        attempts: list[tuple[torch.dtype, Attempt]] = [
+            (dtype, lambda b: first if short else in_weights(b, False)),
+            (torch.float64 if wide else dtype, lambda b: in_weights(b, True)),
+            (torch.float64, in_logs),
+        ]  # fmt: skip
+        if not short:
+            batch.leave_out(batch.arrays[1] > self._longest)
+            attempts.insert(1, (torch.float64, attempts[0][1]))
+            attempts[2] = torch.float64, attempts[2][1]
+        return batch.settle(widening(batch, attempts), validate)
+
+
+def _extra(batch: Batch) -> np.ndarray:
+    assert batch.extra is not None
+    return batch.extra.numpy()
+
+
+def _exponents(batch: Batch) -> np.ndarray:
+    """Nothing, of the dtype of exponents."""
+    return np.empty(0, np.int32 if batch.scores.dtype == torch.float32 else np.int64)

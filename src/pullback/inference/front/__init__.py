@@ -1,0 +1,1 @@
+"""What operators have in common: declaration, dispatch, layout, errors and plans of calls."""

@@ -1,9 +1,0 @@
-"""`python -m pullback.inference.rules`: write the compiled modules of all recursions."""
-
-from __future__ import annotations
-
-from pullback.inference.rules.module import FOLDERS, module, path_of
-
-for folder in FOLDERS:
-    path_of(folder).write_text(module(folder))
-    print(path_of(folder))

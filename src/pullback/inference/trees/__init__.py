@@ -1,0 +1,1 @@
+"""What dependency trees have beyond a recursion: their family, and certificates of projections."""
