@@ -15,8 +15,9 @@ $(STAMP): pyproject.toml study/pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[dev,docs]' -e './study[ray,tensorboard]'
 	@touch $(STAMP)
 
-lint: install    ## run the linter and the type checker
+lint: install    ## run the linter, the check of the format, and the type checker
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
 test: lint       ## run the linter, the type checker and all tests

@@ -20,9 +20,7 @@ def _chains(typing_context: Any, count: Any) -> Any:
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         vector = ir.VectorType(ir.FloatType(), _LANES)
-        fma = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fma.v{_LANES}f32"
-        )
+        fma = cgutils.get_or_insert_function(builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fma.v{_LANES}f32")
         factor, term = (ir.Constant(vector, [value] * _LANES) for value in (0.999, 0.001))
         before = builder.basic_block
         loop, after = builder.append_basic_block("steps"), builder.append_basic_block("done")

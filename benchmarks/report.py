@@ -78,9 +78,7 @@ def plain(headings: list[str], body: list[list[str]]) -> str:
     """A table in aligned columns."""
     lines = [headings, *body]
     widths = [max(len(line[column]) for line in lines) for column in range(len(headings))]
-    return "\n".join(
-        "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
-    )
+    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines)
 
 
 def markdown(environment: dict[str, str], command: str, sections: Mapping[str, tuple[str, Sequence[Row]]]) -> str:

@@ -113,9 +113,7 @@ def time_in_turns(
             if device == "cuda":
                 torch.cuda.synchronize()
             spent[which] += time.perf_counter() - began
-    return {
-        which: (spent[which] / steps, trainer.stopwatch.take() / spent[which]) for which, trainer in contenders.items()
-    }
+    return {which: (spent[which] / steps, trainer.stopwatch.take() / spent[which]) for which, trainer in contenders.items()}
 
 
 def _with_peer(trainer: Any) -> Any:
@@ -134,12 +132,8 @@ def _show(name: str, task: str, trainer: LatentTrainer, found: dict[str, tuple[f
     per_epoch = trainer.steps // trainer.config.epochs
     paper = reported("structured", METHODS[name].label, task.upper(), "minutes")
     minutes = f"{paper.value:g}" if paper else ""
-    theirs = (
-        f"{per_epoch * found['torch-struct'][0]:27.1f}{found['torch-struct'][0] / step:7.1f}" if len(found) > 1 else ""
-    )
-    print(
-        f"{METHODS[name].label:18}{1e3 * step:12.1f}{per_epoch * step:12.1f}{minutes:>12}{share:8.1%}{theirs}", flush=True
-    )
+    theirs = f"{per_epoch * found['torch-struct'][0]:27.1f}{found['torch-struct'][0] / step:7.1f}" if len(found) > 1 else ""
+    print(f"{METHODS[name].label:18}{1e3 * step:12.1f}{per_epoch * step:12.1f}{minutes:>12}{share:8.1%}{theirs}", flush=True)
 
 
 def _options() -> argparse.Namespace:

@@ -163,9 +163,7 @@ class Entry:
         """A structure with these sizes, or those of the scores; values are checked on every device."""
         return self.make(*(sizes or self.free), validate=True)
 
-    def random(
-        self, *batch: int, n: int, dtype: torch.dtype = torch.float64, scale: float = 1.0, seed: int = 0
-    ) -> Tensor:
+    def random(self, *batch: int, n: int, dtype: torch.dtype = torch.float64, scale: float = 1.0, seed: int = 0) -> Tensor:
         """Normal scores without padding, the same on every backend, dtype and device."""
         generator = torch.Generator().manual_seed(seed)
         values = scale * torch.randn(*batch, *self.shape(n), generator=generator, dtype=torch.float64)

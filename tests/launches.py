@@ -51,9 +51,7 @@ def record(monkeypatch: pytest.MonkeyPatch) -> list[Launch]:
     """Where the launches of all calls to come are written."""
     launches: list[Launch] = []
 
-    def launch(
-        kernel: Any, programs: int, device: torch.device, *args: Any, fixed: Fixed = _NOTHING, **options: int
-    ) -> None:
+    def launch(kernel: Any, programs: int, device: torch.device, *args: Any, fixed: Fixed = _NOTHING, **options: int) -> None:
         args, options = (*args, *fixed.args), fixed.options | options
         names = [name for name in kernel.arg_names if name not in options]
         launches.append(Launch(kernel, programs, dict(zip(names, map(_without_memory, args), strict=True)), options))

@@ -75,8 +75,7 @@ def test_a_wheel_has_the_licence(wheels, name):
 
 def test_the_library_imports_and_computes(installed):
     program = (
-        "import torch, pullback as pb\n"
-        "print(pb.__file__, pb.Subset(1).argmax(torch.tensor([0.0, 1.0])).tolist(), sep='\\n')"
+        "import torch, pullback as pb\nprint(pb.__file__, pb.Subset(1).argmax(torch.tensor([0.0, 1.0])).tolist(), sep='\\n')"
     )
     where, found = in_a_clean_environment(installed, "-c", program).splitlines()
     assert Path(where).is_relative_to(installed)

@@ -54,8 +54,5 @@ def _matrix_tree(scores: Tensor) -> Tensor:
             for h in range(n):
                 laplacian[h, m] = sum(w[k][m] for k in range(n)) if h == m else -w[h][m]
         inverse = laplacian**-1
-        mu = [
-            [w[h][m] * (inverse[m, m] - (0 if h == m else inverse[m, h])) for m in range(n)]
-            for h in range(n)
-        ]
+        mu = [[w[h][m] * (inverse[m, m] - (0 if h == m else inverse[m, h])) for m in range(n)] for h in range(n)]
         return torch.tensor([[float(x) for x in row] for row in mu], dtype=torch.float64)

@@ -47,9 +47,7 @@ def _operations(structure: Structure) -> dict[str, Callable[[Tensor], Any]]:
     }
 
 
-def _row(
-    run: Run, case: str, threads: int, call: Callable[[Tensor], Any], many: list[Tensor], same: list[Tensor]
-) -> Row:
+def _row(run: Run, case: str, threads: int, call: Callable[[Tensor], Any], many: list[Tensor], same: list[Tensor]) -> Row:
     calls = {"in turn": lambda: [call(s) for s in many], "one": lambda: [call(s) for s in same]}
     timings = run.time(calls, threads=threads)
     each = {name: Timing(tuple(sample / len(many) for sample in timing.samples)) for name, timing in timings.items()}

@@ -19,6 +19,4 @@ def sparsemax(run: Run) -> Iterator[Row]:
         for classes in _CLASSES:
             case = full(classes, run.batch, threads=threads, device=run.device)
             case = Case(f"K = {classes}", threads, case.scores, None, case.direction)
-            yield run.compare(
-                "sparsemax", case, with_backward(Categorical().sparsemap, case), [entmax.sparsemax_backward]
-            )
+            yield run.compare("sparsemax", case, with_backward(Categorical().sparsemap, case), [entmax.sparsemax_backward])

@@ -45,9 +45,7 @@ def missing(block):
     import torch
 
     return [
-        name
-        for name in block.needs
-        if not (torch.cuda.is_available() if name == "cuda" else importlib.util.find_spec(name))
+        name for name in block.needs if not (torch.cuda.is_available() if name == "cuda" else importlib.util.find_spec(name))
     ]
 
 

@@ -97,9 +97,7 @@ def test_the_perturbed_reference_has_the_estimators_temperature(estimator: pb.Es
     scores = torch.tensor([[0.5, 0.0, -0.5, 1.0]], dtype=torch.float64)
     leaf = scores.clone().requires_grad_()
     ((leaf / temperature).softmax(-1) @ COST.square()).sum().backward()
-    found = pb.diagnose(
-        estimator, pb.Categorical(), scores, lambda z: (z @ COST).square(), draws=10, reference="perturbed"
-    )
+    found = pb.diagnose(estimator, pb.Categorical(), scores, lambda z: (z @ COST).square(), draws=10, reference="perturbed")
     assert ((found.exact - leaf.grad).abs() < 5 * found.standard_error).all()
 
 
@@ -109,9 +107,7 @@ def test_the_perturbed_reference_has_the_estimators_noise() -> None:
     leaf = torch.tensor([[0.2, -0.3]], dtype=torch.float64, requires_grad=True)
     torch.special.ndtr((leaf[:, 0] - leaf[:, 1]) / 2**0.5 / 0.5).sum().backward()
     for estimator in (pb.AdaptiveIMLE(temperature=0.5, noise=pb.parts.Normal()), _from_perturbed(0.5, pb.parts.Normal())):
-        found = pb.diagnose(
-            estimator, pb.Categorical(), leaf.detach(), lambda z: z[:, 0], draws=10, reference="perturbed"
-        )
+        found = pb.diagnose(estimator, pb.Categorical(), leaf.detach(), lambda z: z[:, 0], draws=10, reference="perturbed")
         assert ((found.exact - leaf.grad).abs() < 5 * found.standard_error).all()
 
 
@@ -189,9 +185,7 @@ def test_mistakes_are_named() -> None:
 
 def test_table_and_plot(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = [0.1, 1.0]
-    curve = [
-        pb.diagnose(pb.SPIGOT(step), pb.Categorical(), torch.zeros(1, 4), lambda z: z @ COST.float()) for step in steps
-    ]
+    curve = [pb.diagnose(pb.SPIGOT(step), pb.Categorical(), torch.zeros(1, 4), lambda z: z @ COST.float()) for step in steps]
     table = markdown_table({"spigot": curve[0]}, ("cosine", "decoder_calls"))
     assert table.splitlines()[0] == "| estimator | cosine | decoder calls |"
     assert table.splitlines()[2].startswith("| spigot |")

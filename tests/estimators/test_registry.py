@@ -16,9 +16,7 @@ from pullback.estimators.registry import ENTRIES, Entry, create, lookup
 from pullback.estimators.sparse_expectation import support
 
 
-def _losses_and_gradients(
-    entry: Entry, world: World, weights: Tensor, seed: int = 0
-) -> tuple[Tensor, Tensor, Decoder]:
+def _losses_and_gradients(entry: Entry, world: World, weights: Tensor, seed: int = 0) -> tuple[Tensor, Tensor, Decoder]:
     supported(entry, world)
     torch.manual_seed(seed)
     decoder, scores = world.decoder(), world.leaf()

@@ -29,9 +29,7 @@ def test_lpgd_tends_to_spigot_for_small_rho(world: World) -> None:
 
 
 def test_imle_without_noise_is_the_step_size_times_blackbox(world: World) -> None:
-    torch.testing.assert_close(
-        _gradient(pb.IMLE(3.0, temperature=0.0), world), 3.0 * _gradient(pb.Blackbox(3.0), world)
-    )
+    torch.testing.assert_close(_gradient(pb.IMLE(3.0, temperature=0.0), world), 3.0 * _gradient(pb.Blackbox(3.0), world))
 
 
 def test_spigot_eg_tends_to_a_mirror_step_at_temperature_zero(world: World) -> None:

@@ -68,9 +68,7 @@ def test_large_finite_masks_act_like_minus_infinity(world: World, estimator: pb.
     for each in (world, _with_mask(world, mask)):
         torch.manual_seed(0)
         own = copy.deepcopy(estimator)
-        found.append(
-            (surrogate(own, each, world.decoder()), own.predict(each.structure, each.scores), own.state_dict())
-        )
+        found.append((surrogate(own, each, world.decoder()), own.predict(each.structure, each.scores), own.state_dict()))
     torch.testing.assert_close(found[1], found[0])
     assert (found[1][0][world.scores == -torch.inf] == 0).all()
 

@@ -166,9 +166,7 @@ def test_checkpointed_decoders(estimator: pb.Estimator) -> None:
         def decoder(z: Tensor) -> Tensor:
             return (z.flatten(1) @ w).sin()
 
-        return estimator.objective(
-            world.structure, scores, lambda z: checkpoint(decoder, z, use_reentrant=False)
-        )
+        return estimator.objective(world.structure, scores, lambda z: checkpoint(decoder, z, use_reentrant=False))
 
     torch.testing.assert_close(_gradients(objective, world), _gradients(_objective(estimator, world), world))
 
@@ -183,9 +181,7 @@ class Whole(nn.Module):
         self.estimator = estimator
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.estimator.objective(
-            pb.Categorical(), self.encoder(x), lambda z: self.decoder(z).square().sum(-1)
-        ).mean()
+        return self.estimator.objective(pb.Categorical(), self.encoder(x), lambda z: self.decoder(z).square().sum(-1)).mean()
 
 
 DISTRIBUTED = [pb.Marginals(), pb.SPIGOT(0.5, steps=2), pb.SPIGOTCE(0.5), pb.SPIGOTEG(0.5, steps=2)]

@@ -45,8 +45,10 @@ def test_losses_that_do_not_depend_on_z(entry: Entry, blind: str) -> None:
 @pytest.mark.parametrize("entry", NEEDS_GRADIENT, ids=lambda entry: entry.name)
 def test_losses_without_any_gradient(entry: Entry) -> None:
     """An error of estimators that call the decoder again, a warning of the others."""
-    with pytest.warns(pb.UnusedStructureWarning) if entry.name not in ("spigot-ce", "spigot-eg") else pytest.raises(
-        RuntimeError, match=r"without a gradient.*ScoreFunction"
+    with (
+        pytest.warns(pb.UnusedStructureWarning)
+        if entry.name not in ("spigot-ce", "spigot-eg")
+        else pytest.raises(RuntimeError, match=r"without a gradient.*ScoreFunction")
     ):
         _objective(entry, lambda z: z.detach().sum(-1))
 

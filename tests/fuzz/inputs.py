@@ -44,9 +44,7 @@ class Batch:
 
     def __str__(self) -> str:
         dtype = str(self.scores.dtype).removeprefix("torch.")
-        return (
-            f"{self.name} {self.sizes} {self.kind} {dtype} {self.layout} validate={self.validate} seed={self.seed}"
-        )
+        return f"{self.name} {self.sizes} {self.kind} {dtype} {self.layout} validate={self.validate} seed={self.seed}"
 
     @property
     def parts(self) -> Sizes:

@@ -63,9 +63,6 @@ def _simpler(batch: Batch) -> Iterator[Batch]:
 
 def as_code(batch: Batch) -> str:
     """What makes the batch again, in Python."""
-    return (
-        f"sizes = {batch.sizes}\n"
-        f"scores = torch.tensor({batch.scores.tolist()}, dtype={batch.scores.dtype})".replace("nan", "torch.nan").replace(
-            "-inf", "-torch.inf"
-        )
-    )
+    return f"sizes = {batch.sizes}\nscores = torch.tensor({batch.scores.tolist()}, dtype={batch.scores.dtype})".replace(
+        "nan", "torch.nan"
+    ).replace("-inf", "-torch.inf")

@@ -28,9 +28,7 @@ def test_as_in_float64(case, operation, device):
 
     def gradient(x: torch.Tensor) -> torch.Tensor:
         x = x.requires_grad_()
-        value = (
-            structure.entropy(x).sum() if operation == "entropy" else (structure.marginals(x) * direction.to(x)).sum()
-        )
+        value = structure.entropy(x).sum() if operation == "entropy" else (structure.marginals(x) * direction.to(x)).sum()
         return torch.autograd.grad(value, x)[0].double().cpu()
 
     exact = gradient(scores.double())

@@ -93,9 +93,7 @@ class Model(torch.nn.Module):
     def __init__(self, case, operation, lengths=None):
         super().__init__()
         generator = torch.Generator().manual_seed(0)
-        self.weight = torch.nn.Parameter(
-            torch.randn(6, 6, generator=generator, dtype=torch.float64).to(case.device)
-        )
+        self.weight = torch.nn.Parameter(torch.randn(6, 6, generator=generator, dtype=torch.float64).to(case.device))
         self.case, self.operation = case, operation
         self.structure = case.whole() if lengths is None else case.whole(lengths)
 

@@ -1,6 +1,5 @@
 """The two SparseMAP solvers: against an independent one, against each other, and at their limits."""
 
-
 import pytest
 import torch
 from torch.testing import assert_close

@@ -244,9 +244,7 @@ def test_forked_data_loader_workers(compiled, set_threads, count):
     dataset = Parsed(compiled, count=2)
     expected = [dataset[i] for i in range(len(dataset))]  # the parent has used its threads
     dataset.count = count
-    loader = torch.utils.data.DataLoader(
-        dataset, batch_size=None, num_workers=2, multiprocessing_context="fork", timeout=60
-    )
+    loader = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=2, multiprocessing_context="fork", timeout=60)
     found = list(loader)
     assert len(found) == len(expected)
     for (z, mu), (expected_z, expected_mu) in zip(found, expected, strict=True):

@@ -100,9 +100,7 @@ def test_lengths_of_any_integer_type(entry, kind):
 
 def test_lengths_may_be_a_list_or_a_number():
     scores = torch.randn(2, 4, 4, generator=torch.Generator().manual_seed(0))
-    assert torch.equal(
-        pb.DependencyTree([3, 2]).argmax(scores), pb.DependencyTree(torch.tensor([3, 2])).argmax(scores)
-    )
+    assert torch.equal(pb.DependencyTree([3, 2]).argmax(scores), pb.DependencyTree(torch.tensor([3, 2])).argmax(scores))
     assert pb.DependencyTree(3).argmax(scores[0]).sum() == 3
 
 

@@ -83,9 +83,7 @@ def test_the_rest_of_the_batch_does_not_matter_to_gradients(tree, dtype, operati
     """Also where the rest is so peaked that it may need another way of computing."""
     gentle, peaked = tree.random(3, n=5, dtype=dtype), tree.random(20, n=5, dtype=dtype, scale=1e4, seed=1)
     _, alone = value_and_gradient(lambda t, s: operation(t, s)[:3], tree.whole(), gentle)
-    _, together = value_and_gradient(
-        lambda t, s: operation(t, s)[:3], tree.whole(), torch.cat([gentle, peaked])
-    )
+    _, together = value_and_gradient(lambda t, s: operation(t, s)[:3], tree.whole(), torch.cat([gentle, peaked]))
     assert_same("gradient", together[:3], alone)
     assert not together[3:].any()
 

@@ -160,9 +160,7 @@ def test_surrogates_refuse_rather_than_be_zero(name):
             estimator.objective(structure, dual, lambda z: (z**2).sum(-1))
 
 
-@pytest.mark.parametrize(
-    ("name", "parts"), [("DependencyTree", (4, 4)), ("LinearChain", (3, 2, 2)), ("BinaryTree", (4, 4))]
-)
+@pytest.mark.parametrize(("name", "parts"), [("DependencyTree", (4, 4)), ("LinearChain", (3, 2, 2)), ("BinaryTree", (4, 4))])
 @pytest.mark.parametrize("operation", ["argmax", "marginals", "log_partition"])
 def test_scores_without_values_give_results_without_values(name, parts, operation):
     call, scores = getattr(getattr(pb, name)(), operation), torch.zeros(2, *parts)

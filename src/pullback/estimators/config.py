@@ -36,16 +36,12 @@ class Configured:
         """The arguments that make this object again, by name."""
         found = {name: getattr(self, name) for name in _parameters(type(self))}
         return {
-            name: value
-            for name, value in found.items()
-            if not (name in self._unlisted and _same(value, self._unlisted[name]))
+            name: value for name, value in found.items() if not (name in self._unlisted and _same(value, self._unlisted[name]))
         }
 
     def to_dict(self) -> dict[str, Any]:
         """A dict of plain values, for JSON: the type's name and its options, nested where an option is an object."""
-        return {"type": type(self).__name__} | {
-            name: _plain(self, name, value) for name, value in self.options().items()
-        }
+        return {"type": type(self).__name__} | {name: _plain(self, name, value) for name, value in self.options().items()}
 
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> Self:
@@ -54,9 +50,7 @@ class Configured:
         found = _type_named(options.pop("type", None), cls)
         unknown = options.keys() - _parameters(found).keys()
         if unknown:
-            raise ValueError(
-                f"{found.__name__} has no option {sorted(unknown)}; its options are {list(_parameters(found))}"
-            )
+            raise ValueError(f"{found.__name__} has no option {sorted(unknown)}; its options are {list(_parameters(found))}")
         return found(**{name: _object(value) for name, value in options.items()})
 
     def __repr__(self) -> str:

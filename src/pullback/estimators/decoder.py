@@ -29,9 +29,7 @@ class Decoder:
     is captured generators cannot be rewound, and each call draws its own.
     """
 
-    def __init__(
-        self, structure: Structure, scores: Tensor, downstream: Downstream, owner: object | None = None
-    ) -> None:
+    def __init__(self, structure: Structure, scores: Tensor, downstream: Downstream, owner: object | None = None) -> None:
         kind = scores.device.type
         self._structure = structure
         self._scores = scores.detach()

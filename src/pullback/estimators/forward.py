@@ -108,9 +108,7 @@ class Surrogate(Estimator):
     def __call__(self, structure: Structure, scores: Tensor) -> Tensor:
         if self.start.samples > 1:
             raise needs_objective(self, "the decoder sees several samples, one after the other")
-        return point_with(
-            structure, self.start.perturbed(scores), self.start.point, self._rule(structure), examples=None
-        )[0]
+        return point_with(structure, self.start.perturbed(scores), self.start.point, self._rule(structure), examples=None)[0]
 
     def noiseless(self, structure: Structure, scores: Tensor) -> Tensor:
         return structure.argmax(scores)

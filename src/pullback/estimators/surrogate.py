@@ -104,9 +104,7 @@ class _Attached(_Surrogate):
 
 class _PointWith(_Surrogate):
     @staticmethod
-    def forward(
-        scores: Tensor, structure: Structure, point: Point, rule: Rule, examples: int | None
-    ) -> tuple[Tensor, Tensor]:
+    def forward(scores: Tensor, structure: Structure, point: Point, rule: Rule, examples: int | None) -> tuple[Tensor, Tensor]:
         z = point(structure, scores)
         return z, _zeros(z, tuple(scores.shape[: examples or 0]))
 

@@ -67,9 +67,7 @@ class CRF(torch.nn.Module):
         given = "" if self.constraints is None else f", constraints={self.constraints.scheme}"
         return f"num_tags={self.num_tags}, batch_first={self.batch_first}{given}"
 
-    def forward(
-        self, emissions: Tensor, tags: Tensor, mask: Tensor | None = None, reduction: str = "sum"
-    ) -> Tensor:
+    def forward(self, emissions: Tensor, tags: Tensor, mask: Tensor | None = None, reduction: str = "sum") -> Tensor:
         """The log-likelihood of tags, `[B]` or a single number; its negative is a loss.
 
         Args:
@@ -120,9 +118,7 @@ class CRF(torch.nn.Module):
             chain, scores = self._chain(where), self._scores(where.gathered(self._wide(where.emissions)), where)
             return where.scattered(chain.tag_marginals(chain.marginals(scores)))
 
-    def confidence(
-        self, emissions: Tensor, spans: Sequence[Sequence[Span]], mask: Tensor | None = None
-    ) -> list[Tensor]:
+    def confidence(self, emissions: Tensor, spans: Sequence[Sequence[Span]], mask: Tensor | None = None) -> list[Tensor]:
         """The probability that each span is there, with exactly these borders; a tensor for each sentence. Differentiable.
 
         It is the sum over all tag sequences that have the span, and no product of the probabilities of its positions.

@@ -150,9 +150,7 @@ class Structure(abc.ABC):
         found = torch.where(infinite, torch.inf, found)
         return found - torch.where(found < 0, found, 0.0).detach()  # rounding; the gradient stays
 
-    def sample(
-        self, scores: Tensor, generator: torch.Generator | None = None, *, samples: int | None = None
-    ) -> Tensor:
+    def sample(self, scores: Tensor, generator: torch.Generator | None = None, *, samples: int | None = None) -> Tensor:
         """An exact sample of p(z) proportional to exp(<s, z>), `[..., *parts]`. No gradient.
 
         Args:

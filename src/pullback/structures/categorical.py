@@ -100,9 +100,7 @@ class Categorical(FamilyStructure):
         self._checked(flat, mu[..., 0])
         return flat.restore(mu)
 
-    def sample(
-        self, scores: Tensor, generator: torch.Generator | None = None, *, samples: int | None = None
-    ) -> Tensor:
+    def sample(self, scores: Tensor, generator: torch.Generator | None = None, *, samples: int | None = None) -> Tensor:
         flat = self._flat(repeated(scores, samples, generator))
         s = flat.scores.detach()
         if generator is None:  # an explicit None would not compile for batches of any size

@@ -88,9 +88,7 @@ class DependencyTree(FamilyStructure):
         if mu.dtype != s.dtype:  # half precision: too coarse for small steps
             mu = self._call("marginals", flat)
         allowed = (s != -torch.inf) & flat.mask
-        moved, inside = step_inside(
-            s, flat.sizes[0], options, allowed, mu.reshape(s.shape), step.to(s.dtype).reshape(s.shape)
-        )
+        moved, inside = step_inside(s, flat.sizes[0], options, allowed, mu.reshape(s.shape), step.to(s.dtype).reshape(s.shape))
         return flat.restore(moved), flat.reshape(inside)
 
     def local_projection(self, scores: Tensor) -> Tensor:

@@ -111,9 +111,7 @@ class FamilyStructure(Structure, checked=False):
         flat = self._flat(scores)
         return from_parts(flat, *self._call("topk", flat, k))
 
-    def sample(
-        self, scores: Tensor, generator: torch.Generator | None = None, *, samples: int | None = None
-    ) -> Tensor:
+    def sample(self, scores: Tensor, generator: torch.Generator | None = None, *, samples: int | None = None) -> Tensor:
         flat = self._flat(repeated(scores, samples, generator))
         device, count = flat.scores.device, flat.scores.shape[:1]
         if generator is None:  # an explicit None would not compile for batches of any size

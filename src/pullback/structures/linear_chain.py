@@ -43,9 +43,7 @@ class LinearChain(FamilyStructure):
         super().__init__(validate=validate)
         self.lengths = as_lengths(lengths, "lengths")
 
-    def combine(
-        self, emissions: Tensor, transitions: Tensor, start: Tensor | None = None, end: Tensor | None = None
-    ) -> Tensor:
+    def combine(self, emissions: Tensor, transitions: Tensor, start: Tensor | None = None, end: Tensor | None = None) -> Tensor:
         """Scores `[..., n, C, C]`: `scores[i, a, b] = transitions[i - 1, a, b] + emissions[i, b]`, differentiable.
 
         They have the dtype that PyTorch promotes to: emissions in bfloat16 and transitions in float32 make float32.

@@ -85,9 +85,7 @@ def real_positions(x: Tensor, lengths: Tensor | None, name: str) -> tuple[Tensor
     return real, x
 
 
-def check_range(
-    x: Tensor, real: Tensor, most: int | Tensor, name: str, hint: str, *, least: int = 0, **known: int
-) -> None:
+def check_range(x: Tensor, real: Tensor, most: int | Tensor, name: str, hint: str, *, least: int = 0, **known: int) -> None:
     """Raise if an entry that counts is below `least` or above `most`; the hint may name what is known."""
     if not is_readable(x):
         return

@@ -90,9 +90,7 @@ class StructureWrapper(Structure, checked=False):
     def kl(self, scores: Tensor, other: Tensor) -> Tensor:
         return self.around("kl", lambda s: self.inner.kl(s, other), scores)
 
-    def sample(
-        self, scores: Tensor, generator: torch.Generator | None = None, *, samples: int | None = None
-    ) -> Tensor:
+    def sample(self, scores: Tensor, generator: torch.Generator | None = None, *, samples: int | None = None) -> Tensor:
         options: Any = {} if samples is None else {"samples": samples}
         return self.around("sample", lambda s: self.inner.sample(s, generator, **options), scores)
 

@@ -9,9 +9,7 @@ from pullback.viz.characters import display_width, padded, visible
 from pullback.viz.checks import one_each, plain, refuse_string, whole
 
 
-def tags_text(
-    tokens: Sequence[str], tags: Sequence[Any] | Any, *, names: Sequence[str] | None = None, width: int = 100
-) -> str:
+def tags_text(tokens: Sequence[str], tags: Sequence[Any] | Any, *, names: Sequence[str] | None = None, width: int = 100) -> str:
     """The tag of each word below it; a sentence wider than `width` columns continues below.
 
     Args:

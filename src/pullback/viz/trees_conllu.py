@@ -12,9 +12,7 @@ from pullback.viz.checks import checked_heads
 _BREAKS = re.compile("[ \t\n\v\f\r\x1c-\x1f\x85\u2028\u2029]+")  # not the no-break space, which words may hold
 
 
-def tree_conllu(
-    tokens: Sequence[str], heads: Sequence[int] | Any, *, comments: Mapping[str, str] | None = None
-) -> str:
+def tree_conllu(tokens: Sequence[str], heads: Sequence[int] | Any, *, comments: Mapping[str, str] | None = None) -> str:
     r"""A tree as a CoNLL-U sentence, with the blank line that ends it: join several with "".
 
     Ten columns: the number, the word, its head, and the relation `root` or `dep`; columns that a latent tree does not have

@@ -50,9 +50,7 @@ def spans_svg(tokens: Sequence[str], spans: Sequence[Sequence[Any]] | Any) -> st
     return document("".join(body), width, _BASE + _LEVEL * max(levels, default=0) + 12, " ".join(tokens))
 
 
-def segments_svg(
-    tokens: Sequence[str], segments: Sequence[Sequence[Any]] | Any, *, labels: Sequence[str] | None = None
-) -> str:
+def segments_svg(tokens: Sequence[str], segments: Sequence[Sequence[Any]] | Any, *, labels: Sequence[str] | None = None) -> str:
     """Labelled segments as brackets below the words, as one self-contained SVG element; see `segments_text`.
 
     >>> segments_svg(["A", "film"], [(0, 2, 1)], labels=["VP", "NP"]).count("NP")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pullback_study.runs.executor import Executor
     from pullback_study.tasks import Task
 
+
 class _Console(Console):
     """Shows control characters, of names, arguments and files, and never sends them."""
 

@@ -111,9 +111,7 @@ def _draw(path: Path, data: Path | None, size: int, seed: int, paper: bool, form
     print_table(err, shape_table({name: shape([each.heads for each in analyses])}))
 
 
-def _measure(
-    paths: Sequence[Path], gold: Path, data: Path | None, max_length: int | None, seed: int, markdown: bool
-) -> None:
+def _measure(paths: Sequence[Path], gold: Path, data: Path | None, max_length: int | None, seed: int, markdown: bool) -> None:
     """The tables of all runs on a treebank."""
     from pullback.viz import visible
     from pullback_study.corpora import read_conllu

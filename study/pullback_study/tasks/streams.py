@@ -103,9 +103,7 @@ class StreamedCategorical(Categorical):
         super().__init__(validate=validate)
         self._noise = noise
 
-    def sample(
-        self, scores: Tensor, generator: torch.Generator | None = None, *, samples: int | None = None
-    ) -> Tensor:
+    def sample(self, scores: Tensor, generator: torch.Generator | None = None, *, samples: int | None = None) -> Tensor:
         scores = scores if samples is None else scores.expand(samples, *scores.shape)
         return self.argmax(scores + self._noise(scores))
 

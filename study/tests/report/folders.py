@@ -20,9 +20,7 @@ def publish(root: Path, config: Any, accuracy: float, v_measure: float) -> str:
     run = TASK.run(config, root)
     run.start()
     steps = [config.steps * i // 10 for i in range(1, 11)]
-    run.write_curve(
-        {"step": step, "accuracy": accuracy - 10 + i, "v_measure": v_measure} for i, step in enumerate(steps, 1)
-    )
+    run.write_curve({"step": step, "accuracy": accuracy - 10 + i, "v_measure": v_measure} for i, step in enumerate(steps, 1))
     numbers = {"accuracy": accuracy + config.seed, "v_measure": v_measure}
     result: dict[str, Any] = {f"{split}_{name}": value for split in ("validation", "test") for name, value in numbers.items()}
     run.publish({**result, "decoder_calls": config.inner_steps or 1, "device": "a test", "commit": "0" * 40})

@@ -151,8 +151,12 @@ def test_broken_results_of_a_row_do_not_take_the_page_down(tmp_path):
         run = TASK.run(config, tmp_path)
         run.start()
         (run.path / "metrics.jsonl").write_text(['{"step": "x"}\n', "[]\n", "{\n", '{"step": 1, "accuracy": NaN}\n'][i % 4])
-        numbers = ['{"validation_accuracy": 1, "test_accuracy": null}', '{"validation_accuracy": null}',
-                   '{"validation_accuracy": 1, "test_accuracy": 1e999}', '{"validation_accuracy": 1, "test_accuracy": 3}']
+        numbers = [
+            '{"validation_accuracy": 1, "test_accuracy": null}',
+            '{"validation_accuracy": null}',
+            '{"validation_accuracy": 1, "test_accuracy": 1e999}',
+            '{"validation_accuracy": 1, "test_accuracy": 3}',
+        ]
         (run.path / "result.json").write_text(numbers[i % 4])
     page = report(Runs(tmp_path))
     assert "(36 of 48 diverged)" in page

@@ -84,7 +84,6 @@ def test_figures(invoke, command):
     assert done.stdout == ""
 
 
-
 def test_text_tables(invoke, monkeypatch):
     from pullback_study.results.paper import text
 

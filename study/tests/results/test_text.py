@@ -207,8 +207,8 @@ def test_a_comparison_uses_the_seeds_that_all_its_rows_have(tmp_path):
         for i, configs in enumerate(zip(plan.candidates, plan.deciding, strict=True)):
             there = configs[0][1 : 10 if name != "spigot" else 9] if i == 1 else ()
             for config in {*there, *configs[1]}:
-                    better = 2.0 if name == "spigot" else 1.0 * (name in ("marginals", "sparsemap"))
-                    publish(config, tmp_path, 80.0 + better - 5 * (i != 1) - (config.seed == 9))
+                better = 2.0 if name == "spigot" else 1.0 * (name in ("marginals", "sparsemap"))
+                publish(config, tmp_path, 80.0 + better - 5 * (i != 1) - (config.seed == 9))
     assert verdicts(claim_7(Evidence(Runs(tmp_path)))) == [Verdict.HOLDS] * 3
     assert "1.00 [1.00, 1.00]" in claim_7(Evidence(Runs(tmp_path)))[0].evidence
     few = {"sst": dataclasses.replace(MANY["sst"], seeds=tuple(range(2, 20)))}

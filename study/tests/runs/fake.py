@@ -55,9 +55,7 @@ class FakeTrainer(Trainer):
         self.step, self.x, self.rows = state["step"], state["x"], [list(row) for row in state["rows"]]
 
     def history(self):
-        return [
-            [{"step": 10 * (i + 1), "x": row[r]} for i, row in enumerate(self.rows)] for r in range(len(self.configs))
-        ]
+        return [[{"step": 10 * (i + 1), "x": row[r]} for i, row in enumerate(self.rows)] for r in range(len(self.configs))]
 
     def results(self):
         return [{"validation_accuracy": x, "test_accuracy": -x} for x in self.x.tolist()]

@@ -40,9 +40,7 @@ def test_a_full_disk_stops_one_run_and_leaves_no_half_file(tmp_path, monkeypatch
         full_disk(patch, bad.path, Group((bad,)).path)
         outcome = train(FAKE, [BAD, GOOD], tmp_path, checkpoint_seconds=0.0)
     assert outcome.trained == 1
-    assert outcome.failed == [
-        f"bad 0: no space left on the disk of {tmp_path}/; free some, and run the same command again"
-    ]
+    assert outcome.failed == [f"bad 0: no space left on the disk of {tmp_path}/; free some, and run the same command again"]
     for path in tmp_path.rglob("*.json"):
         json.loads(path.read_text())
     assert not list(tmp_path.rglob("*.tmp"))

@@ -15,9 +15,7 @@ from pullback_study.tasks.listops.messages import _Product, received
 from pullback_study.tasks.streams import Streams, key
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-runs_kernels = pytest.mark.skipif(
-    DEVICE == "cpu" and not kernels.interpreting(), reason="needs a GPU or TRITON_INTERPRET=1"
-)
+runs_kernels = pytest.mark.skipif(DEVICE == "cpu" and not kernels.interpreting(), reason="needs a GPU or TRITON_INTERPRET=1")
 
 
 def test_in_the_interpreter():

@@ -74,8 +74,7 @@ def test_killed_and_resumed_it_ends_with_the_same_numbers(data, tmp_path):
         torch.set_num_threads(threads)
     timed = ("seconds_of_group", "data")
     results = [
-        {name: value for name, value in without_times([run.result])[0].items() if name not in timed}
-        for run in (whole, resumed)
+        {name: value for name, value in without_times([run.result])[0].items() if name not in timed} for run in (whole, resumed)
     ]
     assert results[0] == results[1]
     assert without_times(read_run(whole.path).curve()) == without_times(read_run(resumed.path).curve())

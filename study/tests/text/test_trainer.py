@@ -47,9 +47,7 @@ def test_it_learns(estimator):
     assert result["test_accuracy"] > 80
 
 
-@pytest.mark.parametrize(
-    ("task", "estimator"), [("sst", "perturb-and-map"), ("snli", "spigot-ce"), ("sst", "sfe-baseline")]
-)
+@pytest.mark.parametrize(("task", "estimator"), [("sst", "perturb-and-map"), ("snli", "spigot-ce"), ("sst", "sfe-baseline")])
 def test_restored_from_any_step_it_ends_with_the_same_numbers(task, estimator):
     settings = config(task, estimator, epochs=3)
     whole = trained(settings, task)

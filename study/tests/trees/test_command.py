@@ -70,13 +70,16 @@ def invoke(tmp_path, monkeypatch):
 def test_a_sentence_is_drawn(invoke):
     result = invoke("parse", "--run", "5c08", FILM)
     assert result.exit_code == 0, result.output
-    assert result.stdout == """\
+    assert (
+        result.stdout
+        == """\
   ┌──────────────┐
   │  ┌─┐┌───┐┌──┐│
   │  ▼ │▼   │▼  │▼
 root A fun film  .
 (positive, depth 4)
 """
+    )
     assert "words without a vector, all alike to the model: . fun\n" in result.stderr
 
 

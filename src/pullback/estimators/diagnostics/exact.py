@@ -98,9 +98,7 @@ def relaxed(structure: Structure, scores: Tensor, copies: Copies) -> Tensor:
     return found
 
 
-def perturbed(
-    structure: Structure, scores: Tensor, copies: Copies, estimator: Estimator
-) -> tuple[Tensor, Tensor]:
+def perturbed(structure: Structure, scores: Tensor, copies: Copies, estimator: Estimator) -> tuple[Tensor, Tensor]:
     """The gradient of E_g[L(argmax(s + T g))], and its standard error, by Monte Carlo with common random numbers.
 
     With nu' of the noise by Stein's identity, E[nu'(g) (L - E[L])] / T, the same draws for all parts; else by central

@@ -46,9 +46,7 @@ class Diagnosis:
     draws: int = 1
 
 
-def measured(
-    draws: Tensor, exact: Tensor, allowed: Tensor, calls: dict[str, int], standard_error: Tensor | None
-) -> Diagnosis:
+def measured(draws: Tensor, exact: Tensor, allowed: Tensor, calls: dict[str, int], standard_error: Tensor | None) -> Diagnosis:
     """The measures of gradients.
 
     Args:

@@ -222,9 +222,7 @@ def any_nonzero(typingctx, x):
 @intrinsic
 def nonzero(typingctx, x):
     """The lanes that are not zero, as bits of a number."""
-    return types.int64(x), lambda context, builder, signature, args: builder.zext(
-        _differ(builder, args[0]), ir.IntType(64)
-    )
+    return types.int64(x), lambda context, builder, signature, args: builder.zext(_differ(builder, args[0]), ir.IntType(64))
 
 
 @intrinsic

@@ -150,9 +150,7 @@ def pack_block(typingctx, array, bases, offset, packed, index):
     def generate(context, builder, signature, args):
         vector = vector_of(kind)
         rows = []
-        for pointer in _pointers(
-            context, builder, signature.args[0], args[0], signature.args[1], args[1], args[2], kind.count
-        ):
+        for pointer in _pointers(context, builder, signature.args[0], args[0], signature.args[1], args[1], args[2], kind.count):
             row = builder.load(builder.bitcast(pointer, vector.as_pointer()), typ=vector)
             row.align = array.dtype.bitwidth // 8
             rows.append(row)
@@ -178,9 +176,7 @@ def unpack_block(typingctx, packed, index, array, bases, offset):
             row = builder.load(address_of(context, builder, signature.args[0], args[0], place, vector), typ=vector)
             row.align = array.dtype.bitwidth // 8
             rows.append(row)
-        pointers = _pointers(
-            context, builder, signature.args[2], args[2], signature.args[3], args[3], args[4], kind.count
-        )
+        pointers = _pointers(context, builder, signature.args[2], args[2], signature.args[3], args[3], args[4], kind.count)
         for pointer, column in zip(pointers, _transposed(builder, rows), strict=True):
             builder.store(column, builder.bitcast(pointer, vector.as_pointer())).align = array.dtype.bitwidth // 8
         return context.get_dummy_value()

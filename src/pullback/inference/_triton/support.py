@@ -62,9 +62,7 @@ class Fixed:
 _NOTHING = Fixed()
 
 
-def launch(
-    kernel: Any, programs: int, device: torch.device, *args: Any, fixed: Any = _NOTHING, **options: Any
-) -> None:
+def launch(kernel: Any, programs: int, device: torch.device, *args: Any, fixed: Any = _NOTHING, **options: Any) -> None:
     """Run so many programs of a kernel on the current stream of a device.
 
     Args:

@@ -22,9 +22,7 @@ def argmax(scores: Tensor, lengths: Tensor, other_lengths: Tensor, moves: str, v
 
 
 def log_partition(scores: Tensor, lengths: Tensor, other_lengths: Tensor, moves: str, validate: bool) -> Tensor:
-    return _run(
-        kernels.sums, scores, (lengths, other_lengths), moves, validate, False, kernels.LOG_PARTITION, _NO_SEEDS
-    )[0]
+    return _run(kernels.sums, scores, (lengths, other_lengths), moves, validate, False, kernels.LOG_PARTITION, _NO_SEEDS)[0]
 
 
 def marginals(scores: Tensor, lengths: Tensor, other_lengths: Tensor, moves: str, validate: bool) -> Tensor:
@@ -50,15 +48,11 @@ def marginals_vjp(
 
 
 def entropy(scores: Tensor, lengths: Tensor, other_lengths: Tensor, moves: str, validate: bool) -> Tensor:
-    return _run(
-        slopes.slopes, scores, (lengths, other_lengths), moves, validate, False, slopes.ENTROPY, _array(scores)
-    )[0]
+    return _run(slopes.slopes, scores, (lengths, other_lengths), moves, validate, False, slopes.ENTROPY, _array(scores))[0]
 
 
 def entropy_gradient(scores: Tensor, lengths: Tensor, other_lengths: Tensor, moves: str, validate: bool) -> Tensor:
-    return _run(
-        slopes.slopes, scores, (lengths, other_lengths), moves, validate, True, slopes.ENTROPY_SLOPE, _array(scores)
-    )[1]
+    return _run(slopes.slopes, scores, (lengths, other_lengths), moves, validate, True, slopes.ENTROPY_SLOPE, _array(scores))[1]
 
 
 def _array(x: Tensor) -> np.ndarray:

@@ -76,9 +76,7 @@ def sweep(
             fill(out + at, cells, tl.where(fine, 0.0, float("nan")), 4 * LANES)
             tl.debug_barrier()
             if fine:
-                score = _downward(
-                    scores + at, given + at, work, edges, out + at, n, m, columns, down, right, MODE, LANES
-                )
+                score = _downward(scores + at, given + at, work, edges, out + at, n, m, columns, down, right, MODE, LANES)
                 if MODE == LIKELIHOOD:
                     result = score - total
             tl.debug_barrier()
@@ -253,9 +251,7 @@ def _downward(scores, given, work, edges, out, n, m, columns, down, right, MODE:
                 z = tl.load(given + at, inside, 0.0)
                 s = tl.load(scores + at, inside & (z != 0.0), 0.0)
             below = (place == LANES - 1) & inside & (lane < n - 1)
-            q = stayed + tl.where(
-                place < LANES - 1, tl.gather(up, after, 0), tl.load(edges + column, below, 0.0).to(dtype)
-            )
+            q = stayed + tl.where(place < LANES - 1, tl.gather(up, after, 0), tl.load(edges + column, below, 0.0).to(dtype))
             found = q
             if MODE >= SLOPE:
                 edge = tl.load(edges + columns + column, below, 0.0).to(dtype)

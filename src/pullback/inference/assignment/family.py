@@ -12,7 +12,9 @@ MATCHING = Family(
     Layout("Matching", "n, m", sizes=(Size("lengths", bounds="n"), Size("other_lengths", bounds="m")), centre=(-1,)),
     folder="assignment",
     nouns=Nouns(
-        example="example", structure="matching", part="pair",
+        example="example",
+        structure="matching",
+        part="pair",
         infeasible="more rows than columns, or too many {part}s are forbidden (-inf)",
     ),
     operations=ARGMAX + SPARSEMAP,

@@ -88,9 +88,7 @@ def _sums(
     return value, out
 
 
-def _slopes(
-    scores: Tensor, lengths: Tensor, validate: bool, direction: Tensor | None, *, parts: bool
-) -> tuple[Tensor, Tensor]:
+def _slopes(scores: Tensor, lengths: Tensor, validate: bool, direction: Tensor | None, *, parts: bool) -> tuple[Tensor, Tensor]:
     """Entropies or derivatives along a direction: one number per example and, with `parts`, one for each part."""
     s, (count, n, tags, _) = _prepared(scores, lengths, validate), scores.shape
     out = torch.empty_like(s) if parts else s

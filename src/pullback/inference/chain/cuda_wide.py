@@ -71,9 +71,7 @@ def sums(scores, z, lengths, scratch, out, value, n, tags, WHAT: tl.constexpr, T
 
 
 @jit(do_not_specialize=["n", "tags"])
-def path(
-    scores, seeds, lengths, choices, values, out, n, tags, DRAW: tl.constexpr, TAGS: tl.constexpr, ROWS: tl.constexpr
-):
+def path(scores, seeds, lengths, choices, values, out, n, tags, DRAW: tl.constexpr, TAGS: tl.constexpr, ROWS: tl.constexpr):
     """As `cuda_paths.path`, with `values`, `[B, 2, TAGS]` of float64, for those of two positions."""
     b, cells = tl.program_id(0).to(tl.int64), tags * tags
     scores += b * n * cells
@@ -162,9 +160,7 @@ def _best(scores, before, tag, tags, bad, TAGS: tl.constexpr, ROWS: tl.constexpr
         x = terms(scores, before, a, tile, real, tags)
         wrong = (x != x) | (x == float("inf"))
         bad = tl.maximum(bad, tl.max(wrong.to(tl.int32), 0))
-        top, at = tl.max(
-            tl.where(wrong, -float("inf"), x), 0, return_indices=True, return_indices_tie_break_left=True
-        )
+        top, at = tl.max(tl.where(wrong, -float("inf"), x), 0, return_indices=True, return_indices_tie_break_left=True)
         chosen = tl.where(top > best, start + at, chosen)
         best = tl.maximum(best, top)
     return best, chosen, bad

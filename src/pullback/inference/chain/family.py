@@ -18,9 +18,7 @@ def _first_row(shape: tuple[int, ...], sizes: tuple[Tensor, ...], device: torch.
 
 CHAIN = Family(
     "chain",
-    Layout(
-        "LinearChain", "n, C, C", sizes=(Size("lengths", bounds="n"),), parts=_first_row, centre=(-2, -1), positive="C"
-    ),
+    Layout("LinearChain", "n, C, C", sizes=(Size("lengths", bounds="n"),), parts=_first_row, centre=(-2, -1), positive="C"),
     folder="chain",
     nouns=Nouns(example="sequence", structure="tag sequence", part="transition"),
     operations=STANDARD + FUSED + SPARSEMAP_ON_PATHS,

@@ -54,7 +54,7 @@ def place(square, row, column, LEVELS: tl.constexpr):
 @jit()
 def _row(square, row, LEVELS: tl.constexpr):
     rows: tl.constexpr = min(1 << LEVELS, ROWS)
-    return ((square * rows + tl.minimum(row, rows - 1)) << LEVELS)
+    return (square * rows + tl.minimum(row, rows - 1)) << LEVELS
 
 
 @jit()

@@ -171,9 +171,7 @@ class Layout:
         flat = z.reshape(batch.numel(), *z.shape[len(batch) :])
         known = [size if size is not None and broadcasts(size.shape, batch) else None for size in sizes]
         unbounded = flat.new_zeros(len(flat), dtype=torch.long)
-        inside = [
-            self._flat_size(i, size, flat, batch) if self.sizes[i].bounds else unbounded for i, size in enumerate(known)
-        ]
+        inside = [self._flat_size(i, size, flat, batch) if self.sizes[i].bounds else unbounded for i, size in enumerate(known)]
         return flat.masked_fill(~self.mask(flat, inside), 0).reshape(z.shape)
 
     def status(self, scores: Tensor, sizes: Sequence[Tensor]) -> Tensor:

@@ -22,7 +22,9 @@ SEGMENTATION = Family(
     Layout("Segmentation", "n, W, C", sizes=(Size("lengths", bounds="n"),), parts=_inside),
     folder="segmentation",
     nouns=Nouns(
-        example="sequence", structure="segmentation", part="segment",
+        example="sequence",
+        structure="segmentation",
+        part="segment",
         infeasible="too many {part}s are forbidden (-inf), or W or C is 0",
     ),
     operations=STANDARD + FUSED + SPARSEMAP_ON_PATHS,

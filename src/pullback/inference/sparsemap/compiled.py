@@ -68,9 +68,7 @@ def search(
         "order": _longest_first(size) if threads > 1 else torch.from_numpy(np.arange(batch)),
         "taken": torch.from_numpy(taken), "found": _NOTHING,
     }  # fmt: skip
-    plan = functools.partial(
-        state_plan, parts, oracle.place_count(shape), width, rough=oracle.rough, work=oracle.work(shape)
-    )
+    plan = functools.partial(state_plan, parts, oracle.place_count(shape), width, rough=oracle.rough, work=oracle.work(shape))
     result = make_result(batch, parts, room_of(plan(room)), width)
     while batch > 0:
         states, work = Memory.kept(plan(room), threads), _WORK * parts * len(given["order"])

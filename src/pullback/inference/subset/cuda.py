@@ -33,16 +33,12 @@ def marginals(scores: Tensor, lengths: Tensor, k: Tensor, most: int, validate: b
     return _run(MARGINALS, scores, lengths, k, most, validate)[0]
 
 
-def log_partition_marginals(
-    scores: Tensor, lengths: Tensor, k: Tensor, most: int, validate: bool
-) -> tuple[Tensor, Tensor]:
+def log_partition_marginals(scores: Tensor, lengths: Tensor, k: Tensor, most: int, validate: bool) -> tuple[Tensor, Tensor]:
     mu, log_z = _run(MARGINALS, scores, lengths, k, most, validate)
     return log_z, mu
 
 
-def log_prob(
-    scores: Tensor, lengths: Tensor, k: Tensor, z: Tensor, most: int, validate: bool
-) -> tuple[Tensor, Tensor]:
+def log_prob(scores: Tensor, lengths: Tensor, k: Tensor, z: Tensor, most: int, validate: bool) -> tuple[Tensor, Tensor]:
     mu, log_z = _run(MARGINALS, scores, lengths, k, most, validate)
     least = _least.__wrapped__ if capturing(scores) else _least  # what a graph makes is there when it is replayed
     return likelihood(contiguous(scores.detach()), z, log_z, mu, (lengths,), least(scores.shape[1], scores.device))

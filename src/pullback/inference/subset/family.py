@@ -10,7 +10,9 @@ SUBSET = Family(
     Layout("Subset", "n", sizes=(Size("lengths", bounds="n"), Size("k", bounds=None)), centre=(-1,)),
     folder="subset",
     nouns=Nouns(
-        example="example", structure="subset", part="item",
+        example="example",
+        structure="subset",
+        part="item",
         infeasible="k is larger than the number of {part}s that are not forbidden (-inf)",
     ),
     options={"most": int},

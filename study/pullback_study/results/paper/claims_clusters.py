@@ -196,8 +196,7 @@ def claims(runs: Runs, **scope: Any) -> list[Claim]:
     searched = {number: rule for number, rule in CLAIMS.items() if number not in _SAME}
     ways = {"at the paper's settings": (CLAIMS, False), "at searched settings": (searched, True)}
     found = [
-        decide(rules, Evidence(runs, **scope, grid=grid), Paper(runs, **scope), where)
-        for where, (rules, grid) in ways.items()
+        decide(rules, Evidence(runs, **scope, grid=grid), Paper(runs, **scope), where) for where, (rules, grid) in ways.items()
     ]
     return [claim for each in found for claim in each]
 

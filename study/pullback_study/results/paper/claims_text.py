@@ -135,9 +135,7 @@ def claim_9(evidence: Evidence) -> list[Finding]:
         shortfall = minus(relaxed, rows["snli"][name].values("test_accuracy"))
         found.append(exceeds(f"relaxations - {METHODS[name].label}, test accuracy, SNLI", shortfall))
     for task in ("sst", "snli"):
-        unstable, stable = (
-            mean_of([rows[task][name] for name in names], _late_deviation) for names in (ARGMAX, RELAXED)
-        )
+        unstable, stable = (mean_of([rows[task][name] for name in names], _late_deviation) for names in (ARGMAX, RELAXED))
         statement = f"deviation of the validation accuracy late in training, {task.upper()}"
         found.append(exceeds(f"argmax methods - relaxations, {statement}", minus(unstable, stable)))
     return found

@@ -84,7 +84,8 @@ class Variant:
 VARIANTS = {
     "best": Variant("The table, at the paper's settings", words=("--seeds", "48"), scope=MANY),
     "grid": Variant(
-        "The table, at the settings that validation accuracy chose from the paper's grid", words=("--grid", "--seeds", "48"),
+        "The table, at the settings that validation accuracy chose from the paper's grid",
+        words=("--grid", "--seeds", "48"),
         scope=MANY,
     ),
     "example": Variant(

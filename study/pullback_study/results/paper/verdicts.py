@@ -47,7 +47,6 @@ class PaperRow:
         return self.measures.get(measure, ())
 
 
-
 class Verdict(enum.Enum):
     HOLDS = "holds"
     FAILS = "does not hold"

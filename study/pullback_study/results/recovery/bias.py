@@ -55,9 +55,7 @@ def gradients(step_sizes: Mapping[str, float | None], examples: int = 12, draws:
             torch.manual_seed(seed)
             one = diagnose(estimator, structure, scores, downstream, draws)
             norm = max(float(one.exact.norm()), 1e-30)
-            measured.append(
-                Gradient(one.cosine, one.single_cosine, one.scaled_bias / norm, one.variance / norm**2, one.zeros)
-            )
+            measured.append(Gradient(one.cosine, one.single_cosine, one.scaled_bias / norm, one.variance / norm**2, one.zeros))
         found[name] = Gradient(*(statistics.median(getattr(each, key) for each in measured) for key in _MEASURES))
     return found
 

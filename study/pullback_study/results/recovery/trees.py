@@ -57,9 +57,7 @@ def control_helps(evidence: Evidence) -> list[Finding]:
     Rule: with 6 and with 10 words, the recovery of the score function with a control variate (4 samples) exceeds that with
     leave-one-out (4 samples).
     """
-    return [
-        exceeds(f"control variate - leave-one-out, recovery, {n} words", evidence.gap(ROWS[2], ROWS[3], n)) for n in SIZES
-    ]
+    return [exceeds(f"control variate - leave-one-out, recovery, {n} words", evidence.gap(ROWS[2], ROWS[3], n)) for n in SIZES]
 
 
 def control_is_near(evidence: Evidence) -> list[Finding]:

@@ -25,9 +25,7 @@ class Seeded(StructureWrapper):
         super().__init__(inner)
         self._streams = streams
 
-    def sample(
-        self, scores: Tensor, generator: torch.Generator | None = None, *, samples: int | None = None
-    ) -> Tensor:
+    def sample(self, scores: Tensor, generator: torch.Generator | None = None, *, samples: int | None = None) -> Tensor:
         scores = scores if samples is None else scores.expand(samples, *scores.shape)
         batch = scores.shape[: scores.dim() - self.inner.event_dims]
         return self.seeded_sample(scores, self._streams.integers(batch))

@@ -38,9 +38,7 @@ def operations(layout: Layout, graph: Graph) -> tuple[Callable[..., Any], ...]:
     def marginals(scores: Tensor, *sizes: Tensor, validate: bool, **options: Any) -> Tensor:
         return batch(scores, sizes, options).sums(kernels.MARGINALS, validate)[1]
 
-    def log_partition_marginals(
-        scores: Tensor, *sizes: Tensor, validate: bool, **options: Any
-    ) -> tuple[Tensor, Tensor]:
+    def log_partition_marginals(scores: Tensor, *sizes: Tensor, validate: bool, **options: Any) -> tuple[Tensor, Tensor]:
         return batch(scores, sizes, options).sums(kernels.MARGINALS, validate)
 
     def sample(scores: Tensor, *rest: Tensor, validate: bool, **options: Any) -> Tensor:

@@ -56,9 +56,7 @@ def operations(layout: Layout, graph: Graph) -> tuple[Callable[..., Any], ...]:
     def marginals(scores: Tensor, *sizes: Tensor, validate: bool, **options: Any) -> Tensor:
         return batch(scores, sizes, validate, options).parts(SUM)
 
-    def log_partition_marginals(
-        scores: Tensor, *sizes: Tensor, validate: bool, **options: Any
-    ) -> tuple[Tensor, Tensor]:
+    def log_partition_marginals(scores: Tensor, *sizes: Tensor, validate: bool, **options: Any) -> tuple[Tensor, Tensor]:
         return batch(scores, sizes, validate, options).total_and_parts(SUM)
 
     def sample(scores: Tensor, *rest: Tensor, validate: bool, **options: Any) -> Tensor:
@@ -110,9 +108,7 @@ class _Batch:
 
     def _read(self, values: Tensor, shown: Tensor, out: Tensor) -> Tensor:
         tensors = values, self.levels.goals, *self._goal_sizes(), shown, out
-        launch(
-            kernels.read_goal, self.count, out.device, *tensors, self.levels.nodes, *self._limits(), TWO=len(self.sizes) > 1
-        )
+        launch(kernels.read_goal, self.count, out.device, *tensors, self.levels.nodes, *self._limits(), TWO=len(self.sizes) > 1)
         return out
 
     def best(self) -> Tensor:

@@ -124,9 +124,7 @@ def through(
     shifts += b * (edges + 1)
     reached += b * (nodes + 1)
     moved += b * (nodes + 1)
-    _downward(
-        weights, shifts, reached, moved, goal, plan, use_edge, use_node, levels, nodes, edges, MODE >= SLOPE, NODES, USES
-    )
+    _downward(weights, shifts, reached, moved, goal, plan, use_edge, use_node, levels, nodes, edges, MODE >= SLOPE, NODES, USES)
     for start in range(0, parts, PARTS):
         p = start + tl.arange(0, PARTS)
         found = collect(

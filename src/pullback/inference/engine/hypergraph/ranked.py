@@ -166,4 +166,4 @@ def _downward(table: Levels, goals: Tensor, real: Tensor, choices: Tensor, k: in
             height = height + (following > 0)
             nodes[rows, columns, height] = torch.where(following > 0, following, nodes[rows, columns, height])
             ranks[rows, columns, height] = torch.where(following > 0, rank[pair], ranks[rows, columns, height])
-    return parts[:, :, : most]
+    return parts[:, :, :most]

@@ -57,9 +57,7 @@ class Kernels:
         log_z, mu = self._sums(modes.MARGINALS, scores, lengths, validate, named)
         return log_z, mu
 
-    def marginals_vjp(
-        self, scores: Tensor, lengths: Tensor, direction: Tensor, *, validate: bool, **named: Any
-    ) -> Tensor:
+    def marginals_vjp(self, scores: Tensor, lengths: Tensor, direction: Tensor, *, validate: bool, **named: Any) -> Tensor:
         options, batch = self._options(named), Batch(scores, lengths, direction.detach().to(scores.dtype).contiguous())
         return self._wide(
             batch, lambda b, scaled: (self._product(b, options, scaled),),
@@ -122,9 +120,7 @@ class Kernels:
     def _options(self, named: dict[str, Any]) -> tuple[Any, ...]:
         return tuple(map(named.__getitem__, self._module.OPTIONS))
 
-    def _sums(
-        self, mode: int, scores: Tensor, lengths: Tensor, validate: bool, named: dict[str, Any]
-    ) -> tuple[Tensor, ...]:
+    def _sums(self, mode: int, scores: Tensor, lengths: Tensor, validate: bool, named: dict[str, Any]) -> tuple[Tensor, ...]:
         options = tuple(map(named.__getitem__, self._module.OPTIONS))
         return self._wide(
             Batch(scores, lengths), functools.partial(self._weighed, mode, options),

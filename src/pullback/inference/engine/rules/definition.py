@@ -87,9 +87,7 @@ class Sum:
         self.variable = next(iter(over), "")
         self.first, self.stop = map(index_of, over[self.variable]) if over else (Index("", 0), Index("", 1))
         if len(self.factors) > 2 or len(over) > 1:
-            raise ValueError(
-                f"the rule for {goal} has more than two factors or variables; give its pieces names of their own"
-            )
+            raise ValueError(f"the rule for {goal} has more than two factors or variables; give its pieces names of their own")
         if over and (self.part or len(self.factors) != 2):
             raise ValueError(f"the rule for {goal} sums over {self.variable}; it needs two factors, and no part")
 

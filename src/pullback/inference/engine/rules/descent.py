@@ -30,9 +30,7 @@ def write(text: Text, analysis: Analysis) -> None:
         text, analysis, "draw", [*names, "least", "seed"],
         "Draw a structure of a lane; False where a value on the way is below `least`, and too small to trust.",
     ).write()  # fmt: skip
-    _Descent(
-        text, analysis, "draw_scaled", [*names, "seed"], "Draw a structure of a lane from numbers with exponents."
-    ).write()
+    _Descent(text, analysis, "draw_scaled", [*names, "seed"], "Draw a structure of a lane from numbers with exponents.").write()
     _Descent(text, analysis, "draw_logs", [*names, *sums(analysis), "seed"], "Draw a structure of a lane.").write()
 
 
@@ -60,9 +58,7 @@ class _Descent:
 
     def push(self, term: Term, height: str) -> None:
         i, j = term.at if len(term.at) == 2 else (Index("", 0), term.at[0])
-        self.text(
-            f"stack[{height}, 0], stack[{height}, 1], stack[{height}, 2] = {self.items.index(term.item)}, {i}, {j}"
-        )
+        self.text(f"stack[{height}, 0], stack[{height}, 1], stack[{height}, 2] = {self.items.index(term.item)}, {i}, {j}")
 
     def item(self, item: str) -> None:
         rules = self.analysis.recursion.rules_for(item)

@@ -10,9 +10,7 @@ from pullback.inference.engine.rules.text import Analysis, Memory, Text, differe
 
 def weights(text: Text, analysis: Analysis) -> None:
     """Write `inside`."""
-    arguments = ", ".join(
-        ["n", "side", "lanes", *analysis.recursion.options, "weights", *arrays(analysis.inside), "peak"]
-    )
+    arguments = ", ".join(["n", "side", "lanes", *analysis.recursion.options, "weights", *arrays(analysis.inside), "peak"])
     text("", "", "@called")
     with text.block(f"def inside({arguments}):"):
         text(

@@ -106,9 +106,7 @@ class _Pass:
             self.text(f"{name} = log_sum({self.sequences(rule)}, scores)")
         else:
             values = [*(f.item for f in rule.factors), self.part(rule)]
-            self.text(
-                f"{name} = {' + '.join(values) if self.tangent else f'plus_wide({values[0]}, {values[1]}, scores)'}"
-            )
+            self.text(f"{name} = {' + '.join(values) if self.tangent else f'plus_wide({values[0]}, {values[1]}, scores)'}")
         if name in self.memory:
             self.store(rule.goal, name)
         elif self.tangent and rule.variable:  # the way down needs it

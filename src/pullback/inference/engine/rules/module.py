@@ -63,15 +63,9 @@ def _words(recursion: Recursion, analysis: Analysis) -> dict[str, str]:
         "carve_best": _carve(ins, sizes, "np.float64" if recursion.wide else "dtype"),
         "carve_outside": _carve(outs, sizes, "dtype"),
         "carve_choices": _carve(choices, choices, "np.int16"),
-        "carve_tangents": _carve(
-            [f"d_{name}" for name in (*ins, *outs)], {f"d_{n}": s for n, s in sizes.items()}, "dtype"
-        ),
-        "carve_exponents": _carve(
-            [f"e_{name}" for name in (*ins, *outs)], {f"e_{n}": s for n, s in sizes.items()}, "whole"
-        ),
-        "carve_inside_exponents": _carve(
-            [f"e_{name}" for name in ins], {f"e_{n}": s for n, s in sizes.items()}, "whole"
-        ),
+        "carve_tangents": _carve([f"d_{name}" for name in (*ins, *outs)], {f"d_{n}": s for n, s in sizes.items()}, "dtype"),
+        "carve_exponents": _carve([f"e_{name}" for name in (*ins, *outs)], {f"e_{n}": s for n, s in sizes.items()}, "whole"),
+        "carve_inside_exponents": _carve([f"e_{name}" for name in ins], {f"e_{n}": s for n, s in sizes.items()}, "whole"),
         "scaled_inside": ", ".join(f"({name}, e_{name})" for name in ins),
         "scaled_outside": ", ".join(f"({name}, e_{name})" for name in outs),
         "scaled_pairs_inside": ", ".join(f"({name}, d_{name}, e_{name})" for name in ins),

@@ -70,9 +70,7 @@ class _Outside:
 
     def _items(self, rules: list[Sum]) -> None:
         """Outside values of the items of a cell, the last one first."""
-        items = [
-            rule.goal if isinstance(self.stage, Line) else Term(rule.goal.item, self.cell) for rule in reversed(rules)
-        ]
+        items = [rule.goal if isinstance(self.stage, Line) else Term(rule.goal.item, self.cell) for rule in reversed(rules)]
         uses = {item: self._uses(item) for item in items}
         for item in items:
             self._start(item, uses[item])

@@ -42,9 +42,7 @@ class _Values:
         for width in range(self.n):
             for rule in stage.rules:
                 if Analysis.special(stage, rule) == (width == 0):
-                    self.known.setdefault(rule.goal.item, {})[width] = self.rule(
-                        rule, {"i": 0, "j": width}, self.n - width
-                    )
+                    self.known.setdefault(rule.goal.item, {})[width] = self.rule(rule, {"i": 0, "j": width}, self.n - width)
 
     def line(self, stage: Any) -> None:
         for rule in stage.rules:

@@ -98,9 +98,7 @@ class Analysis:
                 pulled.add(rule.goal.item)
                 stored |= {factor.item for factor in rule.factors}
         self.inside = Memory("inside", [(item, d) for item, d in dims.items() if item in stored])
-        self.outside = Memory(
-            "outside", [(item, d) for item, d in dims.items() if item in pulled | {recursion.goal.item}]
-        )
+        self.outside = Memory("outside", [(item, d) for item, d in dims.items() if item in pulled | {recursion.goal.item}])
         self.values = Memory("value", list(dims.items()))
         self.sums = [rule for rule in recursion.rules if rule.variable]
         self.choices = {id(rule): f"choice{i}" for i, rule in enumerate(self.sums)}
