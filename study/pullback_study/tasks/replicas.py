@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import abc
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from pullback_study.runs.files import content_hash
 from pullback_study.tasks.loop import Loop
 from pullback_study.tasks.task import ReplicaTask
 
@@ -36,7 +35,8 @@ class Replicas(Loop):
     """Trains R replicas together. A step of Adam follows the gradient of each replica's mean loss.
 
     A replica's data and initialisation depend on its own config alone, so that it takes the same steps in every group, up to
-    rounding. On a GPU steps are captured as CUDA graphs where the structure's operations can be.
+    rounding. Random numbers that are not its own depend on the identities of the runs: an option that is added later, with its
+    default, changes none. On a GPU steps are captured as CUDA graphs where the structure's operations can be.
     """
 
     best_by: str | None = None  # the measure by which the best model is kept; None where the last one counts
@@ -46,7 +46,7 @@ class Replicas(Loop):
     def __init__(self, task: ReplicaTask, configs: Sequence[Any], device: str = "cpu") -> None:
         if len({task.common(each) for each in configs}) > 1:
             raise ValueError(f"the replicas of a group may differ in {', '.join(task.varied)} only")
-        super().__init__(task, configs, device, task.name, content_hash([str(dataclasses.astuple(each)) for each in configs]))
+        super().__init__(task, configs, device, *(task.run(each, Path()).id for each in configs))
         self.replicas, self.steps, self.evaluate_every = len(configs), self.config.steps, self.config.evaluate_every
         self.evaluate_last = self.best_by is not None
         self.clock = torch.zeros((), dtype=torch.int64, device=self.device)  # the step, on the device

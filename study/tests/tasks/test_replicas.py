@@ -1,3 +1,4 @@
+import dataclasses
 import math
 
 import pytest
@@ -8,6 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from pullback import Categorical
 from pullback_study.tasks import find_task
+from pullback_study.tasks.schema import option
 from pullback_study.tasks.synthetic.methods import METHODS
 from pullback_study.tasks.synthetic.train import Outputs, generate
 from tasks.small import SIZES, small
@@ -163,3 +165,23 @@ def test_a_step_can_be_captured(estimator):
         group.advance(2, never)
     assert "softplus" in seen
     assert not seen & {"_local_scalar_dense", "nonzero", "masked_select", "lift_fresh", "unique", "equal"}
+
+
+@pytest.mark.parametrize("task", ["synthetic", "planted", "listops"])
+def test_a_later_option_with_its_default_changes_no_number(task):
+    """Neither the replicas' own noise nor the numbers that an estimator draws from PyTorch's generators."""
+    fields = {"synthetic": {**SYNTHETIC, "evaluate_every": 1}, "planted": PLANTED, "listops": LISTOPS}[task]
+    now = find_task(task)
+    added = [("later", int, option(3, help="An option of a later version."))]
+    config_type = dataclasses.make_dataclass("Later", added, bases=(now.config_type,), frozen=True)
+    later = dataclasses.replace(now, config_type=config_type)
+
+    def after_a_step(of, seed):
+        group = of.trainer([of.configure(estimator="sfe-baseline", seed=seed, **fields)], "cpu")
+        drawn = group.random.state[0]
+        group.advance(1, never)
+        return drawn, group.theta.detach()
+
+    for one, other in zip(after_a_step(now, 0), after_a_step(later, 0), strict=True):
+        assert torch.equal(one, other)
+    assert not torch.equal(after_a_step(now, 0)[0], after_a_step(now, 1)[0])
