@@ -201,7 +201,8 @@ class FamilyStructure(Structure, checked=False):
         if scores.shape == z.shape:
             return scores
         batch = scores.shape[: scores.dim() - self.event_dims]
-        if all(size is None or broadcasts(size.shape, batch) for size in self._sizes()):
+        known = zip(self.family.layout.sizes, self._sizes(), strict=True)
+        if all(size is None or broadcasts(each.batch_of(size), batch) for each, size in known):
             return scores
         return scores.expand(torch.broadcast_shapes(scores.shape, z.shape))
 

@@ -79,9 +79,9 @@ def one_of(structure: Family_, example: tuple[int, ...]) -> Family_:
     one = copy.copy(structure)
     for size in structure.family.layout.sizes:
         values = getattr(structure, size.name)
-        if values is not None and values.dim():
-            place = example[len(example) - values.dim() :]
-            setattr(one, size.name, values[tuple(min(i, n - 1) for i, n in zip(place, values.shape, strict=True))])
+        if values is not None and (batch := size.batch_of(values)):
+            place = example[len(example) - len(batch) :]
+            setattr(one, size.name, values[tuple(min(i, n - 1) for i, n in zip(place, batch, strict=True))])
     return one
 
 

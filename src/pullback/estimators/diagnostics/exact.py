@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from pullback.estimators.base import Estimator
-from pullback.estimators.diagnostics.replicas import Copies, size_names, with_sizes
+from pullback.estimators.diagnostics.replicas import Copies, sizes_of, with_sizes
 from pullback.estimators.noise import Gumbel, Noise
 from pullback.estimators.perturbed import Perturbed
 from pullback.estimators.pulled_back import PulledBack
@@ -30,14 +30,13 @@ def everything(structure: Structure, scores: Tensor, where: tuple[int, ...]) -> 
         where: the example's index in the batch.
     """
     batch, parts = scores.shape[: -structure.event_dims], scores.shape[-structure.event_dims :]
-    one = with_sizes(structure, lambda sizes: sizes.expand(batch)[where])
+    one = with_sizes(structure, lambda sizes, one: sizes.expand(batch + one)[where])
     family = getattr(structure, "family", None)
     if family is None:
         return structure.enumerate(*dict.fromkeys(parts)).double()
     sizes = dict(zip(family.layout.letters, parts, strict=True))
-    known = size_names(one)
-    for size in family.layout.sizes:
-        if size.bounds is not None and size.name in known:
+    for size in sizes_of(one):
+        if size.bounds is not None:
             sizes[size.bounds] = int(getattr(one, size.name))
     found = one.enumerate(*sizes.values()).double().to(scores.device)
     missing = [full - have for full, have in zip(parts, found.shape[1:], strict=True)]
@@ -108,7 +107,8 @@ def perturbed(structure: Structure, scores: Tensor, copies: Copies, estimator: E
     base, allowed = structure.argmax(scores), structure.allowed(scores)
     found, error = torch.zeros_like(scores), torch.zeros_like(scores)
     for example in range(len(scores)):
-        one = with_sizes(structure, lambda sizes: sizes.expand(scores.shape[: -structure.event_dims])[example])  # noqa: B023
+        batch = scores.shape[: -structure.event_dims]
+        one = with_sizes(structure, lambda sizes, rest: sizes.expand(batch + rest)[example])  # noqa: B023
         s = scores[example].expand(_DRAWS // (1 + scores[example].numel()) + 1000, *scores.shape[1:])
 
         def losses(at: Tensor, one: Structure = one, example: int = example) -> Tensor:

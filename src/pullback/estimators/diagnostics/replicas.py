@@ -11,32 +11,37 @@ import torch
 from torch import Tensor
 
 from pullback.estimators.base import Downstream
+from pullback.inference.front.layout import Size
 from pullback.structures import Structure, StructureWrapper
 
 _COUNTED = ("argmax", "marginals", "sparsemap", "sparsemap_solution", "log_partition", "entropy", "sample")
 
 
-def size_names(structure: Structure) -> list[str]:
-    """The attributes that hold one number for each example, like `lengths`."""
+def sizes_of(structure: Structure) -> list[Size]:
+    """The attributes that hold a number for each example, like `lengths`, or a list."""
     family = getattr(structure, "family", None)
-    names = [size.name for size in family.layout.sizes] if family is not None else ["lengths"]
-    return [name for name in names if isinstance(getattr(structure, name, None), Tensor)]
+    sizes = [Size("lengths", bounds=None)] if family is None else family.layout.sizes
+    return [size for size in sizes if isinstance(getattr(structure, size.name, None), Tensor)]
 
 
-def with_sizes(structure: Structure, change: Callable[[Tensor], Tensor]) -> Structure:
-    """A copy of the structure whose sizes are changed: in a `StructureWrapper`, those of the structure inside."""
+def with_sizes(structure: Structure, change: Callable[[Tensor, torch.Size], Tensor]) -> Structure:
+    """A copy of the structure whose sizes are changed: in a `StructureWrapper`, those of the structure inside.
+
+    `change` takes the values of a batch and the shape of one example's.
+    """
     other = copy.copy(structure)
     if isinstance(other, StructureWrapper):
         other.inner = with_sizes(other.inner, change)
         return other
-    for name in size_names(structure):
-        setattr(other, name, change(getattr(structure, name)))
+    for size in sizes_of(structure):
+        values = getattr(structure, size.name)
+        setattr(other, size.name, change(values, values.shape[values.dim() - size.dims :]))
     return other
 
 
 def repeated(structure: Structure, batch: torch.Size, draws: int) -> Structure:
     """The structure for scores `[draws * B, ...]`, of one for scores with this batch."""
-    return with_sizes(structure, lambda sizes: sizes.expand(batch).repeat(draws, *[1] * (len(batch) - 1)))
+    return with_sizes(structure, lambda sizes, one: sizes.expand(batch + one).repeat(draws, *[1] * (len(batch) + len(one) - 1)))
 
 
 class Copies:

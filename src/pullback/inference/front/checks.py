@@ -83,9 +83,13 @@ def settled(result: Tensor, status: Tensor | np.ndarray, validate: bool) -> Tens
 
 def in_range(layout: Layout, shape: torch.Size, sizes: Sequence[Tensor]) -> tuple[tuple[np.ndarray, ...], bool]:
     """Sizes as arrays, those out of range at the nearest value that is possible; and whether there are none of those."""
-    arrays, right = [], True
+    arrays: list[np.ndarray] = []
+    right = True
     for index, size in enumerate(sizes):
         array, limit = size.numpy(), layout.limit(index, shape)
+        if layout.sizes[index].dims:
+            arrays.append(np.ascontiguousarray(array))
+            continue
         most = 2**63 - 1 if limit is None else limit
         if len(array) > 0 and array.view(np.uint64).max() > most:  # as such numbers, negative ones are larger
             array, right = array.clip(0, limit), False

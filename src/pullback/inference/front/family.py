@@ -118,8 +118,11 @@ class Family:
     def describe(self, status: Tensor, shape: torch.Size, sizes: tuple[Tensor, ...]) -> str:
         """What is wrong with the first example whose status is not OK."""
         example = int(torch.nonzero(status)[0])
-        values = {size.name: int(x[example]) for size, x in zip(self.layout.sizes, sizes, strict=True)}
-        for index, (name, value) in enumerate(values.items()):
+        values = {size.name: int(x[example]) for size, x in zip(self.layout.sizes, sizes, strict=True) if not size.dims}
+        for index, size in enumerate(self.layout.sizes):
+            if size.dims:
+                continue
+            name, value = size.name, values[size.name]
             limit = self.layout.limit(index, shape)
             if limit is None and value < 0:
                 return f"{name}[{example}] is {value}; it must be at least 0"

@@ -21,15 +21,21 @@ Parts = Callable[[tuple[int, ...], tuple[Tensor, ...], torch.device], Tensor]
 
 @dataclass(frozen=True)
 class Size:
-    """One number for each example, such as its length.
+    """One number for each example, such as its length, or a list of numbers.
 
     Attributes:
         name: of the argument of the structure.
         bounds: the letter of the axes whose entries at or beyond it are padding, or None for a number that is not a size.
+        dims: how many dimensions a list has, 0 for one number. Only the algorithm reads the numbers of lists.
     """
 
     name: str
     bounds: str | None
+    dims: int = 0
+
+    def batch_of(self, values: Tensor) -> torch.Size:
+        """The leading dimensions of the values of a batch."""
+        return values.shape[: values.dim() - self.dims]
 
 
 class Flat:
@@ -126,7 +132,9 @@ class Layout:
             axis = self._limits[i]
             if size is None and axis is not None:
                 size = torch.full((s.shape[0],), s.shape[axis], dtype=torch.long, device=s.device)
-            elif size is None or size.shape != batch or lead != 1 or size.dtype != torch.long or size.device != s.device:
+            elif (
+                size is None or each.batch_of(size) != batch or lead != 1 or size.dtype != torch.long or size.device != s.device
+            ):
                 size = self._flat_size(i, size, s, batch)
             flat.append(size)
         return Flat(self, s, tuple(flat), batch, dtype)
@@ -169,7 +177,8 @@ class Layout:
             return z
         batch = z.shape[: z.dim() - self.dims]
         flat = z.reshape(batch.numel(), *z.shape[len(batch) :])
-        known = [size if size is not None and broadcasts(size.shape, batch) else None for size in sizes]
+        bounded = [size if each.bounds else None for each, size in zip(self.sizes, sizes, strict=True)]
+        known = [size if size is not None and broadcasts(size.shape, batch) else None for size in bounded]
         unbounded = flat.new_zeros(len(flat), dtype=torch.long)
         inside = [self._flat_size(i, size, flat, batch) if self.sizes[i].bounds else unbounded for i, size in enumerate(known)]
         return flat.masked_fill(~self.mask(flat, inside), 0).reshape(z.shape)
@@ -177,13 +186,20 @@ class Layout:
     def status(self, scores: Tensor, sizes: Sequence[Tensor]) -> Tensor:
         """What can be said of each example without inference, `[B]` of the codes of `checks`: all but INFEASIBLE."""
         status = checks.status_of(scores, self.mask(scores, sizes))
-        for size, safe in zip(sizes, self.in_range(scores, sizes), strict=True):
-            status = torch.where(size != safe, checks.BAD_SIZE, status)
+        return self.out_of_range(status, sizes, self.in_range(scores, sizes))
+
+    def out_of_range(self, status: Tensor, sizes: Sequence[Tensor], safe: Sequence[Tensor]) -> Tensor:
+        """The status `[B]`, BAD_SIZE for examples whose sizes are not those in range."""
+        for each, size, possible in zip(self.sizes, sizes, safe, strict=True):
+            status = status if each.dims else torch.where(size != possible, checks.BAD_SIZE, status)
         return status
 
     def in_range(self, scores: Tensor, sizes: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """The sizes, those out of range at the nearest value that is possible."""
-        return tuple(size.clamp(0, self.limit(index, scores.shape)) for index, size in enumerate(sizes))
+        return tuple(
+            size if self.sizes[index].dims else size.clamp(0, self.limit(index, scores.shape))
+            for index, size in enumerate(sizes)
+        )
 
     def limit(self, index: int, shape: torch.Size) -> int | None:
         """The largest value of a size for scores of this shape, None where there is no limit."""
@@ -191,25 +207,26 @@ class Layout:
         return None if axis is None else shape[axis]
 
     def _flat_size(self, index: int, size: Tensor | None, s: Tensor, batch: torch.Size) -> Tensor:
-        name = self.sizes[index].name
+        name, dims = self.sizes[index].name, self.sizes[index].dims
         if size is None:
             axis = self._limits[index]
             if axis is None:
                 raise ValueError(f"{self._owner} needs {name}: pass {self.owner}({name}=...)")
             return torch.full((s.shape[0],), s.shape[axis], dtype=torch.long, device=s.device)
-        if size.shape != batch:
-            if not broadcasts(size.shape, batch):
+        own, rest = self.sizes[index].batch_of(size), size.shape[size.dim() - dims :]
+        if own != batch:
+            if not broadcasts(own, batch):
                 shape = [*batch, *s.shape[1:]]
                 raise ValueError(
                     f"{name} has shape {list(size.shape)} and scores {shape}; for these scores {self._owner} needs "
-                    f"{name} of shape {list(batch)}, or of one that broadcasts to it"
+                    f"{name} of shape {[*batch, *rest]}, or of one that broadcasts to it"
                 )
-            if size.numel() == 1 and size.is_cpu and not s.is_cpu and not torch.compiler.is_compiling():
+            if not dims and size.numel() == 1 and size.is_cpu and not s.is_cpu and not torch.compiler.is_compiling():
                 return torch.full((s.shape[0],), int(size), dtype=torch.long, device=s.device)  # where a copy would wait
-            size = size.expand(batch).contiguous()
+            size = size.expand(batch + rest).contiguous()
         if size.dtype != torch.long or size.device != s.device:
             size = size.to(s.device, torch.long)
-        return size if len(batch) == 1 else size.reshape(-1)
+        return size if len(batch) == 1 else size.reshape(batch.numel(), *rest)
 
 
 def check_tensor(scores: Any, owner: str, name: str = "scores") -> None:

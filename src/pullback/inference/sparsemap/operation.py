@@ -104,9 +104,7 @@ def _by_argmax(
         starts = cuda_batched.usable(alone, s, starts)
         search = functools.partial(search, most=starts[0].shape[-1])
     found, status = search(argmax, s, starts, limit, tolerance, complete)
-    for size, safe in zip(sizes, inside, strict=True):
-        status = torch.where(size != safe, checks.BAD_SIZE, status)
-    return found, status
+    return found, layout.out_of_range(status, sizes, inside)
 
 
 def _checked(found: tuple[Tensor, ...], status: Tensor, limit: int, validate: bool) -> tuple[Tensor, ...]:
