@@ -180,6 +180,13 @@ def test_the_self_test_passes_on_a_gpu(gpu, monkeypatch):
     assert torch.equal(slow, pb.DependencyTree().marginals(scores))
 
 
+def test_an_older_triton_s_settings_are_read_from_the_environment(monkeypatch):
+    monkeypatch.setattr(triton_support, "triton", object())
+    for value, interprets in (("1", True), ("0", False)):
+        monkeypatch.setenv("TRITON_INTERPRET", value)
+        assert triton_support.interpreting() is interprets
+
+
 def test_no_triton(monkeypatch):
     monkeypatch.setattr(triton_support, "triton", None)
     triton_support.require.cache_clear()

@@ -13,6 +13,7 @@ from pullback.inference._numba.memory import LARGE
 from pullback.inference.chain.family import CHAIN
 from pullback.inference.front.family import Family
 from pullback.inference.front.layout import broadcasts, check_tensor
+from pullback.inference.front.plan import serving
 from pullback.structures.family import FamilyStructure
 from pullback.structures.readers import as_lengths, check_range, integers, lengths_of, ones_at, real_positions
 
@@ -83,7 +84,7 @@ class LinearChain(FamilyStructure):
         first = emissions.new_zeros(*between.shape[:-3], 1, tags, tags)
         between = torch.cat([first, between.to(emissions.dtype)], -3)
         small = emissions.numel() * tags * emissions.itemsize < LARGE
-        if small or emissions.device.type != "cpu" or torch.compiler.is_compiling():
+        if small or emissions.device.type != "cpu" or torch.compiler.is_compiling() or serving("cpu") != "cpu":
             return between + emissions[..., None, :]
         from pullback.inference.chain.emissions import join  # which loads the compiler
 

@@ -1,25 +1,33 @@
-"""Compiling kernels with Numba: lazily, once per machine. `_numba/` is the cache; docs/first-call.md is about it."""
+"""Compiling kernels with Numba: lazily, once per machine. `_numba/` is the cache; docs/first-call.md is about it.
+
+Where Numba does not work (`usable`), the backend of the CPU is the reference, and the few kernels that it needs, which have
+nothing but loops over NumPy's arrays, run as the Python that they are.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-import numba
-from llvmlite import ir
-from numba.core import cgutils, sigutils, types
-from numba.core.ccallback import CFunc
-from numba.extending import intrinsic
+from pullback.inference._numba import usable
 
-from pullback.inference._numba import cache, linked
+INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # Python calls kernels only
+if usable.works():
+    import numba
+    from llvmlite import ir
+    from numba.core import cgutils, sigutils, types
+    from numba.core.ccallback import CFunc
+    from numba.extending import intrinsic
 
-INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **linked.options()}  # Python calls kernels only
+    from pullback.inference._numba import cache, linked
+
+    INNER |= linked.options()
 
 
 def kernel(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     """An entry point: compiled at its first call, cached, run without the GIL."""
     dispatcher: Any = _njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
-    if cache.works():
+    if usable.works() and cache.works():
         cache.attach(dispatcher, function)
     return dispatcher
 
@@ -50,6 +58,8 @@ def inline(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _njit(**options: Any) -> Callable[..., Any]:
+    if not usable.works():
+        return lambda function: function
     njit: Any = numba.njit  # its types do not know all options
     return njit(error_model="numpy", boundscheck=False, **options)
 

@@ -76,7 +76,7 @@ def address_of(context, builder, array_type, array, index, vector):
 
 def load_from(context, builder, array_type, array, index, kind):
     """Generate the code that reads a vector."""
-    value = builder.load(address_of(context, builder, array_type, array, index, vector_of(kind)), typ=vector_of(kind))
+    value = builder.load(address_of(context, builder, array_type, array, index, vector_of(kind)))
     value.align = array_type.dtype.bitwidth // 8
     return value
 

@@ -25,7 +25,7 @@ def load_wide(typingctx, array, index, like):
 
     def generate(context, builder, signature, args):
         pointer = address_of(context, builder, signature.args[0], args[0], args[1], vector_of(kind))
-        value = builder.load(pointer, typ=vector_of(kind))
+        value = builder.load(pointer)
         value.align = 8
         return value
 
@@ -151,7 +151,7 @@ def pack_block(typingctx, array, bases, offset, packed, index):
         vector = vector_of(kind)
         rows = []
         for pointer in _pointers(context, builder, signature.args[0], args[0], signature.args[1], args[1], args[2], kind.count):
-            row = builder.load(builder.bitcast(pointer, vector.as_pointer()), typ=vector)
+            row = builder.load(builder.bitcast(pointer, vector.as_pointer()))
             row.align = array.dtype.bitwidth // 8
             rows.append(row)
         for i, column in enumerate(_transposed(builder, rows)):
@@ -173,7 +173,7 @@ def unpack_block(typingctx, packed, index, array, bases, offset):
         rows = []
         for i in range(kind.count):
             place = builder.add(args[1], ir.Constant(ir.IntType(64), i * kind.count))
-            row = builder.load(address_of(context, builder, signature.args[0], args[0], place, vector), typ=vector)
+            row = builder.load(address_of(context, builder, signature.args[0], args[0], place, vector))
             row.align = array.dtype.bitwidth // 8
             rows.append(row)
         pointers = _pointers(context, builder, signature.args[2], args[2], signature.args[3], args[3], args[4], kind.count)

@@ -160,12 +160,15 @@ def without_tangents(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
 
 def is_last_use(grad: Tensor) -> bool:
     """Whether the backward pass that runs now, with this gradient, frees what was kept, so that it may be written over."""
-    keeps = getattr(torch._C._autograd, "_get_current_graph_task_keep_graph", None)
+    keeps = getattr(getattr(torch._C, "_autograd", None), "_get_current_graph_task_keep_graph", None)
     return keeps is not None and internals_work() and not (torch.is_grad_enabled() or is_batched(grad) or keeps())
 
 
-is_batched: Callable[[Tensor], bool] = getattr(torch._C._functorch, "is_legacy_batchedtensor", lambda x: False)
-"""Whether a gradient stands for several (`is_grads_batched=True`), so that only PyTorch's operators can read it."""
+is_batched: Callable[[Tensor], bool]
+is_batched = getattr(getattr(torch._C, "_functorch", None), "is_legacy_batchedtensor", lambda x: True)
+"""Whether a gradient stands for several (`is_grads_batched=True`), so that only PyTorch's operators can read it: all, if that
+cannot be known.
+"""
 
 
 def may_be_differentiated(x: Tensor) -> bool:

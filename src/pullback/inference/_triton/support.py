@@ -38,7 +38,9 @@ def constant(value: float) -> Any:
 
 def interpreting() -> bool:
     """Whether kernels run in Triton's interpreter."""
-    return triton is not None and bool(triton.knobs.runtime.interpret)
+    if triton is None or not hasattr(triton, "knobs"):  # which older releases do not have
+        return triton is not None and os.environ.get("TRITON_INTERPRET", "0") == "1"
+    return bool(triton.knobs.runtime.interpret)
 
 
 def unproven() -> bool:
@@ -118,7 +120,8 @@ def missing_tools() -> str | None:
             f"Triton needs Python's headers to start a kernel and found no {headers}: install them "
             "(Debian: apt install python3-dev)"
         )
-    cache = triton.knobs.cache.dir
+    cache = triton.knobs.cache.dir if hasattr(triton, "knobs") else os.environ.get("TRITON_CACHE_DIR", "~/.triton/cache")
+    cache = os.path.expanduser(cache)
     if not _writable(cache):
         return (
             f"Triton keeps compiled kernels in {cache}, which cannot be written: name another folder in the environment "

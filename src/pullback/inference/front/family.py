@@ -151,6 +151,6 @@ class Family:
         static = -1 - options
 
         def run(*args: Any) -> Any:
-            return self.plans[operation, args[static:-1], plan.forced or device].run(args[:static], args[-1])
+            return self.plans[operation, args[static:-1], plan.forced or plan.serving(device)].run(args[:static], args[-1])
 
         return run

@@ -36,7 +36,17 @@ def backend(name: str) -> Iterator[None]:
 
 def backend_of(x: Tensor) -> str:
     """The name of the backend that runs on this tensor."""
-    return forced or x.device.type
+    return forced or serving(x.device.type)
+
+
+@functools.cache
+def serving(device: str) -> str:
+    """The backend of a device: its own, but the reference on a CPU where kernels cannot be compiled."""
+    if device != "cpu":
+        return device
+    from pullback.inference._numba import usable  # which loads the compiler
+
+    return device if usable.works() else "reference"
 
 
 def call(
@@ -53,7 +63,7 @@ def call(
     if route == derivatives.DISPATCHED:
         return getattr(family, operation)(*args, *options, validate)
     replaced = route == derivatives.RECORDED and recorded in family.operations
-    plan = family.plans[recorded if replaced else operation, options, forced or args[0].device.type]
+    plan = family.plans[recorded if replaced else operation, options, backend_of(args[0])]
     if route == derivatives.DIRECT or plan.derivative is None:
         return plan.run(args, validate)
     found = derivatives.record(plan.derivative, plan.forward, *args, *options, validate)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,16 +13,15 @@ from pullback.inference._numba.records import Memory, Plan
 from pullback.inference._numba.threads import spread
 from pullback.inference.front.checks import FULL
 from pullback.inference.sparsemap.active_set import entries, padded
-from pullback.inference.sparsemap.compiled import Starts, Tensors, make_result, tensors
+from pullback.inference.sparsemap.compiled import Tensors, make_result, tensors
 from pullback.inference.sparsemap.oracle import fixed
+from pullback.inference.sparsemap.solution import Argmax, Starts
 from pullback.inference.sparsemap.solve import DONE, FACE, Problem, Result, solve
 from pullback.inference.sparsemap.state import SIZE, state_plan
 
 _ROOM = 40  # structures that an active set has room for at first, or more, if all take no more memory than:
 _BYTES = 3 << 24  # of which only what is used is touched, and which a thread keeps
 _WORK = 10  # operations of half a nanosecond for each part and iteration, about
-
-Argmax = Callable[[Tensor, Tensor], Tensor]
 
 
 def search(

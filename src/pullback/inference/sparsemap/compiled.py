@@ -15,6 +15,7 @@ from pullback.inference._numba.threads import spread
 from pullback.inference.front.checks import FULL
 from pullback.inference.sparsemap import projector
 from pullback.inference.sparsemap.oracle import Oracle
+from pullback.inference.sparsemap.solution import Starts
 from pullback.inference.sparsemap.solve import Problem, Result, solve
 from pullback.inference.sparsemap.state import room_of, state_plan
 
@@ -23,7 +24,6 @@ _ROOM = 2048  # structures that an active set has room for at first; only what i
 
 _NOTHING = torch.from_numpy(np.empty((0, 0)))
 
-Starts = tuple[Tensor, Tensor]
 Sizes = tuple[tuple[Tensor, ...], tuple[int, ...]]
 Tensors = dict[str, Tensor]
 

@@ -16,9 +16,8 @@ from torch import Tensor
 from pullback.inference._triton.support import contiguous, interpreting, launch
 from pullback.inference.front.checks import capturing
 from pullback.inference.sparsemap import cuda_step as steps
-from pullback.inference.sparsemap.batched import Argmax, Starts
 from pullback.inference.sparsemap.cuda_state import LINES, workspace
-from pullback.inference.sparsemap.solution import dense
+from pullback.inference.sparsemap.solution import Argmax, Starts, dense
 
 _CHUNK = 8  # iterations between looks at what is left to do
 _ROOM = 64  # structures, at first

@@ -12,11 +12,12 @@ from pullback.inference._numba.scratch import take
 from pullback.inference._numba.threads import spread
 from pullback.inference.front.checks import OK
 from pullback.inference.sparsemap import compiled
-from pullback.inference.sparsemap.compiled import Sizes, Starts
+from pullback.inference.sparsemap.compiled import Sizes
 from pullback.inference.sparsemap.flow_newton import descend, reduce
 from pullback.inference.sparsemap.flow_state import assemble, balance, flow_plan, flow_state_of, lift
 from pullback.inference.sparsemap.oracle import Fixed, Oracle, call_ends
 from pullback.inference.sparsemap.search import AMPLIFIED
+from pullback.inference.sparsemap.solution import Starts
 
 _CALLS = 5  # of the oracle for each part of a structure, before Newton's method takes over
 _PARTS = 100_000  # that the structures of these calls have, at most

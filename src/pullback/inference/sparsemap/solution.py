@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,6 +12,12 @@ import torch
 from torch import Tensor
 
 from pullback.inference._torch.derivatives import transforming
+from pullback.inference.front import plan
+
+Argmax = Callable[[Tensor, Tensor], Tensor]
+"""From scores `[b, *parts]` and the numbers of these examples in the batch to their best structures."""
+Starts = tuple[Tensor, Tensor]
+"""Structures to start from, as lists of parts `[B, k, width]`, and their weights `[B, k]`."""
 
 
 def default_tolerance(dtype: torch.dtype) -> float:
@@ -177,7 +184,7 @@ def listed(z: Tensor, most: int, columns: int = 1) -> Tensor:
 
     They are listed column by column of a matrix with so many columns.
     """
-    if z.is_cpu and not transforming() and not torch.compiler.is_compiling():
+    if z.is_cpu and not transforming() and not torch.compiler.is_compiling() and plan.serving("cpu") == "cpu":
         from pullback.inference.sparsemap.starts import list_parts  # compiled
 
         lists = torch.empty((z.shape[:-1].numel(), most), dtype=torch.int32, device="cpu")

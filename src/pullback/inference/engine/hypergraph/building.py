@@ -73,7 +73,7 @@ def _size(elements, x, held, parts):
     """How many nodes and parts a summand has, as it is or as a node."""
     if held:
         return 1, 0
-    return (elements[x, 0] > 0) + (elements[x, 1] > 0), elements[x, 2] < parts
+    return int(elements[x, 0] > 0) + int(elements[x, 1] > 0), int(elements[x, 2] < parts)
 
 
 @inner

@@ -12,13 +12,10 @@ from torch import Tensor
 
 from pullback.inference._numba.threads import spread
 from pullback.inference.engine.hypergraph import kernels
-from pullback.inference.engine.hypergraph.graph import Hypergraph
+from pullback.inference.engine.hypergraph.graph import Graph
 from pullback.inference.engine.hypergraph.scaled import MOST_EXTRA
 from pullback.inference.front import checks
 from pullback.inference.front.layout import Layout
-
-Graph = Callable[..., Hypergraph]
-"""From the shape of the parts and the options to the hypergraph; it should be cached."""
 
 
 def operations(layout: Layout, graph: Graph) -> tuple[Callable[..., Any], ...]:

@@ -16,8 +16,8 @@ from pullback.inference._triton.support import Fixed, contiguous, launch, next_p
 from pullback.inference.engine.hypergraph import cuda_kernels as kernels
 from pullback.inference.engine.hypergraph import cuda_maximum as maximum
 from pullback.inference.engine.hypergraph import cuda_narrow as narrow
-from pullback.inference.engine.hypergraph.cpu import Graph
 from pullback.inference.engine.hypergraph.cuda_likelihood import likelihood
+from pullback.inference.engine.hypergraph.graph import Graph
 from pullback.inference.engine.hypergraph.levels import Levels, by_level
 from pullback.inference.engine.hypergraph.tables import remembered
 from pullback.inference.front import checks

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,6 +59,10 @@ class Hypergraph:
     def with_goals(self, goals: np.ndarray) -> Hypergraph:
         """The same with other goals."""
         return dataclasses.replace(self, goals=goals)
+
+
+Graph = Callable[..., Hypergraph]
+"""From the shape of the parts and the options to the hypergraph; it should be cached."""
 
 
 def hypergraph(

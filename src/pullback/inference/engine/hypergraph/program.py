@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from pullback.inference.engine import recursion
-from pullback.inference.engine.hypergraph import cpu, ranked
+from pullback.inference.engine.hypergraph import ranked
 from pullback.inference.engine.hypergraph.building import trace
 from pullback.inference.engine.hypergraph.graph import Hypergraph
 from pullback.inference.engine.hypergraph.levels import smallest_sizes
@@ -122,6 +122,8 @@ class Program:
             names.remove("log_partition_marginals")
             found = recursion.operations(self._of_lengths, self.layout)
         elif backend == "cpu":
+            from pullback.inference.engine.hypergraph import cpu
+
             found = cpu.operations(self.layout, self.graph)
         elif backend != "cuda":
             return None

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from pullback.inference._numba.compile import kernel
-from pullback.inference.engine.hypergraph.cpu import Batch, Graph
+from pullback.inference.engine.hypergraph.graph import Graph
 from pullback.inference.engine.hypergraph.levels import Levels, by_level
 from pullback.inference.engine.hypergraph.tables import remembered
 from pullback.inference.front import checks
@@ -66,6 +66,7 @@ def operation(layout: Layout, graph: Graph, backend: str, most_parts: Most) -> C
     """The function `topk` of a family on a backend."""
 
     def compiled(scores: Tensor, *rest: Any, validate: bool, **options: Any) -> tuple[Tensor, Tensor]:
+        from pullback.inference.engine.hypergraph.cpu import Batch
         from pullback.inference.engine.hypergraph.ranked_kernels import ranked
 
         *sizes, k = rest
