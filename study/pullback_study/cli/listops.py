@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -36,10 +35,9 @@ def listops(
 
     folder = given["runs"]
     with terminal.user_errors():
-        scope = bed.QUICK if given["quick"] else dataclasses.replace(bed.FULL, seeds=tuple(range(given["seeds"] or 5)))
-        scope = bed.on_bed(str(heads), scope)
+        protocol = bed.on_bed(str(heads), bed.QUICK if given["quick"] else bed.FULL.on(range(given["seeds"] or 5)))
         wanted = {bed.TASK.find_method(name).name for name in given["only"] or bed.ROWS}
-        plans = {name: bed.plan(name, scope) for name in bed.ROWS if name in wanted}
+        plans = {name: bed.plan(name, protocol) for name in bed.ROWS if name in wanted}
     if long:
         rows = [bed.plan(name, bed.LONG) for name in bed.contenders(Runs(folder)) if name in wanted]
         terminal.train_or_exit(bed.TASK, [config for row in rows for config in row.configs], **given)
@@ -48,12 +46,12 @@ def listops(
         terminal.check_figures(given["figures"])
     terminal.train_or_exit(bed.TASK, [config for plan in plans.values() for config in plan.first], **given)
     if screening:
-        return terminal.show(bed.results(Runs(folder), scope, final=False), **given)
+        return terminal.show(bed.results(Runs(folder), protocol, final=False), **given)
     found = Runs(folder)
-    chosen = [plans[name].choose(found) for name in (wanted if given["only"] else bed.finalists(found, scope))]
+    chosen = [plans[name].choose(found) for name in (wanted if given["only"] else bed.finalists(found, protocol))]
     terminal.train_or_exit(bed.TASK, [config for row in chosen for config in row.configs], **given)
     found = Runs(folder)
-    tables = [bed.results(found, scope, final=final) for final in (False, True)]
-    terminal.show(*tables, bed.by_depth(found, scope), bed.published(), **given)
-    figure = bed.curves(found, scope)
+    tables = [bed.results(found, protocol, final=final) for final in (False, True)]
+    terminal.show(*tables, bed.by_depth(found, protocol), bed.published(), **given)
+    figure = bed.curves(found, protocol)
     terminal.write_figures([figure] if figure.drawn else [], given["figures"])

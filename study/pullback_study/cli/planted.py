@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 from pullback_study.cli import terminal
@@ -23,15 +22,15 @@ def planted(**given: Any) -> None:
     from pullback_study.results.choice import Runs
     from pullback_study.results.recovery import plans, trees
 
-    scope = plans.QUICK if given["quick"] else plans.FULL
+    protocol = plans.QUICK if given["quick"] else plans.FULL
     if given["seeds"]:
-        scope = dataclasses.replace(scope, seeds=scope.seeds[: given["seeds"]])
+        protocol = protocol.on(protocol.seeds[: given["seeds"]])
     with terminal.user_errors():
         wanted = {plans.TASK.find_method(name).name for name in given["only"] or trees.ROWS}
     for name in (name for name in trees.ROWS if name in wanted):
-        terminal.train_or_exit(plans.TASK, plans.search(name, "tree", scope), **given)
+        terminal.train_or_exit(plans.TASK, plans.search(name, "tree", protocol), **given)
         for n in trees.SIZES:
-            row = trees.row(Runs(given["runs"]), name, n, scope)
+            row = trees.row(Runs(given["runs"]), name, n, protocol)
             terminal.train_or_exit(plans.TASK, list(row.configs), **given)
     found = Runs(given["runs"])
-    terminal.show(*(table for group in trees.groups(found, scope) for table in group.tables), **given)
+    terminal.show(*(table for group in trees.groups(found, protocol) for table in group.tables), **given)

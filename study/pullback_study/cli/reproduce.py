@@ -19,7 +19,7 @@ from pullback_study.cli.recovery import recovery
 
 if TYPE_CHECKING:
     from pullback_study.results.choice import Chosen, Plan, Runs
-    from pullback_study.results.paper import text
+    from pullback_study.results.protocol import Protocol
 
 app = typer.Typer(help="Make the paper's tables, figures and pages.", **SETTINGS)
 app.command("recovery")(recovery)
@@ -56,15 +56,15 @@ def table1(
 
     with terminal.user_errors():
         names = _rows(clusters.TASK, given["only"] or clusters.ROWS)
-    scope = clusters.scope_of(**given)
+    protocol = clusters.protocol_of(**given)
     first, *more = ["paper", "example"] if gamma_scale == "both" else [str(gamma_scale)]
     rows = {first: [*names, *clusters.ERRATA * errata]}
     rows |= {scale: [name for name in names if clusters.METHODS[name].pulled_back] for scale in more}
     words = ("--grid",) * grid
-    variants = [clusters.Variant(f"gamma of {clusters.SCALES[each]}", rows[each], words, scope, each) for each in rows]
+    variants = [clusters.Variant(f"gamma of {clusters.SCALES[each]}", rows[each], words, protocol, each) for each in rows]
     cases = [(variant, k) for variant in variants for k in clusters.SETTINGS]
     plans = [variant.plan(name, k) for variant, k in cases for name in variant.rows]
-    many = len(scope.seeds) >= clusters.QUARTILES
+    many = len(protocol.seeds) >= clusters.QUARTILES
     if many:
         terminal.check_figures(given["figures"])
     found, _ = _train_plans(clusters.TASK, plans, given)
@@ -102,15 +102,15 @@ def table2(
     from pullback_study.results.paper import text
 
     with terminal.user_errors():
-        trained, scope = _text_scope(task, given, seeds=seed, epochs=epochs)
+        trained, protocol = _text_protocol(task, given, seeds=seed, epochs=epochs)
         if wide:
             if task != "sst" or not search:
                 raise ValueError("--wide is for the search on SST: use --task sst --search --wide")
-            scope = dataclasses.replace(scope, rates=text.WIDE.rates, deciding=text.WIDE.deciding)
-        plans = [text.table_plan(name, scope, search=search) for name in _rows(trained, given["only"] or text.ROWS)]
+            protocol = dataclasses.replace(protocol, rates=text.WIDE.rates, deciding=text.WIDE.deciding)
+        plans = [text.table_plan(name, protocol, search=search) for name in _rows(trained, given["only"] or text.ROWS)]
     found, rows = _train_plans(trained, plans, given)
-    title = f"{scope.title}, {'searched' if search else 'the paper’s best'} settings"
-    terminal.show(text.results(title, scope, rows, found), text.settings(rows), text.speed(task, rows), **given)
+    title = f"{text.titled(protocol)}, {'searched' if search else 'the paper’s best'} settings"
+    terminal.show(text.results(title, protocol, rows, found), text.settings(rows), text.speed(task, rows), **given)
 
 
 @app.command("curves")
@@ -120,9 +120,9 @@ def curves(**given: Any) -> None:
     from pullback_study.results.paper import clusters
 
     terminal.check_figures(given["figures"])
-    scope = clusters.scope_of(**given)
-    plans = [clusters.table_plan(name, 10, grid=False, scope=scope) for name in clusters.CURVES]
-    terminal.write_figures([clusters.curves(_train_plans(clusters.TASK, plans, given)[0], scope)], given["figures"])
+    protocol = clusters.protocol_of(**given)
+    plans = [clusters.table_plan(name, 10, grid=False, protocol=protocol) for name in clusters.CURVES]
+    terminal.write_figures([clusters.curves(_train_plans(clusters.TASK, plans, given)[0], protocol)], given["figures"])
 
 
 @app.command("steps")
@@ -144,17 +144,17 @@ def steps(
 
     if task == "synthetic":
         terminal.check_figures(given["figures"])
-        whole = clusters.scope_of(**given)
-        points = [clusters.steps_plan(name, k, whole) for name in clusters.STEPPED for k in whole.inner_steps]
+        whole = clusters.protocol_of(**given)
+        points = [clusters.steps_plan(name, k, whole) for name in clusters.STEPPED for k in clusters.inner_steps(whole)]
         return terminal.write_figures([clusters.steps(_train_plans(clusters.TASK, points, given)[0], whole)], given["figures"])
     with terminal.user_errors():
-        trained, scope = _text_scope(task, given)
-        plans = [text.table_plan(name, scope, search=True) for name in text.STEPPED]
+        trained, protocol = _text_protocol(task, given)
+        plans = [text.table_plan(name, protocol, search=True) for name in text.STEPPED]
     found, rows = _train_plans(trained, plans, given)
     for k in text.INNER_STEPS:
         terminal.train_or_exit(trained, seed_by_seed([row.replace(found, inner_steps=k) for row in rows]), **given)
-    table = text.steps_table(scope.title, rows, Runs(given["runs"]))
-    terminal.show(dataclasses.replace(table, warning=scope.warning), **given)
+    table = text.steps_table(text.titled(protocol), rows, Runs(given["runs"]))
+    terminal.show(dataclasses.replace(table, warning=protocol.warning), **given)
 
 
 @app.command("claims")
@@ -171,8 +171,8 @@ def claims(**given: Any) -> None:
 
     with terminal.user_errors(f"read the runs in {given['runs']}"):
         found = Runs(given["runs"])
-        scope = clusters.scope_of(**given) if given["seeds"] else dataclasses.replace(clusters.MANY, dtype=given["dtype"])
-        decided = [*claims_clusters.claims(found, scope=scope), *claims_text.claims(found)]
+        protocol = clusters.protocol_of(**given) if given["seeds"] else clusters.MANY.having(dtype=given["dtype"])
+        decided = [*claims_clusters.claims(found, protocol=protocol), *claims_text.claims(found)]
     terminal.show(*(claim.table() for claim in decided), **given)
 
 
@@ -216,23 +216,23 @@ def _rows(task: Any, names: Sequence[str]) -> list[str]:
     return [name for name in task.methods if name in wanted]
 
 
-def _text_scope(
+def _text_protocol(
     task: str, given: dict[str, Any], seeds: Sequence[int] | None = None, epochs: int | None = None
-) -> tuple[Any, text.Scope]:
-    """The task on the data at hand, and the scope with its names."""
+) -> tuple[Any, Protocol]:
+    """The task on the data at hand, and the protocol with its names."""
     from pullback_study.corpora import choose_vectors, find_data
     from pullback_study.results.paper import text
     from pullback_study.tasks import find_task
 
     folder = find_data(given["data"])
     found: Any = find_task(task, folder)
-    scope = (text.QUICK if given["quick"] else text.FULL)[task]
+    protocol = (text.QUICK if given["quick"] else text.FULL)[task]
     if not given["quick"] and task in text.MANY and len(text.MANY[task].seeds) <= (given["seeds"] or 0):
-        scope = text.MANY[task]
+        protocol = text.MANY[task]
     vectors = given["vectors"] or choose_vectors(folder)
-    scope = dataclasses.replace(scope, data=found.training_data(folder), vectors=vectors)
-    wanted = range(given["seeds"]) if given["seeds"] else seeds or scope.seeds
-    return found, dataclasses.replace(scope, seeds=tuple(wanted), epochs=epochs or scope.epochs)
+    protocol = protocol.having(data=found.training_data(folder), vectors=vectors)
+    wanted = range(given["seeds"]) if given["seeds"] else seeds or protocol.seeds
+    return found, protocol.on(wanted).having(epochs=epochs or protocol["epochs"])
 
 
 def _train_plans(task: Any, plans: Sequence[Plan], given: dict[str, Any]) -> tuple[Runs, list[Chosen]]:

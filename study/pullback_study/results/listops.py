@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pullback_study.results.cells import comparable
 from pullback_study.results.choice import Chosen, Plan, Runs
 from pullback_study.results.figures import Figure, learning_curves
 from pullback_study.results.paper.names import rows as rows_of
 from pullback_study.results.paper.verdicts import Claim, Finding, Values, decide, exceeds, level, minus, near
+from pullback_study.results.protocol import Evidence, Protocol
 from pullback_study.results.registry import Group, Section
 from pullback_study.results.tables import Column, Row, Table
 from pullback_study.tasks import find_task
@@ -55,52 +55,37 @@ PUBLISHED = {
 """Accuracy, edge precision and recall of Paulus et al. (2020), quoted from memory: 100,000 expressions, up to 100 epochs."""
 
 
-@dataclass(frozen=True)
-class Scope:
-    """How much is run."""
-
-    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
-    fields: tuple[tuple[str, Any], ...] = ()  # of configs, that differ from the defaults
-    rates: tuple[float, ...] = RATES
-    warning: str = ""
-
-
-FULL = Scope()
+FULL = Protocol(TASK.name, (0, 1, 2, 3, 4), rates=RATES)
 BEDS = {
     "all": "every token may be a head", "open": "closing brackets are no heads", "operators": "operators alone are heads",
 }  # fmt: skip
 """Without a limit, a closing bracket may relay the value of what hangs on it, so the gold tree is not identified."""
 _SMALL = {"train_examples": 400, "validation_examples": 100, "test_examples": 100, "deeper_examples": 20, "steps": 20}
-QUICK = Scope(
-    (0,), tuple({**_SMALL, "evaluate_every": 10, "depth": 3, "batch_size": 20}.items()), RATES[-1:],
-    "Quick runs: 400 expressions of depth 1 to 3 and 20 steps show that it runs, nothing else.",
-)  # fmt: skip
-
+QUICK = replace(FULL.on((0,)).having(**_SMALL, evaluate_every=10, depth=3, batch_size=20), rates=RATES[-1:])
 _LARGE = {"train_examples": 100_000, "validation_examples": 10_000, "test_examples": 10_000}
-LONG = Scope((0,), tuple({**_LARGE, "steps": 30_000, "evaluate_every": 1000}.items()), RATES[:1])
+LONG = replace(FULL.having(**_LARGE, steps=30_000, evaluate_every=1000), seeds=(0,), rates=RATES[:1])
 
 
-def on_bed(heads: str, scope: Scope = FULL) -> Scope:
+def on_bed(heads: str, protocol: Protocol = FULL) -> Protocol:
     """The same on the bed where these tokens may be heads."""
-    return scope if heads == "all" else replace(scope, fields=(*scope.fields, ("heads", heads)))
+    return protocol.having(heads=heads)
 
 
-def plan(name: str, scope: Scope = FULL) -> Plan:
+def plan(name: str, protocol: Protocol = FULL) -> Plan:
     """A row: the learning rates of the search, which seed 0 chooses from."""
-    settings = [{**dict(scope.fields), "learning_rate": rate} for rate in scope.rates]
-    return Plan(TASK, name, settings, scope.seeds, [0])
+    return replace(protocol.plan(name, protocol.rates), deciders=protocol.deciding)
 
 
-def screened(runs: Runs, scope: Scope = FULL) -> list[tuple[str, Chosen]]:
+def screened(runs: Runs, protocol: Protocol = FULL) -> list[tuple[str, Chosen]]:
     """The latent rows whose screening is done, the best validation execution first; ours came after it."""
     names = [name for name in ROWS if METHODS[name].latent and name != BLENDED.name]
-    found = [(name, chosen) for name in names if (chosen := plan(name, scope).choose(runs))]
+    found = [(name, chosen) for name in names if (chosen := plan(name, protocol).choose(runs))]
     return sorted(found, key=lambda item: -comparable(item[1].values("validation_execution")[0]))
 
 
-def finalists(runs: Runs, scope: Scope = FULL) -> list[str]:
+def finalists(runs: Runs, protocol: Protocol = FULL) -> list[str]:
     """The rows that get all seeds, in the order of the table."""
-    best = [name for name, _ in screened(runs, scope)][:BEST]
+    best = [name for name, _ in screened(runs, protocol)][:BEST]
     return [name for name in ROWS if name in (*BASELINES, *PAPER, *best)]
 
 
@@ -110,18 +95,18 @@ def contenders(runs: Runs) -> list[str]:
     return [name for name in ROWS if name in (*BASELINES, *best)]
 
 
-def shown(runs: Runs, scope: Scope = FULL) -> list[str]:
+def shown(runs: Runs, protocol: Protocol = FULL) -> list[str]:
     """The finalists, and other rows that were given all seeds after the screening was known."""
-    rule = finalists(runs, scope)
-    return [name for name in ROWS if name in rule or (len(scope.seeds) > 1 and plan(name, scope).finished(runs))]
+    rule = finalists(runs, protocol)
+    return [name for name in ROWS if name in rule or (len(protocol.seeds) > 1 and plan(name, protocol).finished(runs))]
 
 
-def results(runs: Runs, scope: Scope = FULL, *, final: bool) -> Table:
+def results(runs: Runs, protocol: Protocol = FULL, *, final: bool) -> Table:
     """All rows with seed 0, or the finalists with all seeds that are done."""
     rows = []
-    added = set(shown(runs, scope)) - set(finalists(runs, scope))
-    for name in shown(runs, scope) if final else ROWS:
-        chosen = plan(name, scope).choose(runs)
+    added = set(shown(runs, protocol)) - set(finalists(runs, protocol))
+    for name in shown(runs, protocol) if final else ROWS:
+        chosen = plan(name, protocol).choose(runs)
         if not final:
             chosen = replace(chosen, runs=chosen.runs[:1], configs=chosen.configs[:1])
         measures = [each for each in COLUMNS if name != "lstm" or each.endswith("accuracy")]
@@ -140,11 +125,11 @@ def results(runs: Runs, scope: Scope = FULL, *, final: bool) -> Table:
     if final and added:
         labels = ", ".join(METHODS[name].label for name in ROWS if name in added)
         notes.append(f"Not among the finalists by the rule, and added when the screening was known: {labels}.")
-    title = f"Seeds 0 to {scope.seeds[-1]}" if final else "Screening: seed 0, the best of three learning rates"
-    heads = dict(scope.fields).get("heads", "all")
+    title = f"Seeds 0 to {protocol.seeds[-1]}" if final else "Screening: seed 0, the best of three learning rates"
+    heads = protocol["heads"]
     title += f"; {BEDS[heads]}" * (heads != "all")
     making = runs.command("listops", *(["--heads", heads] if heads != "all" else []))
-    return Table(title, columns, rows, notes, "listops" if final else "listops-screening", scope.warning, making)
+    return Table(title, columns, rows, notes, "listops" if final else "listops-screening", protocol.warning, making)
 
 
 def long_runs(runs: Runs) -> Table:
@@ -156,20 +141,19 @@ def long_runs(runs: Runs) -> Table:
     return replace(table, title=title, rows=rows, name="listops-long", command=making)
 
 
-def by_depth(runs: Runs, scope: Scope = FULL) -> Table:
+def by_depth(runs: Runs, protocol: Protocol = FULL) -> Table:
     """Accuracy and attachment of the finalists on test expressions of each depth."""
-    deepest = dict(scope.fields).get("depth", TASK.config_type().depth)
-    depths = [*range(1, deepest + 1), *EXTRAPOLATED]
+    depths = [*range(1, protocol["depth"] + 1), *EXTRAPOLATED]
     rows = []
-    for name in shown(runs, scope):
-        chosen = plan(name, scope).choose(runs)
+    for name in shown(runs, protocol):
+        chosen = plan(name, protocol).choose(runs)
         texts = {}
         for depth in depths:
             pair = [chosen.cell(f"depth_{depth}_{measure}") for measure in ("accuracy", "attachment")]
             texts[str(depth)] = " / ".join(f"{cell.value:.1f}" for cell in pair if cell.finite)
         rows.append(Row(METHODS[name].label, {}, texts, METHODS[name].kind, name))
     columns = [Column(str(depth), f"depth {depth}") for depth in depths]
-    return Table("Accuracy / attachment by depth, means over the seeds", columns, rows, [], "listops-depth", scope.warning)
+    return Table("Accuracy / attachment by depth, means over the seeds", columns, rows, [], "listops-depth", protocol.warning)
 
 
 def published() -> Table:
@@ -184,30 +168,32 @@ def published() -> Table:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Finalists(Evidence):
     """The finalists with all their seeds."""
 
-    runs: Runs
-    scope: Scope = FULL
+    protocol: Protocol = FULL
+
+    def row(self, place: None, estimator: str) -> Chosen:
+        return plan(estimator, self.protocol).finished(self.runs)
 
     def values(self, name: str, measure: str) -> Values:
-        return plan(name, self.scope).finished(self.runs).values(measure)
+        return self.row(None, name).values(measure)
 
 
-def gold_is_best(evidence: Evidence) -> list[Finding]:
+def gold_is_best(evidence: Finalists) -> list[Finding]:
     """ListOps: the decoder with gold trees is the best row, or tied with it.
 
     Rule: for each finalist, its accuracy exceeds that of the row with gold trees by less than one point (TIED).
     """
     gold = evidence.values("gold", "test_accuracy")
-    names = [name for name in finalists(evidence.runs, evidence.scope) if name != "gold"]
+    names = [name for name in finalists(evidence.runs, evidence.protocol) if name != "gold"]
     return [
         near(f"{METHODS[name].label} - gold trees, accuracy", minus(evidence.values(name, "test_accuracy"), gold), TIED)
         for name in names
     ] or [Finding("the finalists")]
 
 
-def trees_help(evidence: Evidence) -> list[Finding]:
+def trees_help(evidence: Finalists) -> list[Finding]:
     """ListOps: the task needs its trees: gold trees are better than an LSTM without trees.
 
     Rule: the accuracy with gold trees exceeds the LSTM's by more than one point, on the test data and at depths 8 and 10.
@@ -219,13 +205,13 @@ def trees_help(evidence: Evidence) -> list[Finding]:
     return found
 
 
-def recovery_beats_published(evidence: Evidence) -> list[Finding]:
+def recovery_beats_published(evidence: Finalists) -> list[Finding]:
     """ListOps: some estimator recovers the trees better than the best published row.
 
     Rule: for the finalist with the highest mean validation attachment, edge precision and recall exceed those of the
     published arborescence with Gumbel noise.
     """
-    names = [name for name in finalists(evidence.runs, evidence.scope) if METHODS[name].latent]
+    names = [name for name in finalists(evidence.runs, evidence.protocol) if METHODS[name].latent]
     found = {name: evidence.values(name, "validation_attachment") for name in names}
     if not found or not all(found.values()):
         return [Finding("the finalists")]
@@ -237,19 +223,19 @@ def recovery_beats_published(evidence: Evidence) -> list[Finding]:
     ]
 
 
-CLAIMS: dict[int, Callable[[Evidence], list[Finding]]] = {101: gold_is_best, 102: trees_help, 103: recovery_beats_published}
+CLAIMS: dict[int, Callable[[Finalists], list[Finding]]] = {101: gold_is_best, 102: trees_help, 103: recovery_beats_published}
 """Claims of our own, numbered above the paper's."""
 
 
 def claims(runs: Runs) -> list[Claim]:
     """None without runs."""
-    return decide(CLAIMS, Evidence(runs)) if runs.of(TASK.name) else []
+    return decide(CLAIMS, Finalists(runs)) if runs.of(TASK.name) else []
 
 
-def curves(runs: Runs, scope: Scope = FULL) -> Figure:
+def curves(runs: Runs, protocol: Protocol = FULL) -> Figure:
     """Validation accuracy and attachment against steps."""
     measures = {"accuracy": "Validation: accuracy (%)", "attachment": "Validation: attachment (%)"}
-    drawn = learning_curves([plan(name, scope).choose(runs) for name in shown(runs, scope)], measures)
+    drawn = learning_curves([plan(name, protocol).choose(runs) for name in shown(runs, protocol)], measures)
     return Figure("ListOps: learning curves", drawn, "listops-curves", "Median and range of the seeds.")
 
 

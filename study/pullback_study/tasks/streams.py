@@ -15,7 +15,6 @@ from torch import Tensor
 
 from pullback.parts import Gumbel
 from pullback.structures import Categorical
-from pullback_study.tasks.kernels import interpreting, jit, launch, tl
 
 _GOLDEN, _DRAW, _MIX = 0x9E3779B97F4A7C15, 0xD1B54A32D192ED03, (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
@@ -51,8 +50,6 @@ class Streams:
 
     def uniform(self, dtype: torch.dtype) -> Tensor:
         """`[R, per_step]` in the open interval (0, 1)."""
-        if dtype == torch.float32 and (self._keys.is_cuda or interpreting()):
-            return self._fused_uniform()
         bits = 52 if dtype == torch.float64 else 23  # k + 1/2 is then exact, so that 1 cannot appear
         return (_shift(self._next(), 64 - bits).to(dtype) + 0.5) * 2.0**-bits
 
@@ -66,16 +63,6 @@ class Streams:
         draws = like.numel() // (self._keys.numel() * self._index.numel())
         uniform = torch.stack([self.uniform(like.dtype) for _ in range(draws)])
         return -torch.log(-torch.log(uniform)).reshape(like.shape)
-
-    def _fused_uniform(self) -> Tensor:
-        """The same bits in one kernel instead of a dozen."""
-        replicas, count = len(self._keys), len(self._index)
-        out = torch.empty(replicas, count, device=self._keys.device)
-        offset, blocks = _signed(self._draws * _DRAW), -(-count // 1024)
-        self._draws += 1
-        numbers = self._stride, offset, _signed(_GOLDEN), *(_signed(each) for each in _MIX), count, blocks
-        launch(_uniform, replicas * blocks, out.device, self._keys, self._step, out, *numbers, block=1024, num_warps=4)
-        return out
 
     def _next(self) -> Tensor:
         """64 random bits each, `[R, per_step]`."""
@@ -117,16 +104,3 @@ def _signed(value: int) -> int:
     """The int64 with these bits."""
     value &= (1 << 64) - 1
     return value - (1 << 64) if value >= 1 << 63 else value
-
-
-@jit(do_not_specialize=["stride", "offset", "golden", "first", "second", "count", "blocks"])
-def _uniform(  # type: ignore[no-untyped-def]
-    keys, step, out, stride, offset, golden, first, second, count, blocks, block: tl.constexpr
-):
-    replica, i = tl.program_id(0) // blocks, tl.program_id(0) % blocks * block + tl.arange(0, block)
-    place = (i + 1).to(tl.int64) * golden + (tl.load(step) * stride + offset)
-    x = (tl.load(keys + replica) + place).to(tl.uint64, bitcast=True)
-    x = (x ^ (x >> 30)) * first.to(tl.uint64, bitcast=True)
-    x = (x ^ (x >> 27)) * second.to(tl.uint64, bitcast=True)
-    x = (x ^ (x >> 31)) >> 41
-    tl.store(out + replica * count + i, (x.to(tl.int32).to(tl.float32) + 0.5) * 1.1920928955078125e-07, mask=i < count)

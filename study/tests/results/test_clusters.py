@@ -11,7 +11,6 @@ from pullback_study.results.choice import Chosen, Runs
 from pullback_study.results.paper import clusters
 from pullback_study.results.paper.claims_clusters import CLAIMS
 from pullback_study.results.paper.clusters import (
-    INNER_STEPS,
     METHODS,
     TASK,
     VARIANTS,
@@ -20,7 +19,7 @@ from pullback_study.results.paper.clusters import (
     steps_plan,
     table_plan,
 )
-from pullback_study.results.paper.evidence_clusters import Evidence, Paper
+from pullback_study.results.paper.evidence_clusters import Clusters, Paper
 from pullback_study.results.paper.names import rows
 from pullback_study.results.paper.verdicts import Verdict, best_of, decide, exceeds, near, verdict
 
@@ -55,17 +54,17 @@ def fake_run(config, accuracy, v_measure):
     return FakeRun(config.seed, result, rows)
 
 
-class World(Evidence):
+class World(Clusters):
     """Runs that were never made."""
 
     def __init__(self, world):
         super().__init__(world, clusters.FULL)
 
-    def row(self, estimator, clusters):
-        return self.made(table_plan(estimator, clusters, grid=True), estimator)
+    def row(self, place, estimator):
+        return self.made(table_plan(estimator, place, grid=True), estimator)
 
     def steps(self, estimator):
-        plans = {k: steps_plan(estimator, k) for k in INNER_STEPS}
+        plans = {k: steps_plan(estimator, k) for k in clusters.inner_steps(clusters.FULL)}
         return {k: self.made(plan, estimator, k / 4 * (estimator == "spigot-ce")) for k, plan in plans.items()}
 
     def made(self, plan, estimator, gain=0.0):
@@ -98,7 +97,7 @@ def verdicts(evidence):
 
 
 def test_without_runs_nothing_is_decided(tmp_path):
-    assert set(verdicts(Evidence(Runs(tmp_path))).values()) == {Verdict.OPEN}
+    assert set(verdicts(Clusters(Runs(tmp_path))).values()) == {Verdict.OPEN}
 
 
 def test_a_world_in_which_all_claims_hold():
@@ -151,14 +150,14 @@ def test_a_choice_waits_for_all_candidates_and_takes_the_best_on_validation(tmp_
 
 
 def test_with_many_seeds_the_first_four_choose_and_the_others_run_at_the_choice_alone(tmp_path):
-    plan = table_plan("marginals", 3, grid=True, scope=clusters.MANY)
+    plan = table_plan("marginals", 3, grid=True, protocol=clusters.MANY)
     deciding = [config for candidate in plan.deciding for config in candidate]
     assert {config.seed for config in deciding} == {0, 1, 2, 3}
     for config in deciding:
         publish(tmp_path, config, 70 + (config.learning_rate == 0.001), 50)
     assert plan.choose(Runs(tmp_path)).config.learning_rate == 0.001
     assert not plan.finished(Runs(tmp_path))  # 44 seeds are missing
-    assert not Evidence(Runs(tmp_path), grid=True).rows(3, "marginals")[0].done  # four of 48 decide nothing
+    assert not Clusters(Runs(tmp_path), grid=True).rows(3, "marginals")[0].done  # four of 48 decide nothing
     for config in plan.choose(Runs(tmp_path)).configs[4:]:
         publish(tmp_path, config, 71, 50)
     assert len(plan.finished(Runs(tmp_path)).values("test_accuracy")) == 48
@@ -185,19 +184,19 @@ def test_a_setting_that_diverged_does_not_win_by_a_metric_below_zero(tmp_path):
 
 def test_a_row_that_diverged_is_not_the_best():
     world = World(WORLD | {"marginals": (math.nan, math.nan)})
-    rows = [world.row(name, 3) for name in ("marginals", "gold", "linear")]
+    rows = [world.row(3, name) for name in ("marginals", "gold", "linear")]
     assert best_of(rows, "test_accuracy") is rows[1]
 
 
 def test_many_seeds_are_split_into_groups_of_a_limited_size():
-    plan = table_plan("spigot", 10, grid=True, scope=dataclasses.replace(clusters.MANY, seeds=tuple(range(80))))
+    plan = table_plan("spigot", 10, grid=True, protocol=dataclasses.replace(clusters.MANY, seeds=tuple(range(80))))
     groups = TASK.partition(plan.configs)
     assert [len(group) for group in groups] == [9 * 74, 9 * 6]  # 9 settings; 2^25 scores are 671 replicas of 50,000
     assert {config for group in groups for config in group} == set(plan.configs)
 
 
 def test_the_table_marks_what_differs(tmp_path):
-    four = dataclasses.replace(VARIANTS["best"], scope=clusters.FULL, words=())
+    four = dataclasses.replace(VARIANTS["best"], protocol=clusters.FULL, words=())
     for name, accuracy, v_measure in (("linear", 68, 0), ("marginals", 80, 66.9)):
         for config in table_plan(name, 3, grid=False).configs[: 4 if name == "linear" else 3]:
             publish(tmp_path, config, accuracy, v_measure)
@@ -212,7 +211,7 @@ def test_the_table_marks_what_differs(tmp_path):
 
 
 def test_the_report_adds_estimators_that_the_paper_does_not_have(tmp_path):
-    for config in table_plan("reinmax", 3, grid=False, scope=clusters.QUICK).configs:
+    for config in table_plan("reinmax", 3, grid=False, protocol=clusters.QUICK).configs:
         publish(tmp_path, config, 70, 50)
     quick = next(group for group in groups(Runs(tmp_path)) if group.title == "Quick runs")
     (row,) = [row for row in quick.tables[0].rows if row.name == "reinmax"]
@@ -221,7 +220,7 @@ def test_the_report_adds_estimators_that_the_paper_does_not_have(tmp_path):
 
 
 def test_a_quick_table_says_what_is_reduced_and_is_not_judged_by_the_paper_s_numbers(tmp_path):
-    for config in table_plan("spigot", 3, grid=False, scope=clusters.QUICK).configs:
+    for config in table_plan("spigot", 3, grid=False, protocol=clusters.QUICK).configs:
         publish(tmp_path, config, 10, 10)
     quick = results(VARIANTS["quick"], 3, Runs(tmp_path))
     (row,) = [row for row in quick.text().rows if row[0] == "SPIGOT"]
@@ -229,15 +228,15 @@ def test_a_quick_table_says_what_is_reduced_and_is_not_judged_by_the_paper_s_num
     assert "≠" not in quick.markdown()
     assert '"differs": true' not in quick.json()
     assert "not comparable" in results(VARIANTS["quick"], 3, Runs(tmp_path)).caption[-1]
-    assert "2 seeds" in results(VARIANTS["quick"], 3, Runs(tmp_path)).warning
+    assert "2 of 4 seeds, 1000 of 10000 steps" in results(VARIANTS["quick"], 3, Runs(tmp_path)).warning
     assert not results(VARIANTS["best"], 3, Runs(tmp_path)).warning
 
 
 def test_many_seeds_show_quartiles_and_how_many_runs_find_every_cluster(tmp_path):
-    scope = clusters.Scope(seeds=tuple(range(12)))
-    for config in table_plan("ste-i", 3, grid=False, scope=scope).configs:
+    protocol = clusters.FULL.on(range(12))
+    for config in table_plan("ste-i", 3, grid=False, protocol=protocol).configs:
         publish(tmp_path, config, 90, 100.0 + 0.1 * config.seed if config.seed % 3 else 60.0)
-    table = results(clusters.Variant("many", ("ste-i",), scope=scope), 3, Runs(tmp_path))
+    table = results(clusters.Variant("many", ("ste-i",), protocol=protocol), 3, Runs(tmp_path))
     words = clusters.spreads(table).text()
     assert words.rows[1][-1] == "67% [39%, 86%]"
     assert any("Wilson" in note for note in words.notes)

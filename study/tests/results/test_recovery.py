@@ -69,20 +69,20 @@ def test_the_projection_of_spigot_ce_is_a_setting_of_its_own(tmp_path):
 
 
 def test_planted_rows_are_what_the_search_chose(tmp_path):
-    setting, scope = plans.BASES["tree"], plans.QUICK
-    assert not set(plans.FULL.seeds) & set(plans.FULL.search_seeds)
+    setting, protocol = plans.BASES["tree"], plans.QUICK
+    assert not set(plans.FULL.seeds) & set(plans.FULL.deciding)
     assert plans.search("gold", "tree") == []
     assert len(plans.search("spigot", "tree")) == 3 * 3 * 4
     assert len(plans.search("ste-i", "tree")) == 3 * 4
     accuracy = {0.01: 60.0, 0.03: 90.0, 0.1: 70.0}
-    for config in plans.search("ste-s", "tree", scope)[1:]:
+    for config in plans.search("ste-s", "tree", protocol)[1:]:
         publish(tmp_path, plans.TASK, config, validation_accuracy=accuracy[config.learning_rate])
-    assert not plans.chosen(Runs(tmp_path), "ste-s", setting, scope)  # a choice among fewer would be another rule
-    config = plans.search("ste-s", "tree", scope)[0]
+    assert not plans.chosen(Runs(tmp_path), "ste-s", setting, protocol)  # a choice among fewer would be another rule
+    config = plans.search("ste-s", "tree", protocol)[0]
     publish(tmp_path, plans.TASK, config, validation_accuracy=accuracy[config.learning_rate])
-    row = plans.chosen(Runs(tmp_path), "ste-s", setting, scope)
+    row = plans.chosen(Runs(tmp_path), "ste-s", setting, protocol)
     assert {config.learning_rate for config in row.configs} == {0.03}
-    assert [config.seed for config in row.configs] == list(scope.seeds)
+    assert [config.seed for config in row.configs] == list(protocol.seeds)
 
 
 def test_the_summary_ranks_on_planted_beds_and_shows_times_that_were_measured_alone(tmp_path):
@@ -94,7 +94,7 @@ def test_the_summary_ranks_on_planted_beds_and_shows_times_that_were_measured_al
         for config in row.configs:
             publish(tmp_path, plans.TASK, config, test_recovery=recovery, step_ms=99.0)
         alone = plans.timed(Runs(tmp_path), name, plans.QUICK)
-        assert not {config.seed for config in alone.configs} & {*plans.FULL.seeds, *plans.FULL.search_seeds}
+        assert not {config.seed for config in alone.configs} & {*plans.FULL.seeds, *plans.FULL.deciding}
         for config in alone.configs:
             publish(tmp_path, plans.TASK, config, step_ms=time, device="NVIDIA H200")
     runs = Runs(tmp_path)
@@ -160,7 +160,7 @@ def test_gradients_are_related_to_recovery():
 def test_the_command_trains_resumes_and_writes_its_page(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("os.fsync", lambda descriptor: None)
-    tiny = plans.Scope(seeds=(100, 101), search_seeds=(1000,), steps=4, evaluate_every=2)
+    tiny = plans.QUICK.having(steps=4, evaluate_every=2)
     monkeypatch.setattr(plans, "QUICK", tiny)
     published = Path("docs/results/recovery.md")
     published.parent.mkdir(parents=True)

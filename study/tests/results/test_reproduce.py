@@ -87,8 +87,8 @@ def test_figures(invoke, command):
 def test_text_tables(invoke, monkeypatch):
     from pullback_study.results.paper import text
 
-    scope = text.FULL["sst"]
-    monkeypatch.setattr("pullback_study.cli.reproduce._text_scope", lambda *a, **k: (text.TASKS["sst"], scope))
+    protocol = text.FULL["sst"]
+    monkeypatch.setattr("pullback_study.cli.reproduce._text_protocol", lambda *a, **k: (text.TASKS["sst"], protocol))
     done = invoke("table2", "--search", "--only", "spigot", "--markdown")
     assert done.exit_code == 0, done.output
     assert "| SPIGOT | 80.00±0.00≠ | 84.51±0.80 | 82.00±1.00≠ | 84.80±1.10 | 2.00±0.00 | 3 of 3 |" in done.stdout

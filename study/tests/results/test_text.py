@@ -7,8 +7,8 @@ import pytest
 from pullback_study.results.choice import Runs, seed_by_seed
 from pullback_study.results.paper.claims_text import (
     CLAIMS,
-    Evidence,
     Paper,
+    Text,
     claim_7,
     claim_8,
     claim_9,
@@ -33,7 +33,7 @@ from pullback_study.results.paper.text import (
 from pullback_study.results.paper.verdicts import Verdict, verdict
 
 SST, SNLI = FULL["sst"], FULL["snli"]
-FIVE = dataclasses.replace(SNLI, seeds=(0, 1, 2, 3, 4), search_epochs=None)
+FIVE = dataclasses.replace(SNLI, seeds=(0, 1, 2, 3, 4), searched=())
 ATTACHED, FLAT = [7, 6, 6, 6, 6, 1, 0], [2, 0, 2, 2, 2, 2, 2]
 
 
@@ -54,12 +54,12 @@ def publish(config, root, accuracy, depth=2.0, heads=FLAT, wobble=0.0, task="sst
     )  # fmt: skip
 
 
-def fill(root, task="sst", accuracy=None, scope=None, **options):
+def fill(root, task="sst", accuracy=None, protocol=None, **options):
     """Every row of a task: all candidates of the search, the best learning rate being the second."""
-    scope = scope or FULL[task]
+    protocol = protocol or FULL[task]
     for name in ROWS:
         given = {key: value.get(name, value[None]) for key, value in options.items()}
-        plan = table_plan(name, scope, search=True)
+        plan = table_plan(name, protocol, search=True)
         for i, configs in enumerate(zip(plan.candidates, plan.deciding, strict=True)):
             for config in {config for some in configs for config in some}:
                 publish(config, root, (accuracy or {}).get(name, 80.0) - 5 * (i != 1), **given, task=task)
@@ -106,7 +106,7 @@ def test_seeds_come_one_after_the_other(tmp_path):
 
 def test_without_runs_nothing_is_decided(tmp_path):
     for rule in CLAIMS.values():
-        assert set(verdicts(rule(Evidence(Runs(tmp_path))))) == {Verdict.OPEN}
+        assert set(verdicts(rule(Text(Runs(tmp_path))))) == {Verdict.OPEN}
 
 
 def test_what_was_not_run_is_in_the_report_alone(tmp_path):
@@ -120,20 +120,20 @@ def test_what_was_not_run_is_in_the_report_alone(tmp_path):
 def test_claim_7(tmp_path):
     better = {"marginals": 81.0, "sparsemap": 81.0, "spigot": 82.0}
     fill(tmp_path / "a", accuracy=better)
-    assert verdict(claim_7(Evidence(Runs(tmp_path / "a")))) is Verdict.HOLDS
+    assert verdict(claim_7(Text(Runs(tmp_path / "a")))) is Verdict.HOLDS
     fill(tmp_path / "b", accuracy={**better, "spigot": 75.0})
-    assert verdicts(claim_7(Evidence(Runs(tmp_path / "b")))) == [Verdict.HOLDS, Verdict.FAILS, Verdict.FAILS]
+    assert verdicts(claim_7(Text(Runs(tmp_path / "b")))) == [Verdict.HOLDS, Verdict.FAILS, Verdict.FAILS]
     fill(tmp_path / "c", accuracy={**better, "baseline": 83.0})
-    assert verdicts(claim_7(Evidence(Runs(tmp_path / "c")))) == [Verdict.HOLDS, Verdict.FAILS, Verdict.HOLDS]
+    assert verdicts(claim_7(Text(Runs(tmp_path / "c")))) == [Verdict.HOLDS, Verdict.FAILS, Verdict.HOLDS]
 
 
 def test_claims_14_and_15(tmp_path):
     fill(tmp_path / "a", accuracy={"marginals": 81.0, "sparsemap": 81.0})
-    fill(tmp_path / "a", "snli", accuracy={"marginals": 81.0, "sparsemap": 81.0}, scope=FIVE)
-    evidence = Evidence(Runs(tmp_path / "a"), {"snli": FIVE})
+    fill(tmp_path / "a", "snli", accuracy={"marginals": 81.0, "sparsemap": 81.0}, protocol=FIVE)
+    evidence = Text(Runs(tmp_path / "a"), {"snli": FIVE})
     assert verdict(claim_14(evidence)) is verdict(claim_15(evidence)) is Verdict.HOLDS
     fill(tmp_path / "b", accuracy={"spigot": 90.0})
-    evidence = Evidence(Runs(tmp_path / "b"))
+    evidence = Text(Runs(tmp_path / "b"))
     assert [finding.statement for finding in claim_14(evidence) if finding.verdict is Verdict.FAILS] == [
         "SPIGOT - better relaxation, test accuracy, SST"
     ]
@@ -141,16 +141,16 @@ def test_claims_14_and_15(tmp_path):
 
 
 def test_snli_needs_five_seeds_and_a_fair_search(tmp_path):
-    fill(tmp_path, "snli", accuracy={"marginals": 81.0, "sparsemap": 81.0}, scope=FIVE)
-    assert claim_15(Evidence(Runs(tmp_path), {"snli": FIVE}))[1].verdict is Verdict.HOLDS
+    fill(tmp_path, "snli", accuracy={"marginals": 81.0, "sparsemap": 81.0}, protocol=FIVE)
+    assert claim_15(Text(Runs(tmp_path), {"snli": FIVE}))[1].verdict is Verdict.HOLDS
     four = dataclasses.replace(FIVE, seeds=FIVE.seeds[:4])
-    assert claim_15(Evidence(Runs(tmp_path), {"snli": four}))[1].verdict is Verdict.OPEN
-    short = dataclasses.replace(FIVE, search_epochs=2)
+    assert claim_15(Text(Runs(tmp_path), {"snli": four}))[1].verdict is Verdict.OPEN
+    short = dataclasses.replace(FIVE, searched=(("epochs", 2),))
     for name in ROWS:  # a short search, which prefers another rate for one row
         for i, candidate in enumerate(table_plan(name, short, search=True).deciding):
             for config in candidate:
                 publish(config, tmp_path, 80.0 + (i == (2 if name == "ste-i" else 1)), task="snli")
-    assert claim_15(Evidence(Runs(tmp_path), {"snli": short}))[1].verdict is Verdict.OPEN
+    assert claim_15(Text(Runs(tmp_path), {"snli": short}))[1].verdict is Verdict.OPEN
 
 
 def test_rules_on_the_numbers_of_the_paper(tmp_path):
@@ -166,14 +166,14 @@ def test_rules_on_the_numbers_of_the_paper(tmp_path):
 @pytest.mark.parametrize(("at_five", "expected"), [(80.5, Verdict.HOLDS), (85.0, Verdict.FAILS)])
 def test_claim_8(at_five, expected, tmp_path):
     fill(tmp_path)
-    evidence = Evidence(Runs(tmp_path))
+    evidence = Text(Runs(tmp_path))
     assert verdict(claim_8(evidence)) is Verdict.OPEN
     for name in STEPPED:
         row = evidence.row("sst", name)
         for k, accuracy in ((2, 80.0), (5, at_five)):
             for config in row.configs:
                 publish(dataclasses.replace(config, inner_steps=k), tmp_path, accuracy)
-    evidence = Evidence(Runs(tmp_path))
+    evidence = Text(Runs(tmp_path))
     assert verdict(claim_8(evidence)) is expected
     table = steps_table("SST", [evidence.row("sst", name) for name in STEPPED], Runs(tmp_path))
     assert table.text().rows[0][3] == f"{at_five + 0.01:.2f}±0.01"
@@ -184,11 +184,11 @@ def test_claim_9(tmp_path):
     wobble = {None: 0.0, **dict.fromkeys(argmax, 1.0)}
     accuracy = dict.fromkeys(argmax, 78.0)
     fill(tmp_path / "a", "sst", wobble=wobble)
-    fill(tmp_path / "a", "snli", accuracy=accuracy, wobble=wobble, scope=FIVE)
-    assert verdict(claim_9(Evidence(Runs(tmp_path / "a"), {"snli": FIVE}))) is Verdict.HOLDS
+    fill(tmp_path / "a", "snli", accuracy=accuracy, wobble=wobble, protocol=FIVE)
+    assert verdict(claim_9(Text(Runs(tmp_path / "a"), {"snli": FIVE}))) is Verdict.HOLDS
     fill(tmp_path / "b", "sst", wobble=wobble)
-    fill(tmp_path / "b", "snli", accuracy={**accuracy, "ste-s": 82.0}, wobble=wobble, scope=FIVE)
-    findings = claim_9(Evidence(Runs(tmp_path / "b"), {"snli": FIVE}))
+    fill(tmp_path / "b", "snli", accuracy={**accuracy, "ste-s": 82.0}, wobble=wobble, protocol=FIVE)
+    findings = claim_9(Text(Runs(tmp_path / "b"), {"snli": FIVE}))
     assert [finding.statement for finding in findings if finding.verdict is Verdict.FAILS] == [
         "relaxations - STE-S, test accuracy, SNLI"
     ]
@@ -198,7 +198,7 @@ def test_one_seed_decides_nothing(tmp_path):
     fill(tmp_path)
     one = {"sst": dataclasses.replace(SST, seeds=(0,)), "snli": dataclasses.replace(SNLI, seeds=(0,))}
     for rule in (claim_7, claim_10):
-        assert set(verdicts(rule(Evidence(Runs(tmp_path), one)))) == {Verdict.OPEN}
+        assert set(verdicts(rule(Text(Runs(tmp_path), one)))) == {Verdict.OPEN}
 
 
 def test_a_comparison_uses_the_seeds_that_all_its_rows_have(tmp_path):
@@ -209,17 +209,17 @@ def test_a_comparison_uses_the_seeds_that_all_its_rows_have(tmp_path):
             for config in {*there, *configs[1]}:
                 better = 2.0 if name == "spigot" else 1.0 * (name in ("marginals", "sparsemap"))
                 publish(config, tmp_path, 80.0 + better - 5 * (i != 1) - (config.seed == 9))
-    assert verdicts(claim_7(Evidence(Runs(tmp_path)))) == [Verdict.HOLDS] * 3
-    assert "1.00 [1.00, 1.00]" in claim_7(Evidence(Runs(tmp_path)))[0].evidence
+    assert verdicts(claim_7(Text(Runs(tmp_path)))) == [Verdict.HOLDS] * 3
+    assert "1.00 [1.00, 1.00]" in claim_7(Text(Runs(tmp_path)))[0].evidence
     few = {"sst": dataclasses.replace(MANY["sst"], seeds=tuple(range(2, 20)))}
-    assert verdicts(claim_7(Evidence(Runs(tmp_path), few))) == [Verdict.OPEN] * 3
+    assert verdicts(claim_7(Text(Runs(tmp_path), few))) == [Verdict.OPEN] * 3
 
 
 def test_claim_10(tmp_path):
     fill(tmp_path / "a", depth={None: 2.1, "spigot-ce": 5.0}, heads={None: FLAT, "spigot-ce": ATTACHED})
-    assert verdicts(claim_10(Evidence(Runs(tmp_path / "a")))) == [Verdict.HOLDS] * 4
+    assert verdicts(claim_10(Text(Runs(tmp_path / "a")))) == [Verdict.HOLDS] * 4
     fill(tmp_path / "b", depth={None: 4.0, "spigot-ce": 2.0}, heads={None: FLAT})
-    assert verdicts(claim_10(Evidence(Runs(tmp_path / "b")))) == [Verdict.FAILS] * 4
+    assert verdicts(claim_10(Text(Runs(tmp_path / "b")))) == [Verdict.FAILS] * 4
 
 
 def test_tables_name_vectors_and_share_and_say_where_data_differ(tmp_path):
@@ -240,11 +240,11 @@ def test_tables_name_vectors_and_share_and_say_where_data_differ(tmp_path):
 
 
 def test_the_tables_are_on_the_data_that_most_runs_have(tmp_path):
-    mine = dataclasses.replace(SST, vectors="mine")
+    mine = SST.having(vectors="mine")
     for config in table_plan("spigot", mine, search=False).configs:
         publish(config, tmp_path, 77.0)
     runs = Runs(tmp_path)
-    scope = on_data_of(runs, SST)
-    assert scope == mine
-    (row,) = [row for row in results("SST", scope, choose(scope, runs, search=False), runs).rows if row.name == "spigot"]
+    protocol = on_data_of(runs, SST)
+    assert protocol == mine
+    (row,) = [row for row in results("SST", protocol, choose(protocol, runs, search=False), runs).rows if row.name == "spigot"]
     assert row.cells["test"].show() == "77.01±0.01"

@@ -270,3 +270,13 @@ def test_gold_trees_learn_small_expressions():
     rows = trained([config], until=60).history()[0]
     assert rows[-1]["accuracy"] > 30 > 10  # chance is 10
     assert isinstance(generate(1, 4, (150, 50, 20), 0)[0], Split)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_the_fused_lstm_is_the_formula():
+    inputs, recurrent = torch.randn(5, 2, 3, 16, requires_grad=True), torch.randn(2, 4, 16, requires_grad=True)
+    states = [lstm(*(x.to(device) for x in (inputs, recurrent))).cpu() for device in ("cpu", "cuda")]
+    torch.testing.assert_close(*states, atol=1e-5, rtol=1e-4)
+    gradients = (torch.autograd.grad(x.square().sum(), (inputs, recurrent)) for x in states)
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)

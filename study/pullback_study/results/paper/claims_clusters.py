@@ -17,8 +17,8 @@ from typing import Any
 
 from pullback_study.results.choice import Chosen, Runs
 
-from pullback_study.results.paper.clusters import METHODS, SETTINGS, groups  # isort: skip
-from pullback_study.results.paper.evidence_clusters import Evidence, Paper  # isort: skip
+from pullback_study.results.paper.clusters import METHODS, SETTINGS, groups, inner_steps  # isort: skip
+from pullback_study.results.paper.evidence_clusters import Clusters, Paper  # isort: skip
 from pullback_study.results.paper.verdicts import (  # isort: skip
     Claim, Finding, PaperRow, Published, Values, Verdict, below, best_of, decide, exceeds, minus, near, paired,
 )  # fmt: skip
@@ -34,16 +34,16 @@ RELAXED = ("marginals", "sparsemap")
 DISCRETE = ("perturb-and-map", "sfe-baseline", "ste-s", "ste-i", "spigot", "spigot-ce", "spigot-eg")
 
 
-def claim_1(evidence: Evidence) -> list[Finding]:
+def claim_1(evidence: Clusters) -> list[Finding]:
     """Cluster separation is needed: the linear model is far below the gold-label oracle.
 
     Rule: in both settings the accuracy of the gold-label model exceeds the linear model's by more than 10 points.
     """
-    gaps = {k: evidence.gap("gold", "linear", k, "test_accuracy") for k in SETTINGS}
+    gaps = {k: evidence.gap(k, "gold", "linear", "test_accuracy") for k in SETTINGS}
     return [exceeds(f"gold labels - linear model, accuracy, {k} clusters", gap, FAR) for k, gap in gaps.items()]
 
 
-def claim_2(evidence: Evidence) -> list[Finding]:
+def claim_2(evidence: Clusters) -> list[Finding]:
     """SFE fails without variance reduction; with a simple moving-average baseline it recovers the clusters.
 
     Rule: in both settings, without the baseline the accuracy is more than 10 points below the gold-label model's; with it,
@@ -52,16 +52,16 @@ def claim_2(evidence: Evidence) -> list[Finding]:
     found = []
     for k in SETTINGS:
         reduced = evidence.rows(k, "sfe-baseline")[0].values("test_v_measure")
-        gained = evidence.gap("sfe-baseline", "sfe", k, "test_v_measure")
+        gained = evidence.gap(k, "sfe-baseline", "sfe", "test_v_measure")
         found += [
-            exceeds(f"gold labels - SFE, accuracy, {k} clusters", evidence.gap("gold", "sfe", k, "test_accuracy"), FAR),
+            exceeds(f"gold labels - SFE, accuracy, {k} clusters", evidence.gap(k, "gold", "sfe", "test_accuracy"), FAR),
             exceeds(f"SFE with baseline recovers the clusters: V-measure, {k} clusters", reduced, RECOVERED),
             exceeds(f"SFE with - without baseline, V-measure, {k} clusters", gained),
         ]
     return found
 
 
-def claim_3(evidence: Evidence) -> list[Finding]:
+def claim_3(evidence: Clusters) -> list[Finding]:
     """STE-I, SPIGOT-CE and SPIGOT-EG are indistinguishable from the best methods; so are the stochastic ones.
 
     Rule: in both settings and on both measures, the shortfall from the best latent variable row exceeds the one in the paper's
@@ -74,7 +74,7 @@ def claim_3(evidence: Evidence) -> list[Finding]:
     return [evidence.near_best(name, k, measure) for name in names for k in SETTINGS for measure in evidence.margins]
 
 
-def claim_4(evidence: Evidence) -> list[Finding]:
+def claim_4(evidence: Clusters) -> list[Finding]:
     """Vanilla SPIGOT fails there, above all in cluster recovery; the cross-entropy variants are the more stable.
 
     Rule: in both settings, for SPIGOT-CE and for SPIGOT-EG: its V-measure exceeds SPIGOT's by more than 10 points; that
@@ -85,7 +85,7 @@ def claim_4(evidence: Evidence) -> list[Finding]:
     for k in SETTINGS:
         for name in ("spigot-ce", "spigot-eg"):
             label = METHODS[name].label
-            recovery, accuracy = (evidence.gap(name, "spigot", k, measure) for measure in ("test_v_measure", "test_accuracy"))
+            recovery, accuracy = (evidence.gap(k, name, "spigot", measure) for measure in ("test_v_measure", "test_accuracy"))
             rows = evidence.rows(k, "spigot", name)
             late = minus(*(_over_training(row, statistics.stdev, 0.75, 1) for row in rows))
             found += [
@@ -96,7 +96,7 @@ def claim_4(evidence: Evidence) -> list[Finding]:
     return found
 
 
-def claim_5(evidence: Evidence) -> list[Finding]:
+def claim_5(evidence: Clusters) -> list[Finding]:
     """Relaxations (softmax, sparsemax) learn the task fast and well, but do not recover the clusters.
 
     Rule, for both: well, the accuracy's shortfall from the best row is as in claim 3, in both settings; fast, with 10
@@ -118,14 +118,14 @@ def claim_5(evidence: Evidence) -> list[Finding]:
     return found
 
 
-def claim_6(evidence: Evidence) -> list[Finding]:
+def claim_6(evidence: Clusters) -> list[Finding]:
     """More inner steps do not rescue SPIGOT; SPIGOT-CE improves a little and passes STE-I; each step costs a call.
 
     Rule, with 10 clusters, each method at the number of inner steps that the mean validation accuracy prefers: STE-I's
     V-measure exceeds SPIGOT's by more than 10 points; SPIGOT-CE's accuracy exceeds its own with one step, and
     STE-I's; and SPIGOT-CE with k steps makes k + 1 decoder calls, for every k.
     """
-    names, inner = ("ste-i", "spigot", "spigot-ce"), evidence.scope.inner_steps
+    names, inner = ("ste-i", "spigot", "spigot-ce"), inner_steps(evidence.protocol)
     curves = {name: evidence.steps(name) for name in names}
     best = {name: best_of(list(rows.values()), "validation_accuracy") for name, rows in curves.items()}
     there = all(best.values())
@@ -148,29 +148,29 @@ def claim_6(evidence: Evidence) -> list[Finding]:
     ]
 
 
-def claim_11(evidence: Evidence) -> list[Finding]:
+def claim_11(evidence: Clusters) -> list[Finding]:
     """The first step of STE-I and SPIGOT costs no extra decoder call; SPIGOT-CE and -EG need one.
 
     Rule: the calls counted in a training step with one inner step are 1, 1, 2 and 2.
     """
     expected = {"ste-i": 1, "spigot": 1, "spigot-ce": 2, "spigot-eg": 2}
-    return [_calls(f"{METHODS[name].label}, decoder calls of a step", [evidence.row(name, 10)], [calls])
+    return [_calls(f"{METHODS[name].label}, decoder calls of a step", [evidence.row(10, name)], [calls])
             for name, calls in expected.items()]  # fmt: skip
 
 
-def claim_12(evidence: Evidence) -> list[Finding]:
+def claim_12(evidence: Clusters) -> list[Finding]:
     """SPIGOT fails on both metrics, accuracy and V-measure, where STE-I works well (10 clusters).
 
     Rule: with 10 clusters STE-I exceeds SPIGOT by more than 10 points of accuracy, and by more than 10 of V-measure.
     """
     words = {"test_accuracy": "accuracy", "test_v_measure": "V-measure"}
     return [
-        exceeds(f"STE-I - SPIGOT, {word}, 10 clusters", evidence.gap("ste-i", "spigot", 10, name), FAR)
+        exceeds(f"STE-I - SPIGOT, {word}, 10 clusters", evidence.gap(10, "ste-i", "spigot", name), FAR)
         for name, word in words.items()
     ]
 
 
-def claim_13(evidence: Evidence) -> list[Finding]:
+def claim_13(evidence: Clusters) -> list[Finding]:
     """Discrete methods do not outperform the relaxed alternatives, on clusters.
 
     Rule: in both settings, no row whose decoder sees structures exceeds the accuracy of softmax by more than 1 point
@@ -179,7 +179,7 @@ def claim_13(evidence: Evidence) -> list[Finding]:
     found = []
     for name in DISCRETE:
         for k in SETTINGS:
-            gap = evidence.gap(name, "marginals", k, "test_accuracy")
+            gap = evidence.gap(k, name, "marginals", "test_accuracy")
             found.append(near(f"{METHODS[name].label} - Softmax, accuracy, {k} clusters", gap, OUTPERFORMS))
     return found
 
@@ -191,12 +191,13 @@ _SAME = (6, 11)
 """Claims whose runs have the paper's settings in any case."""
 
 
-def claims(runs: Runs, **scope: Any) -> list[Claim]:
+def claims(runs: Runs, **protocol: Any) -> list[Claim]:
     """Every claim at the paper's settings, and those that depend on them at searched settings, too."""
     searched = {number: rule for number, rule in CLAIMS.items() if number not in _SAME}
     ways = {"at the paper's settings": (CLAIMS, False), "at searched settings": (searched, True)}
     found = [
-        decide(rules, Evidence(runs, **scope, grid=grid), Paper(runs, **scope), where) for where, (rules, grid) in ways.items()
+        decide(rules, Clusters(runs, **protocol, grid=grid), Paper(runs, **protocol), where)
+        for where, (rules, grid) in ways.items()
     ]
     return [claim for each in found for claim in each]
 

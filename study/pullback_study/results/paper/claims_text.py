@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from pullback_study.results.choice import Chosen, Runs
@@ -25,6 +25,7 @@ from pullback_study.results.paper.verdicts import (  # isort: skip
     Claim, Finding, PaperRow, Published, Values, Verdict, below, best_of, decide, exceeds, inside, mean_of, minus, most, near,
     paired,
 )  # fmt: skip
+from pullback_study.results.protocol import Evidence, Protocol  # isort: skip
 from pullback_study.results.registry import Section
 
 NEAR = 1.5
@@ -46,46 +47,43 @@ _RUNS = 3  # behind each of the paper's numbers, which are means with a standard
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """The runs that the verdicts rest on."""
+class Text(Evidence):
+    """Rows on SST or SNLI."""
 
-    runs: Runs
-    scopes: dict[str, text.Scope] = field(default_factory=dict)  # by default on the data that most of the runs were trained on
+    protocols: dict[str, Protocol] = field(default_factory=dict)  # by default on the data that most of the runs have
 
-    def row(self, task: str, estimator: str, inner_steps: int | None = None) -> Any:
-        """A row with the runs that are done."""
-        scope = self.scope(task)
-        row = text.table_plan(estimator, scope, search=True).choose(self.runs)
+    def row(self, place: str, estimator: str, inner_steps: int | None = None) -> Any:
+        row = text.table_plan(estimator, self.protocol(place), search=True).choose(self.runs)
         return row.replace(self.runs, inner_steps=inner_steps) if inner_steps else row
 
-    def scope(self, task: str) -> text.Scope:
+    def protocol(self, task: str) -> Protocol:
         """On SST that of the wider search, once it is done for all rows."""
-        if task in self.scopes:
-            return self.scopes[task]
+        if task in self.protocols:
+            return self.protocols[task]
         found = text.on_data_of(self.runs, text.FULL[task])
-        wide = replace(text.WIDE, data=found.data, vectors=found.vectors)
+        wide = text.WIDE.having(data=found["data"], vectors=found["vectors"])
         return wide if task == "sst" and all(text.choose(wide, self.runs, search=True)) else found
 
-    def rows(self, task: str, *estimators: str) -> list[Any]:
+    def rows(self, place: str, *estimators: str) -> list[Any]:
         """Several rows on the same seeds; without runs where they cannot be compared."""
-        found = [self.row(task, name) for name in estimators]
+        found = [self.row(place, name) for name in estimators]
         rates = {row.config.learning_rate for row in found if isinstance(row, Chosen) and row}
-        unfair = task == "snli" and len(rates) > 1 and self.scope(task).search_epochs is not None
-        return paired(*found, least=10**9 if unfair else _SNLI_SEEDS if task == "snli" else 0)
+        unfair = place == "snli" and len(rates) > 1 and self.protocol(place).searched
+        return paired(*found, least=10**9 if unfair else _SNLI_SEEDS if place == "snli" else 0)
 
 
-class Paper(Evidence):
+class Paper(Text):
     """The paper's table in the place of runs: no seeds, no curves and no trees."""
 
-    def row(self, task: str, estimator: str, inner_steps: int | None = None) -> Any:
+    def row(self, place: str, estimator: str, inner_steps: int | None = None) -> Any:
         label, found = METHODS[estimator].label, {}
         for split in ("validation", "test") if inner_steps in (None, 1) else ():
-            if cell := reported("structured", label, text.TASKS[task].title, split):
+            if cell := reported("structured", label, text.TASKS[place].title, split):
                 found[f"{split}_accuracy"] = Published(cell.value, cell.spread / _RUNS**0.5, _RUNS)
         return PaperRow(METHODS[estimator], found)
 
 
-def claim_7(evidence: Evidence) -> list[Finding]:
+def claim_7(evidence: Text) -> list[Finding]:
     """On SST the relaxations are strong, and SPIGOT is a top performer.
 
     Rule: strong, the mean test accuracy of Marginals and SparseMAP exceeds that of STE-S, STE-I, SPIGOT-CE and SPIGOT-EG; top
@@ -104,7 +102,7 @@ def claim_7(evidence: Evidence) -> list[Finding]:
     ]
 
 
-def claim_8(evidence: Evidence) -> list[Finding]:
+def claim_8(evidence: Text) -> list[Finding]:
     """On SST the number of inner steps matters little (SPIGOT, SPIGOT-CE, SPIGOT-EG at 1, 2 and 5 steps).
 
     Rule: for each of the three, the difference in test accuracy between 2 steps and 1, and between 5 and 1, lies within
@@ -120,7 +118,7 @@ def claim_8(evidence: Evidence) -> list[Finding]:
     return found
 
 
-def claim_9(evidence: Evidence) -> list[Finding]:
+def claim_9(evidence: Text) -> list[Finding]:
     """On SNLI the argmax methods are below the relaxations, which are also the more stable on both text tasks.
 
     Rule: on SNLI, for each argmax row, the mean test accuracy of Marginals and SparseMAP exceeds its own. Stable: on
@@ -141,7 +139,7 @@ def claim_9(evidence: Evidence) -> list[Finding]:
     return found
 
 
-def claim_10(evidence: Evidence) -> list[Finding]:
+def claim_10(evidence: Text) -> list[Finding]:
     """On SST most methods' trees are flat; SPIGOT-CE's are not (around 5), and it attaches the adjectives to "drama".
 
     Rule: of the latent rows other than SPIGOT-CE, the mean depth on the test set is below 3 (flat) for more than half
@@ -161,7 +159,7 @@ def claim_10(evidence: Evidence) -> list[Finding]:
     ]
 
 
-def claim_14(evidence: Evidence) -> list[Finding]:
+def claim_14(evidence: Text) -> list[Finding]:
     """Discrete methods do not outperform the relaxed alternatives, on text.
 
     Rule: on each task no argmax row exceeds the test accuracy of the better relaxation (Marginals or SparseMAP, by validation
@@ -177,7 +175,7 @@ def claim_14(evidence: Evidence) -> list[Finding]:
     return found
 
 
-def claim_15(evidence: Evidence) -> list[Finding]:
+def claim_15(evidence: Text) -> list[Finding]:
     """Relaxations (SparseMAP and Marginals) do better than straight-through variants on text.
 
     Rule: on each task their mean test accuracy exceeds that of STE-S, STE-I, SPIGOT, SPIGOT-CE and SPIGOT-EG. (That they are
@@ -192,7 +190,7 @@ def claim_15(evidence: Evidence) -> list[Finding]:
     return found
 
 
-def claim_16(evidence: Evidence) -> list[Finding]:
+def claim_16(evidence: Text) -> list[Finding]:
     """More inner steps do not help on SST because the decoder is a moving target.
 
     Rule: with the decoder of a trained model frozen and its encoder trained anew, 5 inner steps have a higher test accuracy
@@ -201,7 +199,7 @@ def claim_16(evidence: Evidence) -> list[Finding]:
     return [Finding(f"{METHODS[name].label}, frozen decoder, 5 inner steps - 1, test accuracy, SST") for name in STEPPED]
 
 
-def claim_17(evidence: Evidence) -> list[Finding]:
+def claim_17(evidence: Text) -> list[Finding]:
     """The run times of the appendix: which methods take longer for an epoch.
 
     Rule: of the pairs of rows whose published times differ by a factor of 1.5 or more, ours have the same order in more than
@@ -231,7 +229,7 @@ CLAIMS = {
 
 
 def claims(runs: Runs) -> list[Claim]:
-    return decide(CLAIMS, Evidence(runs), Paper(runs))
+    return decide(CLAIMS, Text(runs), Paper(runs))
 
 
 def _accuracy(rows: Sequence[Any]) -> Values:

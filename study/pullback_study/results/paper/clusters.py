@@ -11,6 +11,7 @@ from pullback_study.results.cells import MEDIAN
 from pullback_study.results.choice import Chosen, Plan, Runs, settings_of
 from pullback_study.results.figures import Figure, Panel, curves_against, learning_curves
 from pullback_study.results.paper.names import reported, rows
+from pullback_study.results.protocol import Protocol
 from pullback_study.results.registry import Group
 from pullback_study.results.tables import Column, Table, at_least, interval, quarters
 from pullback_study.tasks import find_task
@@ -23,48 +24,41 @@ PULLED_BACK = tuple(name for name in ROWS if METHODS[name].pulled_back)
 STEPPED = ("ste-i", "spigot", "spigot-ce", "spigot-eg")
 CURVES = ("marginals", "perturb-and-map", "ste-i", "spigot", "spigot-ce", "spigot-eg")
 SETTINGS = (3, 10)
-INNER_STEPS = tuple(range(1, 11))
-LEARNING_RATES, STEP_SIZES = (0.0001, 0.001, 0.002), (0.1, 1.0, 2.0)  # the paper's grid
 MEASURES = {"accuracy": "Accuracy", "v_measure": "V-measure"}
 SCALES = {"paper": "the mean loss, as the paper's", "example": "one example's loss"}
 RECOVERED = 99.5
 """A V-measure that means: every cluster is found."""
 
 
-@dataclass(frozen=True)
-class Scope:
-    """How much is run: the paper's full version, less or more."""
-
-    seeds: tuple[int, ...] = (0, 1, 2, 3)  # data, initialisation and noise depend on them
-    steps: int = 10_000
-    evaluate_every: int = 100
-    inner_steps: tuple[int, ...] = INNER_STEPS
-    dtype: str = "float32"
-    search: bool = True  # for settings that the paper does not list
-
-    @property
-    def warning(self) -> str:
-        if self.steps >= FULL.steps and self.search:
-            return ""
-        return (
-            f"Reduced: {len(self.seeds)} seeds (the paper has 4), {self.steps} steps (of {FULL.steps}), no search for settings "
-            "that the paper does not list. These numbers are not comparable with the paper's."
-        )
-
-
-FULL = Scope()
-MANY = Scope(seeds=tuple(range(48)), inner_steps=(1, 2, 5, 10))
-"""Settings chosen on the same four seeds as in FULL, and enough seeds to decide; fewer points in the figure of inner steps."""
-QUICK = Scope(seeds=(0, 1), steps=1000, evaluate_every=50, inner_steps=(1, 3), search=False)
+FULL = Protocol(
+    "synthetic",
+    seeds=(0, 1, 2, 3),  # data, initialisation and noise depend on them
+    fields=(("steps", 10_000), ("evaluate_every", 100), ("dtype", "float32")),
+    rates=(0.0001, 0.001, 0.002),
+    sizes=(0.1, 1.0, 2.0),
+    deciding=(0, 1, 2, 3),
+)
+"""The grid is the paper's; the seeds that decide are as many as the paper has."""
+MANY = FULL.on(range(48))
+QUICK = replace(FULL.on((0, 1)).having(steps=1000, evaluate_every=50), deciding=(0, 1))
 QUARTILES = 8
 """The number of seeds from which quartiles and distributions are shown."""
 
 
-def scope_of(quick: bool = False, seeds: int | None = None, dtype: str = "float32", **_: Any) -> Scope:
-    """The one that the options of a command ask for; many seeds come with the inner steps of MANY."""
-    scope = replace(QUICK if quick else FULL, dtype=dtype)
-    inner = MANY.inner_steps if (seeds or 0) >= QUARTILES and scope.search else scope.inner_steps
-    return replace(scope, seeds=tuple(range(seeds)), inner_steps=inner) if seeds else scope
+def quick(protocol: Protocol) -> bool:
+    """Whether it has fewer steps: then there is no search for settings that the paper does not list."""
+    return protocol["steps"] < FULL["steps"]
+
+
+def inner_steps(protocol: Protocol) -> tuple[int, ...]:
+    """The points of the figure of inner steps: the paper's ten, or fewer."""
+    return (1, 3) if quick(protocol) else (1, 2, 5, 10) if len(protocol.seeds) >= QUARTILES else tuple(range(1, 11))
+
+
+def protocol_of(quick: bool = False, seeds: int | None = None, dtype: str = "float32", **_: Any) -> Protocol:
+    """The one that the options of a command ask for."""
+    found = (QUICK if quick else FULL).having(dtype=dtype)
+    return replace(found.on(range(seeds)), deciding=found.deciding[:seeds]) if seeds else found
 
 
 @dataclass(frozen=True)
@@ -74,58 +68,48 @@ class Variant:
     title: str
     rows: Sequence[str] = ROWS
     words: tuple[str, ...] = ()  # of the command that makes its runs
-    scope: Scope = FULL
+    protocol: Protocol = FULL
     scale: str = "paper"  # of gamma
 
     def plan(self, name: str, clusters: int) -> Plan:
-        return table_plan(name, clusters, grid="--grid" in self.words, gamma_scale=self.scale, scope=self.scope)
+        return table_plan(name, clusters, grid="--grid" in self.words, gamma_scale=self.scale, protocol=self.protocol)
 
 
 VARIANTS = {
-    "best": Variant("The table, at the paper's settings", words=("--seeds", "48"), scope=MANY),
+    "best": Variant("The table, at the paper's settings", words=("--seeds", "48"), protocol=MANY),
     "grid": Variant(
         "The table, at the settings that validation accuracy chose from the paper's grid",
         words=("--grid", "--seeds", "48"),
-        scope=MANY,
+        protocol=MANY,
     ),
     "example": Variant(
         "gamma of one example instead of the mean", PULLED_BACK, ("--grid", "--gamma-scale", "example"), scale="example"
     ),
     "float64": Variant(
-        "float64 instead of float32", PULLED_BACK, ("--grid", "--dtype", "float64"), replace(FULL, dtype="float64")
+        "float64 instead of float32", PULLED_BACK, ("--grid", "--dtype", "float64"), FULL.having(dtype="float64")
     ),
     "errata": Variant("Errors of the released code, on purpose", ERRATA, ("--grid", "--errata")),
-    "quick": Variant("Quick runs", words=("--quick",), scope=QUICK),
+    "quick": Variant("Quick runs", words=("--quick",), protocol=QUICK),
 }
 
 
 @functools.cache
-def table_plan(estimator: str, clusters: int, *, grid: bool, gamma_scale: str = "paper", scope: Scope = FULL) -> Plan:
+def table_plan(estimator: str, clusters: int, *, grid: bool, gamma_scale: str = "paper", protocol: Protocol = FULL) -> Plan:
     """One row of the table in one setting, over the paper's grid or at its best setting, where it lists one."""
     method = METHODS[estimator]
-    search = grid or ("learning_rate" not in method.defaults and scope.search)
-    rates: Sequence[float | None] = LEARNING_RATES if search else (None,)
-    sizes: Sequence[float | None] = (None,)
+    search = grid or ("learning_rate" not in method.defaults and not quick(protocol))
+    sizes: Sequence[float] = ()
     if method.pulled_back and estimator != "ste-i":  # for STE-I, one step and Adam, the size does not matter
-        sizes = STEP_SIZES if grid else (1.0,) if gamma_scale == "example" else (None,)
+        sizes = protocol.sizes if grid else (1.0,) if gamma_scale == "example" else ()
     scale = gamma_scale if method.pulled_back else None
-    settings = [{"learning_rate": rate, "step_size": size, "gamma_scale": scale} for rate in rates for size in sizes]
-    return _plan(estimator, clusters, settings, scope)
+    return protocol.plan(estimator, protocol.rates if search else (), sizes, clusters=clusters, gamma_scale=scale)
 
 
 @functools.cache
-def steps_plan(estimator: str, inner_steps: int, scope: Scope = FULL) -> Plan:
+def steps_plan(estimator: str, inner_steps: int, protocol: Protocol = FULL) -> Plan:
     """One point of the figure on multiple updates: 10 clusters, the paper's learning rate, the best step size."""
-    sizes = STEP_SIZES if scope.search else (METHODS[estimator].defaults.get("step_size"),)
-    return _plan(estimator, 10, [{"step_size": size, "inner_steps": inner_steps} for size in sizes], scope)
-
-
-def _plan(estimator: str, clusters: int, settings: Iterable[dict[str, Any]], scope: Scope) -> Plan:
-    """Of several settings, the first four seeds, as many as the paper has, choose one by their mean validation accuracy."""
-    settings = list(settings)
-    fields = {"clusters": clusters, "steps": scope.steps, "evaluate_every": scope.evaluate_every, "dtype": scope.dtype}
-    deciding = scope.seeds[:4] if len(settings) > 1 else ()
-    return Plan(TASK, estimator, [{**fields, **each} for each in settings], scope.seeds, deciding)
+    sizes = () if quick(protocol) else protocol.sizes
+    return protocol.plan(estimator, sizes=sizes, clusters=10, inner_steps=inner_steps)
 
 
 def results(variant: Variant, clusters: int, runs: Runs, *, title: str = "") -> Table:
@@ -136,14 +120,14 @@ def results(variant: Variant, clusters: int, runs: Runs, *, title: str = "") -> 
     for chosen in rows:
         paper = {each: reported("synthetic", chosen.method.label, f"{clusters} clusters", each) for each in MEASURES}
         cells = {each: chosen.cell(f"test_{each}", MEDIAN, paper[each]) for each in MEASURES}
-        cells = {each: replace(cell, judged=not variant.scope.warning) for each, cell in cells.items()}
-        found.append(chosen.row(cells, {"seeds": f"{len(chosen.done)} of {len(variant.scope.seeds)}"}))
+        cells = {each: replace(cell, judged=not variant.protocol.warning) for each, cell in cells.items()}
+        found.append(chosen.row(cells, {"seeds": f"{len(chosen.done)} of {len(variant.protocol.seeds)}"}))
     if any(chosen.done and not chosen.complete for chosen in rows):
         columns.append(Column("seeds", "Seeds"))
     title = title or f"{clusters} clusters"
     name = f"clusters-{clusters}" + "-grid" * ("--grid" in variant.words) + "-example" * (variant.scale == "example")
     making = runs.command("table1", *variant.words)
-    return Table(title, columns, found, ["*: stochastic."], name, variant.scope.warning, making)
+    return Table(title, columns, found, ["*: stochastic."], name, variant.protocol.warning, making)
 
 
 def with_others(variant: Variant, runs: Runs) -> Variant:
@@ -176,24 +160,24 @@ def settings(plans: Iterable[Plan], runs: Runs) -> Table:
     return settings_of([chosen for chosen, _ in found], more)
 
 
-def curves(runs: Runs, scope: Scope = FULL) -> Figure:
+def curves(runs: Runs, protocol: Protocol = FULL) -> Figure:
     """Validation accuracy and V-measure against steps, at the paper's best settings."""
-    chosen = [table_plan(name, 10, grid=False, scope=scope).choose(runs) for name in CURVES]
+    chosen = [table_plan(name, 10, grid=False, protocol=protocol).choose(runs) for name in CURVES]
     drawn = learning_curves(chosen, {name: f"Validation: {label} (%)" for name, label in MEASURES.items()})
-    return _figure("Learning curves, 10 clusters", "synthetic-curves", drawn, scope, chosen)
+    return _figure("Learning curves, 10 clusters", "synthetic-curves", drawn, protocol, chosen)
 
 
-def steps(runs: Runs, scope: Scope = FULL) -> Figure:
+def steps(runs: Runs, protocol: Protocol = FULL) -> Figure:
     """Test accuracy and V-measure against the number of inner steps, the best step size at each point."""
-    at = {k: [steps_plan(name, k, scope).choose(runs) for name in STEPPED] for k in scope.inner_steps}
+    at = {k: [steps_plan(name, k, protocol).choose(runs) for name in STEPPED] for k in inner_steps(protocol)}
     drawn = curves_against("Inner steps", at, {f"test_{name}": f"Test: {label} (%)" for name, label in MEASURES.items()})
     found = [row for rows in at.values() for row in rows]
-    return _figure("Impact of multiple updates, 10 clusters", "synthetic-steps", drawn, scope, found)
+    return _figure("Impact of multiple updates, 10 clusters", "synthetic-steps", drawn, protocol, found)
 
 
-def steps_table(runs: Runs, scope: Scope) -> Table:
+def steps_table(runs: Runs, protocol: Protocol) -> Table:
     """The points of that figure as numbers, with the calls of the decoder in a training step."""
-    found = [(k, steps_plan(name, k, scope).choose(runs)) for name in STEPPED for k in scope.inner_steps]
+    found = [(k, steps_plan(name, k, protocol).choose(runs)) for name in STEPPED for k in inner_steps(protocol)]
     made = []
     for k, chosen in ((k, chosen) for k, chosen in found if chosen.done):
         calls = ", ".join(sorted({f"{each:g}" for each in chosen.values("decoder_calls")}))
@@ -201,16 +185,16 @@ def steps_table(runs: Runs, scope: Scope) -> Table:
         made.append(chosen.row({each: chosen.cell(f"test_{each}", MEDIAN) for each in MEASURES}, words))
     columns = [Column("inner", "inner steps"), Column("size", "step size"), Column("calls", "decoder calls")]
     columns += [Column(name, label) for name, label in MEASURES.items()]
-    title, name = f"Several inner steps, 10 clusters, {len(scope.seeds)} seeds", f"synthetic-steps-{len(scope.seeds)}"
-    return Table(title, columns, made, [], name, scope.warning, runs.command("steps", "--seeds", str(len(scope.seeds))))
+    title, name = f"Several inner steps, 10 clusters, {len(protocol.seeds)} seeds", f"synthetic-steps-{len(protocol.seeds)}"
+    return Table(title, columns, made, [], name, protocol.warning, runs.command("steps", "--seeds", str(len(protocol.seeds))))
 
 
-def _figure(title: str, name: str, drawn: Sequence[Panel], scope: Scope, rows: Sequence[Chosen]) -> Figure:
-    quick, many = bool(scope.warning), len(scope.seeds) >= QUARTILES
+def _figure(title: str, name: str, drawn: Sequence[Panel], protocol: Protocol, rows: Sequence[Chosen]) -> Figure:
+    many = len(protocol.seeds) >= QUARTILES
     counts = sorted({len(row.done) for row in rows if row.done})
     seeds = " to ".join(map(str, [*counts[:1], *counts[1:][-1:]])) or "no"
-    note = f"Median and range of {seeds} seeds. {scope.warning}".strip()
-    return Figure(title, drawn, name + "-quick" * quick + "-many" * many, note)
+    note = f"Median and range of {seeds} seeds. {protocol.warning}".strip()
+    return Figure(title, drawn, name + "-quick" * quick(protocol) + "-many" * many, note)
 
 
 def groups(runs: Runs) -> list[Group]:
@@ -224,12 +208,12 @@ def groups(runs: Runs) -> list[Group]:
             shown = [each for table in tables for each in ([table, spreads(table)] if many[table.title] else [table])]
             drawn = [table.distribution(measure) for table in tables if many[table.title] for measure in MEASURES]
             figures = [figure for figure in drawn if figure.drawn]
-            found.append(Group(variant.title, shown, figures, warning=variant.scope.warning))
+            found.append(Group(variant.title, shown, figures, warning=variant.protocol.warning))
         if name == "grid":
             plans = [VARIANTS["grid"].plan(name, k) for name in ROWS for k in SETTINGS]
             found += [Group("Chosen settings", [table])] if (table := settings(plans, runs)).rows else []
-    for title, scopes in {"Several inner steps, and figures": (FULL, MANY), "Figures, quick runs": (QUICK,)}.items():
-        figures = [draw(runs, scope) for scope in scopes for draw in (curves, steps)[scope is FULL :]]
-        tables = [table for scope in scopes if (table := steps_table(runs, scope)).rows]
-        found.append(Group(title, tables, [figure for figure in figures if figure.drawn], warning=scopes[0].warning))
+    for title, protocols in {"Several inner steps, and figures": (FULL, MANY), "Figures, quick runs": (QUICK,)}.items():
+        figures = [draw(runs, protocol) for protocol in protocols for draw in (curves, steps)[protocol is FULL :]]
+        tables = [table for protocol in protocols if (table := steps_table(runs, protocol)).rows]
+        found.append(Group(title, tables, [figure for figure in figures if figure.drawn], warning=protocols[0].warning))
     return [group for group in found if group.tables or group.figures]

@@ -6,12 +6,13 @@ import functools
 import statistics
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pullback_study.results.choice import Chosen, Plan, Runs, settings_of
 from pullback_study.results.figures import Figure, curves_against, learning_curves
 from pullback_study.results.paper.names import reported, rows
+from pullback_study.results.protocol import Protocol
 from pullback_study.results.registry import Group
 from pullback_study.results.tables import Column, Table
 from pullback_study.tasks import find_task
@@ -27,44 +28,20 @@ NO_RUNS = "There are no runs of it yet."
 _SPLITS = {"validation": "Validation", "test": "Test"}
 
 
-@dataclass(frozen=True)
-class Scope:
-    """How much is run: the full version, or less."""
-
-    task: str
-    seeds: tuple[int, ...]
-    epochs: int
-    rates: tuple[float, ...]  # of the search, from the paper's grid and the same for every row
-    data: str  # the name of the training data
-    vectors: str = "googlenews_mapped.300d"
-    train_examples: int | None = None  # only the first so many; None: all
-    search_epochs: int | None = None  # of the runs that choose a learning rate; None: as many as of all others
-    deciding: tuple[int, ...] = (0,)  # the seeds of these runs
-
-    @property
-    def title(self) -> str:
-        return f"{TASKS[self.task].title}, {self.epochs} epoch{'s' * (self.epochs != 1)}"
-
-    @property
-    def warning(self) -> str:
-        full, whole = FULL[self.task], [scopes[self.task] for scopes in (FULL, MANY) if self.task in scopes]
-        enough = any(len(self.seeds) >= len(each.seeds) and self.epochs >= each.epochs for each in whole)
-        if enough and self.train_examples is None:
-            return ""
-        part = f", the first {self.train_examples} training examples" * bool(self.train_examples)
-        return (
-            f"Reduced: {len(self.seeds)} of {len(full.seeds)} seeds, {self.epochs} of {full.epochs} epochs{part}. These "
-            "numbers are not comparable with the paper's."
-        )
-
-
-FULL = {
-    "sst": Scope("sst", (0, 1, 2), 40, (1e-4, 5e-4, 1e-3), "sst"),
-    "snli": Scope("snli", (0, 1), 10, (3e-4, 1e-3, 3e-3), "snli_1.0_train.first100k", search_epochs=2),
-}
+_VECTORS = ("vectors", "googlenews_mapped.300d")
+_SST = Protocol("sst", (0, 1, 2), (("epochs", 40), ("data", "sst"), _VECTORS), rates=(1e-4, 5e-4, 1e-3))
+_SNLI = Protocol(
+    "snli",
+    (0, 1),
+    (("epochs", 10), ("data", "snli_1.0_train.first100k"), _VECTORS),
+    rates=(3e-4, 1e-3, 3e-3),
+    searched=(("epochs", 2),),
+)
+FULL = {"sst": _SST, "snli": _SNLI}
+"""The learning rates are from the paper's grid, and the same for every row."""
 MANY = {
-    "sst": replace(FULL["sst"], seeds=tuple(range(20)), epochs=20),
-    "snli": replace(FULL["snli"], seeds=tuple(range(5)), rates=(1e-3,), search_epochs=None),
+    "sst": replace(_SST.having(epochs=20), seeds=tuple(range(20))),
+    "snli": replace(_SNLI, seeds=tuple(range(5)), rates=(1e-3,), searched=()),
 }
 """What verdicts rest on, where it is run: more seeds; on SST of fewer epochs, on SNLI at one learning rate for all rows."""
 WIDE = replace(MANY["sst"], rates=(1e-4, 5e-4, 1e-3, 2e-3, 5e-3), deciding=(0, 1, 2))
@@ -72,61 +49,57 @@ WIDE = replace(MANY["sst"], rates=(1e-4, 5e-4, 1e-3, 2e-3, 5e-3), deciding=(0, 1
 LEAST = 8
 """How many of these seeds a comparison needs, and how many make a table of that kind."""
 QUICK = {
-    "sst": replace(FULL["sst"], seeds=(0,), epochs=2, rates=(1e-3,)),
-    "snli": replace(FULL["snli"], seeds=(0,), epochs=1, rates=(1e-3,), train_examples=5000),
+    "sst": replace(_SST.on((0,)).having(epochs=2), rates=(1e-3,)),
+    "snli": replace(_SNLI.on((0,)).having(epochs=1, train_examples=5000), rates=(1e-3,)),
 }
 
 
-def on_data_of(runs: Runs, scope: Scope) -> Scope:
-    """The scope with the training data and the vectors that most runs of its task were trained on, if there are any.
+def on_data_of(runs: Runs, protocol: Protocol) -> Protocol:
+    """The protocol with the training data and the vectors that most runs of its task were trained on, if there are any.
 
-    Where there are MANY such runs, the scope is that one.
+    Where there are MANY such runs, the protocol is that one.
     """
-    there = Counter((run.config.get("data"), run.config.get("vectors")) for run in runs.of(scope.task))
+    there = Counter((run.config.get("data"), run.config.get("vectors")) for run in runs.of(protocol.task))
     if not there:
-        return scope
+        return protocol
     data, vectors = there.most_common(1)[0][0]
-    many = MANY.get(scope.task)
-    if many is not None and not scope.warning:
-        same = [run for run in runs.of(scope.task) if run.config.get("vectors") == vectors]
-        seeds = {run.seed for run in same if run.config.get("epochs") == many.epochs} & set(many.seeds)
+    many = MANY.get(protocol.task)
+    if many is not None and not protocol.warning:
+        same = [run for run in runs.of(protocol.task) if run.config.get("vectors") == vectors]
+        seeds = {run.seed for run in same if run.config.get("epochs") == many["epochs"]} & set(many.seeds)
         if len(seeds) >= min(LEAST, len(many.seeds)):
-            scope = many
-    return replace(scope, data=str(data), vectors=str(vectors))
+            protocol = many
+    return protocol.having(data=str(data), vectors=str(vectors))
 
 
 @functools.cache
-def table_plan(estimator: str, scope: Scope, *, search: bool) -> Plan:
+def table_plan(estimator: str, protocol: Protocol, *, search: bool) -> Plan:
     """A row at the paper's best setting, or over the learning rates of the search, which the deciding seeds choose from.
 
     Step sizes are always the paper's.
     """
-    fields = {name: getattr(scope, name) for name in ("epochs", "data", "vectors", "train_examples")}
-    rates: Sequence[float | None] = scope.rates if search else [None]
-    settings = [{**fields, "learning_rate": rate} for rate in rates]
-    short = {} if scope.search_epochs is None else {"epochs": scope.search_epochs}
-    return Plan(TASKS[scope.task], estimator, settings, scope.seeds, scope.deciding if len(rates) > 1 else (), short)
+    return protocol.plan(estimator, protocol.rates if search else ())
 
 
-def choose(scope: Scope, runs: Runs, *, search: bool, names: Sequence[str] = ROWS) -> list[Chosen]:
-    return [table_plan(name, scope, search=search).choose(runs) for name in names]
+def choose(protocol: Protocol, runs: Runs, *, search: bool, names: Sequence[str] = ROWS) -> list[Chosen]:
+    return [table_plan(name, protocol, search=search).choose(runs) for name in names]
 
 
-def with_others(scope: Scope, runs: Runs, *, search: bool) -> list[Chosen]:
+def with_others(protocol: Protocol, runs: Runs, *, search: bool) -> list[Chosen]:
     """The paper's rows, and those other estimators that have runs for the same table."""
-    found = choose(scope, runs, search=search, names=list(METHODS))
+    found = choose(protocol, runs, search=search, names=list(METHODS))
     return [row for row in found if row.estimator in ROWS or row.done]
 
 
-def results(title: str, scope: Scope, found: Sequence[Chosen], runs: Runs, *words: str) -> Table:
+def results(title: str, protocol: Protocol, found: Sequence[Chosen], runs: Runs, *words: str) -> Table:
     """The paper's table for one task, ours beside the paper's; each run at its epoch with the best validation accuracy."""
     columns = [Column(name, label, reference=True) for name, label in _SPLITS.items()]
     columns += [Column("depth", "Depth"), Column("seeds", "Seeds")]
     lines = []
     for row in found:
-        paper = {split: reported("structured", row.method.label, TASKS[scope.task].title, split) for split in _SPLITS}
+        paper = {split: reported("structured", row.method.label, TASKS[protocol.task].title, split) for split in _SPLITS}
         cells = {split: row.cell(f"{split}_accuracy", reference=paper[split]) for split in _SPLITS}
-        cells = {split: replace(cell, judged=not scope.warning) for split, cell in cells.items()}
+        cells = {split: replace(cell, judged=not protocol.warning) for split, cell in cells.items()}
         if row.method.latent and row.done:
             cells["depth"] = row.cell("test_depth")
         seeds = f"{len(row.done)} of {len(row.runs)}" if row else "0"
@@ -135,8 +108,8 @@ def results(title: str, scope: Scope, found: Sequence[Chosen], runs: Runs, *word
         "Accuracy in percent. *: stochastic. Depth: of the best trees on the test set; one word at the root and all others "
         "below it make 2, all words at the root 1."
     ]
-    making = runs.command("table2", "--task", scope.task, *words)
-    return Table(f"{title}. {made_with(found)}", columns, lines, notes, scope.task, scope.warning, making)
+    making = runs.command("table2", "--task", protocol.task, *words)
+    return Table(f"{title}. {made_with(found)}", columns, lines, notes, protocol.task, protocol.warning, making)
 
 
 def settings(found: Sequence[Chosen]) -> Table:
@@ -183,17 +156,17 @@ def steps_table(title: str, found: Sequence[Chosen], runs: Runs) -> Table:
     return Table(f"{title}. {made_with(found)}", columns, lines, ["k: inner steps. Test accuracy in percent."], "steps-text")
 
 
-def curves(runs: Runs, scope: Scope) -> Figure:
+def curves(runs: Runs, protocol: Protocol) -> Figure:
     """Validation accuracy and depth against epochs."""
     labels = {"accuracy": "Validation: Accuracy (%)", "depth": "Validation: Depth of the trees"}
-    drawn = learning_curves(choose(scope, runs, search=True), labels, "epoch", statistics.fmean)
+    drawn = learning_curves(choose(protocol, runs, search=True), labels, "epoch", statistics.fmean)
     note = "Learning rates of the search; mean and range of the seeds."
-    return Figure(f"{TASKS[scope.task].title}: learning curves", drawn, f"{scope.task}-curves", note)
+    return Figure(f"{TASKS[protocol.task].title}: learning curves", drawn, f"{protocol.task}-curves", note)
 
 
-def steps(runs: Runs, scope: Scope) -> Figure:
+def steps(runs: Runs, protocol: Protocol) -> Figure:
     """Test accuracy and depth with 1, 2 and 5 inner steps, at the setting that the search chose."""
-    found = choose(scope, runs, search=True, names=STEPPED)
+    found = choose(protocol, runs, search=True, names=STEPPED)
     at = {k: [row.replace(runs, inner_steps=k) for row in found] for k in INNER_STEPS}
     labels = {"test_accuracy": "Test: Accuracy (%)", "test_depth": "Test: Depth of the trees"}
     drawn = curves_against("Inner steps", at, labels, statistics.fmean)
@@ -217,37 +190,48 @@ def made_with(found: Sequence[Chosen]) -> str:
     return "; ".join(sorted(set(words.values()))) + mixed if words else "No runs at these settings yet"
 
 
-def titled(scope: Scope) -> str:
-    return f"{scope.title}, {len(scope.seeds)} seeds"
+def titled(protocol: Protocol) -> str:
+    """The task and the number of epochs."""
+    epochs = protocol["epochs"]
+    return f"{TASKS[protocol.task].title}, {epochs} epoch{'s' * (epochs != 1)}"
+
+
+def _with_seeds(protocol: Protocol) -> str:
+    return f"{titled(protocol)}, {len(protocol.seeds)} seeds"
 
 
 def groups(runs: Runs) -> list[Group]:
     """The tables in every way they were run; times and figures. On the data of most of the runs."""
-    scopes = {task: on_data_of(runs, scope) for task, scope in FULL.items()}
-    titles = {task: titled(scope) for task, scope in scopes.items()}
+    protocols = {task: on_data_of(runs, protocol) for task, protocol in FULL.items()}
+    titles = {task: _with_seeds(protocol) for task, protocol in protocols.items()}
     found, missing = [], NO_RUNS if any(map(runs.of, TASKS)) else ""  # without any run, the page shows what there would be
     for task, search in (("sst", True), ("snli", True), ("sst", False), ("snli", False)):
-        rows = with_others(scopes[task], runs, search=search)
-        table = results(titles[task], scopes[task], rows, runs, *["--search"] * search)
+        rows = with_others(protocols[task], runs, search=search)
+        table = results(titles[task], protocols[task], rows, runs, *["--search"] * search)
         how = "the learning rate that the search chose for each row" if search else "the paper's best settings"
-        many = scopes[task].epochs != FULL[task].epochs  # of which some runs of the search are at the paper's settings, too
+        many = (
+            protocols[task]["epochs"] != FULL[task]["epochs"]
+        )  # of which some runs of the search are at the paper's settings, too
         if search or (all(row.done for row in rows) if many else table.runs):
             tables = [table, settings(rows)] if search else [table]
             found.append(Group(f"{TASKS[task].title}, at {how}", tables, warning="" if table.runs else missing))
-    wide = replace(WIDE, data=scopes["sst"].data, vectors=scopes["sst"].vectors)
-    table = results(titled(wide), wide, choose(wide, runs, search=True), runs, "--search", "--wide", "--seeds", "20")
+    wide = WIDE.having(**{name: protocols["sst"][name] for name in ("data", "vectors")})
+    table = results(_with_seeds(wide), wide, choose(wide, runs, search=True), runs, "--search", "--wide", "--seeds", "20")
     unseen = "" if table.runs or runs.of("sst") else missing
     found.append(Group("SST, a wider search: rates 0.0001 to 0.005, three seeds for each", [table], warning=unseen))
-    sst = choose(scopes["sst"], runs, search=True, names=STEPPED)
+    sst = choose(protocols["sst"], runs, search=True, names=STEPPED)
     stepped = any(row.replace(runs, inner_steps=k).done for row in sst for k in INNER_STEPS[1:])
     table = steps_table(titles["sst"], sst, runs)
     found.append(Group("SST, the number of inner steps", [table], warning="" if stepped else missing))
-    times = [speed(task, choose(scopes[task], runs, search=True)) for task in scopes]
+    times = [speed(task, choose(protocols[task], runs, search=True)) for task in protocols]
     found.append(Group("Time", [table for table in times if table.rows] or times))
-    for task, scope in QUICK.items():
-        scope = on_data_of(runs, scope)
-        table = results(scope.title, scope, with_others(scope, runs, search=False), runs, "--quick")
-        found += [Group(f"Quick runs, {TASKS[task].title}", [table], warning=scope.warning)] if table.runs else []
-    drawn = [*(curves(runs, scope) for scope in scopes.values()), *([steps(runs, scopes["sst"])] if stepped else [])]
+    for task, protocol in QUICK.items():
+        protocol = on_data_of(runs, protocol)
+        table = results(titled(protocol), protocol, with_others(protocol, runs, search=False), runs, "--quick")
+        found += [Group(f"Quick runs, {TASKS[task].title}", [table], warning=protocol.warning)] if table.runs else []
+    drawn = [
+        *(curves(runs, each) for each in protocols.values()),
+        *([steps(runs, protocols["sst"])] if stepped else []),
+    ]
     figures = [figure for figure in drawn if figure.drawn]
     return [*found, *([Group("Figures", figures=figures)] if figures else [])]

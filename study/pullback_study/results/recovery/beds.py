@@ -28,7 +28,8 @@ import numpy as np
 
 from pullback_study.results.cells import Cell, Summary, bootstrap, deviation, number
 from pullback_study.results.choice import Runs
-from pullback_study.results.recovery.plans import BASES, ESTIMATORS, FULL, TASK, Scope, Setting, chosen
+from pullback_study.results.protocol import Protocol
+from pullback_study.results.recovery.plans import BASES, ESTIMATORS, FULL, TASK, Setting, chosen
 from pullback_study.tasks import Task, all_tasks
 
 if TYPE_CHECKING:
@@ -72,9 +73,9 @@ class Bed:
         return f"{np.median(found):.2f} ({', '.join(sorted(where))})" if found else ""
 
 
-def planted(runs: Runs, setting: Setting, scope: Scope = FULL, names: Iterable[str] = ESTIMATORS) -> Bed:
+def planted(runs: Runs, setting: Setting, protocol: Protocol = FULL, names: Iterable[str] = ESTIMATORS) -> Bed:
     """The bed of a setting, with the runs that are done."""
-    found = {name: chosen(runs, name, setting, scope).done for name in names}
+    found = {name: chosen(runs, name, setting, protocol).done for name in names}
     return Bed(setting.title, RECOVERY[0], {name: done for name, done in found.items() if done})
 
 
@@ -112,17 +113,17 @@ def _by_rule(stored: Sequence[Stored], validation: str) -> dict[str, list[Stored
     return {name: [seeds[seed] for seed in sorted(seeds)] for name, seeds in best.items()}
 
 
-def all_beds(runs: Runs, scope: Scope = FULL) -> list[Bed]:
+def all_beds(runs: Runs, protocol: Protocol = FULL) -> list[Bed]:
     """Every bed: the other tasks first; those without runs are left out."""
     beds = [bed for task in all_tasks() if task.name != TASK.name for bed in of_task(runs, task)]
-    beds += [planted(runs, setting, scope) for setting in BASES.values()]
+    beds += [planted(runs, setting, protocol) for setting in BASES.values()]
     return [bed for bed in beds if bed.rows]
 
 
-def missing(runs: Runs, scope: Scope = FULL) -> list[str]:
+def missing(runs: Runs, protocol: Protocol = FULL) -> list[str]:
     """The titles of beds without runs."""
     tasks = [task.name for task in all_tasks() if task.name != TASK.name and not of_task(runs, task)]
-    return [*tasks, *(setting.title for setting in BASES.values() if not planted(runs, setting, scope).rows)]
+    return [*tasks, *(setting.title for setting in BASES.values() if not planted(runs, setting, protocol).rows)]
 
 
 def best_and_tied(cells: Mapping[str, Cell]) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pullback_study.results.cells import Cell
 from pullback_study.results.choice import Chosen, Runs
 from pullback_study.results.figures import Figure, curves_against, learning_curves
+from pullback_study.results.protocol import Protocol
 from pullback_study.results.recovery import bias
 from pullback_study.results.recovery.beds import RECOVERY, Bed, all_beds, best_and_tied, missing, planted
 from pullback_study.results.recovery.combined import combined
@@ -15,7 +16,7 @@ from pullback_study.results.recovery.grid import grid_tables
 from pullback_study.results.recovery.leaderboard import leaderboard, mean_ranks
 
 from pullback_study.results.recovery.plans import (  # isort: skip
-    BASELINES, BASES, FULL, GRID, METHODS, NOISES, SHARES, Scope, Setting, chosen, settings,
+    BASELINES, BASES, FULL, GRID, METHODS, NOISES, SHARES, Setting, chosen, settings,
 )  # fmt: skip
 from pullback_study.results.recovery.summary import summary, times
 from pullback_study.results.registry import Group, Section
@@ -26,14 +27,14 @@ _MEASURES = {"recovery": "recovery (%)", "accuracy": "accuracy (%)"}
 _DRAWN = 8  # curves in a figure
 
 
-def needs_structure(runs: Runs, scope: Scope = FULL) -> Table:
+def needs_structure(runs: Runs, protocol: Protocol = FULL) -> Table:
     """Whether each planted bed needs its structure: a bag of parts at chance, the gold structure above 95%."""
     columns = [Column(name, METHODS[name].label) for name in BASELINES]
     columns.insert(2, Column("ceiling", "its recovery"))
     columns.append(Column("needs", "Needs its structure"))
     rows = []
     for setting in settings():
-        bed = planted(runs, setting, scope, BASELINES)
+        bed = planted(runs, setting, protocol, BASELINES)
         cells = bed.accuracy | ({"ceiling": bed.recovery["planted-scorer"]} if "planted-scorer" in bed.rows else {})
         verdict = "not run"
         if {"bag", "gold"} <= cells.keys():
@@ -46,7 +47,7 @@ def needs_structure(runs: Runs, scope: Scope = FULL) -> Table:
         "stay within 5 points of 50%. Gold structure: must be above 95%. Planted scorer: its best structure on the noisy "
         "features; its recovery is the most that an estimator can expect."
     ]
-    return Table("Does the label need the structure?", columns, rows, notes, "planted-needs", scope.warning, first="Bed")
+    return Table("Does the label need the structure?", columns, rows, notes, "planted-needs", protocol.warning, first="Bed")
 
 
 def bed_table(bed: Bed) -> Table:
@@ -111,10 +112,10 @@ def verdict(beds: Sequence[Bed]) -> str:
     return "\n".join(lines)
 
 
-def grid_figures(runs: Runs, scope: Scope = FULL) -> list[Figure]:
+def grid_figures(runs: Runs, protocol: Protocol = FULL) -> list[Figure]:
     """Trees: recovery and accuracy against steps, noise and the share of the label; the best estimators of the base setting."""
     base = BASES["tree"]
-    cells = planted(runs, base, scope).recovery
+    cells = planted(runs, base, protocol).recovery
     names = sorted((name for name in cells if cells[name].finite), key=lambda name: -cells[name].value)
     drawn = [*names[: _DRAWN - 2], *names[_DRAWN - 2 :][-2:]]
     note = f"The {len(drawn) - 2} best estimators at the base setting and the last two; median and range of the seeds."
@@ -122,7 +123,7 @@ def grid_figures(runs: Runs, scope: Scope = FULL) -> list[Figure]:
                     for prefix, split in (("test_", "Test"), ("", "Validation")))  # fmt: skip
 
     def rows(setting: Setting) -> list[Chosen]:
-        return [chosen(runs, name, setting, scope) for name in drawn]
+        return [chosen(runs, name, setting, protocol) for name in drawn]
 
     figures = []
     for n in sorted({setting.n for setting in GRID}):
@@ -136,21 +137,21 @@ def grid_figures(runs: Runs, scope: Scope = FULL) -> list[Figure]:
     return [figure for figure in figures if figure.drawn]
 
 
-def groups(runs: Runs, scope: Scope = FULL, *, gradients: bool = False) -> list[Group]:
+def groups(runs: Runs, protocol: Protocol = FULL, *, gradients: bool = False) -> list[Group]:
     """Everything from the runs that are there; with gradients, which take a minute to measure, what separates good from bad."""
-    beds, lacking, base = all_beds(runs, scope), missing(runs, scope), planted(runs, BASES["tree"], scope)
+    beds, lacking, base = all_beds(runs, protocol), missing(runs, protocol), planted(runs, BASES["tree"], protocol)
     note = f"\n\nBeds without runs, which are missing from everything below: {'; '.join(lacking)}." if lacking else ""
-    found = [Group("Leaderboard", [summary(beds, times(runs, scope))])] if beds else []
+    found = [Group("Leaderboard", [summary(beds, times(runs, protocol))])] if beds else []
     found.append(Group("Recommendation by the rules", prose=verdict(beds) + note))
     if beds:
         found.append(Group("All beds side by side", boards(beds)))
-        longer = planted(runs, Setting("tree", max(setting.n for setting in GRID)), scope)
+        longer = planted(runs, Setting("tree", max(setting.n for setting in GRID)), protocol)
         found.append(Group("A combination", [combined([*beds, longer])]))
     if base.rows and gradients:
         found.append(Group("What separates the good from the bad", [_relation(base, beds)]))
-    found.append(Group("Do the planted beds need their structure?", [needs_structure(runs, scope)]))
+    found.append(Group("Do the planted beds need their structure?", [needs_structure(runs, protocol)]))
     if base.rows:
-        found.append(Group("Planted trees, the grid", list(grid_tables(runs, scope)), grid_figures(runs, scope)))
+        found.append(Group("Planted trees, the grid", list(grid_tables(runs, protocol)), grid_figures(runs, protocol)))
     return [*found, *([Group("Every bed", [bed_table(bed) for bed in beds])] if beds else [])]
 
 

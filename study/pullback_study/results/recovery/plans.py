@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pullback_study.results.choice import Chosen, Plan, Runs
+from pullback_study.results.protocol import Protocol
 from pullback_study.tasks import find_task
 from pullback_study.tasks.planted.task import SELECTIONS
 
@@ -17,7 +18,6 @@ METHODS = TASK.methods
 ESTIMATORS = tuple(name for name, method in METHODS.items() if method.latent)
 BASELINES = tuple(name for name, method in METHODS.items() if not method.latent)
 SIZES = {"tree": 6, "chain": 6, "segmentation": 6, "subset": 12, "alignment": 6, "binary-tree": 6}
-STEP_SIZES = (0.1, 1.0, 10.0)
 _ONLY_SCALE = ("ste-i", "identity-projection")  # their step size scales the gradient, which Adam does not see
 EXPENSIVE = ("spigot-ce", "sparse-expectation")
 """Not on the trees of 10 words: a step takes 20 to 100 times as long as one of the others."""
@@ -59,61 +59,39 @@ GRID = tuple(Setting("tree", n, noise, share) for n, share, noise in itertools.p
 _TIMED = {"steps": 50, "evaluate_every": 50}
 
 
-@dataclass(frozen=True)
-class Scope:
-    """How much is run."""
-
-    seeds: tuple[int, ...] = tuple(range(100, 132))
-    search_seeds: tuple[int, ...] = tuple(range(1000, 1004))  # none of which is in a result
-    steps: int = 1000
-    evaluate_every: int = 100
-
-    @property
-    def warning(self) -> str:
-        whole = (FULL.steps, len(FULL.seeds))
-        if (self.steps, len(self.seeds)) >= whole:
-            return ""
-        return f"Reduced: {len(self.seeds)} of {whole[1]} seeds, {self.steps} of {whole[0]} steps."
-
-
-FULL = Scope()
-QUICK = replace(FULL, seeds=(100, 101), search_seeds=(1000,), steps=200, evaluate_every=50)
-
-
-def searched(estimator: str, structure: str) -> list[dict[str, Any]]:
-    """The learning rates and step sizes of the search; one setting for a baseline."""
-    method, rates = METHODS[estimator], BASES[structure].rates
-    if not method.latent:
-        return [{"learning_rate": rates[1]}]
-    sized = "step_size" in method.accepted and estimator not in _ONLY_SCALE
-    sizes = STEP_SIZES if sized else (None,)
-    return [{"learning_rate": rate, "step_size": size} for rate in rates for size in sizes]
+FULL = Protocol(
+    TASK.name,
+    seeds=tuple(range(100, 132)),
+    fields=(("steps", 1000), ("evaluate_every", 100)),
+    sizes=(0.1, 1.0, 10.0),
+    deciding=tuple(range(1000, 1004)),  # none of which is in a result
+)
+QUICK = replace(FULL.on((100, 101)).having(steps=200, evaluate_every=50), deciding=(1000,))
 
 
 @functools.cache
-def plan(estimator: str, setting: Setting, scope: Scope = FULL) -> Plan:
+def plan(estimator: str, setting: Setting, protocol: Protocol = FULL) -> Plan:
     """A row of a bed: the rate and the step size are chosen by the search's seeds at the structure's base setting."""
-    options = {"steps": scope.steps, "evaluate_every": scope.evaluate_every}
-    tried = searched(estimator, setting.structure)
-    settings = [{**given, **setting.fields, **options} for given in tried]
-    deciders = scope.search_seeds if len(tried) > 1 else ()
-    return Plan(TASK, estimator, settings, scope.seeds, deciders, BASES[setting.structure].fields)
+    method, rates = METHODS[estimator], setting.rates
+    sized = "step_size" in method.accepted and estimator not in _ONLY_SCALE
+    found = replace(protocol, searched=tuple(BASES[setting.structure].fields.items()))
+    return found.plan(estimator, rates if method.latent else rates[1:2], protocol.sizes if sized else (), **setting.fields)
 
 
-def search(estimator: str, structure: str, scope: Scope = FULL) -> list[Any]:
+def search(estimator: str, structure: str, protocol: Protocol = FULL) -> list[Any]:
     """The runs that choose a setting; none for a baseline."""
-    return plan(estimator, BASES[structure], scope).first
+    return plan(estimator, BASES[structure], protocol).first
 
 
 @functools.cache
-def chosen(runs: Runs, estimator: str, setting: Setting, scope: Scope = FULL) -> Chosen:
+def chosen(runs: Runs, estimator: str, setting: Setting, protocol: Protocol = FULL) -> Chosen:
     """A row of a bed at the setting that the search chose, once every run of the search is done."""
-    return plan(estimator, setting, scope).choose(runs)
+    return plan(estimator, setting, protocol).choose(runs)
 
 
-def timed(runs: Runs, estimator: str, scope: Scope = FULL) -> Chosen:
+def timed(runs: Runs, estimator: str, protocol: Protocol = FULL) -> Chosen:
     """Short runs of 32 seeds on planted trees, which train with nothing beside them: for the time per step alone."""
-    row = chosen(runs, estimator, BASES["tree"], scope)
+    row = chosen(runs, estimator, BASES["tree"], protocol)
     return Chosen.of(TASK, [replace(row.config, seed=seed, **_TIMED) for seed in range(2000, 2032)], runs) if row else row
 
 

@@ -8,9 +8,10 @@ import numpy as np
 
 from pullback_study.results.cells import Cell, Interval, number
 from pullback_study.results.choice import Runs
+from pullback_study.results.protocol import Protocol
 from pullback_study.results.recovery.beds import RECOVERY, Bed, best_and_tied
 from pullback_study.results.recovery.leaderboard import mean_ranks
-from pullback_study.results.recovery.plans import FULL, METHODS, Scope, timed
+from pullback_study.results.recovery.plans import FULL, METHODS, timed
 from pullback_study.results.tables import Column, Row, Table
 
 _RESAMPLES = 2000
@@ -57,11 +58,11 @@ def summary(beds: Sequence[Bed], times: Mapping[str, str]) -> Table:
     return Table("One line per estimator", columns, [row for *_, row in rows], notes, "recovery-summary", first="Estimator")
 
 
-def times(runs: Runs, scope: Scope = FULL) -> dict[str, str]:
+def times(runs: Runs, protocol: Protocol = FULL) -> dict[str, str]:
     """Milliseconds per step of each estimator, where they were measured."""
     found = {}
     for name in METHODS:
-        row = timed(runs, name, scope)
+        row = timed(runs, name, protocol)
         if row.done:
             where = "" if "NVIDIA" in str(row.done[0].result.get("device")) else " (CPU)"
             found[name] = f"{np.median([number(run, 'step_ms') for run in row.done]):.2g}{where}"

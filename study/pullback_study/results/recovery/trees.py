@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pullback_study.results.cells import MEAN
 from pullback_study.results.choice import Chosen, Runs
 from pullback_study.results.figures import Figure, learning_curves
-from pullback_study.results.paper.verdicts import Claim, Finding, Values, decide, exceeds, minus, near, paired
-from pullback_study.results.recovery.plans import FULL, METHODS, TASK, Scope, Setting, chosen
+from pullback_study.results.paper.verdicts import Claim, Finding, decide, exceeds, near
+from pullback_study.results.protocol import Evidence, Protocol
+from pullback_study.results.recovery.plans import FULL, METHODS, TASK, Setting, chosen
 from pullback_study.results.registry import Group, Section
 from pullback_study.results.tables import Column, Row, Table, at_least
 
@@ -34,21 +35,18 @@ _DRAWN = (
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """The runs that the rules look at."""
+class Trees(Evidence):
+    """Rows on trees of n words."""
 
-    runs: Runs
-    scope: Scope = FULL
+    protocol: Protocol = FULL
 
-    def gap(self, first: str, second: str, n: int) -> Values:
-        """The difference of two estimators' recoveries, seed by seed."""
-        rows = paired(*(row(self.runs, name, n, self.scope) for name in (first, second)))
-        return minus(*(each.values("test_recovery") for each in rows))
+    def row(self, place: int, estimator: str) -> Chosen:
+        return row(self.runs, estimator, place, self.protocol)
 
 
-def row(runs: Runs, estimator: str, n: int, scope: Scope = FULL) -> Chosen:
+def row(runs: Runs, estimator: str, n: int, protocol: Protocol = FULL) -> Chosen:
     """An estimator on trees of n words, with the runs that are done."""
-    return chosen(runs, estimator, Setting("tree", n), scope)
+    return chosen(runs, estimator, Setting("tree", n), protocol)
 
 
 def control_helps(evidence: Evidence) -> list[Finding]:
@@ -57,7 +55,10 @@ def control_helps(evidence: Evidence) -> list[Finding]:
     Rule: with 6 and with 10 words, the recovery of the score function with a control variate (4 samples) exceeds that with
     leave-one-out (4 samples).
     """
-    return [exceeds(f"control variate - leave-one-out, recovery, {n} words", evidence.gap(ROWS[2], ROWS[3], n)) for n in SIZES]
+    return [
+        exceeds(f"control variate - leave-one-out, recovery, {n} words", evidence.gap(n, *ROWS[2:4], "test_recovery"))
+        for n in SIZES
+    ]
 
 
 def control_is_near(evidence: Evidence) -> list[Finding]:
@@ -65,7 +66,7 @@ def control_is_near(evidence: Evidence) -> list[Finding]:
 
     Rule: with 6 and with 10 words, its shortfall in recovery from perturbed marginals is within 5 points (`verdicts.near`).
     """
-    gaps = {n: evidence.gap("perturbed-marginals", ROWS[2], n) for n in SIZES}
+    gaps = {n: evidence.gap(n, "perturbed-marginals", ROWS[2], "test_recovery") for n in SIZES}
     return [near(f"perturbed marginals - control variate, recovery, {n} words", gap, NEAR) for n, gap in gaps.items()]
 
 
@@ -75,7 +76,10 @@ def reinmax_control_helps(evidence: Evidence) -> list[Finding]:
     Rule: with 6 and with 10 words, the recovery of ReinMax with a control (4 samples) exceeds that without (4 samples).
     """
     names = "reinmax-control-variate", "reinmax-4"
-    return [exceeds(f"ReinMax with - without a control, recovery, {n} words", evidence.gap(*names, n)) for n in SIZES]
+    return [
+        exceeds(f"ReinMax with - without a control, recovery, {n} words", evidence.gap(n, *names, "test_recovery"))
+        for n in SIZES
+    ]
 
 
 CLAIMS: dict[int, Callable[[Evidence], list[Finding]]] = {
@@ -83,34 +87,36 @@ CLAIMS: dict[int, Callable[[Evidence], list[Finding]]] = {
 }  # fmt: skip
 
 
-def table(runs: Runs, n: int, scope: Scope = FULL) -> Table:
+def table(runs: Runs, n: int, protocol: Protocol = FULL) -> Table:
     """Every row on trees of n words; those without runs as `not run`."""
     columns = [Column("recovery", "Recovery"), Column("solved", "solved", show=at_least(SOLVED))]
     columns += [Column("accuracy", "Accuracy"), Column("seeds", "Seeds"), Column("setting", "Setting")]
     lines = []
     for name in ROWS:
-        found = row(runs, name, n, scope)
+        found = row(runs, name, n, protocol)
         cells = {"accuracy": found.cell("test_accuracy", MEAN, digits=1)}
         if METHODS[name].latent:
             cells |= dict.fromkeys(("recovery", "solved"), found.cell("test_recovery", MEAN, digits=1))
-        texts = {"seeds": f"{len(found.done)} of {len(scope.seeds)}", "setting": found.setting if found.done else ""}
+        texts = {"seeds": f"{len(found.done)} of {len(protocol.seeds)}", "setting": found.setting if found.done else ""}
         lines.append(Row(f"`{name}`", cells, texts, name=name))
     notes = [f"Solved: the share of seeds with a recovery of at least {SOLVED:g}%, with its 95% interval (Wilson)."]
-    return Table(f"{n} words", columns, lines, notes, f"planted-{n}", scope.warning, "pullback reproduce planted", "Estimator")
+    return Table(
+        f"{n} words", columns, lines, notes, f"planted-{n}", protocol.warning, "pullback reproduce planted", "Estimator"
+    )
 
 
-def groups(runs: Runs, scope: Scope = FULL) -> list[Group]:
+def groups(runs: Runs, protocol: Protocol = FULL) -> list[Group]:
     figures = []
     for n in SIZES:
-        rows = [row(runs, name, n, scope) for name in _DRAWN]
+        rows = [row(runs, name, n, protocol) for name in _DRAWN]
         drawn = learning_curves(rows, {"recovery": "Validation: recovery (%)", "accuracy": "Validation: accuracy (%)"})
         figures.append(Figure(f"Planted trees, {n} words", drawn, f"planted-{n}-curves", "Median and range of the seeds."))
-    tables = [table(runs, n, scope) for n in SIZES]
-    return [Group("Planted trees", tables, [figure for figure in figures if figure.drawn], warning=scope.warning)]
+    tables = [table(runs, n, protocol) for n in SIZES]
+    return [Group("Planted trees", tables, [figure for figure in figures if figure.drawn], warning=protocol.warning)]
 
 
 def claims(runs: Runs) -> list[Claim]:
-    return decide(CLAIMS, Evidence(runs)) if runs.of(TASK.name) else []
+    return decide(CLAIMS, Trees(runs)) if runs.of(TASK.name) else []
 
 
 SECTION = Section(

@@ -18,7 +18,6 @@ from torch import Tensor
 from pullback_study.tasks.listops.data import Split
 from pullback_study.tasks.listops.expressions import TOKENS
 from pullback_study.tasks.listops.lstm import lstm
-from pullback_study.tasks.listops.messages import product, received
 from pullback_study.tasks.replicas import Parameters
 from pullback_study.tasks.streams import key
 
@@ -81,7 +80,7 @@ class Model(Parameters):
         inputs = self._dropped(_look_up(named["encoder.embedding"], batch.tokens), training)
         replicas, count, n, size = inputs.shape
         flat = inputs.reshape(replicas, 1, count * n, size)
-        gates = product(flat, named["encoder.input"]) + named["encoder.bias"][:, :, None]  # [R, lstms, B n, 4 H]
+        gates = flat @ named["encoder.input"] + named["encoder.bias"][:, :, None]  # [R, lstms, B n, 4 H]
         gates = gates.view(replicas * self.lstms, count, n, 4 * size).permute(2, 0, 1, 3)
         states = lstm(gates, named["encoder.recurrent"].flatten(0, 1))
         states = states.view(n, replicas, self.lstms, count, size).permute(2, 1, 3, 0, 4)
@@ -103,13 +102,13 @@ class Model(Parameters):
         children = arcs.sum(-1).view(replicas, count * n, 1)
 
         def linear(name: str, values: Tensor) -> Tensor:
-            return product(values.reshape(replicas, count * n, size), named[name])
+            return values.reshape(replicas, count * n, size) @ named[name]
 
         own = (linear("message.head", e) + named["message.bias"][:, None]).view(-1, n, size)
         always = children * named["message.output_bias"][:, None]
         state = e
         for _ in range(rounds or self.rounds):
-            summed = received(arcs, own, linear("message.child", state).view(-1, n, size))  # before the linear map
+            summed = _received(arcs, own, linear("message.child", state).view(-1, n, size))  # before the linear map
             state = e + (linear("message.output", summed) + always).view(e.shape)
         return self._classes(named, state[:, :, 0])
 
@@ -129,6 +128,13 @@ class Model(Parameters):
 
 
 _OF_BOTH = ("message.head", "message.child", "message.bias")
+
+
+def _received(arcs: Tensor, own: Tensor, child: Tensor) -> Tensor:
+    """Sums over m of arcs[h, m] relu(own[h] + child[m]), `[B, n, H]`: what the tokens h receive from their modifiers m."""
+    batch, n, size = own.shape
+    each = (own[:, :, None] + child[:, None]).relu_()
+    return torch.bmm(arcs.reshape(batch * n, 1, n), each.view(batch * n, n, size)).view(batch, n, size)
 
 
 def _look_up(embedding: Tensor, tokens: Tensor) -> Tensor:
