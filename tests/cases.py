@@ -219,6 +219,8 @@ def _trees(name: str, projective: bool, multiroot: bool) -> Entry:
     )  # fmt: skip
 
 
+_TARGET = torch.tensor([1, 2, 2])  # with a repeated symbol, which takes a blank in between
+
 ENTRIES = [
     Entry("categorical", pb.Categorical, (4,), [(), (), ()], lambda n=4: pb.Categorical().enumerate(n), twice=True,
           converts=False, free=(), shape=lambda n: (n,), smallest=1),
@@ -240,6 +242,9 @@ ENTRIES = [
         lambda n, m: pb.Alignment(moves="forward").enumerate(n, m), free=(None, None),
         shape=lambda n: (n, n + 2), sized=lambda n: (n, n + 2), smallest=1,
     ),
+    Entry("ctc", lambda t, length, **o: pb.CTC(_TARGET, length, t, **o), (5, 3), [(5, 3), (4, 2), (0, 0), (1, 1)],
+          lambda t, length: pb.CTC(_TARGET[:length]).enumerate(t, 3), free=(None, 2), shape=lambda n: (n, 3),
+          sized=lambda n: (n, 2), smallest=2),
     Entry(
         "matching", pb.Matching, (3, 4), [(3, 4), (2, 2), (0, 0), (1, 3)],
         lambda n, m: pb.Matching().enumerate(n, m), gibbs=False, free=(None, None), sized=lambda n: (n, n),

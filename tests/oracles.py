@@ -141,6 +141,8 @@ def chi_square_tail(counts: Tensor, probabilities: Tensor) -> float:
     if expectation > 0 and cells:
         last = cells.pop()
         cells.append((last[0] + observed, last[1] + expectation))
+    if len(cells) < 2:  # one outcome alone
+        return 1.0
     statistic = sum((o - e) ** 2 / e for o, e in cells)
     freedom = torch.tensor((len(cells) - 1) / 2, dtype=torch.float64)
     return float(torch.special.gammaincc(freedom, torch.tensor(statistic / 2, dtype=torch.float64)))

@@ -1,7 +1,7 @@
 """Learn through an argmax over structures.
 
 Structures    sets of 0/1 vectors with exact inference: Categorical, DependencyTree, LinearChain, Subset, Segmentation,
-BinaryTree, Alignment, Matching; Structure and StructureWrapper to write your own
+BinaryTree, Alignment, Matching, CTC; Structure and StructureWrapper to write your own
 Estimators    gradients through an argmax: Marginals, SPIGOT, IMLE, ScoreFunction, ...; PulledBack, Surrogate, Layer and
 Estimator to write your own
 Tools         diagnose (bias and variance of an estimator), warmup (compile kernels ahead of time)
@@ -52,6 +52,7 @@ from pullback.estimators import (
 )
 from pullback.inference.sparsemap.solution import NotConverged, SparseMAPSolution
 from pullback.structures import (
+    CTC,
     Alignment,
     BinaryTree,
     Categorical,
@@ -68,6 +69,7 @@ from pullback.structures import (
 
 __version__ = "0.1.0"
 __all__ = [
+    "CTC",
     "IMLE",
     "LPGD",
     "SPIGOT",

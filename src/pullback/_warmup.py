@@ -23,6 +23,7 @@ STRUCTURES: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {  # the cl
     "binary_tree": ("BinaryTree", {}, (4, 4)),
     "alignment": ("Alignment", {}, (3, 4)),
     "matching": ("Matching", {}, (3, 4)),
+    "ctc": ("CTC", {"targets": [1]}, (3, 4)),
 }
 OPERATIONS = ("sparsemap", "marginals", "entropy", "log_partition", "sample", "argmax")  # what takes longest first
 DTYPES = ("float32", "float64")
@@ -41,7 +42,7 @@ def warmup(
 
     Args:
         structures: names from `categorical`, `projective`, `nonprojective` (dependency trees), `chain`, `subset`,
-            `segmentation`, `binary_tree`, `alignment`, `matching`; all by default.
+            `segmentation`, `binary_tree`, `alignment`, `matching`, `ctc`; all by default.
         operations: names from `argmax`, `marginals`, `log_partition`, `entropy`, `sample`, `sparsemap`; all by default.
         dtypes: `float32`, `float64` or both.
         device: "cpu" or "cuda".

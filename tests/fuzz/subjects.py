@@ -95,6 +95,19 @@ def _large_matching(draw: random.Random) -> Sizes:
     return n, n + draw.choice([0, 1, 7])
 
 
+_TARGET = torch.tensor([1, 1, 2]).repeat(60)  # a repeated symbol takes a blank in between
+
+
+def _ctc(draw: random.Random, most: int) -> Sizes:
+    frames = draw.randint(0, min(most, 5))
+    return frames, draw.randint(0, (3 * frames + 2) // 4), 3
+
+
+def _large_ctc(draw: random.Random) -> Sizes:
+    frames = draw.choice(LONG[:-1])
+    return frames, draw.choice([0, 1, frames // 4, min(frames // 2, 170)]), draw.choice([3, 20, 65])
+
+
 def _large_chain(draw: random.Random) -> Sizes:
     tags = draw.choice([1, 2, 5, 9, 20, 64, 65])
     return min(draw.choice(LONG), max(30_000 // tags**2, 2)), tags
@@ -135,6 +148,10 @@ STRUCTURES: dict[str, Subject] = {
     ),
     "alignment": _alignment("any"),
     "alignment-forward": _alignment("forward"),
+    "ctc": Subject(
+        lambda t, length, **options: pb.CTC(_TARGET, length, t, **options), lambda sizes: (sizes[0], sizes[2]),
+        _ctc, _large_ctc, 2, lambda t, length, v: pb.CTC(_TARGET[:length]).enumerate(t, v),
+    ),
     "matching": Subject(
         pb.Matching, lambda sizes: sizes, _matching, _large_matching, 2,
         lambda n, m: pb.Matching().enumerate(n, m), gibbs=False,

@@ -10,7 +10,7 @@ from cases import ENTRIES, Entry
 from oracles import exact, mask_of, mean, poisoned
 
 GARBAGE = pytest.mark.parametrize("garbage", [torch.nan, torch.inf, -torch.inf, 7.0], ids=str)
-CONVERSIONS = ["tags", "indices", "segments", "brackets", "path", "columns", "heads"]
+CONVERSIONS = ["tags", "indices", "segments", "brackets", "path", "columns", "heads", "symbols"]
 
 
 def gold(entry: Entry) -> torch.Tensor:

@@ -17,6 +17,7 @@ READERS = {
     "brackets": lambda structure, read, parts: structure.from_brackets(read, parts[-1]),
     "path": lambda structure, read, parts: structure.from_path(read, *parts),
     "columns": lambda structure, read, parts: structure.from_columns(read, parts[-1]),
+    "symbols": lambda structure, read, parts: structure.from_symbols(read, parts[-1]),
 }
 
 
@@ -89,6 +90,7 @@ def _all(*values):
         (lambda: pb.Alignment().from_path([(0, 0), (3, 1)], 3, 2), "row of path.* is 3"),
         (lambda: pb.Alignment([3], [1]).from_path([[(0, 0), (2, 1)]], 3, 2), "column of path.* is 1"),
         (lambda: pb.Matching().from_columns(_all([0, 2]), 2), r"columns\[0, 1\] is 2"),
+        (lambda: pb.CTC([1]).from_symbols(_all([0, 3]), 3), r"symbols\[0, 1\] is 3; with V = 3"),
     ],
 )
 def test_what_cannot_be_is_named(write, message):

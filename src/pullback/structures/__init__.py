@@ -4,6 +4,7 @@ from pullback.structures.alignment import Alignment
 from pullback.structures.base import Structure
 from pullback.structures.binary_tree import BinaryTree
 from pullback.structures.categorical import Categorical
+from pullback.structures.ctc import CTC
 from pullback.structures.dependency import DependencyTree
 from pullback.structures.dynamic_program import DynamicProgram
 from pullback.structures.linear_chain import LinearChain
@@ -14,6 +15,7 @@ from pullback.structures.top import TopK
 from pullback.structures.wrapper import StructureWrapper
 
 __all__ = [
+    "CTC",
     "Alignment",
     "BinaryTree",
     "Categorical",

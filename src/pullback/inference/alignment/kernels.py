@@ -11,10 +11,11 @@ from __future__ import annotations
 import numpy as np
 
 from pullback.inference._numba.compile import kernel, lean
-from pullback.inference._numba.lanes import aligned, exp, gather, lanes_in, larger, load, splat, store, where_larger
+from pullback.inference._numba.lanes import aligned, gather, lanes_in, larger, load, splat, store, where_larger
 from pullback.inference._numba.random_kernels import uniform
 from pullback.inference._numba.rows import any_nonzero, count_nan, largest_of, shift_down, shift_up
-from pullback.inference._numba.vectors import log, narrow, select_positive, splat_wide, widen
+from pullback.inference._numba.vectors import splat_wide, widen
+from pullback.inference._numba.ways import combined
 
 LOG_PARTITION, MARGINALS, SAMPLE = range(3)
 """What `sums` writes."""
@@ -38,23 +39,6 @@ def cells(scores, bases, place, t, rows, columns, fill):
 
 
 @lean
-def _combined(scores, corner, above, left, s, chances, at, keep):
-    """Log-sum of the three ways to a cell, plus its score; if `keep`, the chance of each way is written."""
-    nothing, one = splat_wide(-np.inf, scores), splat(scores, 1.0)
-    best = larger(left, larger(above, corner))
-    finite = where_larger(best, nothing, best, splat_wide(0.0, scores))
-    a, b, c = exp(narrow(corner - finite, scores)), exp(narrow(above - finite, scores)), exp(narrow(left - finite, scores))
-    total = a + b + c
-    some = select_positive(total, total, one)
-    if keep:
-        inverse, lanes = one / some, lanes_in(scores)
-        store(chances, at, a * inverse)
-        store(chances, at + lanes, b * inverse)
-        store(chances, at + 2 * lanes, c * inverse)
-    return where_larger(best, nothing, finite + widen(log(some)) + widen(s), nothing)
-
-
-@lean
 def _band(scores, bases, place, rows, columns, down, edge, last, chances, at, keep):
     """Sums over a band; `edge` becomes its last row, `last` the values of the last step.
 
@@ -67,7 +51,7 @@ def _band(scores, bases, place, rows, columns, down, edge, last, chances, at, ke
         s = cells(scores, bases, place, t, rows, columns, -np.inf)
         worst, nan = larger(s, worst), count_nan(s, nan)
         corner, above = shift_up(two_ago, edge[t]), shift_up(one_ago, edge[t + 1]) if down else nothing
-        value = _combined(scores, corner, above, one_ago, s, chances, at + 3 * lanes * t, keep)
+        value = combined(scores, corner, above, one_ago, s, chances, at + 3 * lanes * t, lanes, keep)
         two_ago, one_ago = one_ago, value
         store(last, 0, value)
         if t >= lanes - 1:

@@ -15,20 +15,12 @@ import numpy as np
 from pullback.inference._numba.compile import kernel, lean
 from pullback.inference._numba.lanes import aligned, lanes_in, load, store
 from pullback.inference._numba.rows import shift_down, shift_up
-from pullback.inference._numba.vectors import load_wide, log, select_positive, splat_wide, widen
+from pullback.inference._numba.vectors import load_wide, select_positive, splat_wide, widen
+from pullback.inference._numba.ways import rate_of
 from pullback.inference.alignment.kernels import cells, enter, upward
 
 SLOPE, ENTROPY, ENTROPY_SLOPE = range(3)
 """What `slopes` writes."""
-
-
-@lean
-def _rate(chance, before, surprise, like):
-    """The rate of a move: that of the cell before and, if wanted, its surprise. Moves without a chance have none."""
-    zero, one = splat_wide(0.0, like), splat_wide(1.0, like)
-    if surprise:
-        before = before - log(select_positive(chance, chance, one))
-    return select_positive(chance, before, zero)
 
 
 @lean
@@ -40,9 +32,9 @@ def _rates(direction, lines, rows, columns, surprise, chances, shifts, at, keep)
     for t in range(columns + rows - 1):
         to = at + 3 * lanes * t
         a, b, c = widen(load(chances, to)), widen(load(chances, to + lanes)), widen(load(chances, to + 2 * lanes))
-        corner = _rate(a, shift_up(two_ago, edge[t]), surprise, chances)
-        above = _rate(b, shift_up(one_ago, edge[t + 1]), surprise, chances)
-        left = _rate(c, one_ago, surprise, chances)
+        corner = rate_of(a, shift_up(two_ago, edge[t]), surprise, chances)
+        above = rate_of(b, shift_up(one_ago, edge[t + 1]), surprise, chances)
+        left = rate_of(c, one_ago, surprise, chances)
         total = a + b + c  # in float32 not quite 1, which rates would feel that grow along a path
         rate = (a * corner + b * above + c * left) / select_positive(total, total, one)
         if keep:

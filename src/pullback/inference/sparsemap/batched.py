@@ -15,7 +15,7 @@ from pullback.inference.front.checks import FULL
 from pullback.inference.sparsemap.active_set import entries, padded
 from pullback.inference.sparsemap.compiled import Tensors, make_result, tensors
 from pullback.inference.sparsemap.oracle import fixed
-from pullback.inference.sparsemap.solution import Argmax, Starts
+from pullback.inference.sparsemap.solution import Argmax, Starts, dense
 from pullback.inference.sparsemap.solve import DONE, FACE, Problem, Result, solve
 from pullback.inference.sparsemap.state import SIZE, state_plan
 
@@ -45,6 +45,25 @@ def search(
         search.step(active, z.reshape(len(active), parts).double().contiguous())
         first = None
     return tensors(search.finish(), scores), search.result["status"]
+
+
+def usable(argmax: Argmax, scores: Tensor, starts: Starts) -> Starts:
+    """The structures to start from with a weight of zero for those that the argmax does not find among their own parts.
+
+    Args:
+        argmax: from scores `[any, *parts]` and the example of each to the best structures.
+        scores: `[B, *parts]`; `-inf` on all that is no part.
+        starts: lists of parts `[B, k, L]`, and weights `[B, k]`.
+    """
+    lists, weights = starts
+    count = lists.shape[1]
+    if weights.numel() == 0:
+        return starts
+    z = dense(lists, scores.shape[1:].numel(), torch.float64)
+    inside = torch.where((z > 0) & (scores.flatten(1) > -torch.inf)[:, None], 1.0, -torch.inf)
+    examples = torch.arange(len(scores), device=scores.device).repeat_interleave(count)
+    best = argmax(inside.reshape(-1, *scores.shape[1:]), examples).reshape(z.shape)
+    return lists, torch.where((best == z).all(-1), weights, 0.0)
 
 
 class _Search:

@@ -17,7 +17,7 @@ from pullback.inference._triton.support import contiguous, interpreting, launch
 from pullback.inference.front.checks import capturing
 from pullback.inference.sparsemap import cuda_step as steps
 from pullback.inference.sparsemap.cuda_state import LINES, workspace
-from pullback.inference.sparsemap.solution import Argmax, Starts, dense
+from pullback.inference.sparsemap.solution import Argmax, Starts
 
 _CHUNK = 8  # iterations between looks at what is left to do
 _ROOM = 64  # structures, at first
@@ -158,22 +158,3 @@ def _result(scores: Tensor, memory: _Memory, parts: int, captured: bool) -> tupl
     vertices, weights = memory.vertices[:, :largest].contiguous(), memory.weights[:, :largest].contiguous()
     gap, sure = memory.numbers[:, 0].contiguous(), records[:, steps.SURE] > 0
     return (mu, vertices, weights, counts, gap, calls, sure), records[:, steps.STATUS].long()
-
-
-def usable(argmax: Argmax, scores: Tensor, starts: Starts) -> Starts:
-    """The structures to start from with a weight of zero for those that the argmax does not find among their own parts.
-
-    Args:
-        argmax: from scores `[any, *parts]` and the example of each to the best structures.
-        scores: `[B, *parts]`; `-inf` on all that is no part.
-        starts: lists of parts `[B, k, L]`, and weights `[B, k]`.
-    """
-    lists, weights = starts
-    count = lists.shape[1]
-    if weights.numel() == 0:
-        return starts
-    z = dense(lists, scores.shape[1:].numel(), torch.float64)
-    inside = torch.where((z > 0) & (scores.flatten(1) > -torch.inf)[:, None], 1.0, -torch.inf)
-    examples = torch.arange(len(scores), device=scores.device).repeat_interleave(count)
-    best = argmax(inside.reshape(-1, *scores.shape[1:]), examples).reshape(z.shape)
-    return lists, torch.where((best == z).all(-1), weights, 0.0)

@@ -98,10 +98,11 @@ def _by_argmax(
         return best(scores, *(size[examples] for size in inside), validate=False)
 
     search, _ = with_an_argmax(backend)
-    if backend == "cuda":
-        from pullback.inference.sparsemap import cuda_batched
+    if backend != "reference":
+        from pullback.inference.sparsemap.batched import usable
 
-        starts = cuda_batched.usable(alone, s, starts)
+        starts = usable(alone, s, starts)
+    if backend == "cuda":
         search = functools.partial(search, most=starts[0].shape[-1])
     found, status = search(argmax, s, starts, limit, tolerance, complete)
     return found, layout.out_of_range(status, sizes, inside)

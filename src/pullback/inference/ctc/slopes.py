@@ -1,0 +1,116 @@
+"""Entropies of CTC's paths, and derivatives of marginals, on the CPU: from the chances that `kernels.upward` has kept.
+
+A second sweep finds the rates of the states: with p the chances of the three ways into a state,
+
+    rate(t, s) = direction(t, symbol of s) + sum over ways of p rate(t - 1, s - way),
+
+or, for entropies, with -log p added to the rate of each way instead of the direction. Along it, chances change by p (rate of
+the way - their mean). The way back is that of marginals, for dual numbers. All of it is in float64.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pullback.inference._numba.compile import kernel, lean
+from pullback.inference._numba.lanes import aligned, lanes_in, load, store
+from pullback.inference._numba.vectors import load_wide, select_positive, splat_wide, widen
+from pullback.inference._numba.ways import rate_of
+from pullback.inference.ctc.kernels import emit, is_bad, rounded, set_states, upward, ways
+
+SLOPE, ENTROPY, ENTROPY_SLOPE = range(3)
+"""What `slopes` writes."""
+
+
+@lean
+def _rates(direction, begin, frames, stride, states, work, zeros, surprise, chances, shifts, keep):
+    """The rate of the goal; if `keep`, `shifts` of the chances."""
+    symbols, _, numbers, lines = work
+    lanes, width = lanes_in(numbers), len(zeros)
+    row, zero, one = lanes + width, splat_wide(0.0, numbers), splat_wide(1.0, numbers)
+    lines[: 2 * row] = 0.0
+    for t in range(frames + 1):
+        before, after = t % 2 * row, (t + 1) % 2 * row
+        if not surprise:
+            emit(direction, begin + t * stride, symbols, states, t == frames, 0.0, numbers)
+        for s in range(0, width, lanes):
+            at = 3 * width * t + s
+            a, b, c = (
+                widen(load(chances, at)), widen(load(chances, at + width)), widen(load(chances, at + 2 * width))
+            )  # fmt: skip
+            stay, once, twice = ways(lines, before, zeros, s, numbers)
+            x, y, z = (
+                rate_of(a, stay, surprise, numbers), rate_of(b, once, surprise, numbers), rate_of(c, twice, surprise, numbers)
+            )  # fmt: skip
+            total = a + b + c  # in float32 not quite 1, which rates would feel that grow along a path
+            rate = (a * x + b * y + c * z) / select_positive(total, total, one)
+            if keep:
+                store(shifts, at, a * (x - rate))
+                store(shifts, at + width, b * (y - rate))
+                store(shifts, at + 2 * width, c * (z - rate))
+            if not surprise:
+                rate = rate + widen(load(numbers, s))
+            store(lines, after + lanes + s, select_positive(total, rate, zero))
+    return lines[(frames + 1) % 2 * row + lanes + states - 1]
+
+
+@lean
+def _moved(q, slope, way, chances, shifts, at, like):
+    """What a way brings to the state before it, and its derivative."""
+    p, zero = widen(load(chances, at + way)), splat_wide(0.0, like)
+    return q * p, select_positive(q, slope * p + q * load_wide(shifts, at + way, like), zero)
+
+
+@lean
+def _downward(begin, frames, stride, states, symbols, chances, shifts, mass, moved, width, out):
+    """Add the derivatives of the marginals to zeros; `mass` is the probability of each state, `moved` its derivative."""
+    lanes = lanes_in(chances)
+    mass[:] = 0.0
+    moved[:] = 0.0
+    mass[states - 1] = 1.0
+    for t in range(frames, 0, -1):
+        for s in range(0, states, lanes):
+            at = 3 * width * t + s
+            q, slope = splat_wide(0.0, chances), splat_wide(0.0, chances)
+            for way in range(3):
+                high, rise = load_wide(mass, s + way, chances), load_wide(moved, s + way, chances)
+                x, y = _moved(high, rise, way, chances, shifts, at + way * width, chances)
+                q, slope = q + x, slope + y
+            store(mass, s, q)
+            store(moved, s, slope)
+        for s in range(states - 1):
+            out[begin + (t - 1) * stride + symbols[s]] += moved[s]
+
+
+@kernel
+def slopes(worker, workers, scores, lengths, target_lengths, targets, blank, what, direction, out, value, codes):
+    """Write entropies, or rates of log-partitions, and derivatives of marginals over zeros; `codes` as of `kernels.sums`."""
+    lanes, frames, stride, keep = lanes_in(scores), scores.shape[1], scores.shape[2], what != ENTROPY
+    flat, flat_out, along, size = scores.reshape(-1), out.reshape(-1), direction.reshape(-1), frames * stride
+    width = rounded(2 * targets.shape[1] + 2, lanes)
+    chances = aligned(3 * width * (frames + 1) + lanes, scores)
+    shifts = aligned(3 * width * (frames + 1) * keep + lanes, value)
+    chances[len(chances) - lanes :] = 0.0
+    shifts[len(shifts) - lanes :] = 0.0
+    numbers, lines = aligned(width, scores), aligned(2 * (lanes + width), value)
+    mass, moved, zeros = np.zeros(width + lanes), np.zeros(width + lanes), np.zeros(width)
+    symbols, skips = np.zeros(width, np.int64), aligned(width, value)
+    work = symbols, skips, numbers, lines
+    for b in range(worker, len(scores), workers):
+        n, length, begin = lengths[b], target_lengths[b], b * size
+        codes[b] = is_bad(flat, begin, n * stride)
+        if codes[b]:
+            continue
+        if length > targets.shape[1] or not set_states(targets[b], length, blank, stride, symbols, skips):
+            codes[b], value[b] = True, -np.inf
+            continue
+        states = 2 * length + 2
+        numbers[states:] = -np.inf
+        value[b] = upward(flat, begin, n, stride, states, work, chances, False, True)
+        codes[b] = value[b] == -np.inf
+        if codes[b]:
+            continue
+        numbers[states:] = 0.0
+        value[b] = _rates(along, begin, n, stride, states, work, zeros, what != SLOPE, chances, shifts, keep)
+        if keep:
+            _downward(begin, n, stride, states, symbols, chances, shifts, mass, moved, width, flat_out)
