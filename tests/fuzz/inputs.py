@@ -131,7 +131,7 @@ def _sizes(chooser: random.Random, subject, is_large: bool, count: int) -> list[
                   for _ in range(chooser.randint(0, count - 1))]  # fmt: skip
     same = first[subject.ragged :]
     others = [tuple(sorted(x[: subject.ragged])) + same for x in others]
-    return [first, *((0, 0) if subject.ragged > 1 and x[0] == 0 else x for x in others)]
+    return [first, *((0, 0, *same) if subject.ragged > 1 and x[0] == 0 else x for x in others)]
 
 
 def _values(kind: str, shape: Sizes, generator: torch.Generator) -> Tensor:

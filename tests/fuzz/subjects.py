@@ -95,17 +95,17 @@ def _large_matching(draw: random.Random) -> Sizes:
     return n, n + draw.choice([0, 1, 7])
 
 
-_TARGET = torch.tensor([1, 1, 2]).repeat(60)  # a repeated symbol takes a blank in between
+_TARGET = torch.tensor([1, 2]).repeat(90)  # without repeats, each of which would take another frame
 
 
 def _ctc(draw: random.Random, most: int) -> Sizes:
     frames = draw.randint(0, min(most, 5))
-    return frames, draw.randint(0, (3 * frames + 2) // 4), 3
+    return (draw.randint(1, frames) if frames else 0), frames, 3
 
 
 def _large_ctc(draw: random.Random) -> Sizes:
     frames = draw.choice(LONG[:-1])
-    return frames, draw.choice([0, 1, frames // 4, min(frames // 2, 170)]), draw.choice([3, 20, 65])
+    return draw.choice([1, frames // 4, min(frames // 2, 170)]), frames, draw.choice([3, 20, 65])
 
 
 def _large_chain(draw: random.Random) -> Sizes:
@@ -149,8 +149,8 @@ STRUCTURES: dict[str, Subject] = {
     "alignment": _alignment("any"),
     "alignment-forward": _alignment("forward"),
     "ctc": Subject(
-        lambda t, length, **options: pb.CTC(_TARGET, length, t, **options), lambda sizes: (sizes[0], sizes[2]),
-        _ctc, _large_ctc, 2, lambda t, length, v: pb.CTC(_TARGET[:length]).enumerate(t, v),
+        lambda length, t, **options: pb.CTC(_TARGET, length, t, **options), lambda sizes: sizes[1:],
+        _ctc, _large_ctc, 2, lambda length, t, v: pb.CTC(_TARGET[:length]).enumerate(t, v),
     ),
     "matching": Subject(
         pb.Matching, lambda sizes: sizes, _matching, _large_matching, 2,
