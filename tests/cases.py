@@ -11,6 +11,7 @@ by one of `BACKENDS`. A part of the suite, by the environment:
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -96,6 +97,8 @@ class Entry:
         sizes: those of each example of the batch; the first is as large as `parts`, others are empty or of one position.
         enumerate: from the sizes of one example to all its structures.
         gibbs: whether it has a distribution, with all the operations on it.
+        projects: whether it has SparseMAP.
+        own: what a structure adds to the score of each of `[S, *parts]`, `[S]`, beside its parts' scores.
         twice: whether marginals can be differentiated twice, rather than say that they cannot.
         one_rule: whether ties break in the same way on every backend.
         converts: whether it has conversions for people, one of `CONVERSIONS` in `structures/test_padded_structures.py`.
@@ -114,6 +117,8 @@ class Entry:
     sizes: list[tuple[int, ...]]
     enumerate: Callable[..., Tensor]
     gibbs: bool = True
+    projects: bool = True
+    own: Callable[[Tensor], Tensor] = lambda z: z.new_zeros(len(z))
     twice: bool = False
     one_rule: bool = True
     converts: bool = True
@@ -153,11 +158,12 @@ class Entry:
     @property
     def operations(self) -> dict[str, Operation]:
         """What it offers of `OPERATIONS`."""
-        return OPERATIONS if self.gibbs else {name: OPERATIONS[name] for name in ("argmax", "sparsemap")}
+        names = OPERATIONS if self.gibbs else ("argmax", "sparsemap")
+        return {name: OPERATIONS[name] for name in names if self.projects or name != "sparsemap"}
 
     @property
     def differentiable(self) -> dict[str, Operation]:
-        return DIFFERENTIABLE if self.gibbs else {"sparsemap": DIFFERENTIABLE["sparsemap"]}
+        return {name: operation for name, operation in self.operations.items() if name in DIFFERENTIABLE}
 
     def whole(self, *sizes: Tensor) -> pb.Structure:
         """A structure with these sizes, or those of the scores; values are checked on every device."""
@@ -211,6 +217,19 @@ class Brackets(pb.DynamicProgram):
         return torch.stack([scores.new_zeros(len(scores)), *(inside[0, j] for j in range(n))], 1)
 
 
+TRANSITIONS = torch.tensor([[0.5, -1.0, 0.25], [1.5, 0.0, -0.75], [-0.25, 1.0, 0.5]])
+START, END = torch.tensor([0.25, -0.5, 0.0]), torch.tensor([-0.25, 0.75, 0.5])
+"""Of the factored chain, exact in every dtype."""
+
+
+def _of_pairs(z: Tensor) -> Tensor:
+    """The transitions, start and end of each of `[S, n, 3]`, zero in the padding, by looking them up."""
+    tags = [[int(tag) for tag, used in zip(one.argmax(1), one.sum(1), strict=True) if used] for one in z]
+    joined = [sum(float(TRANSITIONS[a, b]) for a, b in itertools.pairwise(t)) for t in tags]
+    ends = [float(START[t[0]] + END[t[-1]]) if t else 0.0 for t in tags]
+    return torch.tensor(joined, dtype=torch.float64) + torch.tensor(ends, dtype=torch.float64)
+
+
 def _trees(name: str, projective: bool, multiroot: bool) -> Entry:
     return Entry(
         name, lambda n, **options: pb.DependencyTree(n, projective, multiroot, **options), (4, 4), [(4,), (2,), (0,), (1,)],
@@ -227,6 +246,9 @@ ENTRIES = [
     *(_trees(*kind) for kind in _TREES),
     Entry("chain", pb.LinearChain, (4, 3, 3), [(4,), (2,), (0,), (1,)], lambda n: pb.LinearChain().enumerate(n, 3),
           shape=lambda n: (n, 3, 3)),
+    Entry("factored chain", lambda n, **options: pb.FactoredChain(TRANSITIONS, START, END, n, **options), (4, 3),
+          [(4,), (2,), (0,), (1,)], lambda n: pb.FactoredChain(TRANSITIONS).enumerate(n, 3), projects=False, own=_of_pairs,
+          shape=lambda n: (n, 3)),
     Entry("subset", pb.Subset, (5,), [(2, 5), (1, 4), (0, 1), (3, 3)], lambda k, n: pb.Subset(k).enumerate(n),
           free=(2, None), shape=lambda n: (n,), sized=lambda n: (2, n), smallest=2),
     Entry("segmentation", pb.Segmentation, (5, 3, 2), [(5,), (3,), (0,), (1,)], lambda n: pb.Segmentation().enumerate(n, 3, 2),

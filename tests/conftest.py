@@ -30,6 +30,12 @@ def case(request: pytest.FixtureRequest) -> Iterator[Entry]:
     yield from _on_backend(request.param)
 
 
+@pytest.fixture(params=[case for case in CASES if case.projects], ids=str)
+def projected_case(request: pytest.FixtureRequest) -> Iterator[Entry]:
+    """Each structure with SparseMAP on each backend."""
+    yield from _on_backend(request.param)
+
+
 @pytest.fixture(params=GIBBS_CASES, ids=str)
 def gibbs_case(request: pytest.FixtureRequest) -> Iterator[Entry]:
     """Each structure with a distribution on each backend."""

@@ -18,10 +18,13 @@ def everything(case: Entry, n: int) -> Tensor:
     return case.enumerate(*case.sized(n)).double()
 
 
-def totals(z: Tensor, scores: Tensor) -> Tensor:
-    """<s, z> for every z of `[S, *parts]`, `[S]`; a part that is not used contributes nothing."""
-    z, s = z.flatten(1), scores.flatten()
-    return torch.where(z == 0, 0.0, s.double().cpu()).mul(z).sum(1)
+Own = Callable[[Tensor], Tensor]
+
+
+def totals(z: Tensor, scores: Tensor, own: Own) -> Tensor:
+    """The score of every z of `[S, *parts]`, `[S]`; a part that is not used contributes nothing."""
+    parts, s = z.flatten(1), scores.flatten()
+    return torch.where(parts == 0, 0.0, s.double().cpu()).mul(parts).sum(1) + own(z)
 
 
 def brute_force(case: Entry, operation: str, scores: Tensor, lengths: Sequence[int] | None = None) -> Tensor:
@@ -37,30 +40,30 @@ def brute_force(case: Entry, operation: str, scores: Tensor, lengths: Sequence[i
     results = []
     for s, length in zip(scores, [n] * len(scores) if lengths is None else lengths, strict=True):
         inside = s if lengths is None else s[(slice(length),) * case.event_dims]
-        result = _ORACLES[operation](everything(case, length), inside)
+        result = _ORACLES[operation](everything(case, length), inside, case.own)
         results.append(pad(result, (0, n - length) * result.dim()))
     return torch.stack(results)
 
 
-def _marginals(z: Tensor, scores: Tensor) -> Tensor:
-    return (totals(z, scores).softmax(0) @ z.flatten(1)).reshape(scores.shape)
+def _marginals(z: Tensor, scores: Tensor, own: Own) -> Tensor:
+    return (totals(z, scores, own).softmax(0) @ z.flatten(1)).reshape(scores.shape)
 
 
-def _log_partition(z: Tensor, scores: Tensor) -> Tensor:
-    return totals(z, scores).logsumexp(0)
+def _log_partition(z: Tensor, scores: Tensor, own: Own) -> Tensor:
+    return totals(z, scores, own).logsumexp(0)
 
 
-def _entropy(z: Tensor, scores: Tensor) -> Tensor:
-    log_p = totals(z, scores)
+def _entropy(z: Tensor, scores: Tensor, own: Own) -> Tensor:
+    log_p = totals(z, scores, own)
     log_p = log_p[log_p > -torch.inf].log_softmax(0)
     return -(log_p.exp() * log_p).sum()
 
 
-def _best(z: Tensor, scores: Tensor) -> Tensor:
-    return totals(z, scores).amax(0)
+def _best(z: Tensor, scores: Tensor, own: Own) -> Tensor:
+    return totals(z, scores, own).amax(0)
 
 
-_ORACLES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+_ORACLES: dict[str, Callable[[Tensor, Tensor, Own], Tensor]] = {
     "marginals": _marginals,
     "log_partition": _log_partition,
     "entropy": _entropy,
@@ -162,7 +165,7 @@ def exact(entry: Entry, scores: Tensor, example: int) -> tuple[Tensor, Tensor, T
     """All structures of an example, their scores and probabilities."""
     z = entry.all_of(example)
     s = torch.where(mask_of(entry)[example], scores[example], 0.0)
-    value = (torch.where(z > 0, s, 0.0)).flatten(1).sum(1)
+    value = (torch.where(z > 0, s, 0.0)).flatten(1).sum(1) + entry.own(z)
     return z, value, value.softmax(0)
 
 

@@ -162,7 +162,7 @@ def test_every_sampler_has_the_right_frequencies(case, sampler, monkeypatch):
         monkeypatch.setattr(wilson, "STEPS_PER_WORD", 4)
     z = case.whole().sample(scores.expand(count, n, n), torch.Generator().manual_seed(1))
     counts = torch.bincount(index_of(case, z), minlength=len(everything(case, n)))
-    assert chi_square_tail(counts, totals(everything(case, n), scores).softmax(0)) > 1e-4
+    assert chi_square_tail(counts, totals(everything(case, n), scores, case.own).softmax(0)) > 1e-4
 
 
 def test_samples_of_strong_cycles_take_no_time(case):

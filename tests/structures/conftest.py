@@ -22,6 +22,12 @@ def entry(request: pytest.FixtureRequest, name_of_backend: str) -> Entry:
     return request.param
 
 
+@pytest.fixture(params=[entry for entry in ENTRIES if entry.projects], ids=lambda entry: entry.name)
+def projected(request: pytest.FixtureRequest, name_of_backend: str) -> Entry:
+    """Each structure with SparseMAP."""
+    return request.param
+
+
 @pytest.fixture(params=[entry for entry in ENTRIES if entry.gibbs], ids=lambda entry: entry.name)
 def gibbs(request: pytest.FixtureRequest, name_of_backend: str) -> Entry:
     """Each structure with a distribution."""

@@ -105,7 +105,7 @@ def test_flags_are_booleans(option, value):
 @pytest.mark.parametrize("kind", [torch.int64, torch.int32, torch.bool])
 def test_integer_scores(case, kind):
     scores = torch.ones(2, *case.shape(3), dtype=kind, device=case.device)
-    for operation in OPERATIONS.values():
+    for operation in case.operations.values():
         with pytest.raises(TypeError, match=rf"scores have dtype {kind}; .*scores\.float\(\)"):
             operation(case.whole(), scores)
 

@@ -70,16 +70,18 @@ def test_sums_of_scores_of_a_million(gibbs_case, dtype, kind):
     found = structure.log_partition(scores)
     assert_close(found, log_z.to(gibbs_case.device, dtype), rtol=4 * torch.finfo(dtype).eps, atol=1e-3)
     z = structure.argmax(scores)
-    expected = (scores.double() * z).flatten(1).sum(1).cpu() - log_z
+    expected = (scores.double() * z).flatten(1).sum(1).cpu() + gibbs_case.own(z) - log_z
     assert_close(structure.log_prob(scores, z).double().cpu(), expected, atol=1e-3, rtol=0)
 
 
 @EXTREMES
 def test_structures_of_scores_of_a_million(case, dtype, kind):
     scores, structure = extreme(case, dtype, kind), case.whole()
-    z, mu = structure.argmax(scores), structure.sparsemap(scores)
+    z = structure.argmax(scores)
     assert_structures(case, z)
-    assert_close(structure.score(scores, mu), structure.score(scores, z), rtol=1e-6, atol=3.0)
+    if case.projects:
+        mu = structure.sparsemap(scores)
+        assert_close(structure.score(scores, mu), structure.score(scores, z), rtol=1e-6, atol=3.0)
     if case.gibbs:
         assert_structures(case, structure.sample(scores))
 

@@ -17,6 +17,8 @@ EXPECTATIONS = ["marginals", "log_partition", "entropy"]
 @pytest.mark.parametrize("operation", ["argmax", "marginals", "log_partition", "entropy", "sparsemap", "sample"])
 def test_layouts(gibbs, operation):
     """Leading dimensions, sizes that broadcast, strides, half precision, and an empty batch."""
+    if operation not in gibbs.operations:
+        pytest.skip(f"no {operation}")
     structure = gibbs.structure(slice(0, 2))
     run = getattr(structure, operation)
     if operation != "sample":
@@ -155,6 +157,8 @@ def test_one_example_of_scores_for_structures_of_several_sizes(entry):
 
 @pytest.mark.parametrize("operation", ["marginals", "sparsemap"])
 def test_incoming_gradients_outside_of_the_parts_are_ignored(gibbs, operation):
+    if operation not in gibbs.operations:
+        pytest.skip(f"no {operation}")
     leaf = torch.where(mask_of(gibbs), gibbs.scores(), 0.0).requires_grad_()
     result, incoming = getattr(gibbs.structure(), operation)(leaf), gibbs.scores(seed=3)
     (clean,) = torch.autograd.grad(result, leaf, incoming, retain_graph=True)
@@ -190,9 +194,9 @@ def _seeded(structure, operation, scores):
     return getattr(structure, operation)(scores)
 
 
-def test_sparsemap_takes_a_limit_and_a_start(entry):
-    scores = torch.where(mask_of(entry), entry.scores(), 0.0)
-    structure = entry.structure()
+def test_sparsemap_takes_a_limit_and_a_start(projected):
+    scores = torch.where(mask_of(projected), projected.scores(), 0.0)
+    structure = projected.structure()
     z = structure.argmax(scores)
     found = structure.sparsemap(scores, warm_start=z, max_iterations=10_000)
     torch.testing.assert_close(found, structure.sparsemap(scores), rtol=0, atol=1e-7)

@@ -119,22 +119,22 @@ def test_samples_are_structures_of_the_right_frequency(gibbs):
     assert (counts / 4000 - p).abs().max() < 4 * 0.5 / 4000**0.5
 
 
-def test_sparsemap_is_the_projection(entry):
+def test_sparsemap_is_the_projection(projected):
     """Its gap, against enumeration: no structure is better along s - mu, and mu is an average of structures."""
-    scores = entry.scores()
-    solution = entry.structure().sparsemap_solution(torch.where(mask_of(entry), scores, 0.0))
+    scores = projected.scores()
+    solution = projected.structure().sparsemap_solution(torch.where(mask_of(projected), scores, 0.0))
     assert solution.converged.all()
-    average = (solution.weights.reshape(*solution.weights.shape, *[1] * len(entry.parts)) * solution.structures).sum(1)
+    average = (solution.weights.reshape(*solution.weights.shape, *[1] * len(projected.parts)) * solution.structures).sum(1)
     torch.testing.assert_close(average, solution.mu, rtol=1e-7, atol=1e-7)
-    for example in range(len(entry.sizes)):
-        z = entry.all_of(example)
-        slack = torch.where(mask_of(entry)[example], scores[example], 0.0) - solution.mu[example]
+    for example in range(len(projected.sizes)):
+        z = projected.all_of(example)
+        slack = torch.where(mask_of(projected)[example], scores[example], 0.0) - solution.mu[example]
         assert ((z * slack).flatten(1).sum(1).max() - (solution.mu[example] * slack).sum()) < 1e-8
 
 
-def test_sparsemap_gradient_by_finite_differences(entry):
-    leaf = entry.scores(seed=6).requires_grad_()
-    structure = entry.structure()
+def test_sparsemap_gradient_by_finite_differences(projected):
+    leaf = projected.scores(seed=6).requires_grad_()
+    structure = projected.structure()
     assert torch.autograd.gradcheck(structure.sparsemap, leaf, eps=1e-6, atol=1e-5, rtol=1e-4)
 
 

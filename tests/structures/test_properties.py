@@ -79,9 +79,9 @@ def test_expectations_are_those_of_enumeration(gibbs_case, data):
 
 
 @given(data=st.data())
-def test_sparsemap_is_in_the_hull_and_no_further_than_the_argmax(case, data):
-    scores, lengths = data.draw(batches(case))
-    structure = made(case, lengths)
+def test_sparsemap_is_in_the_hull_and_no_further_than_the_argmax(projected_case, data):
+    scores, lengths = data.draw(batches(projected_case))
+    structure = made(projected_case, lengths)
     solution = structure.sparsemap_solution(scores)
     assert solution.mu.shape == scores.shape
     assert solution.converged.all()
@@ -89,7 +89,7 @@ def test_sparsemap_is_in_the_hull_and_no_further_than_the_argmax(case, data):
     assert not solution.mu[~allowed].any()
     assert (solution.mu >= 0).all()
     safe, z = torch.where(allowed, scores, 0), structure.argmax(scores)
-    dims = tuple(range(-case.event_dims, 0))
+    dims = tuple(range(-projected_case.event_dims, 0))
     slack = (safe - solution.mu) * (z - solution.mu)  # a structure in the direction of the scores improves nothing
     assert (slack.sum(dims) <= 1e-7 * safe.abs().sum(dims).clamp_min(1)).all()
 

@@ -20,7 +20,7 @@ def test_frequencies(gibbs_case, scale, forbidden):
     scores = forbid(gibbs_case, scores, share=0.3, seed=2) if forbidden else scores
     z = draw(gibbs_case, gibbs_case.whole(), scores.expand(count, *gibbs_case.shape(n)))
     counts = torch.bincount(index_of(gibbs_case, z), minlength=len(everything(gibbs_case, n)))
-    assert chi_square_tail(counts, totals(everything(gibbs_case, n), scores[0]).softmax(0)) > ALARM
+    assert chi_square_tail(counts, totals(everything(gibbs_case, n), scores[0], gibbs_case.own).softmax(0)) > ALARM
 
 
 def test_frequencies_in_a_ragged_batch(tree):
@@ -35,7 +35,7 @@ def test_frequencies_in_a_ragged_batch(tree):
         assert (of_this.flatten(1).sum(1) == n).all()
         counts = torch.bincount(index_of(tree, of_this[:, :n, :n]), minlength=len(everything(tree, n)))
         if n > 1:
-            assert chi_square_tail(counts, totals(everything(tree, n), scores[i, :n, :n]).softmax(0)) > ALARM
+            assert chi_square_tail(counts, totals(everything(tree, n), scores[i, :n, :n], tree.own).softmax(0)) > ALARM
 
 
 def test_a_sample_is_a_structure_in_the_dtype_of_the_scores(gibbs_case, dtype):

@@ -12,11 +12,13 @@ SIZES = pytest.mark.parametrize(("n", "forbidden"), [(0, False), (1, False), (3,
 
 
 @pytest.fixture
-def scores(case, dtype, n, forbidden):
+def scores(projected_case, dtype, n, forbidden):
     """From well inside the polytope to far outside."""
-    scale = torch.tensor([0.1, 1.0, 10.0], dtype=dtype, device=case.device).reshape(3, *[1] * case.event_dims)
-    scores = scale * case.random(3, n=max(n, case.smallest), dtype=dtype, seed=n)
-    return forbid(case, scores, seed=n) if forbidden else scores
+    scale = torch.tensor([0.1, 1.0, 10.0], dtype=dtype, device=projected_case.device)
+    scores = scale.reshape(3, *[1] * projected_case.event_dims) * projected_case.random(
+        3, n=max(n, projected_case.smallest), dtype=dtype, seed=n
+    )
+    return forbid(projected_case, scores, seed=n) if forbidden else scores
 
 
 def duality_gap(case, scores, mu):
@@ -24,7 +26,7 @@ def duality_gap(case, scores, mu):
     s, mu = scores.double().cpu(), mu.double().cpu()
     slack = torch.where(s == -torch.inf, s, s - mu)
     own = torch.where(s == -torch.inf, 0.0, slack).mul(mu).sum()
-    return totals(everything(case, s.shape[0]), slack).amax() - own
+    return totals(everything(case, s.shape[0]), slack, case.own).amax() - own
 
 
 def size(scores):
@@ -33,49 +35,49 @@ def size(scores):
 
 
 @SIZES
-def test_no_structure_improves_on_the_projection_and_its_certificate_is_true(case, dtype, scores):
-    solution = case.whole().sparsemap_solution(scores)
+def test_no_structure_improves_on_the_projection_and_its_certificate_is_true(projected_case, dtype, scores):
+    solution = projected_case.whole().sparsemap_solution(scores)
     assert solution.mu.dtype == dtype
     assert not solution.mu[scores == -torch.inf].any()
     for s, mu, gap in zip(scores, solution.mu, solution.gap, strict=True):
         assert gap <= GAP[dtype] * size(s)
-        assert duality_gap(case, s, mu) <= GAP[dtype] * size(s)
-        assert duality_gap(case, s, mu) <= gap.item() + 100 * torch.finfo(dtype).eps * size(s)
+        assert duality_gap(projected_case, s, mu) <= GAP[dtype] * size(s)
+        assert duality_gap(projected_case, s, mu) <= gap.item() + 100 * torch.finfo(dtype).eps * size(s)
 
 
 @SIZES
-def test_the_projection_is_a_mean_of_structures(case, dtype, scores):
-    solution = case.whole().sparsemap_solution(scores)
+def test_the_projection_is_a_mean_of_structures(projected_case, dtype, scores):
+    solution = projected_case.whole().sparsemap_solution(scores)
     batch, parts = scores.shape[0], scores.shape[1:]
     assert solution.structures.shape[:2] == solution.weights.shape
     assert solution.structures.shape[2:] == parts
     assert solution.converged.all()
-    assert (solution.oracle_calls >= 1).all() or scores.numel() == 0 or case.name == "subset"  # in closed form
+    assert (solution.oracle_calls >= 1).all() or scores.numel() == 0 or projected_case.name == "subset"  # in closed form
     assert (solution.weights >= 0).all()
     assert_close(solution.weights.sum(-1), torch.ones(batch).to(solution.weights))
     for structures, weights in zip(solution.structures, solution.weights, strict=True):
-        used = index_of(case, structures[weights > 0])
+        used = index_of(projected_case, structures[weights > 0])
         assert len(used.unique()) == len(used)
-    weights = solution.weights.reshape(*solution.weights.shape, *[1] * case.event_dims)
+    weights = solution.weights.reshape(*solution.weights.shape, *[1] * projected_case.event_dims)
     mean = (weights * torch.where(weights > 0, solution.structures.double(), 0.0)).sum(1)
     tolerance = {torch.float32: 1e-5, torch.float64: 1e-9}[dtype]
     assert_close(solution.mu.double(), mean, atol=tolerance, rtol=0)
-    assert_close(solution.mu, case.whole().sparsemap(scores), atol=tolerance, rtol=0)
+    assert_close(solution.mu, projected_case.whole().sparsemap(scores), atol=tolerance, rtol=0)
 
 
-def test_a_structure_is_its_own_projection(case, dtype):
-    z = everything(case, 4).to(case.device, dtype)[::5]
-    assert_close(case.whole().sparsemap(z), z)
+def test_a_structure_is_its_own_projection(projected_case, dtype):
+    z = everything(projected_case, 4).to(projected_case.device, dtype)[::5]
+    assert_close(projected_case.whole().sparsemap(z), z)
 
 
-def test_large_scores_give_the_argmax(case, dtype):
-    scores = case.random(4, n=4, dtype=dtype, scale=1e4, seed=1)
-    assert_close(case.whole().sparsemap(scores), case.whole().argmax(scores))
+def test_large_scores_give_the_argmax(projected_case, dtype):
+    scores = projected_case.random(4, n=4, dtype=dtype, scale=1e4, seed=1)
+    assert_close(projected_case.whole().sparsemap(scores), projected_case.whole().argmax(scores))
 
 
-def test_a_warm_start_changes_the_work_and_not_the_answer(case, dtype):
-    structure = case.whole()
-    scores = case.random(4, n=5, dtype=dtype, seed=2)
+def test_a_warm_start_changes_the_work_and_not_the_answer(projected_case, dtype):
+    structure = projected_case.whole()
+    scores = projected_case.random(4, n=5, dtype=dtype, seed=2)
     cold = structure.sparsemap_solution(scores)
     assert_close(structure.sparsemap(scores, warm_start=structure.argmax(scores)), cold.mu)
     warm = structure.sparsemap_solution(scores, warm_start=cold)

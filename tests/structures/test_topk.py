@@ -35,9 +35,10 @@ def test_against_enumeration(entry, kind, k):
         torch.testing.assert_close(found.scores[:kept, example], value[:kept])
         assert (found.scores[kept:, example] == -torch.inf).all()
         assert not found.structures[kept:, example].any()
-        flat = found.structures[:kept, example].flatten(1)
+        chosen = found.structures[:kept, example]
+        flat = chosen.flatten(1)
         assert len(flat.unique(dim=0)) == kept, "a structure twice"
-        own = torch.where(flat > 0, scores[example].flatten(), 0.0).sum(1)
+        own = torch.where(flat > 0, scores[example].flatten(), 0.0).sum(1) + entry.own(chosen)
         torch.testing.assert_close(own, value[:kept])
         assert (flat[:, None] == z.flatten(1)).all(2).any(1).all(), "not a structure"
 

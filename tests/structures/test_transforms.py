@@ -59,6 +59,8 @@ def test_transforms_compose(case):
 def test_several_gradients_at_once(entry, operation):
     """`is_grads_batched`, which vectorised Jacobians take: each is what a backward pass by itself gives."""
     scores, structure = entry.scores(seed=9).requires_grad_(), entry.structure()
+    if operation not in entry.differentiable.values():
+        pytest.skip("not an operation of this structure")
     value = operation(structure, scores)
     directions = torch.stack([torch.full_like(value, 2.0), torch.linspace(-1, 1, value.numel()).reshape(value.shape)])
     expected = [torch.autograd.grad(operation(structure, scores), scores, each)[0] for each in directions.to(value.dtype)]

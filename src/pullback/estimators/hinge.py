@@ -36,4 +36,4 @@ class Hinge(Loss):
     def __call__(self, structure: Structure, scores: Tensor, target: Tensor) -> Tensor:
         cost = costs_of(structure, hamming if self.cost is None else self.cost, target)
         best = structure.argmax(scores + cost)
-        return structure.score(scores, best - target) + structure.score(cost, best)
+        return structure._gain(scores, best, target) + structure._product(cost, best)

@@ -23,7 +23,7 @@ from pullback.estimators.config import Configured
 from pullback.estimators.inference import Inference
 from pullback.inference.front.layout import result_dtype, working
 from pullback.structures import Structure
-from pullback.structures.members import are_targets, check
+from pullback.structures.members import check
 
 Cost = Tensor | Callable[[Tensor], Tensor]
 """What each part costs, `[..., *parts]`, or a function from the target to that. A structure costs the sum over its parts."""
@@ -82,7 +82,7 @@ def _checking(method: Method) -> Method:
             raise arguments_error(self, structure, scores)
         if target is not None:
             structure._check_same_shape(scores, target, "target")
-            check(structure, structure._expanded(target, scores), "target", lambda mu: are_targets(structure, mu))
+            check(structure, structure._expanded(target, scores), "target", structure._are_targets)
         return method(self, structure, working(scores), target, **given).to(result_dtype(scores))
 
     return checked  # type: ignore[return-value]
@@ -108,7 +108,7 @@ class Perceptron(FenchelYoungLoss):
     predicts: ClassVar[str] = "argmax"
 
     def __call__(self, structure: Structure, scores: Tensor, target: Tensor) -> Tensor:
-        return structure.score(scores, structure.argmax(scores) - target)
+        return structure._gain(scores, structure.argmax(scores), target)
 
     def prediction(self, inference: Inference) -> Tensor:
         return inference.argmax
@@ -138,7 +138,7 @@ class CrossEntropy(FenchelYoungLoss):
         if self.cost is None:
             return -structure._log_prob(scores, target)
         cost = costs_of(structure, self.cost, target)
-        return -structure._log_prob(scores + cost, target) + structure.score(cost, target)
+        return -structure._log_prob(scores + cost, target) + structure._product(cost, target)
 
     def prediction(self, inference: Inference) -> Tensor:
         if self.cost is not None:
@@ -158,7 +158,7 @@ class SparseMAPLoss(FenchelYoungLoss):
         with torch.no_grad():
             best = structure.sparsemap(scores)
         apart = torch.where(structure.allowed(scores), target.square() - best.square(), 0.0)
-        return structure.score(scores, best - target) + apart.sum(event_dims(structure)) / 2
+        return structure._gain(scores, best, target) + apart.sum(event_dims(structure)) / 2
 
     def prediction(self, inference: Inference) -> Tensor:
         return inference.structure.sparsemap(inference.scores, warm_start=inference.argmax)

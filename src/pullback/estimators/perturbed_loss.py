@@ -39,7 +39,7 @@ class PerturbedLoss(FenchelYoungLoss):
     def __call__(self, structure: Structure, scores: Tensor, target: Tensor) -> Tensor:
         noise = self.sigma * drawn(self.noise, scores, self.samples)
         z = structure.argmax(scores + noise)
-        losses = structure.score(scores, z - target) + structure.score(noise, z)
+        losses = structure._gain(scores, z, target) + structure._product(noise, z)
         return losses if self.samples == 1 else losses.mean(0)
 
     def prediction(self, inference: Inference) -> Tensor:

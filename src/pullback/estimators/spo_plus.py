@@ -39,5 +39,5 @@ class SPOPlus(Loss):
         costs = costs_of(structure, costs, scores)
         if target is None:
             target = structure.argmax((-costs).masked_fill(~structure.allowed(scores), -float("inf")))
-        spoilt = 2 * scores + costs
-        return structure.score(spoilt, structure.argmax(spoilt) - target)
+        spoilt = scores + costs / 2  # half of 2 s + c, so that what a structure adds of its own counts twice, as s does
+        return 2 * structure._gain(spoilt, structure.argmax(spoilt), target)

@@ -7,6 +7,7 @@ from pullback.structures.categorical import Categorical
 from pullback.structures.ctc import CTC
 from pullback.structures.dependency import DependencyTree
 from pullback.structures.dynamic_program import DynamicProgram
+from pullback.structures.factored_chain import FactoredChain
 from pullback.structures.linear_chain import LinearChain
 from pullback.structures.matching import Matching
 from pullback.structures.segmentation import Segmentation
@@ -21,6 +22,7 @@ __all__ = [
     "Categorical",
     "DependencyTree",
     "DynamicProgram",
+    "FactoredChain",
     "LinearChain",
     "Matching",
     "Segmentation",

@@ -178,8 +178,7 @@ class Structure(abc.ABC):
         A part that is neither allowed nor used contributes nothing, even if its score is -inf or NaN. Nor does padding,
         whatever z holds there.
         """
-        self._check_same_shape(scores, z)
-        return self._inner(self._counts(scores, z), scores, z)
+        return self._product(scores, z)
 
     def log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
         """Log p(z) = <s, z> - log Z, `[...]`, differentiable in the scores.
@@ -236,6 +235,19 @@ class Structure(abc.ABC):
         """Whether some structure has no part that is forbidden, `[...]`."""
         free = torch.where(scores.detach() == -torch.inf, -torch.inf, 0.0)
         return self.score(free, self.argmax(free)) == 0
+
+    def _product(self, scores: Tensor, z: Tensor) -> Tensor:
+        """<s, z>, without what a structure may add to the score of z."""
+        self._check_same_shape(scores, z)
+        return self._inner(self._counts(scores, z), scores, z)
+
+    def _gain(self, scores: Tensor, z: Tensor, other: Tensor) -> Tensor:
+        """By how much the score of z is larger than that of another structure."""
+        return self._product(scores, z - other)
+
+    def _are_targets(self, mu: Tensor) -> Tensor:
+        """Whether each of `[..., *parts]` is a structure, or may be an average of structures, `[...]` of bool."""
+        return members.are_targets(self, mu)
 
     def _expanded(self, scores: Tensor, z: Tensor) -> Tensor:
         """Scores for structures whose leading dimensions broadcast against theirs: one for each where that is needed."""

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pullback.inference._torch import derivatives
 from pullback.inference.front.family import Family
-from pullback.inference.front.layout import Flat, broadcasts
+from pullback.inference.front.layout import Flat, Layout, broadcasts
 from pullback.inference.front.plan import call
 from pullback.inference.sparsemap.solution import ActiveSet, SparseMAPSolution
 from pullback.structures import members
@@ -40,13 +40,18 @@ class FamilyStructure(Structure, checked=False):
         super().__init_subclass__(checked=False, **kwargs)
         if isinstance(cls.__dict__.get("family"), Family):
             cls.event_dims = cls.family.layout.dims
-            cls.centre_dims = cls.family.layout.centre
+            cls.centre_dims = cls.__dict__.get("centre_dims", cls.family.layout.centre)
 
     def __init__(self, *, validate: bool | None = None) -> None:
         self.validate = validate
 
+    @property
+    def _layout(self) -> Layout:
+        """The layout of the scores."""
+        return self.family.layout
+
     def __repr__(self) -> str:
-        given = zip(self.family.layout.sizes, self._sizes(), strict=True)
+        given = zip(self._layout.sizes, self._sizes(), strict=True)
         sizes = [f"{size.name}={list(value.shape)}" for size, value in given if value is not None]
         options = [f"{name}={getattr(self, name)!r}" for name in self.family.options]
         return f"{type(self).__name__}({', '.join(sizes + options)})"
@@ -87,7 +92,7 @@ class FamilyStructure(Structure, checked=False):
         log_z = flat.reshape(self._call("log_partition", flat))
         return (self._inner(self._counts(scores, z), scores.double(), z.double()) - log_z).to(flat.dtype)
 
-    def score(self, scores: Tensor, z: Tensor) -> Tensor:
+    def _product(self, scores: Tensor, z: Tensor) -> Tensor:
         self._check_same_shape(scores, z)
         scores = self._expanded(scores, z)
         return self._inner(self._counts(scores, z), scores, z)
@@ -128,7 +133,7 @@ class FamilyStructure(Structure, checked=False):
     def allowed(self, scores: Tensor) -> Tensor:
         if self._has_padding():
             return (scores.detach() != -torch.inf) & self._mask(scores)
-        self.family.layout.check(scores)
+        self._layout.check(scores)
         return scores.detach() != -torch.inf
 
     def sparsemap(
@@ -139,6 +144,7 @@ class FamilyStructure(Structure, checked=False):
         max_iterations: int | None = None,
         tolerance: float | None = None,
     ) -> Tensor:
+        self._refuse_missing("sparsemap")
         if "project" not in self.family.operations:
             return super().sparsemap(scores, warm_start=warm_start, max_iterations=max_iterations, tolerance=tolerance)
         check_limit(max_iterations, tolerance)
@@ -156,6 +162,7 @@ class FamilyStructure(Structure, checked=False):
 
         A projection in closed form takes one call of the oracle, for its gap; neither a start nor a limit changes it.
         """
+        self._refuse_missing("sparsemap")
         check_limit(max_iterations, tolerance)
         if "project" in self.family.operations:
             return self._in_closed_form(self.sparsemap(scores), scores)
@@ -185,7 +192,7 @@ class FamilyStructure(Structure, checked=False):
 
     def _has_padding(self) -> bool:
         """Whether scores may have entries that are no parts."""
-        layout = self.family.layout
+        layout = self._layout
         for size in layout.sizes:
             if getattr(self, size.name) is not None:
                 return True
@@ -225,8 +232,8 @@ class FamilyStructure(Structure, checked=False):
 
     def _cleaned(self, z: Tensor, name: str = "z") -> Tensor:
         """Structures of the right shape, without what padding and entries that are no parts hold."""
-        self.family.layout.check(z, name)
-        return self.family.layout.clean(z, self._sizes())
+        self._layout.check(z, name)
+        return self._layout.clean(z, self._sizes())
 
     def _listed(self, z: Tensor, part: Callable[..., tuple[int, ...]] = lambda *index: index) -> list[Any]:
         """The parts of each structure in order, as lists of a tuple for each index, nested like the batch."""
@@ -252,7 +259,7 @@ class FamilyStructure(Structure, checked=False):
 
     def _run(self, operation: str, scores: Tensor, recorded: str = "") -> Tensor:
         """An operation that takes scores only; see `_call`."""
-        flat = self.family.layout.flatten(scores, self)
+        flat = self._layout.flatten(scores, self)
         return flat.restore(self._call(operation, flat, recorded=recorded))
 
     def _call(self, operation: str, flat: Flat, *others: Any, recorded: str = "") -> Any:
@@ -273,10 +280,10 @@ class FamilyStructure(Structure, checked=False):
 
     def _flat(self, scores: Tensor) -> Flat:
         """Scores as one batch."""
-        return self.family.layout.flatten(scores, self)
+        return self._layout.flatten(scores, self)
 
     def _sizes(self) -> tuple[Tensor | None, ...]:
-        return tuple([getattr(self, size.name) for size in self.family.layout.sizes])
+        return tuple([getattr(self, size.name) for size in self._layout.sizes])
 
     def _options(self) -> tuple[Any, ...]:
         return tuple([getattr(self, name) for name in self.family.options])

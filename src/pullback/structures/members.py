@@ -36,7 +36,7 @@ def are_equal(structure: Structure, z: Tensor, best: Tensor) -> Tensor:
 
 def are_members(structure: FamilyStructure, z: Tensor) -> Tensor:
     """Whether each of `[..., *parts]` is a structure, `[...]` of bool; padding is not read."""
-    flat = structure.family.layout.flatten(signs(z), structure)
+    flat = structure._layout.flatten(signs(z), structure)
     best = _argmax(structure, flat)
     if best.shape[1:].numel() == 0:
         return flat.reshape(_exist(structure, flat))
@@ -67,7 +67,7 @@ def _exist(structure: FamilyStructure, flat: Flat) -> Tensor:
 def is_feasible(structure: FamilyStructure, scores: Tensor) -> Tensor:
     """Whether each of `[..., *parts]` leaves some structure without a forbidden part, `[...]` of bool."""
     free = torch.where(scores.detach() == -torch.inf, -torch.inf, 0.0)
-    flat = structure.family.layout.flatten(free, structure)
+    flat = structure._layout.flatten(free, structure)
     best = _argmax(structure, flat)
     if best.shape[1:].numel() == 0:
         return flat.reshape(_exist(structure, flat))
@@ -77,7 +77,7 @@ def is_feasible(structure: FamilyStructure, scores: Tensor) -> Tensor:
 def one_of(structure: Family_, example: tuple[int, ...]) -> Family_:
     """The structure of one example of a batch, at this place."""
     one = copy.copy(structure)
-    for size in structure.family.layout.sizes:
+    for size in structure._layout.sizes:
         values = getattr(structure, size.name)
         if values is not None and (batch := size.batch_of(values)):
             place = example[len(example) - len(batch) :]

@@ -109,6 +109,15 @@ class StructureWrapper(Structure, checked=False):
     def _log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
         return self.around("log_prob", lambda s: self.inner._log_prob(s, z), scores)
 
+    def _product(self, scores: Tensor, z: Tensor) -> Tensor:
+        return self.around("score", lambda s: self.inner._product(s, z), scores)
+
+    def _gain(self, scores: Tensor, z: Tensor, other: Tensor) -> Tensor:
+        return self.around("score", lambda s: self.inner._gain(s, z, other), scores)
+
+    def _are_targets(self, mu: Tensor) -> Tensor:
+        return self.inner._are_targets(mu)
+
     @property
     def validate(self) -> bool | None:  # type: ignore[override]
         return self.inner.validate

@@ -1,0 +1,293 @@
+"""Tag sequences whose transitions belong to the structure."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from pullback.inference.engine.partition import Sets, ranked
+from pullback.inference.factored.family import EMISSIONS, FACTORED
+from pullback.inference.front.family import Family
+from pullback.inference.front.layout import Flat, Layout, broadcasts, check_tensor, working
+from pullback.structures.family import FamilyStructure, _equal
+from pullback.structures.linear_chain import LinearChain
+from pullback.structures.readers import as_lengths, check_range, integers, lengths_of, ones_at, real_positions
+from pullback.structures.top import TopK, check_count
+
+_PER_PART = ("argmax", "marginals", "sample")
+_PAIRS = (
+    "FactoredChain has no `sparsemap`: the score of a sequence is not linear in its tags. Use LinearChain, whose parts are "
+    "pairs of tags: LinearChain(lengths).sparsemap(chain.combine(emissions, transitions, start, end))"
+)
+
+
+class FactoredChain(FamilyStructure):
+    """The sequences of n tags out of C, as 0/1 tensors `[..., n, C]`, with scores of neighbouring tags in the structure.
+
+        p(z) proportional to
+        exp(sum over i of <s[i], z[i]> + start[t_0] + sum over i of transitions[t_(i-1), t_i] + end[t_(n-1)])
+
+    `z[i, c] = 1` for tag c at position i, and t_i is the tag at position i. Scores are emissions, of the same shape; memory
+    is O(n C), where `LinearChain` has O(n C^2). All operations include transitions, start and end, and all differentiable ones
+    have gradients for them. Operations take O(n C^2).
+
+    Padding may hold anything, NaN included. `-inf` forbids a tag, a transition, a first or a last tag.
+    Ties in the argmax: from the last position back, the first of the best tags. SparseMAP needs the parts of `LinearChain`.
+
+    Args:
+        transitions: from tag a to tag b, `[C, C]`, or `[..., C, C]` with one for each example.
+        start: `[..., C]`, for the first tag. The default is zero.
+        end: `[..., C]`, for the last tag. The default is zero.
+        lengths: the number of positions of each example, `[...]`. The default is n for all.
+        validate: check the values of the scores; costs a synchronisation on a GPU. The default is to check on a CPU only.
+
+    >>> chain = FactoredChain(torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
+    >>> chain.tags(chain.argmax(torch.tensor([[1.0, 0.0], [0.6, 0.5]])))
+    tensor([0, 1])
+    """
+
+    family: ClassVar[Family] = FACTORED
+    centre_dims: ClassVar[tuple[int, ...] | None] = EMISSIONS.centre
+    missing: ClassVar[dict[str, str]] = {"sparsemap": _PAIRS}
+
+    def __init__(
+        self,
+        transitions: Tensor,
+        start: Tensor | None = None,
+        end: Tensor | None = None,
+        lengths: Any = None,
+        *,
+        validate: bool | None = None,
+    ) -> None:
+        super().__init__(validate=validate)
+        check_tensor(transitions, "a FactoredChain", "transitions")
+        tags = transitions.shape[-1] if transitions.dim() else 0
+        if transitions.dim() < 2 or transitions.shape[-2] != tags or tags == 0:
+            raise ValueError(f"transitions has shape {list(transitions.shape)}; a FactoredChain needs [..., C, C] with C > 0")
+        for name, x in {"start": start, "end": end}.items():
+            if x is not None:
+                check_tensor(x, "a FactoredChain", name)
+                if x.shape[-1:] != (tags,):
+                    raise ValueError(f"{name} has shape {list(x.shape)}; for {tags} tags it needs [..., {tags}]")
+        self.transitions, self.start, self.end = transitions, start, end
+        self.lengths = as_lengths(lengths, "lengths")
+
+    @classmethod
+    def hmm(
+        cls,
+        initial: Tensor,
+        transition: Tensor,
+        emission: Tensor,
+        observations: Tensor,
+        lengths: Any = None,
+        *,
+        logits: bool = False,
+        validate: bool | None = None,
+    ) -> tuple[FactoredChain, Tensor]:
+        """A hidden Markov model that has seen observations: the structure, and its scores `[..., n, C]`.
+
+            p(t, x) = initial[t_0] prod over i of transition[t_(i-1), t_i] prod over i of emission[t_i, x_i]
+
+        So `log_partition` is the log-likelihood of the observations, and `marginals` are the posterior of the states.
+
+        Args:
+            initial: the probabilities of the first state, `[C]`.
+            transition: those of state b after state a, `[C, C]`; rows sum to 1.
+            emission: those of each symbol in each state, `[C, V]`; rows sum to 1.
+            observations: symbols from 0 to V - 1, `[..., n]`. Without lengths, -1 and -100 are padding.
+            lengths: the number of observations of each example, `[...]`.
+            logits: the first three are logits, of which the softmax is taken.
+            validate: as of the structure.
+
+        >>> emission = torch.tensor([[0.9, 0.1], [0.2, 0.8]])
+        >>> chain, scores = FactoredChain.hmm(torch.tensor([0.5, 0.5]), torch.eye(2), emission, torch.tensor([0, 0]))
+        >>> chain.log_partition(scores).exp()
+        tensor(0.4250)
+        """
+        first, between, shown = [x.log_softmax(-1) if logits else x.log() for x in (initial, transition, emission)]
+        sizes = as_lengths(lengths, "lengths")
+        real, x = real_positions(integers(observations, "a FactoredChain", "observations"), sizes, "observations")
+        check_range(x, real, shown.shape[-1] - 1, "observations", "symbols are from 0 to {last}", last=shown.shape[-1] - 1)
+        chain = cls(between, first, lengths=real.sum(-1) if sizes is None else sizes, validate=validate)
+        return chain, shown.mT[torch.where(real, x, 0)]
+
+    @property
+    def _layout(self) -> Layout:
+        return EMISSIONS
+
+    def __repr__(self) -> str:
+        given = {name: getattr(self, name) for name in ("transitions", "start", "end", "lengths")}
+        shown = [f"{name}={list(x.shape)}" for name, x in given.items() if x is not None]
+        return f"FactoredChain({', '.join(shown)})"
+
+    def __eq__(self, other: object) -> bool:
+        same = super().__eq__(other)
+        return same if same is not True else all(map(_equal, self._own(), other._own()))  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.transitions.shape, self.validate))
+
+    def tags(self, z: Tensor) -> Tensor:
+        """The tag of each position, `[..., n]`; -1 for padding."""
+        used, tag = self._cleaned(z).max(-1)
+        return torch.where(used > 0.5, tag, -1)
+
+    def from_tags(self, tags: Tensor, C: int | None = None) -> Tensor:
+        """The structures of tag sequences `[..., n]`: the inverse of `tags`. C is that of the transitions.
+
+        Entries beyond an example's length may hold anything; without lengths, -1 and -100 are padding.
+        """
+        count = self.transitions.shape[-1]
+        if C not in (None, count):
+            raise ValueError(f"C is {C}; the transitions are for {count} tags")
+        real, x = real_positions(integers(tags, "a FactoredChain", "tags"), self.lengths, "tags")
+        check_range(x, real, count - 1, "tags", "with C = {C} tags are from 0 to {last}", C=count, last=count - 1)
+        return ones_at(x[..., None], real[..., None], count)
+
+    def contains(self, z: Tensor) -> Tensor:
+        """Whether z has one tag at each position, `[...]` of bool."""
+        z = self._cleaned(z).detach()
+        one = (z != 0).sum(-1) == ((z == 1) & (z != 0)).sum(-1)
+        one &= (z == 1).sum(-1) == 1
+        return (one | ~self._real(z)).all(-1)
+
+    def score(self, scores: Tensor, z: Tensor) -> Tensor:
+        """The score of a sequence, `[...]`: <s, z>, and its transitions, start and end. Differentiable."""
+        return self._whole_score(scores, z).to(torch.promote_types(scores.dtype, z.dtype))
+
+    def _gain(self, scores: Tensor, z: Tensor, other: Tensor) -> Tensor:
+        own = self._own_score(scores, z) - self._own_score(scores, other)
+        found = super()._gain(scores.double(), z, other) + own
+        return found.to(torch.promote_types(scores.dtype, z.dtype))
+
+    def _whole_score(self, scores: Tensor, z: Tensor) -> Tensor:
+        """In float64, where large scores do not cancel to noise."""
+        return self._product(scores.double(), z.double()) + self._own_score(scores, z)
+
+    def _log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
+        self._check_same_shape(scores, z)
+        scores = self._expanded(scores, z)
+        return (self._whole_score(scores, z) - self._log_partition(scores)).to(self._flat(scores).dtype)
+
+    def topk(self, scores: Tensor, k: int) -> TopK:
+        """The k best structures of each example, best first, and their scores.
+
+        Where scores are equal, the argmax comes first. The others follow in the order in which a partition of the sequences
+        by the first position at which they differ finds them. It takes an argmax for each position and structure.
+        """
+        k, flat = check_count(k), self._flat(scores)
+        lead = flat.batch
+        n, tags = flat.scores.shape[1:]
+        s = flat.scores.detach()
+        position, tag = torch.arange(n, device=s.device), torch.arange(tags, device=s.device)
+
+        def best(rows: Tensor, some: Tensor) -> tuple[Tensor, Tensor]:
+            chain = self._rows(flat, rows)
+            z = chain._call("argmax", chain._flat(some))
+            value = chain.score(torch.where(z == 1, some, 0.0).double(), z)
+            return chain.tags(z.nan_to_num(0.0)), torch.where(z[:, :1, 0].isnan().any(1), -torch.inf, value)
+
+        def solve(rows: Tensor, sets: Sets) -> tuple[Tensor, Tensor]:
+            start = sets.start[:, None]
+            lost = (position < start)[:, :, None] & (tag != sets.choices[:, :, None])
+            lost |= (position == start)[:, :, None] & sets.banned[:, None]
+            return best(rows, s[rows].masked_fill_(lost, -torch.inf))
+
+        z = self._call("argmax", flat)  # which looks at the values
+        bad = z.flatten(1).isnan().any(1)
+        choices, values = ranked(solve, *best(torch.arange(len(s), device=s.device), s), k, tags)
+        there = values > -torch.inf
+        z = ones_at(choices[..., None], ((choices >= 0) & there[..., None])[..., None], tags)
+        z = torch.where(bad[:, None, None, None], torch.nan, z).to(flat.dtype).movedim(1, 0).reshape(k, *lead, n, tags)
+        missing = torch.where(bad[:, None], torch.nan, -torch.inf).expand(there.shape).movedim(1, 0).reshape(k, *lead)
+        there = there.movedim(1, 0).reshape(k, *lead)
+        safe = torch.where(there[..., None, None], z, 0.0)
+        return TopK(torch.where(there, self.score(scores.expand(k, *scores.shape), safe), missing.to(z.dtype)), lambda: z)
+
+    def enumerate(self, n: int, C: int) -> Tensor:  # type: ignore[override]
+        """All tag sequences, `[S, n, C]`; C^n up to some thousands."""
+        pairs = LinearChain().enumerate(n, C)
+        return torch.cat([pairs[:, :1, 0], pairs[:, 1:].sum(-2)], 1)
+
+    def _own(self) -> tuple[Tensor | None, ...]:
+        return self.transitions, self.start, self.end
+
+    def _real(self, x: Tensor) -> Tensor:
+        """Which positions of `[..., n, C]` are no padding."""
+        n, batch = x.shape[-2], x.shape[:-2]
+        position = torch.arange(n, device=x.device)
+        if self.lengths is None or not broadcasts(self.lengths.shape, batch):
+            return position < n
+        return position < lengths_of(self.lengths, batch, n, x.device)[..., None]
+
+    def _own_score(self, scores: Tensor, z: Tensor) -> Tensor:
+        """What transitions, start and end add to the score of sequences, in float64: bilinear in their tags."""
+        z = self._cleaned(z.expand(torch.broadcast_shapes(scores.shape, z.shape))).double()
+        if z.shape[-2] == 0:
+            return z.new_zeros(z.shape[:-2])
+        real = self._real(z)
+        last = z * (real & ~torch.cat([real[..., 1:], torch.zeros_like(real[..., :1])], -1))[..., None]
+        total = _bilinear(z[..., :-1, :], self.transitions, z[..., 1:, :]).sum(-1)
+        for x, tag in ((self.start, z[..., 0, :]), (self.end, last.sum(-2))):
+            if x is not None:
+                total = total + torch.where(tag != 0, x.double(), 0.0).mul(tag).sum(-1)
+        return total
+
+    def _feasible(self, scores: Tensor) -> Tensor:
+        flat = self._flat(torch.where(scores.detach() == -torch.inf, -torch.inf, 0.0))
+        found = self.family.call("argmax", self._joined(flat), *flat.sizes, options=(), validate=False)
+        return flat.reshape(~found[:, 0, 0].isnan())
+
+    def _are_targets(self, mu: Tensor) -> Tensor:
+        """One tag for each position, or a distribution over tags."""
+        point = self._cleaned(mu).detach().double()
+        slack = 4 * torch.finfo(mu.dtype if mu.is_floating_point() else torch.float32).eps ** 0.5
+        fine = (point >= -slack).all(-1) & ((point.sum(-1) - 1).abs() <= slack)
+        return (fine | ~self._real(point)).all(-1)
+
+    def _rows(self, flat: Flat, rows: Tensor) -> FactoredChain:
+        """The structure of some examples of a flat batch."""
+        start, end = (None if x is None else _expanded(x, flat, 1)[rows] for x in (self.start, self.end))
+        transitions = _expanded(self.transitions, flat, 2)[rows]
+        return FactoredChain(transitions, start, end, flat.sizes[0][rows], validate=False)
+
+    def _joined(self, flat: Flat) -> Tensor:
+        """Emissions, start, end and transitions of each example, `[B, n + 2 + C, C]`."""
+        s, (transitions, *ends) = flat.scores, self._own()
+        assert transitions is not None
+        if transitions.shape[-1] != s.shape[-1]:
+            raise ValueError(f"scores has shape {list(s.shape)}; transitions {list(transitions.shape)} need [..., n, C]")
+        rows = [s, *(s.new_zeros(len(s), 1, s.shape[2]) if x is None else _expanded(x, flat, 1)[:, None] for x in ends)]
+        rows.append(_expanded(transitions, flat, 2))
+        dtype = functools.reduce(torch.promote_types, [x.dtype for x in rows])
+        return torch.cat([x.to(dtype) for x in rows], 1)
+
+    def _call(self, operation: str, flat: Flat, *others: Any, recorded: str = "") -> Any:
+        joined = Flat(self.family.layout, self._joined(flat), flat.sizes, flat.batch, flat.dtype)
+        found = super()._call(operation, joined, *others, recorded=recorded)
+        return found[:, : flat.scores.shape[1]] if operation in _PER_PART else found
+
+
+def _bilinear(a: Tensor, weights: Tensor, b: Tensor) -> Tensor:
+    """The sum over pairs of a w b, `[..., n]`, in float64; a pair that is not there adds nothing, even if it is forbidden."""
+    forbidden = weights.detach() == -torch.inf
+    found = ((a @ torch.where(forbidden, 0.0, weights.double())) * b).sum(-1)
+    lost = ((a.detach() @ forbidden.double()) * b.detach()).sum(-1) > 0
+    return torch.where(lost, -torch.inf, found)
+
+
+def _expanded(x: Tensor, flat: Flat, dims: int) -> Tensor:
+    """A tensor of a structure, `[..., *its own dimensions]`, with one for each example of a batch, `[B, ...]`."""
+    lead, own = x.shape[: x.dim() - dims], x.shape[x.dim() - dims :]
+    if not broadcasts(lead, flat.batch):
+        raise ValueError(
+            f"a FactoredChain holds a tensor of shape {list(x.shape)}; its leading dimensions must broadcast to those of the "
+            f"scores, {list(flat.batch)}"
+        )
+    x = working(x)
+    if not lead:
+        return x.expand(len(flat.scores), *own)
+    return x.expand(*flat.batch, *own).reshape(len(flat.scores), *own)
