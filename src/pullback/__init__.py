@@ -1,7 +1,7 @@
 """Learn through an argmax over structures.
 
-Structures    sets of 0/1 vectors with exact inference: Categorical, DependencyTree, LinearChain, Subset, Segmentation,
-BinaryTree, Alignment, Matching, CTC; Structure and StructureWrapper to write your own
+Structures    sets of 0/1 vectors with exact inference: Categorical, DependencyTree, LinearChain, FactoredChain, Subset,
+Segmentation, BinaryTree, Alignment, Matching, CTC; Structure and StructureWrapper to write your own
 Estimators    gradients through an argmax: Marginals, SPIGOT, IMLE, ScoreFunction, ...; PulledBack, Surrogate, Layer and
 Estimator to write your own
 Tools         diagnose (bias and variance of an estimator), warmup (compile kernels ahead of time)

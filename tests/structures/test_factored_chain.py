@@ -1,0 +1,140 @@
+"""Factored chains: gradients of what belongs to the structure, against linear chains, whose scores are pairs of tags."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+import pullback as pb
+
+LENGTHS = torch.tensor([6, 3, 1, 0, 2])
+B, N, C = len(LENGTHS), 6, 5
+
+
+def _leaves(*batch: int, seed: int = 0) -> list[Tensor]:
+    """Emissions, transitions, start and end."""
+    generator = torch.Generator().manual_seed(seed)
+    shapes = (B, N, C), (*batch, C, C), (*batch, C), (*batch, C)
+    return [torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_() for shape in shapes]
+
+
+def _of_pairs(emissions: Tensor, transitions: Tensor, start: Tensor, end: Tensor) -> tuple[pb.LinearChain, Tensor]:
+    chain = pb.LinearChain(LENGTHS)
+    if transitions.dim() == 3:
+        transitions = transitions[:, None].expand(B, N - 1, C, C)
+    return chain, chain.combine(emissions, transitions, start, end)
+
+
+OPERATIONS = {
+    "log_partition": (lambda chain, s: chain.log_partition(s), lambda chain, s: chain.log_partition(s)),
+    "entropy": (lambda chain, s: chain.entropy(s), lambda chain, s: chain.entropy(s)),
+    "marginals": (lambda chain, s: chain.marginals(s), lambda chain, s: chain.tag_marginals(chain.marginals(s))),
+    "kl": (lambda chain, s: chain.kl(s, s.detach().sin()), None),
+    "log_prob": (
+        lambda chain, s: chain.log_prob(s, chain.from_tags(torch.arange(B * N).reshape(B, N) % C)),
+        lambda chain, s: chain.log_prob(s, chain.from_tags(torch.arange(B * N).reshape(B, N) % C, C)),
+    ),
+    "log_prob_within": (
+        lambda chain, s: chain.log_prob_within(s, (torch.arange(C) != 2).expand(N, C)),
+        lambda chain, s: chain.log_prob_within(s, (torch.arange(C) != 2).expand(N, C, C)),
+    ),
+}
+
+
+@pytest.mark.parametrize("batch", [(), (B,)], ids=["shared", "one each"])
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_values_and_gradients_of_all_that_belongs_to_it(name: str, batch: tuple[int, ...]) -> None:
+    """Reverse and forward mode."""
+    run, of_pairs = OPERATIONS[name]
+    leaves, tangents = _leaves(*batch), _leaves(*batch, seed=1)
+
+    def ours(*x: Tensor) -> Tensor:
+        return run(pb.FactoredChain(*x[1:], LENGTHS), x[0])
+
+    def theirs(*x: Tensor) -> Tensor:
+        if of_pairs is not None:
+            return of_pairs(*_of_pairs(*x))
+        chain, scores = _of_pairs(*x)
+        return chain.kl(scores, _of_pairs(x[0].detach().sin(), *x[1:])[1])
+
+    found, expected = ours(*leaves), theirs(*leaves)
+    torch.testing.assert_close(found, expected)
+    weight = torch.linspace(0.5, 1.5, found.numel(), dtype=torch.float64).reshape(found.shape)
+    slopes = [torch.autograd.grad((x * weight).sum(), leaves) for x in (found, expected)]
+    for ours_, theirs_ in zip(*slopes, strict=True):
+        torch.testing.assert_close(ours_, theirs_)
+    plain, along = [x.detach() for x in leaves], [x.detach() for x in tangents]
+    _, tangent = torch.func.jvp(ours, tuple(plain), tuple(along))
+    slope = sum((x * y).sum() for x, y in zip(slopes[0], along, strict=True))
+    torch.testing.assert_close((tangent * weight).sum(), slope)
+
+
+def test_structures_of_given_transitions() -> None:
+    """Best, k best and drawn sequences are those of the pairs."""
+    leaves = [x.detach() for x in _leaves(B)]
+    ours, (theirs, scores) = pb.FactoredChain(*leaves[1:], LENGTHS), _of_pairs(*leaves)
+    assert torch.equal(ours.tags(ours.argmax(leaves[0])), theirs.tags(theirs.argmax(scores)))
+    found, expected = ours.topk(leaves[0], 4), theirs.topk(scores, 4)
+    torch.testing.assert_close(found.scores, expected.scores)
+    mean = ours.sample(leaves[0], torch.Generator().manual_seed(0), samples=4000).mean(0)
+    torch.testing.assert_close(mean, ours.marginals(leaves[0]), rtol=0, atol=0.05)
+
+
+def test_vmap_over_transitions() -> None:
+    emissions, transitions, start, end = [x.detach() for x in _leaves(B)]
+    each = torch.vmap(lambda t: pb.FactoredChain(t, start[0], end[0], LENGTHS).log_partition(emissions))(transitions)
+    for one, t in zip(each, transitions, strict=True):
+        torch.testing.assert_close(one, pb.FactoredChain(t, start[0], end[0], LENGTHS).log_partition(emissions))
+
+
+@pytest.mark.parametrize("low", [-torch.inf, -1e9, -1e30])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_forbidden_transitions(low: float, dtype: torch.dtype) -> None:
+    """Transitions that may not be used, in a scheme where some tags have a single tag that may stand before them."""
+    emissions, transitions, start, end = [x.detach().to(dtype) for x in _leaves()]
+    hidden = torch.tensor([[0, 1, 0, 1, 0], [0, 0, 0, 1, 0], [1, 1, 0, 0, 1], [1, 1, 1, 0, 1], [0, 1, 0, 1, 0]]).bool()
+    transitions = transitions.masked_fill(hidden, low)
+    start = start.masked_fill(torch.tensor([False, True, False, True, False]), low)
+    emissions[0, 2, [0, 2, 3, 4]] = low  # only tag 1, which must follow tag 1, is left: from the start on
+    start[1] = 0.0
+    leaves = emissions, transitions, start, end
+    ours, (theirs, scores) = pb.FactoredChain(*leaves[1:], LENGTHS), _of_pairs(*[x.double() for x in leaves])
+    assert torch.equal(ours.tags(ours.argmax(emissions)), theirs.tags(theirs.argmax(scores)))
+    tolerance = {"rtol": 1e-5, "atol": 1e-5}
+    torch.testing.assert_close(ours.log_partition(emissions).double(), theirs.log_partition(scores), **tolerance)
+    torch.testing.assert_close(ours.marginals(emissions).double(), theirs.tag_marginals(theirs.marginals(scores)), **tolerance)
+    torch.testing.assert_close(ours.entropy(emissions).double(), theirs.entropy(scores), **tolerance)
+
+
+def test_hidden_markov_models() -> None:
+    """The likelihood is the sum over paths of products of probabilities; logits and padding mean the same."""
+    generator = torch.Generator().manual_seed(0)
+    logits = [torch.randn(shape, generator=generator, dtype=torch.float64) for shape in ((3,), (3, 3), (3, 4))]
+    initial, transition, emission = (x.softmax(-1) for x in logits)
+    seen = torch.tensor([[0, 3, 1, -1], [2, 2, -1, -1]])
+    chain, scores = pb.FactoredChain.hmm(initial, transition, emission, seen)
+    for example, symbols in enumerate(([0, 3, 1], [2, 2])):
+        forward = initial * emission[:, symbols[0]]
+        for symbol in symbols[1:]:
+            forward = (forward @ transition) * emission[:, symbol]
+        torch.testing.assert_close(chain.log_partition(scores)[example].exp(), forward.sum())
+    other, same = pb.FactoredChain.hmm(*logits, seen.clamp_min(0), lengths=[3, 2], logits=True)
+    torch.testing.assert_close(other.log_partition(same), chain.log_partition(scores))
+
+
+def test_mistakes_are_named() -> None:
+    with pytest.raises(ValueError, match=r"transitions has shape \[3, 2\]; a FactoredChain needs \[\.\.\., C, C\]"):
+        pb.FactoredChain(torch.zeros(3, 2))
+    with pytest.raises(ValueError, match=r"end has shape \[2\]; for 3 tags it needs \[\.\.\., 3\]"):
+        pb.FactoredChain(torch.zeros(3, 3), end=torch.zeros(2))
+    with pytest.raises(ValueError, match=r"scores has shape \[1, 4, 2\]; transitions \[3, 3\]"):
+        pb.FactoredChain(torch.zeros(3, 3)).argmax(torch.zeros(4, 2))
+    with pytest.raises(ValueError, match=r"tensor of shape \[2, 3, 3\]; its leading dimensions must broadcast .* \[5\]"):
+        pb.FactoredChain(torch.zeros(2, 3, 3)).argmax(torch.zeros(5, 4, 3))
+    with pytest.raises(ValueError, match=r"1 of the batch.* no feasible tag sequence"):
+        pb.FactoredChain(torch.full((3, 3), -torch.inf), lengths=[1, 2]).argmax(torch.zeros(2, 4, 3))
+    with pytest.raises(ValueError, match=r"lengths\[1\] is 5; scores of 4 positions need lengths from 0 to 4"):
+        pb.FactoredChain(torch.zeros(3, 3), lengths=[1, 5]).argmax(torch.zeros(2, 4, 3))
+    with pytest.raises(NotImplementedError, match="LinearChain"):
+        pb.FactoredChain(torch.zeros(3, 3)).sparsemap(torch.zeros(2, 4, 3))
