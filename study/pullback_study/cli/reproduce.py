@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,6 +13,7 @@ from pullback_study.cli import terminal
 from pullback_study.cli.check import check
 from pullback_study.cli.listops import listops
 from pullback_study.cli.options import SETTINGS, uses
+from pullback_study.cli.pages import claims, page
 from pullback_study.cli.planted import planted
 from pullback_study.cli.recovery import recovery
 
@@ -26,11 +26,12 @@ app.command("recovery")(recovery)
 app.command("listops")(listops)
 app.command("planted")(planted)
 app.command("check")(check)
+app.command("claims")(claims)
+app.command("page")(page)
 
 Scale = StrEnum("Scale", ["paper", "example", "both"])
 Text = StrEnum("Text", ["sst", "snli"])
 Steps = StrEnum("Steps", ["synthetic", "sst", "snli"])
-Page = StrEnum("Page", ["synthetic", "text", "listops", "planted"])
 _HOW = ("workers", "runs", "device", "tensorboard")
 _SHOW = ("markdown", "json")
 
@@ -86,6 +87,9 @@ def table2(
         bool, typer.Option("--search", help="Choose each row's learning rate: the same few for every row.")
     ] = False,
     wide: Annotated[bool, typer.Option("--wide", help="SST: search 0.0001 to 0.005, with three seeds per rate.")] = False,
+    times: Annotated[
+        bool, typer.Option("--times", help="Only short runs of every row, one after the other: the time of an epoch.")
+    ] = False,
     seed: Annotated[list[int] | None, typer.Option(metavar="N", help="Repeatable. [default: all seeds of the table]")] = None,
     epochs: Annotated[int | None, typer.Option(help="[default: 40 for SST, or 20 with 20 seeds or more; 10 for SNLI]")] = None,
     **given: Any,
@@ -99,10 +103,15 @@ def table2(
     pullback reproduce table2 --task sst --search --wide --seeds 20 --device cuda --streams 32
     pullback reproduce table2 --task snli --only marginals --only spigot --seed 0
     """
+    from pullback_study.results.choice import Runs
     from pullback_study.results.paper import text
 
     with terminal.user_errors():
         trained, protocol = _text_protocol(task, given, seeds=seed, epochs=epochs)
+        if times:
+            alone = [config for row in text.timed(task, protocol, Runs(given["runs"])) for config in row.configs]
+            terminal.train_or_exit(trained, alone, **{**given, "workers": None, "streams": None})
+            return terminal.show(text.speed(task, text.timed(task, protocol, Runs(given["runs"]))), **given)
         if wide:
             if task != "sst" or not search:
                 raise ValueError("--wide is for the search on SST: use --task sst --search --wide")
@@ -128,7 +137,9 @@ def curves(**given: Any) -> None:
 @app.command("steps")
 @uses("quick", "seeds", "vectors", "data", "figures", "streams", *_HOW, *_SHOW)
 def steps(
-    task: Annotated[Steps, typer.Option(help="Synthetic clusters, SST or SNLI.")] = Steps.synthetic, **given: Any
+    task: Annotated[Steps, typer.Option(help="Synthetic clusters, SST or SNLI.")] = Steps.synthetic,
+    frozen: Annotated[bool, typer.Option("--frozen", help="SST and SNLI: also 1 and 5 steps with a frozen decoder.")] = False,
+    **given: Any,
 ) -> None:
     r"""The impact of multiple updates.
 
@@ -153,61 +164,10 @@ def steps(
     found, rows = _train_plans(trained, plans, given)
     for k in text.INNER_STEPS:
         terminal.train_or_exit(trained, seed_by_seed([row.replace(found, inner_steps=k) for row in rows]), **given)
+    for k in text.FROZEN_STEPS * frozen:
+        terminal.train_or_exit(trained, seed_by_seed([text.frozen(row, found, k) for row in rows]), **given)
     table = text.steps_table(text.titled(protocol), rows, Runs(given["runs"]))
     terminal.show(dataclasses.replace(table, warning=protocol.warning), **given)
-
-
-@app.command("claims")
-@uses("runs", "seeds", "dtype", *_SHOW)
-def claims(**given: Any) -> None:
-    """Print verdicts on the paper's claims, from existing runs, without training.
-
-    Each rule is applied to the runs, and to the paper's own numbers. Verdicts on clusters rest on 48 seeds, or as many as
-    --seeds says, at the paper's settings (table1, steps) and at searched ones (table1 --grid). Verdicts on text need the runs
-    of table2 --search for both tasks, and of steps --task sst.
-    """
-    from pullback_study.results.choice import Runs
-    from pullback_study.results.paper import claims_clusters, claims_text, clusters
-
-    with terminal.user_errors(f"read the runs in {given['runs']}"):
-        found = Runs(given["runs"])
-        protocol = clusters.protocol_of(**given) if given["seeds"] else clusters.MANY.having(dtype=given["dtype"])
-        decided = [*claims_clusters.claims(found, protocol=protocol), *claims_text.claims(found)]
-    terminal.show(*(claim.table() for claim in decided), **given)
-
-
-@app.command("page")
-@uses("runs")
-def page(
-    path: Annotated[Path | None, typer.Argument(help="The Markdown file to update, between its two marks.")] = None,
-    study: Annotated[Page, typer.Option(help="The study whose page is written.")] = Page.synthetic,
-    force: Annotated[
-        bool, typer.Option("--force", help="Write the page even if it loses numbers, or if no clean commit made its runs.")
-    ] = False,
-    *,
-    runs: Path,
-) -> None:
-    """Write a results page, its figures and the archive of its runs, from existing runs, without training.
-
-    The page is docs/results/STUDY.md by default, and the archive runs-STUDY.tar.xz beside it. A page with numbers that the runs
-    do not give is not replaced.
-    """
-    from pullback_study.results.archive import archive_of, pack
-    from pullback_study.results.choice import Runs
-    from pullback_study.results.registry import check_origins, find_section, update_page
-
-    path = path or Path("docs/results") / f"{study}.md"
-    section, found = find_section(study), Runs(runs)
-    with terminal.user_errors(f"update the page {path}"):
-        path.read_text()  # a page that cannot be read is named first
-        groups = section.groups(found)
-        if not any(table.runs for group in groups for table in group.tables):
-            raise ValueError(f"there are no runs of {study} in {runs}/; choose another folder (--runs)")
-        if not force:
-            check_origins(groups, found)
-        update_page(path, groups, section.claims(found), force=force)
-        kept = pack(found, section.tasks, archive_of(path), force=force)
-    terminal.err.print(f"wrote {path}, and {terminal.count(kept, 'run')} into {archive_of(path)}")
 
 
 def _rows(task: Any, names: Sequence[str]) -> list[str]:

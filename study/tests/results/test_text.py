@@ -1,6 +1,7 @@
 """Table 2: which runs are chosen, and what the rules conclude, from results made by the tests."""
 
 import dataclasses
+import json
 
 import pytest
 
@@ -15,7 +16,10 @@ from pullback_study.results.paper.claims_text import (
     claim_10,
     claim_14,
     claim_15,
+    claim_16,
+    claim_17,
 )
+from pullback_study.results.paper.names import reported
 from pullback_study.results.paper.text import (
     FULL,
     MANY,
@@ -24,11 +28,13 @@ from pullback_study.results.paper.text import (
     STEPPED,
     TASKS,
     choose,
+    frozen,
     groups,
     on_data_of,
     results,
     steps_table,
     table_plan,
+    timed,
 )
 from pullback_study.results.paper.verdicts import Verdict, verdict
 
@@ -248,3 +254,31 @@ def test_the_tables_are_on_the_data_that_most_runs_have(tmp_path):
     assert protocol == mine
     (row,) = [row for row in results("SST", protocol, choose(protocol, runs, search=False), runs).rows if row.name == "spigot"]
     assert row.cells["test"].show() == "77.01±0.01"
+
+
+def test_claim_16(tmp_path):
+    fill(tmp_path)
+    evidence = Text(Runs(tmp_path))
+    assert set(verdicts(claim_16(evidence))) == {Verdict.OPEN}
+    assert set(verdicts(claim_16(Paper(Runs(tmp_path))))) == {Verdict.OPEN}
+    for name, gain in zip(STEPPED, (1.0, 2.0, -1.0), strict=True):
+        for k in (1, 5):
+            row = frozen(evidence.row("sst", name), evidence.runs, k)
+            assert {config.frozen_after for config in row.configs} == {40}
+            for config in row.configs:
+                publish(config, tmp_path, 80.0 + gain * (k == 5))
+    assert verdicts(claim_16(Text(Runs(tmp_path)))) == [Verdict.HOLDS, Verdict.HOLDS, Verdict.FAILS]
+
+
+@pytest.mark.parametrize(("power", "expected"), [(1, Verdict.HOLDS), (-1, Verdict.FAILS)])
+def test_claim_17(power, expected, tmp_path):
+    """Times in the paper's order, or in the reverse one; those of the table's own runs decide nothing."""
+    fill(tmp_path)
+    assert verdicts(claim_17(Text(Runs(tmp_path)))) == [Verdict.OPEN] * 2
+    for row in timed("sst", SST, Runs(tmp_path)):
+        (config,) = row.configs
+        publish(config, tmp_path, 80.0)
+        minutes = reported("structured", row.method.label, "SST", "minutes")
+        seconds = (minutes.value if minutes else 1.0) ** power
+        (TASKS["sst"].run(config, tmp_path).path / "metrics.jsonl").write_text(json.dumps({"step": 1, "seconds": seconds}))
+    assert verdicts(claim_17(Text(Runs(tmp_path)))) == [expected, Verdict.OPEN]

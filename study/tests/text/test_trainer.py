@@ -184,3 +184,27 @@ def test_embeddings_are_trained_on_request():
 def initial(embeddings, names):
     parameters = trainer(config(embeddings=embeddings)).model.state_dict()
     return [parameters[name] for name in names]
+
+
+def test_with_a_frozen_decoder_the_scorer_alone_is_trained_anew():
+    settings = config(estimator="spigot", epochs=2, frozen_after=3, inner_steps=2, learning_rate=0.03)
+    before = trained(config(estimator="spigot", epochs=3, learning_rate=0.03))
+    fresh = trainer(settings).model.state_dict()
+    made = trained(settings, until=12)
+    assert without_times(made.history()[0]) == without_times(before.history()[0])  # with one inner step
+    scorer = ("parser.head.weight", "parser.head.bias", "parser.modifier.weight", "parser.output.weight")
+    for name, value in made.model.state_dict().items():
+        assert torch.equal(value, (fresh if name in scorer else before.parameters()[0])[name]), name
+    resumed = trainer(settings)
+    for group in (resumed, made):
+        if group is resumed:
+            group.restore(trained(settings, until=14).state())
+        group.advance(10**6, lambda: False)
+    assert without_times(made.results()) == without_times(resumed.results())
+    (result,) = made.results()
+    assert (made.step, result["epochs"]) == (20, 5)
+    assert result["best_epoch"] > 3
+    for name, value in made.model.state_dict().items():
+        assert torch.equal(value, before.parameters()[0][name]) == (name not in scorer), name
+    with pytest.raises(ValueError, match="frozen_after is 3; baseline has no scorer"):
+        trainer(config(estimator="baseline", frozen_after=3))

@@ -23,6 +23,8 @@ ROWS = tuple(name for name, method in METHODS.items() if method.label in rows("s
 """The paper's nine rows, in its order."""
 STEPPED = ("spigot", "spigot-ce", "spigot-eg")
 INNER_STEPS = (1, 2, 5)
+FROZEN_STEPS = (1, 5)
+"""Inner steps with a frozen decoder."""
 NO_RUNS = "There are no runs of it yet."
 """Why a group is in the report alone, where other groups have runs."""
 _SPLITS = {"validation": "Validation", "test": "Test"}
@@ -79,6 +81,17 @@ def table_plan(estimator: str, protocol: Protocol, *, search: bool) -> Plan:
     Step sizes are always the paper's.
     """
     return protocol.plan(estimator, protocol.rates if search else ())
+
+
+def frozen(row: Chosen, runs: Runs, inner_steps: int) -> Chosen:
+    """The same row with its decoder frozen after the epochs of the table, and its arc scorer trained anew for as many."""
+    return row.replace(runs, inner_steps=inner_steps, frozen_after=row.config.epochs) if row else row
+
+
+def timed(task: str, protocol: Protocol, runs: Runs) -> list[Chosen]:
+    """Short runs of every row that train one after the other, with nothing beside them: for the time of an epoch alone."""
+    short = replace(protocol.having(epochs=1, train_examples=2000), seeds=(2000,), whole=None)
+    return choose(short, runs, search=False)
 
 
 def choose(protocol: Protocol, runs: Runs, *, search: bool, names: Sequence[str] = ROWS) -> list[Chosen]:

@@ -24,6 +24,12 @@ class LatentConfig(EstimatorConfig):
     patience: int | None = option(
         None, help="Stop after this many epochs without a better validation score.", shown="never", least=1
     )
+    frozen_after: int | None = option(
+        None,
+        help="After this many epochs with one inner step, freeze the best model but for its scorer, and train that anew.",
+        shown="never",
+        least=1,
+    )
     train_examples: int | None = option(None, help="Use only this many training examples.", shown="all", least=1)
     batch_size: int = option(32, help="Examples per batch.", least=1)
     weight_decay: float = option(0.0, help="The weight decay of AdamW.", least=0)

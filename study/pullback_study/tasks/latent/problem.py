@@ -51,6 +51,7 @@ class Problem(abc.ABC):
     model: nn.Module  # whose parameters are trained
     splits: tuple[Any, Any, Any]  # training, validation and test examples
     gradient_scale: float = 1.0  # what the gradient of the scores is multiplied with
+    scorer: Sequence[str] = ()  # the parameters that `frozen_after` trains anew; the decoder reads none of them
     capturable: bool = False  # in CUDA graphs: what changes, changes in place, and noise of the decoder is drawn by `encode`
     captured: bool = False  # whether the trainer does so: few different widths are then worth some padding
 

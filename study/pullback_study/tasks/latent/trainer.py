@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import statistics
 from collections.abc import Callable, Sequence
@@ -24,8 +25,11 @@ class LatentTrainer(Loop):
     """Trains one run; a step is one update of AdamW on the mean loss of a batch.
 
     After each epoch the model is evaluated on the validation data; the parameters of the best epoch (the first of
-    equals) are kept, and are the run's result. Nothing waits for the device between two evaluations.
+    equals) are kept, and are the run's result. Nothing waits for the device between two evaluations. With `frozen_after`, only
+    the epochs after it count, in which the scorer alone is trained.
     """
+
+    task: LatentTask
 
     def __init__(self, task: LatentTask, configs: Sequence[Any], device: str = "cpu") -> None:
         (config,) = configs
@@ -38,21 +42,25 @@ class LatentTrainer(Loop):
         problem.to(self.device, self.dtype)
         self.model = problem.model
         self._score = next(metric.curve or "" for metric in task.metrics if metric.name == task.selected_by)
-        estimator = task.estimator(config)
+        self._frozen_after = config.frozen_after or 0
+        if self._frozen_after and not problem.scorer:
+            raise ValueError(
+                f"frozen_after is {self._frozen_after}; {config.estimator} has no scorer to train anew: leave it out"
+            )
+        estimator = task.estimator(dataclasses.replace(config, inner_steps=1) if self._frozen_after else config)
         changing = self.method.reads_back or bool(estimator and estimator.state_dict())  # such as a moving baseline
         problem.captured = problem.capturable and self.device.type == "cuda" and not changing
         self.use(estimator, captured=problem.captured)
-        rates = {"lr": config.learning_rate, "weight_decay": config.weight_decay}
-        self._optimizer = torch.optim.AdamW(self.model.parameters(), **rates, fused=True, capturable=problem.captured)
+        self._optimizer = self._adam()
         self._evaluated: dict[int, _Batches] = {}  # the batches of a split
         self._counts: dict[str, int] = {}  # the items of each measure in the last evaluation
         kind = "validation", self.kind
         self._captured = self.graphs and Captured(self._sums, self.stopwatch, kind, self.graphs.pool)
         self._batches: tuple[int, _Batches] = -1, ()
         self.evaluate_every = len(self._epoch(0))
-        self.steps = self.evaluate_every * config.epochs
+        self.steps = self.evaluate_every * (self._frozen_after + config.epochs)
         self._latent_seconds = 0.0
-        self._best = self._copy()
+        self._best = self._initial = self._copy()
 
     def batch(self) -> tuple[Tensor, int]:
         epoch, number = divmod(self.step, self.evaluate_every)
@@ -64,6 +72,8 @@ class LatentTrainer(Loop):
         return {**mine, "latent_seconds": self._latent_seconds, "best": self._best}
 
     def restore_own(self, state: dict[str, Any]) -> None:
+        if 0 < self._frozen_after <= len(self.rows[0]):
+            self._freeze()
         self.model.load_state_dict(state["model"])
         self._optimizer.load_state_dict(state["optimizer"])
         for group in self._optimizer.param_groups:
@@ -74,7 +84,7 @@ class LatentTrainer(Loop):
     def results(self) -> list[dict[str, Any]]:
         """The best epoch's numbers, on the validation and the test data."""
         rows, parameters = self.rows[0], self._copy()
-        best, last = max(rows, key=self._value), rows[-1]
+        best, last = max(self._counted, key=self._value), rows[-1]
         self.model.load_state_dict(self._best)
         test, more = self._means(self._sums, 2), self.problem.results()
         self.model.load_state_dict(parameters)
@@ -152,15 +162,35 @@ class LatentTrainer(Loop):
         row = {"step": self.step, "epoch": epoch, "loss": loss, **self._means(self._captured or self._sums, 1)}
         row |= {"seconds": round(self.seconds, 4), "examples_per_second": round(examples / self.seconds, 1)}
         row |= {"latent_share": round(latent / self.seconds, 4)} if self.estimator else {}
-        if not rows or self._value(row) > max(map(self._value, rows)):
-            self._best = self._copy()
         rows.append(row)
-        self.epochs = len(rows)
+        self.epochs, counted = len(rows), self._counted
+        best = max(range(len(counted)), key=lambda i: self._value(counted[i]))
+        if counted[best] is row:
+            self._best = self._copy()
         self.loss.zero_()
         self.seconds = self._latent_seconds = 0.0
-        best = max(range(len(rows)), key=lambda i: self._value(rows[i]))
-        if self.config.patience is not None and len(rows) - 1 - best >= self.config.patience:
+        if self.epochs == self._frozen_after:
+            self._freeze()
+        elif self.config.patience is not None and len(counted) - 1 - best >= self.config.patience:
             self.steps = self.step
+
+    @property
+    def _counted(self) -> list[dict[str, Any]]:
+        """The evaluations that the best one is chosen from."""
+        return self.rows[0][self._frozen_after :] or self.rows[0]
+
+    def _freeze(self) -> None:
+        """From here on, the model of the best epoch, with its scorer as it was at first, and that alone is trained."""
+        self.model.load_state_dict({**self._best, **{name: self._initial[name] for name in self.problem.scorer}})
+        for name, parameter in self.model.named_parameters():
+            parameter.requires_grad_(name in self.problem.scorer)
+        self._optimizer = self._adam()
+        self.use(self.task.estimator(self.config), captured=self.graphs is not None)
+
+    def _adam(self) -> torch.optim.AdamW:
+        trained = [each for each in self.model.parameters() if each.requires_grad]
+        rates = {"lr": self.config.learning_rate, "weight_decay": self.config.weight_decay}
+        return torch.optim.AdamW(trained, **rates, fused=True, capturable=self.problem.captured)
 
     def _value(self, row: dict[str, Any]) -> float:
         return row[self._score]

@@ -34,6 +34,8 @@ class TextProblem(Problem):
         self._latent = task.methods[config.estimator].latent
         self.splits = (corpus.train, corpus.dev, corpus.test)
         self.model = task.model(corpus.vectors.shape[1], self._latent)
+        names = [name for name, _ in self.model.named_parameters()]
+        self.scorer = [name for name in names if name.startswith("parser.") and name != "parser.root"]
         self.gradient_scale = float(task.gamma_divisor(config))
         if config.embeddings == "trained":
             self.model.embedding = nn.Parameter(corpus.vectors.clone())
