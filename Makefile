@@ -5,7 +5,7 @@ STAMP := .venv/.installed
 # Threads that wait give their core away: on a busy machine spinning ones make small tensor operations many times slower.
 export OMP_WAIT_POLICY ?= PASSIVE
 
-.PHONY: help install test lint docs bench reproduce clean
+.PHONY: help install test lint docs matrix packages bench reproduce clean
 help:            ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 16
 
@@ -25,6 +25,12 @@ test: lint       ## run the linter, the type checker and all tests
 
 docs: install    ## build the documentation site in docs/_build/html
 	PULLBACK_QUIET=1 $(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
+matrix: install  ## run the tests of what is private to Numba and PyTorch with several releases (ARGS=--write: docs/versions.md)
+	$(BIN)/python -m tests.matrix $(ARGS)
+
+packages: install ## build wheels and sdists, and use them in new environments (ARGS=--sdist)
+	$(BIN)/python -m tests.packages $(ARGS)
 
 bench: install   ## run the benchmarks against the installed peers (ARGS=--quick)
 	$(BIN)/python -m benchmarks $(ARGS)

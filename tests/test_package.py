@@ -3,7 +3,6 @@
 import ast
 import subprocess
 import sys
-from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -51,10 +50,6 @@ def test_losses_and_parts_have_modules_of_their_own():
 def test_the_help_of_the_package_names_its_groups(name):
     assert f"pullback.{name}" in pb.__doc__
     assert getattr(pb, name).__doc__
-
-
-def test_the_version_is_that_of_the_distribution():
-    assert pb.__version__ == metadata.version("pullback")
 
 
 def test_the_package_is_typed():

@@ -1,10 +1,13 @@
 """What is released: `python -m build` makes an sdist and, from it, a wheel that installs and imports by itself."""
 
+import email
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -73,6 +76,32 @@ def test_a_wheel_has_the_licence(wheels, name):
         assert archive.read(licence) == (ROOT / "LICENSE").read_bytes()
 
 
+@pytest.mark.parametrize("name", ["pullback", "pullback_study"])
+def test_the_metadata_is_complete(wheels, name):
+    """Of the wheel and of the sdist; the version is that of the code, and no dependency has an upper bound."""
+    with zipfile.ZipFile(wheels[name]) as archive:
+        (path,) = [each for each in archive.namelist() if each.endswith(".dist-info/METADATA")]
+        found = email.message_from_bytes(archive.read(path))
+    with tarfile.open(wheels[name].parent / f"{name}-{found['Version']}.tar.gz") as archive:
+        of_sdist = archive.extractfile(f"{name}-{found['Version']}/PKG-INFO").read()
+    assert email.message_from_bytes(of_sdist).items() == found.items()
+    package = ROOT / ("src/pullback" if name == "pullback" else "study/pullback_study")
+    assert f'__version__ = "{found["Version"]}"' in (package / "__init__.py").read_text()
+    for field in ("Summary", "Author", "Keywords", "License-Expression", "Requires-Python", "Description-Content-Type"):
+        assert found[field], field
+    assert "Typing :: Typed" in found.get_all("Classifier")
+    needed = [each for each in found.get_all("Requires-Dist") if "extra ==" not in each]
+    assert len(needed) >= 3
+    assert not [each for each in needed if "<" in each or "==" in each]
+
+
+def test_the_citation_has_the_version():
+    version = re.search(r'__version__ = "(.*)"', (ROOT / "src/pullback/__init__.py").read_text())[1]
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"version = {{{version}}}" in (ROOT / "docs/cite.md").read_text()
+    assert f"\n## {version}" in (ROOT / "CHANGELOG.md").read_text()
+
+
 def test_the_library_imports_and_computes(installed):
     program = (
         "import torch, pullback as pb\nprint(pb.__file__, pb.Subset(1).argmax(torch.tensor([0.0, 1.0])).tolist(), sep='\\n')"
@@ -83,4 +112,4 @@ def test_the_library_imports_and_computes(installed):
 
 
 def test_the_command_runs(installed):
-    assert "0.1.0" in in_a_clean_environment(installed, "-m", "pullback_study", "--version")
+    assert "pullback-study 1.0" in in_a_clean_environment(installed, "-m", "pullback_study", "--version")

@@ -15,6 +15,7 @@ pullback.viz       drawings of structures, as text and SVG
 
 import importlib
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from pullback import losses, parts
 from pullback._warmup import warmup
@@ -68,7 +69,11 @@ from pullback.structures import (
     TopK,
 )
 
-__version__ = "0.1.0"
+if TYPE_CHECKING:  # imported when they are first used
+    from pullback import nn as nn
+    from pullback import viz as viz
+
+__version__ = "1.0.0"
 __all__ = [
     "CTC",
     "IMLE",

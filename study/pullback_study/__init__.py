@@ -1,3 +1,3 @@
 """The experiments on learning through an argmax over structures, and the command `pullback`."""
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
