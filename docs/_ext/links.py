@@ -3,7 +3,7 @@
 import re
 
 PAGES = (
-    (r"src/pullback/inference/(\w+)/README\.md", r"algorithms/\1.md"),
+    (r"src/pullback/inference/(?:engine/)?(\w+)/README\.md", r"algorithms/\1.md"),
     (r"CONTRIBUTING\.md", "contributing.md"),
     (r"CHANGELOG\.md", "changelog.md"),
     (r"benchmarks/README\.md", "benchmarks.md"),
