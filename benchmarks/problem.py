@@ -22,6 +22,7 @@ class Problem:
         parts: the shape of one example.
         batch: how many examples there are.
         device: where they are.
+        dtype: of the scores.
     """
 
     label: str
@@ -30,9 +31,10 @@ class Problem:
     parts: tuple[int, ...]
     batch: int
     device: str
+    dtype: torch.dtype = torch.float32
 
     def _normal(self, *shape: int, seed: int = 0) -> Tensor:
-        return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to(self.device)
+        return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to(self.device, self.dtype)
 
     @cached_property
     def emissions(self) -> Tensor:

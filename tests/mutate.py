@@ -45,7 +45,7 @@ class Edit:
 _BANDS = "tests/inference/test_alignment_bands.py -k best_path"
 _STANDARDIZED = "tests/estimators/test_standardized.py -k"
 _MASKS, _SERVES = (f"tests/cuda/test_masks_cuda.py -k {name}" for name in ("forbidden_arcs", "which_kernel"))
-_STRUCTURES = "tests/cuda/test_structures_cuda.py -k"
+_STRUCTURES, _MATCHINGS = "tests/cuda/test_structures_cuda.py -k", "tests/inference/test_assignment.py -k"
 EDITS = [
     Edit("inference/alignment/kernels.py", "if t >= lanes - 1:\n            edge[t - lanes + 2] = values",
          "if t >= lanes:\n            edge[t - lanes + 2] = values", _BANDS),
@@ -78,6 +78,8 @@ EDITS = [
     Edit("inference/subset/cuda_picks.py", "tl.cumsum(level, 0) <= k", "tl.cumsum(level, 0) < k", f"{_STRUCTURES} subset"),
     Edit("inference/alignment/cuda_sweeps.py", "column = place + (t - 2 * (LANES - 1))", "column = place + (t - 2 * LANES + 1)",
          f"{_STRUCTURES} alignment"),
+    Edit("inference/assignment/search.py", "p.price[j] += gain", "p.price[j] += 2 * gain", f"{_MATCHINGS} exchange"),
+    Edit("inference/assignment/search.py", "(_row(p, i, j) - top) -", "_row(p, i, j) -", f"{_MATCHINGS} masks"),
 ]  # fmt: skip
 
 

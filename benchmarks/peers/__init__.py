@@ -10,6 +10,7 @@ PEERS = {
     "pytorch-crf": "torchcrf",
     "pysdtw": "pysdtw",
     "scipy": "scipy",
+    "lapx": "lap",
     "supar": "supar",
     "lp-sparsemap": "lpsmap",
     "entmax": "entmax",

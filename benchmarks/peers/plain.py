@@ -1,4 +1,4 @@
-"""What people write themselves where no library serves: plain PyTorch, and scipy in a loop."""
+"""What people write themselves where no library serves: plain PyTorch."""
 
 from __future__ import annotations
 
@@ -47,18 +47,3 @@ def alignment(problem: Problem) -> Contender:
         return torch.autograd.grad(last[:, n - 1].sum(), leaf)[0]
 
     return Contender("plain PyTorch", call)
-
-
-def assignment(problem: Problem) -> Contender:
-    """Scipy's linear_sum_assignment, example by example."""
-    from scipy.optimize import linear_sum_assignment
-
-    arrays = problem.scores.cpu().numpy()
-
-    def read(solved: list) -> tuple[Tensor]:
-        z = torch.zeros(problem.scores.shape)
-        for b, (rows, columns) in enumerate(solved):
-            z[b, torch.from_numpy(rows), torch.from_numpy(columns)] = 1.0
-        return (z.to(problem.scores.device),)
-
-    return Contender("scipy", lambda: [linear_sum_assignment(x, maximize=True) for x in arrays], read)

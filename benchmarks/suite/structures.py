@@ -6,17 +6,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
+from itertools import product
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from benchmarks.comparison import Contender, Row, Run, largest_difference
-from benchmarks.peers import crf, plain, soft_dtw
+from benchmarks.peers import assignment, crf, plain, soft_dtw
 from benchmarks.problem import Problem
 from pullback import Alignment, BinaryTree, LinearChain, Matching, Segmentation, Structure, Subset
 
 _NO_LP_SPARSEMAP = "" if find_spec("lpsmap") else "lp-sparsemap is not installed: see benchmarks/README.md"
+_MATCHINGS = ((64, 30, 30), (208, 20, 300), (208, 100, 300), (32, 300, 300), (5, 1024, 1024), (1, 1000, 1000))
 Peers = dict[str, list[Callable[[Problem], Contender]]]
 
 
@@ -146,6 +148,12 @@ def alignment(run: Run) -> Iterator[Row]:
 
 
 def matching(run: Run) -> Iterator[Row]:
-    """Matchings, against scipy's assignment in a loop."""
-    peers: Peers = {"argmax": [plain.assignment], "SparseMAP and backward": []}
-    yield from _rows(run, "matching", "30 x 30", Matching(), (30, 30), peers)
+    """Matchings, against scipy's assignment in a loop and lapx's in batches, both of which return columns and no tensor `z`."""
+    solvers = [assignment.scipy, assignment.lapx]
+    for batch, n, m in _MATCHINGS:
+        for dtype, threads in product((torch.float32, torch.float64), run.threads):
+            label = f"argmax, {batch} x {n} x {m}, {str(dtype).removeprefix('torch.')}"
+            problem = Problem(label, threads, Matching(), (n, m), batch, run.device, dtype)
+            call = partial(problem.structure.argmax, problem.scores)
+            yield run.compare("matching: argmax", problem, call, solvers, _score_difference)  # type: ignore[arg-type]
+    yield from _rows(run, "matching", "30 x 30", Matching(), (30, 30), {"SparseMAP and backward": []})

@@ -28,7 +28,7 @@ class Matching(FamilyStructure):
 
     Rows and columns from an example's lengths on are padding and may hold anything, NaN included. A score of `-inf`
     forbids a pair.
-    Ties in the argmax go to the first of equally good columns for the row that is added last.
+    Of equally good matchings, the argmax is one, the same whatever else is in the batch; equal scores give the diagonal.
 
     Args:
         lengths: the number of rows of each example, `[...]`. The default is n for all.
@@ -54,10 +54,9 @@ class Matching(FamilyStructure):
     def columns(self, z: Tensor) -> Tensor:
         """The column of each row, `[..., n]`; -1 for padding."""
         z = self._cleaned(z)
-        if z.shape[-1] == 0:
-            return z.new_full(z.shape[:-1], -1, dtype=torch.long)
-        used, column = torch.where(z.isfinite(), z, 0.0).max(-1)  # a failed example, or padding of unknown length, is NaN
-        return torch.where(used > 0.5, column, -1)
+        number = torch.arange(1, z.shape[-1] + 1, device=z.device, dtype=torch.float32)
+        used = z.nan_to_num(0.0, 0.0, 0.0).float()  # a failed example, or padding of unknown length, is NaN
+        return used.round_().mul_(number).sum(-1).long() - 1
 
     def from_columns(self, columns: Tensor, m: int) -> Tensor:
         """The structures `[..., n, m]` of the column of each row, `[..., n]`: the inverse of `columns`.

@@ -1,85 +1,216 @@
-"""The assignment problem of one example, compiled: shortest augmenting paths, columns in SIMD lanes. See README.md."""
+"""The assignment problem of one example, compiled: rows bid for columns, and shortest paths place the others. See README.md."""
 
 from __future__ import annotations
 
+from collections import namedtuple
+
 import numpy as np
 
-from pullback.inference._numba.compile import inner
-from pullback.inference._numba.lanes import BYTES, load, splat, splat_index, store, where_larger
-from pullback.inference._numba.rows import load_first
+from pullback.inference._numba.compile import called, lean
+from pullback.inference._numba.lanes import load, splat_index, store, where_larger
+from pullback.inference._numba.rows import any_nonzero, count_nan, largest_of, lowest_bit
+from pullback.inference._numba.scratch import carve
+from pullback.inference.assignment.lanes import LANES, equal, load_doubles, load_first_doubles, smaller, splat_double
+from pullback.inference.front.checks import INFEASIBLE, INFINITE, NAN, OK
 
-LANES = BYTES // 8
+Problem = namedtuple("Problem", "scores start stride rows columns top price lowest row_of before column_of")
+"""One example and its search. `top` is of rows; `price`, `lowest`, `row_of` and `before` are of columns."""
+
+SCANS = 3
+"""How many rows may bid, per row."""
+LARGEST = 1e300
+"""No bid is larger: prices stay finite."""
 
 
-@inner
-def room_for(columns):
-    """How many entries the scratch arrays of `assign` need: whole vectors, and one for where new rows begin."""
-    return (columns // LANES + 2) * LANES
+def bytes_for(rows, columns):
+    """How many bytes of scratch `assign` needs."""
+    return 8 * (7 * (columns + LANES) + 2 * rows) + 9 * 64
 
 
-@inner
-def assign(scores, stride, rows, columns, row_of, price, lowest, closed, before, number):
-    """Give each row the column of the best matching: `row_of[j]` is the row of column j, -1 for none.
+@called
+def assign(scores, start, stride, rows, columns, column_of, work):
+    """Give each row the column of the best matching.
 
     Args:
-        scores: flat, float64: pair (i, j) is at i * stride + j; -inf where it is forbidden.
+        scores: flat, float32 or float64: pair (i, j) is at start + i * stride + j; -inf where it is forbidden.
+        start: of the example.
         stride: from one row to the next.
         rows: how many there are.
-        columns: how many there are.
-        row_of: `[room_for(columns)]`, int64, to write; entry `columns` is scratch, as all arrays that follow.
-        price: float64: of the columns.
-        lowest: float64: the shortest path to each column so far.
-        closed: float64: inf where that is the shortest of all, else 0.
-        before: int64: the column before it on that path.
-        number: int64.
+        columns: how many there are, at least as many.
+        column_of: `[rows]`, int64, to write: the column of each row.
+        work: `bytes_for(rows, columns)` of scratch.
 
     Returns:
-        Whether there is a matching.
+        OK; NAN or INFINITE if there is such a score; INFEASIBLE if there is no matching.
     """
-    for j in range(room_for(columns)):
-        row_of[j], price[j], number[j] = -1, 0.0, j
-    for row in range(rows):
-        for j in range(room_for(columns)):
-            lowest[j], closed[j] = np.inf, 0.0
-        row_of[columns], last, length = row, columns, 0.0
-        while row_of[last] >= 0:
-            closed[last] = np.inf
-            length, last = _nearest(scores, stride, columns, row_of, price, lowest, closed, before, number, length, last)
-            if last < 0:
-                return False
-        for j in range(columns):
-            if closed[j] > 0.0:
-                price[j] += length - lowest[j]
-        while last != columns:
-            row_of[last] = row_of[before[last]]
-            last = before[last]
+    room = (columns + LANES - 1) // LANES * LANES
+    top, at = carve(work, 0, rows, np.float64)
+    price, at = carve(work, at, room, np.float64)
+    lowest, at = carve(work, at, room, np.float64)
+    row_of, at = carve(work, at, room, np.int64)
+    before, at = carve(work, at, room, np.int64)
+    left, at = carve(work, at, rows, np.int64)
+    problem = Problem(scores, start, stride, rows, columns, top, price, lowest, row_of, before, column_of)
+    status = _first_prices(problem)
+    if status != OK:
+        return status
+    waiting = _bid(problem, left)
+    closed, at = carve(work, at, columns, np.int64)
+    way, at = carve(work, at, columns, np.float64)
+    saved, at = carve(work, at, columns, np.float64)
+    for k in range(waiting):
+        if not _place(problem, left[k], closed, way, saved):
+            return INFEASIBLE
+    return OK
+
+
+@called
+def _first_prices(p):
+    """Prices of zero, or of as many columns as rows the largest score of each; and a status."""
+    none, nan, square = splat_double(-np.inf), splat_double(0.0), p.rows == p.columns
+    for j in range(len(p.price)):
+        p.row_of[j] = -1
+        p.price[j] = np.inf if j >= p.columns else -np.inf if square else 0.0
+    highest, status = none, INFEASIBLE if p.rows > p.columns else OK
+    for i in range(p.rows):
+        best = none
+        for j in range(0, p.columns, LANES):
+            x = _row(p, i, j)
+            best, nan = where_larger(x, best, x, best), count_nan(x, nan)
+            if square:
+                old = load(p.price, j)
+                store(p.price, j, where_larger(x, old, x, old))
+        p.top[i] = largest_of(best)
+        highest = where_larger(best, highest, best, highest)
+        status = INFEASIBLE if p.top[i] == -np.inf else status
+    for j in range(p.columns):
+        status = INFEASIBLE if p.price[j] == -np.inf else status
+    return NAN if any_nonzero(nan) else INFINITE if largest_of(highest) == np.inf else status
+
+
+@lean
+def _row(p, i, j):
+    """Eight scores of a row."""
+    if j + LANES <= p.columns:
+        return load_doubles(p.scores, p.start + i * p.stride + j)
+    return load_first_doubles(p.scores, p.start + i * p.stride + j, p.columns - j)
+
+
+@lean
+def _worth(p, i, top, j):
+    """What eight columns are worth to a row: its scores less the largest one, so that no mask of a whole row costs digits."""
+    return (_row(p, i, j) - top) - load(p.price, j)
+
+
+@called
+def _bid(p, left):
+    """Rows take their best columns from each other, at prices raised to what the second best is worth.
+
+    Returns:
+        How many rows are `left` without a column.
+    """
+    waiting, scans = 0, SCANS * p.rows
+    for row in range(p.rows):
+        i = row
+        while i >= 0:
+            first, second = _two_best(p, i)
+            scans -= 1
+            j, gain = _first_free(p, i, first), first - second
+            other = p.row_of[j]
+            if other >= 0 and (not 0.0 < gain <= LARGEST or scans < 0):
+                left[waiting] = i
+                waiting += 1
+                break
+            if gain <= LARGEST:
+                p.price[j] += gain
+            p.row_of[j], p.column_of[i] = i, j
+            i = other
+    return waiting
+
+
+@called
+def _two_best(p, i):
+    """The two largest scores of a row, less the prices; the same twice if two columns share it."""
+    best, second, top = splat_double(-np.inf), splat_double(-np.inf), splat_double(p.top[i])
+    for j in range(0, p.columns, LANES):
+        x = _worth(p, i, top, j)
+        lower = smaller(x, best)
+        second = where_larger(lower, second, lower, second)
+        best = where_larger(x, best, x, best)
+    first = largest_of(best)
+    lanes = equal(best, splat_double(first))
+    if lanes & (lanes - 1):
+        return first, first
+    return first, largest_of(where_larger(splat_double(first), best, best, second))
+
+
+@called
+def _first_free(p, i, value):
+    """The first column without a row among those of this value to a row; the first of all if each has one."""
+    wanted, top, found = splat_double(value), splat_double(p.top[i]), -1
+    for j in range(0, p.columns, LANES):
+        bits = equal(_worth(p, i, top, j), wanted)
+        while bits:
+            column = j + lowest_bit(bits)
+            if p.row_of[column] < 0:
+                return column
+            found = column if found < 0 else found
+            bits &= bits - 1
+    return found
+
+
+@called
+def _place(p, start, closed, way, saved):
+    """Give a row a column by the shortest path to a free one, on which rows move up by one column each."""
+    for j in range(len(p.lowest)):
+        p.lowest[j] = np.inf
+    i, last, own, length, count = start, -1, 0.0, 0.0, 0
+    while True:
+        length = _scan(p, i, last, own, length)
+        if length == np.inf:
+            return False
+        j = _nearest(p, length)
+        if p.row_of[j] < 0:
+            break
+        closed[count], way[count], saved[count] = j, length, p.price[j]
+        count += 1
+        i, last = p.row_of[j], j
+        own = (p.scores[p.start + i * p.stride + j] - p.top[i]) - p.price[j]
+        p.price[j] = p.lowest[j] = np.inf
+    for k in range(count):
+        p.price[closed[k]] = saved[k] + (length - way[k])
+    while j >= 0:
+        last = p.before[j]
+        i = p.row_of[last] if last >= 0 else start
+        p.row_of[j], p.column_of[i] = i, j
+        j = last
     return True
 
 
-@inner
-def _nearest(scores, stride, columns, row_of, price, lowest, closed, before, number, length, last):
-    """Look on from the row of column `last`: the open column that is nearest now, the first of equals, and how far it is."""
-    i, none = row_of[last], splat(scores, -np.inf)
-    # the reduced cost of the matched pair is zero: that makes the row's own price
-    own = splat(scores, scores[i * stride + last] - price[last] if last < columns else 0.0)
-    so_far, best = splat(scores, length), splat(scores, np.inf)
-    where = splat_index(best, -1)
-    for j in range(0, columns, LANES):
-        x = load_first(scores, i * stride + j, columns - j, none)
-        shut, old = load(closed, j), load(lowest, j)
-        to = so_far + (own - (x - load(price, j))) + shut
-        store(before, j, where_larger(old, to, splat_index(to, last), load(before, j)))
+@called
+def _scan(p, i, last, own, length):
+    """Shorten the paths to all open columns by those over row i, whose column `last` is worth `own` to it: the shortest."""
+    so_far, mine, top, nearest = splat_double(length), splat_double(own), splat_double(p.top[i]), splat_double(np.inf)
+    for j in range(0, p.columns, LANES):
+        to = so_far + (mine - _worth(p, i, top, j))
+        old = load(p.lowest, j)
+        store(p.before, j, where_larger(old, to, splat_index(to, last), load(p.before, j)))
         new = where_larger(old, to, to, old)
-        store(lowest, j, new)
-        new = new + shut
-        where = where_larger(best, new, load(number, j), where)
-        best = where_larger(best, new, new, best)
-    first = (columns // LANES + 1) * LANES  # vectors behind the last column
-    store(lowest, first, best)
-    store(before, first, where)
-    nearest, column = np.inf, -1
-    for lane in range(first, first + LANES):
-        x, j = lowest[lane], before[lane]
-        if x < nearest or (x == nearest and 0 <= j < column):
-            nearest, column = x, j
-    return nearest, column
+        store(p.lowest, j, new)
+        nearest = smaller(new, nearest)
+    return -largest_of(splat_double(0.0) - nearest)
+
+
+@called
+def _nearest(p, length):
+    """The first column without a row among those at the shortest distance; the first of all if each has one."""
+    wanted, found = splat_double(length), -1
+    for j in range(0, p.columns, LANES):
+        bits = equal(load(p.lowest, j), wanted)
+        while bits:
+            column = j + lowest_bit(bits)
+            if p.row_of[column] < 0:
+                return column
+            found = column if found < 0 else found
+            bits &= bits - 1
+    return found
