@@ -88,3 +88,14 @@ def test_the_best_path_from_band_to_band_through_any_column(column, dtype):
     z = pb.Alignment().argmax(scores)
     found = (z * scores).flatten(1).sum(1)
     assert found.tolist() == [best_score(s, down=True) for s in scores]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
+@pytest.mark.parametrize("moves", ["any", "forward"])
+def test_the_best_path_of_tables_that_are_read_in_blocks(moves, dtype):
+    """Whole bands and a band of a few rows; the end of a row is tempting for the row behind it."""
+    scores = torch.randint(-3, 4, (4, 35, 83), generator=torch.Generator().manual_seed(0)).to(dtype)
+    scores[:, :, -3:] += 100
+    z = pb.Alignment(moves=moves).argmax(scores)
+    assert pb.Alignment(moves=moves).contains(z).all()
+    assert (z * scores).flatten(1).sum(1).tolist() == [best_score(s, down=moves == "any") for s in scores]

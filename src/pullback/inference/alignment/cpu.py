@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pullback.inference._numba.memory import empty_like
 from pullback.inference._numba.threads import spread
 from pullback.inference.alignment import kernels, slopes
 from pullback.inference.alignment.family import ALIGNMENT
@@ -71,7 +72,7 @@ def _run(
 ) -> tuple[Tensor, Tensor]:
     """The values that a kernel finds for the examples, and, with `parts`, what it writes for the cells."""
     s = scores.detach().contiguous()
-    out = torch.zeros_like(s) if parts else s
+    out = empty_like(s).zero_() if parts else s
     safe, right = in_range(ALIGNMENT.layout, s.shape, sizes)
     value, codes = np.zeros(len(s)), np.zeros(len(s), np.bool_)
     if len(s) > 0:

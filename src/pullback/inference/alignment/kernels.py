@@ -13,8 +13,8 @@ import numpy as np
 from pullback.inference._numba.compile import kernel, lean
 from pullback.inference._numba.lanes import aligned, gather, lanes_in, larger, load, splat, store, where_larger
 from pullback.inference._numba.random_kernels import uniform
-from pullback.inference._numba.rows import any_nonzero, count_nan, largest_of, shift_down, shift_up
-from pullback.inference._numba.vectors import splat_wide, widen
+from pullback.inference._numba.rows import any_nonzero, count_nan, largest_of, nonzero, shift_down, shift_up
+from pullback.inference._numba.vectors import pack_block, splat_wide, widen
 from pullback.inference._numba.ways import combined
 
 LOG_PARTITION, MARGINALS, SAMPLE = range(3)
@@ -61,20 +61,32 @@ def _band(scores, bases, place, rows, columns, down, edge, last, chances, at, ke
 
 
 @lean
-def _best_band(scores, bases, place, rows, columns, down, edge, values, at):
-    """Maxima over a band, which are kept in `values`, step by step; otherwise as `_band`."""
+def _best_band(scores, bases, place, block, rows, columns, down, edge, last, moves, at):
+    """Maxima over a band; `moves` get two bits for each lane and step: whether it is entered from above or, 16 bits ahead,
+    from the left. Otherwise as `_band`.
+    """
     lanes, nothing = len(bases), splat_wide(-np.inf, scores)
+    yes, no = splat_wide(1.0, scores), splat_wide(0.0, scores)
     one_ago, two_ago = nothing, nothing
     worst, nan = splat(scores, -np.inf), splat(scores, 0.0)
+    ready = 0
     for t in range(columns + rows - 1):
-        s = cells(scores, bases, place, t, rows, columns, -np.inf)
+        if t == ready and t >= lanes - 1 and t + lanes <= columns:
+            pack_block(scores, bases, t, block, 0)
+            ready = t + lanes
+        if t < ready:
+            s = load(block, (t - ready + lanes) * lanes)
+        else:
+            s, ready = cells(scores, bases, place, t, rows, columns, -np.inf), t + 1
         worst, nan = larger(s, worst), count_nan(s, nan)
         corner, above = shift_up(two_ago, edge[t]), shift_up(one_ago, edge[t + 1]) if down else nothing
-        value = larger(one_ago, larger(above, corner)) + widen(s)
-        two_ago, one_ago = one_ago, value
-        store(values, at + lanes * t, value)
+        best = larger(above, corner)
+        from_above, from_left = where_larger(above, corner, yes, no), where_larger(one_ago, best, yes, no)
+        moves[at + t] = nonzero(from_above) | nonzero(from_left) << 16
+        two_ago, one_ago = one_ago, larger(one_ago, best) + widen(s)
+        store(last, 0, one_ago)
         if t >= lanes - 1:
-            edge[t - lanes + 2] = values[at + lanes * t + lanes - 1]
+            edge[t - lanes + 2] = last[lanes - 1]
     edge[0] = -np.inf
     return np.inf if any_nonzero(nan) else np.float64(largest_of(worst))
 
@@ -184,24 +196,19 @@ def sums(worker, workers, scores, rows, columns, down, what, seeds, out, log_z, 
 
 
 @lean
-def _follow(values, pitch, lanes, n, m, down, stride, begin, z):
+def _follow(moves, pitch, lanes, n, m, stride, begin, z):
     """From the last cell back to the first; ties: the diagonal move first, then down, then right."""
     i, j = n - 1, m - 1
     while True:
         z[begin + i * stride + j] = 1.0
         if i == 0 and j == 0:
             return
-        best, move = -np.inf, 0
-        for way in range(3):
-            di, dj = way < 2, way != 1
-            if i >= di and j >= dj and (way != 1 or down):
-                row = i - di
-                lane = row % lanes
-                x = values[row // lanes * pitch + (j - dj + lane) * lanes + lane]
-                if x > best:
-                    best, move = x, way
-        i -= move < 2
-        j -= move != 1
+        lane = i % lanes
+        bits = moves[i // lanes * pitch + j + lane] >> lane
+        from_left = bits >> 16 & 1
+        from_above = bits & 1 & ~from_left
+        i -= 1 - from_left
+        j -= 1 - from_above
 
 
 @kernel
@@ -209,9 +216,10 @@ def argmax(worker, workers, scores, rows, columns, down, z, best, codes):
     """Write the best paths over zeros, and their scores; otherwise as `sums`."""
     lanes, stride = lanes_in(scores), scores.shape[2]
     size, flat, flat_z = scores.shape[1] * stride, scores.reshape(-1), z.reshape(-1)
-    pitch, bands = lanes * (stride + lanes - 1), -(-scores.shape[1] // lanes)
-    edge = np.empty(stride + lanes + 2)
-    values, bases, place = aligned(pitch * bands, edge), np.empty(lanes, np.int64), aligned(lanes, scores)
+    pitch, bands = stride + lanes - 1, -(-scores.shape[1] // lanes)
+    edge, moves = np.empty(stride + lanes + 2), np.empty(pitch * bands, np.int32)
+    last, bases, place = aligned(lanes, edge), np.empty(lanes, np.int64), aligned(lanes, scores)
+    block = aligned(lanes * lanes, scores)
     for b in range(worker, len(scores), workers):
         n, m, begin, worst = rows[b], columns[b], b * size, -np.inf
         if n == 0 or m == 0:
@@ -222,9 +230,8 @@ def argmax(worker, workers, scores, rows, columns, down, z, best, codes):
         for first in range(0, n, lanes):
             count, at = min(lanes, n - first), first // lanes * pitch
             enter(begin, stride, first, count, bases, place)
-            worst = max(worst, _best_band(flat, bases, place, count, m, down, edge, values, at))
-        lane = (n - 1) % lanes
-        best[b] = values[(n - 1) // lanes * pitch + (m - 1 + lane) * lanes + lane]
+            worst = max(worst, _best_band(flat, bases, place, block, count, m, down, edge, last, moves, at))
+        best[b] = last[(n - 1) % lanes]
         codes[b] = worst == np.inf or best[b] == -np.inf
         if not codes[b]:
-            _follow(values, pitch, lanes, n, m, down, stride, begin, flat_z)
+            _follow(moves, pitch, lanes, n, m, stride, begin, flat_z)
