@@ -103,6 +103,7 @@ class Entry:
         one_rule: whether ties break in the same way on every backend.
         converts: whether it has conversions for people, one of `CONVERSIONS` in `structures/test_padded_structures.py`.
         infeasible: whether there is no structure if all parts are forbidden.
+        fixed: whether parts of another shape need another structure: then there are no structures of one size.
         free: the arguments of `make` for a structure whose sizes are those of the scores.
         shape: from a number to the shape of the parts of such a structure.
         sized: from that number to what `enumerate` takes.
@@ -123,6 +124,7 @@ class Entry:
     one_rule: bool = True
     converts: bool = True
     infeasible: bool = True
+    fixed: bool = False
     free: tuple[Any, ...] = (None,)
     shape: Callable[[int], tuple[int, ...]] = lambda n: (n, n)
     sized: Callable[[int], tuple[int, ...]] = lambda n: (n,)
@@ -239,6 +241,7 @@ def _trees(name: str, projective: bool, multiroot: bool) -> Entry:
 
 
 _TARGET = torch.tensor([1, 2, 2])  # with a repeated symbol, which takes a blank in between
+EDGES = [(5, 3), (3, 9), (5, 9), (0, 2), (9, 2), (3, 2), (5, 2), (5, 0)]
 
 ENTRIES = [
     Entry("categorical", pb.Categorical, (4,), [(), (), ()], lambda n=4: pb.Categorical().enumerate(n), twice=True,
@@ -251,6 +254,15 @@ ENTRIES = [
           shape=lambda n: (n, 3)),
     Entry("subset", pb.Subset, (5,), [(2, 5), (1, 4), (0, 1), (3, 3)], lambda k, n: pb.Subset(k).enumerate(n),
           free=(2, None), shape=lambda n: (n,), sized=lambda n: (2, n), smallest=2),
+    Entry("at most", lambda k, n, **o: pb.Subset(k, n, True, **o), (5,), [(2, 5), (1, 4), (0, 1), (4, 3)],
+          lambda k, n: pb.Subset(k, at_most=True).enumerate(n), infeasible=False, free=(2, None), shape=lambda n: (n,),
+          sized=lambda n: (2, n)),
+    Entry("knapsack", lambda b, n, **o: pb.Knapsack([3, 1, 2, 2, 1], b, n, **o), (5,), [(4, 5), (2, 3), (1, 0), (3, 1)],
+          lambda b, n: pb.Knapsack([3, 1, 2, 2, 1], b).enumerate(n), infeasible=False, fixed=True),
+    Entry("path", lambda **o: pb.ShortestPath(EDGES, 5, 2, **o), (8,), [(), (), ()],
+          lambda: pb.ShortestPath(EDGES, 5, 2).enumerate(), free=(), fixed=True),
+    Entry("grid", lambda **o: pb.ShortestPath.grid(3, 4, **o), (3, 4), [(), (), ()],
+          lambda: pb.ShortestPath.grid(3, 4).enumerate(), free=(), fixed=True),
     Entry("segmentation", pb.Segmentation, (5, 3, 2), [(5,), (3,), (0,), (1,)], lambda n: pb.Segmentation().enumerate(n, 3, 2),
           shape=lambda n: (n, 3, 2)),
     Entry("own hops", Hops, (5, 2), [(5,), (3,), (0,), (1,)], lambda n: pb.Segmentation().enumerate(n, 2, 1).squeeze(-1),
@@ -278,7 +290,10 @@ def _on_backends(entries: list[Entry]) -> list[Entry]:
     return [replace(entry, backend=backend) for backend in backends for entry in entries]
 
 
-_FEW = [entry for entry in ENTRIES if entry.kind in (None, (True, True), (False, False)) and not entry.name.startswith("own")]
+_FEW = [
+    entry for entry in ENTRIES
+    if entry.kind in (None, (True, True), (False, False)) and not entry.name.startswith("own") and not entry.fixed
+]  # fmt: skip
 TREE_CASES = _on_backends([entry for entry in ENTRIES if entry.kind is not None])
 CASES = _on_backends(_FEW)
 """Each structure on each backend, of dependency trees half of the kinds."""

@@ -1,7 +1,7 @@
 """Learn through an argmax over structures.
 
 Structures    sets of 0/1 vectors with exact inference: Categorical, DependencyTree, LinearChain, FactoredChain, Subset,
-Segmentation, BinaryTree, Alignment, Matching, CTC; Structure and StructureWrapper to write your own
+Knapsack, Segmentation, BinaryTree, Alignment, CTC, ShortestPath, Matching; Structure and StructureWrapper to write your own
 Estimators    gradients through an argmax: Marginals, SPIGOT, IMLE, ScoreFunction, ...; PulledBack, Surrogate, Layer and
 Estimator to write your own
 Tools         diagnose (bias and variance of an estimator), warmup (compile kernels ahead of time)
@@ -60,9 +60,12 @@ from pullback.structures import (
     DependencyTree,
     DynamicProgram,
     FactoredChain,
+    GridPath,
+    Knapsack,
     LinearChain,
     Matching,
     Segmentation,
+    ShortestPath,
     Structure,
     StructureWrapper,
     Subset,
@@ -93,7 +96,9 @@ __all__ = [
     "Entmax",
     "Estimator",
     "FactoredChain",
+    "GridPath",
     "GumbelRao",
+    "Knapsack",
     "Layer",
     "LinearChain",
     "Marginals",
@@ -110,6 +115,7 @@ __all__ = [
     "SampledSTE",
     "ScoreFunction",
     "Segmentation",
+    "ShortestPath",
     "SparseExpectation",
     "SparseMAP",
     "SparseMAPSolution",

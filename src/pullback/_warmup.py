@@ -19,6 +19,8 @@ STRUCTURES: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {  # the cl
     "nonprojective": ("DependencyTree", {"projective": False}, (4, 4)),
     "chain": ("LinearChain", {}, (4, 3, 3)),
     "subset": ("Subset", {"k": 2}, (4,)),
+    "knapsack": ("Knapsack", {"costs": [2, 1, 1, 3], "budget": 3}, (4,)),
+    "shortest_path": ("ShortestPath", {"edges": [(0, 1), (1, 2), (0, 2)], "source": 0, "target": 2}, (3,)),
     "segmentation": ("Segmentation", {}, (4, 2, 2)),
     "binary_tree": ("BinaryTree", {}, (4, 4)),
     "alignment": ("Alignment", {}, (3, 4)),
@@ -42,7 +44,7 @@ def warmup(
 
     Args:
         structures: names from `categorical`, `projective`, `nonprojective` (dependency trees), `chain`, `subset`,
-            `segmentation`, `binary_tree`, `alignment`, `matching`, `ctc`; all by default.
+            `knapsack`, `shortest_path`, `segmentation`, `binary_tree`, `alignment`, `matching`, `ctc`; all by default.
         operations: names from `argmax`, `marginals`, `log_partition`, `entropy`, `sample`, `sparsemap`; all by default.
         dtypes: `float32`, `float64` or both.
         device: "cpu" or "cuda".

@@ -55,7 +55,8 @@ class Batch:
         """Which examples have no structure: their parts are all forbidden, and they are not empty."""
         real = ~self.scores.isnan()
         forbidden = ~(real & (self.scores > -torch.inf)).flatten(1).any(1)
-        return [bool(f) and not self.is_empty(i) for i, f in enumerate(forbidden)]
+        never = STRUCTURES[self.name].optional
+        return [bool(f) and not never and not self.is_empty(i) for i, f in enumerate(forbidden)]
 
     def is_empty(self, example: int) -> bool:
         """Whether the only structure of an example has no parts."""
@@ -100,7 +101,7 @@ def draw(seed: int, name: str, validate: bool, *, large: float, count: int) -> B
     if layout == "expanded":
         sizes = sizes[:1] * len(sizes)
     parts = parts_of(name, sizes)
-    if STRUCTURES[name].ragged and chooser.random() < 0.25:  # padding that no example uses
+    if STRUCTURES[name].ragged and not STRUCTURES[name].fixed and chooser.random() < 0.25:  # padding that no example uses
         parts = (parts[0] + 1, parts[0] + 1 if name in SQUARE else parts[1], *parts[2:]) if len(parts) > 1 else (parts[0] + 1,)
     scores = _values(value, (len(sizes), *parts), generator)
     real = torch.ones_like(scores).bool()

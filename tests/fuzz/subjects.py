@@ -33,6 +33,8 @@ class Subject:
         ragged: how many of the sizes differ from example to example; the others are the same in a batch.
         enumerate: all members, from the sizes.
         gibbs: whether it has a distribution.
+        optional: whether the empty structure is always there.
+        fixed: whether the structure knows the shape of its parts.
         one_rule: whether ties break in the same way on every device.
         varies: what may have other bits alone than in a batch: docs/numerics.md promises the rest.
     """
@@ -44,6 +46,8 @@ class Subject:
     ragged: int
     enumerate: Callable[..., Tensor]
     gibbs: bool = True
+    optional: bool = False
+    fixed: bool = False
     one_rule: bool = True
     varies: tuple[str, ...] = ()
 
@@ -118,6 +122,9 @@ def _large_segmentation(draw: random.Random) -> Sizes:
     return n, draw.choice([1, 2, 6, min(n, 16)]), draw.choice([1, 2, 5])
 
 
+_COSTS = torch.arange(65) % 7 + 1
+_EDGES = [(i, i + step) for i in range(8) for step in (1, 2, 4) if i + step < 8]
+
 STRUCTURES: dict[str, Subject] = {
     "categorical": Subject(
         pb.Categorical, lambda sizes: sizes[:1], lambda draw, most: (draw.randint(1, min(most, 8) + 1),),
@@ -136,6 +143,16 @@ STRUCTURES: dict[str, Subject] = {
         lambda k, n, **options: pb.Subset(k, n, **options), lambda sizes: (sizes[1],), _subset, _large_subset, 2,
         lambda k, n: pb.Subset(k).enumerate(n), varies=ALL_SUMS,
     ),
+    "at-most": Subject(
+        lambda k, n, **options: pb.Subset(k, n, True, **options), lambda sizes: (sizes[1],), _subset,
+        lambda draw: (draw.choice([1, 5, 40]), draw.choice(SWITCHES)), 2,
+        lambda k, n: pb.Subset(k, at_most=True).enumerate(n), optional=True, varies=ALL_SUMS,
+    ),
+    "knapsack": Subject(
+        lambda b, n, **options: pb.Knapsack(_COSTS, b, n, **options), lambda sizes: (_COSTS.shape[-1],), _subset,
+        lambda draw: (draw.choice([1, 30, 200]), draw.choice(SWITCHES)), 2,
+        lambda b, n: pb.Knapsack(_COSTS, b).enumerate(n), optional=True, fixed=True, varies=ALL_SUMS,
+    ),
     "segmentation": Subject(
         pb.Segmentation, lambda sizes: sizes,
         lambda draw, most: (draw.randint(0, min(most, 5)), draw.randint(1, 3), draw.randint(1, 2)), _large_segmentation, 1,
@@ -151,6 +168,14 @@ STRUCTURES: dict[str, Subject] = {
     "ctc": Subject(
         lambda length, t, **options: pb.CTC(_TARGET, length, t, **options), lambda sizes: sizes[1:],
         _ctc, _large_ctc, 2, lambda length, t, v: pb.CTC(_TARGET[:length]).enumerate(t, v),
+    ),
+    "path": Subject(
+        lambda **options: pb.ShortestPath(_EDGES, 0, 7, **options), lambda sizes: sizes, lambda draw, most: (len(_EDGES),),
+        lambda draw: (len(_EDGES),), 0, lambda edges: pb.ShortestPath(_EDGES, 0, 7).enumerate(), varies=ALL_SUMS,
+    ),
+    "grid": Subject(
+        lambda **options: pb.ShortestPath.grid(4, 5, **options), lambda sizes: sizes, lambda draw, most: (4, 5),
+        lambda draw: (4, 5), 0, lambda n, m: pb.ShortestPath.grid(4, 5).enumerate(), varies=ALL_SUMS,
     ),
     "matching": Subject(
         pb.Matching, lambda sizes: sizes, _matching, _large_matching, 2,

@@ -9,13 +9,19 @@ import pullback as pb
 from cases import ENTRIES
 from oracles import mask_of
 
+
+def _shape_of(structure, parts):
+    """What `from_path` needs to know: nothing of structures that know their graph."""
+    return () if isinstance(structure, pb.ShortestPath) else parts
+
+
 READERS = {
     "heads": lambda structure, read, parts: structure.from_heads(read),
     "tags": lambda structure, read, parts: structure.from_tags(read, parts[-1]),
     "indices": lambda structure, read, parts: structure.from_indices(read, *parts),
     "segments": lambda structure, read, parts: structure.from_segments(read, *parts),
     "brackets": lambda structure, read, parts: structure.from_brackets(read, parts[-1]),
-    "path": lambda structure, read, parts: structure.from_path(read, *parts),
+    "path": lambda structure, read, parts: structure.from_path(read, *_shape_of(structure, parts)),
     "columns": lambda structure, read, parts: structure.from_columns(read, parts[-1]),
     "symbols": lambda structure, read, parts: structure.from_symbols(read, parts[-1]),
 }
@@ -128,7 +134,7 @@ def test_members_are_told_from_treebanks():
     assert pb.DependencyTree(projective=False).contains(z).tolist() == [True, True, False]
 
 
-MASKED = [entry for entry in ENTRIES if entry.sizes[0] and entry.name != "subset"]
+MASKED = [entry for entry in ENTRIES if entry.sizes[0] and entry.name not in ("subset", "at most", "knapsack")]
 
 
 @pytest.mark.parametrize("entry", MASKED, ids=lambda entry: entry.name)

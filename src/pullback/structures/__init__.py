@@ -8,9 +8,11 @@ from pullback.structures.ctc import CTC
 from pullback.structures.dependency import DependencyTree
 from pullback.structures.dynamic_program import DynamicProgram
 from pullback.structures.factored_chain import FactoredChain
+from pullback.structures.knapsack import Knapsack
 from pullback.structures.linear_chain import LinearChain
 from pullback.structures.matching import Matching
 from pullback.structures.segmentation import Segmentation
+from pullback.structures.shortest_path import GridPath, ShortestPath
 from pullback.structures.subset import Subset
 from pullback.structures.top import TopK
 from pullback.structures.wrapper import StructureWrapper
@@ -23,9 +25,12 @@ __all__ = [
     "DependencyTree",
     "DynamicProgram",
     "FactoredChain",
+    "GridPath",
+    "Knapsack",
     "LinearChain",
     "Matching",
     "Segmentation",
+    "ShortestPath",
     "Structure",
     "StructureWrapper",
     "Subset",

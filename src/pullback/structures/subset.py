@@ -1,4 +1,4 @@
-"""Exactly k of n items."""
+"""Exactly k of n items, or at most k."""
 
 from __future__ import annotations
 
@@ -9,37 +9,46 @@ import torch
 from torch import Tensor
 
 from pullback.inference.front.family import Family
-from pullback.inference.front.layout import as_sizes
+from pullback.inference.front.layout import as_flag, as_sizes
 from pullback.inference.sparsemap.solution import SparseMAPSolution
 from pullback.inference.subset.family import SUBSET
 from pullback.structures.checks import check_limit
 from pullback.structures.family import FamilyStructure
-from pullback.structures.readers import as_lengths, check_range, integers, is_padding, is_readable, ones_at
+from pullback.structures.items import from_items, items_of
+from pullback.structures.readers import as_lengths
 
 
 class Subset(FamilyStructure):
-    """The subsets of exactly k of n items, as 0/1 vectors `[..., n]`.
+    """The subsets of exactly k of n items, or with `at_most=True` of at most k, as 0/1 vectors `[..., n]`.
 
-    The argmax takes the k largest scores (the first of equals). Marginals are ratios of elementary symmetric
-    polynomials, in O(nk). SparseMAP is the projection onto the capped simplex, mu = min(max(s - tau, 0), 1), in closed form.
+    The argmax takes the k largest scores (the first of equals), with `at_most` those of them that are positive: items of
+    score 0 are not taken. Marginals are ratios of elementary symmetric polynomials, in O(nk). SparseMAP is the projection onto
+    the capped simplex, mu = min(max(s - tau, 0), 1), in closed form: tau is such that mu sums to k; with `at_most` it is at
+    least 0.
 
     Items from an example's length on are padding and may hold anything, NaN included. A score of `-inf` forbids an item.
 
     Args:
         k: the number of items to take: an integer, or integers that broadcast against the batch.
         lengths: the number of items of each example, `[...]`. The default is n for all.
+        at_most: whether smaller subsets are structures too, among them the empty one.
         validate: check the values of the scores; costs a synchronisation on a GPU. The default is to check on a CPU only.
 
     >>> Subset(2).argmax(torch.tensor([0.5, 2.0, 1.0, -1.0]))
     tensor([0., 1., 1., 0.])
     >>> Subset(2).sparsemap(torch.tensor([1.0, 1.0, 1.0, -9.0]))
     tensor([0.6667, 0.6667, 0.6667, 0.0000])
+    >>> Subset(2, at_most=True).argmax(torch.tensor([0.5, 0.0, -1.0, -1.0]))
+    tensor([1., 0., 0., 0.])
     """
 
     family: ClassVar[Family] = SUBSET
 
-    def __init__(self, k: Any, lengths: Any = None, *, validate: bool | None = None) -> None:
+    def __init__(self, k: Any, lengths: Any = None, at_most: bool = False, *, validate: bool | None = None) -> None:
         super().__init__(validate=validate)
+        self.at_most = as_flag(at_most, "at_most")
+        if self.at_most:
+            self.centre_dims = None  # type: ignore[misc]
         self.k = as_sizes(k, "k")
         # how large tables must be; unknown where k cannot be read, or only by a synchronisation
         known = self.k is not None and not self.k.is_cuda and self.k.numel() > 0 and not torch.compiler.is_compiling()
@@ -48,7 +57,8 @@ class Subset(FamilyStructure):
 
     def __repr__(self) -> str:
         k = self.k.item() if self.k is not None and self.k.numel() == 1 else list(self.k.shape) if self.k is not None else None
-        return f"Subset(k={k})" if self.lengths is None else f"Subset(k={k}, lengths={list(self.lengths.shape)})"
+        lengths = "" if self.lengths is None else f", lengths={list(self.lengths.shape)}"
+        return f"Subset(k={k}{lengths}{', at_most=True' if self.at_most else ''})"
 
     def sparsemap(
         self, scores: Tensor, *, warm_start: object = None, max_iterations: int | None = None, tolerance: float | None = None
@@ -69,33 +79,24 @@ class Subset(FamilyStructure):
         best = self.argmax(slack)
         gap = (self.score(slack, best) - self.score(slack, mu.detach().double())).clamp_min(0.0)
         calls = torch.zeros_like(gap, dtype=torch.int32)
-        return SparseMAPSolution(mu, gap, calls, torch.ones_like(gap, dtype=torch.bool), Decomposed(mu.detach()))
+        decomposed = Decomposed(mu.detach(), self.k if self.at_most else None)
+        return SparseMAPSolution(mu, gap, calls, torch.ones_like(gap, dtype=torch.bool), decomposed)
 
     def indices(self, z: Tensor) -> Tensor:
         """The items of each subset in ascending order, `[..., k]`; -1 where a subset is smaller than the largest."""
-        taken = self._cleaned(z) > 0.5
-        most = int(taken.sum(-1).max()) if taken.numel() else 0
-        items = torch.arange(z.shape[-1], device=z.device).expand(z.shape)
-        ordered = torch.where(taken, items, z.shape[-1]).sort(-1).values[..., :most]
-        return torch.where(ordered < z.shape[-1], ordered, -1)
+        return items_of(self._cleaned(z))
 
     def from_indices(self, indices: Tensor, n: int) -> Tensor:
         """The subsets `[..., n]` of items `[..., k]` in any order, with -1 or -100 for none: the inverse of `indices`."""
-        x = integers(indices, "a Subset", "indices", "k")
-        real, limit = ~is_padding(x), self._limit(x[..., None], n)
-        check_range(x, real, limit - 1, "indices", "items are from 0 to {last}, or the length less one", last=n - 1)
-        z = ones_at(x, real, n)
-        twice = z.sum(-1) != real.sum(-1)
-        if is_readable(x) and twice.any():
-            raise ValueError(f"indices{torch.nonzero(twice)[0].tolist() or ''} has an item twice")
-        return z
+        return from_items(indices, n, "a Subset", self._limit)
 
     def enumerate(self, n: int) -> Tensor:  # type: ignore[override]
-        """All subsets of k of n items, `[S, n]`; k must be one number."""
+        """All subsets of k, or of at most k, of n items, `[S, n]`; k must be one number."""
         assert self.k is not None
         if self.k.numel() != 1:
             raise ValueError(f"k has shape {list(self.k.shape)}; enumerate needs a Subset with one k")
-        chosen = list(itertools.combinations(range(n), int(self.k)))
+        counts = range(0 if self.at_most else int(self.k), int(self.k) + 1)
+        chosen = [items for count in counts for items in itertools.combinations(range(n), count)]
         z = torch.zeros(len(chosen), n)
         for row, items in enumerate(chosen):
             z[row, list(items)] = 1.0

@@ -44,7 +44,7 @@ class Family:
         options: static arguments of all operations, with their types. An implementation is passed those that it names.
         operations: which there are.
         implementations: from the name of a backend to what has its functions as attributes, instead of a folder.
-        most_parts: from the shape of the parts to the largest number of them in one structure.
+        most_parts: from the shape of the parts, and those options that it names, to the largest number of parts of a structure.
     """
 
     def __init__(
@@ -57,14 +57,14 @@ class Family:
         nouns: Nouns | None = None,
         options: Mapping[str, type] | None = None,
         operations: tuple[Operation, ...] = STANDARD,
-        most_parts: Callable[[tuple[int, ...]], int] | None = None,
+        most_parts: Callable[..., int] | None = None,
     ) -> None:
         self.name = name
         self.layout = layout
         self.nouns = nouns or Nouns()
         self.options = dict(options or {})
         self.operations = {operation.name: operation for operation in operations}
-        self.most_parts = most_parts or math.prod
+        self._most_parts = most_parts or _all
         self._folder, self._implementations = folder, None if implementations is None else functools.cache(implementations)
         self.plans = Plans(self)
         self.derivatives = {
@@ -82,6 +82,12 @@ class Family:
     def call(self, operation: str, *args: Any, options: tuple[Any, ...], validate: bool) -> Any:
         """An operation of tensors and numbers; see `plan.call`."""
         return plan.call(self, operation, args, options, validate)
+
+    def most_parts(self, shape: tuple[int, ...], options: tuple[Any, ...]) -> int:
+        """The largest number of parts of a structure with these options."""
+        named = inspect.signature(self._most_parts).parameters
+        given = {name: x for name, x in zip(self.options, options, strict=True) if name in named}
+        return self._most_parts(shape, **given)
 
     def implementation(self, operation: str, backend: str, options: tuple[Any, ...]) -> Callable[..., Any]:
         """What does an operation: the backend's own function, or the reference's."""
@@ -154,3 +160,7 @@ class Family:
             return self.plans[operation, args[static:-1], plan.forced or plan.serving(device)].run(args[:static], args[-1])
 
         return run
+
+
+def _all(shape: tuple[int, ...]) -> int:
+    return math.prod(shape)

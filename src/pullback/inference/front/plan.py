@@ -121,6 +121,11 @@ class Plans(dict[tuple[str, tuple[Any, ...], str], Plan]):
         super().__init__()
         self._family = family
 
+    def forget(self, options: tuple[Any, ...]) -> None:
+        """Remove the plans of options that do not come again."""
+        for which in [which for which in list(self) if which[1] == options]:
+            self.pop(which, None)
+
     def __missing__(self, which: tuple[str, tuple[Any, ...], str]) -> Plan:
         operation, options, backend = which
         plan = self[which] = Plan(self._family, self._family.operations[operation], options, backend)

@@ -40,7 +40,7 @@ def project(
     scores, batch, parts = flat.scores, flat.batch, flat.scores.shape[1:]
     limit = default_limit(parts) if max_iterations is None else max_iterations
     enough = default_tolerance(flat.dtype) if tolerance is None else float(tolerance)
-    most = family.most_parts(tuple(parts))
+    most = family.most_parts(tuple(parts), options[:-1])
     starts = start_vertices(warm_start, batch + parts, len(parts), most, by_column=family.layout.centre == (-2,))
     if starts is None:
         none = scores.shape[0], 0

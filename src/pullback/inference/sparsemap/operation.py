@@ -57,7 +57,7 @@ def _find_oracle(family: Family, backend: str, options: tuple[Any, ...]) -> Call
     """The search with the family's compiled oracle, if it has one, or with its argmax; on edges, if that can be."""
     folder, count = family.folder("argmax", options), len(family.layout.sizes)
     module = family.module(folder, "oracle") if backend == "cpu" else None
-    oracle: Oracle | None = None if module is None else module.ORACLE
+    oracle: Oracle | None = None if module is None else module.ORACLE.of(options)
     encoded = () if oracle is None else oracle.encode(options)
     best = family.implementation("argmax", backend, options)
 

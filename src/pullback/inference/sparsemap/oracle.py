@@ -101,6 +101,10 @@ class Oracle:
     centre: Callable[..., Any] | None = None
     paths: Paths | None = None
 
+    def of(self, options: tuple[Any, ...]) -> Oracle:
+        """The oracle of structures with these options."""
+        return self
+
     def encode(self, options: tuple[Any, ...]) -> tuple[int, ...]:
         """Options as integers."""
         return tuple(self.choices.index(x) if isinstance(x, str) else int(x) for x in options)

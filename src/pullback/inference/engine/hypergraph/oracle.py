@@ -83,9 +83,13 @@ _SHARED = Oracle(best, work=lambda shape: 0)  # compiled once
 class HypergraphOracle(Oracle):
     """The oracle of the hypergraphs of all shapes."""
 
-    def __init__(self, graph: Callable[[Shape], Hypergraph]) -> None:
+    def __init__(self, graph: Callable[..., Hypergraph]) -> None:
         super().__init__(best, work=lambda shape: 16 * len(graph(shape).first) + 256)
         object.__setattr__(self, "_graph", graph)
+
+    def of(self, options: tuple[Any, ...]) -> Oracle:
+        graph: Callable[..., Hypergraph] = self._graph  # type: ignore[attr-defined]
+        return HypergraphOracle(lambda shape: graph(shape, *options)) if options else self
 
     @functools.lru_cache(maxsize=64)  # noqa: B019 (as many as there are recursions)
     def fixed(self, shape: Shape, limits: Shape, options: tuple[int, ...]) -> tuple[list[int], Any]:

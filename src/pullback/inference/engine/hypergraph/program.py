@@ -7,7 +7,6 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from torch import Tensor
 
 from pullback.inference.engine import recursion
 from pullback.inference.engine.hypergraph import ranked
+from pullback.inference.engine.hypergraph.backends import functions
 from pullback.inference.engine.hypergraph.building import trace
 from pullback.inference.engine.hypergraph.graph import Hypergraph
 from pullback.inference.engine.hypergraph.levels import smallest_sizes
@@ -111,29 +111,7 @@ class Program:
         return ranked.longest(self.graph, tuple(map(int, shape)), ()).parts
 
     def _implementations(self, backend: str) -> Any:
-        """The functions of a backend, or SparseMAP's oracle; None for other names."""
-        found: tuple[Callable[..., Any], ...]
-        names = list(_ENGINE)
-        if backend == "oracle":
-            from pullback.inference.engine.hypergraph.oracle import HypergraphOracle
-
-            return SimpleNamespace(ORACLE=HypergraphOracle(self.graph))
-        if backend == "reference":
-            names.remove("log_partition_marginals")
-            found = recursion.operations(self._of_lengths, self.layout)
-        elif backend == "cpu":
-            from pullback.inference.engine.hypergraph import cpu
-
-            found = cpu.operations(self.layout, self.graph)
-        elif backend != "cuda":
-            return None
-        else:
-            from pullback.inference.engine.hypergraph import cuda
-
-            names.insert(4, "log_prob")
-            found = cuda.operations(self.layout, self.graph)
-        topk = ranked.operation(self.layout, self.graph, backend, self._most_parts)
-        return SimpleNamespace(**dict(zip(names, found, strict=True)), topk=topk)
+        return functions(backend, self.layout, self.graph, self._of_lengths, self._most_parts)
 
     def _of_lengths(self, scores: Tensor, lengths: Tensor, combine: recursion.Combine) -> Tensor:
         total = self.value(scores, combine)
@@ -175,8 +153,3 @@ class Program:
                         f"{where}: sums over structures would count it twice"
                     )
                 seen.add(key)
-
-
-_ENGINE = (
-    "argmax", "log_partition", "marginals", "log_partition_marginals", "marginals_vjp", "entropy", "entropy_gradient", "sample",
-)  # fmt: skip

@@ -58,8 +58,8 @@ def _levels(graph: Graph, shape: tuple[int, ...], device: torch.device, options:
     return by_level(graph(shape, **dict(options)), math.prod(shape), device)
 
 
-Most = Callable[[tuple[int, ...]], int]
-"""From the shape of the parts to the largest number of them in one structure."""
+Most = Callable[..., int]
+"""From the shape of the parts and the options to the largest number of them in one structure."""
 
 
 def operation(layout: Layout, graph: Graph, backend: str, most_parts: Most) -> Callable[..., tuple[Tensor, Tensor]]:
@@ -72,7 +72,7 @@ def operation(layout: Layout, graph: Graph, backend: str, most_parts: Most) -> C
         *sizes, k = rest
         batch = Batch(layout, graph, scores, tuple(sizes), options)
         shape = tuple(scores.shape[1:])
-        parts = torch.full((batch.count, k, most_parts(shape)), math.prod(shape))
+        parts = torch.full((batch.count, k, most_parts(shape, **options)), math.prod(shape))
         totals = torch.full((batch.count, k), -torch.inf, dtype=torch.float64)
         deepest = longest(graph, shape, tuple(options.items())).nodes
         batch.spread(ranked, 4.0, deepest, parts.numpy(), totals.numpy(), batch.codes)
@@ -98,7 +98,7 @@ def reference(
     values, choices = _upward(table, torch.cat([s, s.new_zeros(len(s), 1)], 1), k)
     found = values[torch.arange(len(s), device=s.device), goals.clamp_min(0)]
     totals = torch.where((goals >= 0)[:, None], found, -torch.inf)
-    parts = _downward(table, goals, totals > -torch.inf, choices, k, deepest, most_parts(shape))
+    parts = _downward(table, goals, totals > -torch.inf, choices, k, deepest, most_parts(shape, **options))
     infeasible = (status == checks.OK) & (totals[:, 0] == -torch.inf)
     return parts, checks.settled(totals, torch.where(infeasible, checks.INFEASIBLE, status), validate)
 
@@ -117,7 +117,7 @@ def _upward(table: Levels, scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     values = scores.new_full((batch, table.nodes + 1, k), -torch.inf)
     values[:, 0, 0] = 0.0
     choices = torch.zeros(values.shape, dtype=torch.long, device=device)
-    for begin, edge, degree, end in _plan(table):
+    for begin, edge, degree, end in plan_of(table):
         step = max(_MOST_TERMS // max(batch * degree * len(first), 1), 1)
         for start in range(begin, end, step):
             stop = min(start + step, end)
@@ -133,7 +133,7 @@ def _upward(table: Levels, scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return values, choices
 
 
-def _plan(table: Levels) -> list[tuple[int, int, int, int]]:
+def plan_of(table: Levels) -> list[tuple[int, int, int, int]]:
     """Of each level that has edges: its first node, its first edge, the edges of a node, and where its nodes end."""
     plan = table.plan.tolist()
     return [(row[0], row[1], row[2], after[0]) for row, after in itertools.pairwise(plan) if row[2] > 0]

@@ -1,0 +1,115 @@
+"""Paths: graphs that are none, edges that no path uses, and structures that travel or are gone before their backward pass."""
+
+from __future__ import annotations
+
+import gc
+import math
+import pickle
+
+import pytest
+import torch
+
+import pullback as pb
+
+EDGES = [(10, 3), (3, 7), (10, 7), (7, 2), (3, 2), (10, 2), (2, 99), (5, 10), (7, 1000), (10, 3)]
+
+
+@pytest.mark.parametrize("make", [lambda: pb.ShortestPath(EDGES, 10, 2), lambda: pb.ShortestPath.grid(4, 3, "straight")])
+def test_against_enumeration(make):
+    """With parallel edges, edges on no path, and nodes in any order."""
+    paths = make()
+    z = paths.enumerate().double()
+    scores = torch.randn(5, *z.shape[1:], generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    totals = scores.flatten(1) @ z.flatten(1).T
+    torch.testing.assert_close(paths.log_partition(scores), totals.logsumexp(1))
+    torch.testing.assert_close(paths.marginals(scores).flatten(1), totals.softmax(1) @ z.flatten(1))
+    assert torch.equal(paths.argmax(scores), z[totals.argmax(1)])
+    torch.testing.assert_close(paths.topk(scores, 4).scores.T, totals.topk(4).values)
+    assert paths.contains(z).all()
+    assert not paths.contains(torch.zeros_like(z)).any()
+    assert len(z) == (6 if "source" in repr(paths) else 10)
+
+
+def test_a_long_chain_of_nodes():
+    """Of 20,000 edges, one after the other, each twice."""
+    tails = torch.arange(20_000).repeat_interleave(2)
+    edges = torch.stack([tails, tails + 1], 1)[torch.randperm(40_000, generator=torch.Generator().manual_seed(0))]
+    paths = pb.ShortestPath(edges, 0, 20_000)
+    torch.testing.assert_close(paths.log_partition(torch.zeros(40_000)), torch.tensor(20_000 * math.log(2)))
+    assert paths.argmax(torch.zeros(40_000)).sum() == 20_000
+
+
+def test_a_path_without_edges():
+    paths, scores = pb.ShortestPath([], 3, 3), torch.zeros(2, 0)
+    assert paths.path(paths.argmax(scores)) == [[3], [3]]
+    assert paths.from_path([[3], [3]]).shape == (2, 0)
+    assert paths.log_partition(scores).tolist() == [0.0, 0.0]
+    assert pb.ShortestPath.grid(1, 1).argmax(torch.full((1, 1), -2.0)).tolist() == [[1.0]]
+
+
+def test_results_outlive_the_structure():
+    scores = torch.randn(2, 11, requires_grad=True)
+    mu = pb.ShortestPath([*EDGES, (4, 5)], 10, 2).marginals(scores)
+    gc.collect()
+    mu.square().sum().backward()
+    assert scores.grad.isfinite().all()
+    assert scores.grad.any()
+
+
+def test_structures_can_be_sent_to_other_processes():
+    for paths in (pb.ShortestPath(EDGES, 10, 2), pb.ShortestPath.grid(2, 3)):
+        assert pickle.loads(pickle.dumps(paths)) == paths
+    assert pb.ShortestPath(EDGES, 10, 2) != pb.ShortestPath(EDGES, 10, 7)
+
+
+def test_ties():
+    """The first of the edges that lead to a node, and of equal steps the diagonal one, then down."""
+    assert pb.ShortestPath(EDGES, 10, 2).argmax(torch.zeros(10)).nonzero().flatten().tolist() == [0, 1, 3]
+    zeros = torch.zeros(3, 2)
+    assert pb.ShortestPath.grid(3, 2).path(pb.ShortestPath.grid(3, 2).argmax(zeros)) == [(0, 0), (1, 0), (2, 1)]
+    grid = pb.ShortestPath.grid(3, 2, "straight")
+    assert grid.path(grid.argmax(zeros)) == [(0, 0), (0, 1), (1, 1), (2, 1)]
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (
+            lambda: pb.ShortestPath([(0, 1), (1, 2), (2, 1), (2, 3)], 0, 3),
+            ValueError,
+            r"edges have a cycle: (1 -> 2 -> 1|2 -> 1 -> 2)",
+        ),
+        (lambda: pb.ShortestPath([(0, 3), (7, 7)], 0, 3), ValueError, "edges have a cycle: 7 -> 7"),
+        (lambda: pb.ShortestPath([(0, 1), (3, 2)], 0, 3), ValueError, "no path leads from the source 0 to the target 3"),
+        (lambda: pb.ShortestPath([(0, -1)], 0, 3), ValueError, r"edges\[0\] is \[0, -1\]"),
+        (lambda: pb.ShortestPath([(0.5, 1)], 0, 1), TypeError, "edges have dtype float64; they must be integers"),
+        (lambda: pb.ShortestPath([0, 1], 0, 1), ValueError, r"edges has shape \[2\]"),
+        (lambda: pb.ShortestPath([(0, 1)], 0.0, 1), ValueError, "source is 0.0; it must be an integer"),
+        (
+            lambda: pb.ShortestPath([(0, 1)], 0, 1).argmax(torch.zeros(2, 3)),
+            ValueError,
+            r"scores has shape \[..., 3\]; .* are \[1\]",
+        ),
+        (lambda: pb.ShortestPath.grid(2, 2).marginals(torch.zeros(2, 3)), ValueError, r"scores has shape \[..., 2, 3\]"),
+        (lambda: pb.ShortestPath.grid(0, 2), ValueError, "n is 0; it must be an integer of at least 1"),
+        (lambda: pb.ShortestPath.grid(2, 2, "up"), ValueError, "moves is 'up'; it must be one of 'any', 'straight'"),
+        (
+            lambda: pb.ShortestPath(EDGES, 10, 2).from_path([10, 99]),
+            ValueError,
+            "does not lead from the source 10 to the target 2",
+        ),
+        (
+            lambda: pb.ShortestPath(EDGES, 10, 2).from_path([10, 5, 2]),
+            ValueError,
+            r"path\[1\] is 5; no edge leads to it from 10",
+        ),
+        (
+            lambda: pb.ShortestPath.grid(2, 2).from_path([(0, 0), (2, 1)]),
+            ValueError,
+            "row of path.* is 2; rows are from 0 to 1",
+        ),
+    ],
+)
+def test_errors(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
