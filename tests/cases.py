@@ -286,17 +286,16 @@ ENTRIES = [
 ]  # fmt: skip
 
 
-def _on_backends(entries: list[Entry]) -> list[Entry]:
+def on_backends(entries: list[Entry]) -> list[Entry]:
     return [replace(entry, backend=backend) for backend in backends for entry in entries]
 
 
-_FEW = [
+FEW = [
     entry for entry in ENTRIES
     if entry.kind in (None, (True, True), (False, False)) and not entry.name.startswith("own") and not entry.fixed
 ]  # fmt: skip
-TREE_CASES = _on_backends([entry for entry in ENTRIES if entry.kind is not None])
-CASES = _on_backends(_FEW)
-"""Each structure on each backend, of dependency trees half of the kinds."""
-GIBBS_CASES = [entry for entry in CASES if entry.gibbs]
-CATEGORICAL_CASES = [entry for entry in CASES if entry.name == "categorical"]
+"""Each structure, of dependency trees half of the kinds."""
+TREES = [entry for entry in ENTRIES if entry.kind is not None]
+TREE_CASES = on_backends(TREES)
+CATEGORICAL_CASES = [entry for entry in on_backends(FEW) if entry.name == "categorical"]
 CATEGORICAL = CATEGORICAL_CASES[-1]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 
 import pytest
-import torch
 from hypothesis import HealthCheck, settings
 
-from cases import CASES, GIBBS_CASES, TREE_CASES, Entry, dtypes
+from cases import FEW, TREES, Entry, dtypes, on_backends
+from each import Each, run
 from pullback.inference.front.family import backend
 
 settings.register_profile(
@@ -24,42 +23,46 @@ settings.register_profile("search", settings.get_profile("fixed"), derandomize=F
 settings.load_profile(os.environ.get("PULLBACK_TEST_HYPOTHESIS", "fixed"))
 
 
-@pytest.fixture(params=CASES, ids=str)
-def case(request: pytest.FixtureRequest) -> Iterator[Entry]:
-    """Each structure on each backend."""
-    yield from _on_backend(request.param)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Fixtures may have several values in one test."""
+    return run(pyfuncitem)
 
 
-@pytest.fixture(params=[case for case in CASES if case.projects], ids=str)
-def projected_case(request: pytest.FixtureRequest) -> Iterator[Entry]:
+@pytest.fixture(params=FEW, ids=lambda entry: entry.name)
+def case(request: pytest.FixtureRequest) -> Each:
+    """Each structure on each backend, of dependency trees half of the kinds."""
+    return _on_backends(request.param)
+
+
+@pytest.fixture(params=[entry for entry in FEW if entry.projects], ids=lambda entry: entry.name)
+def projected_case(request: pytest.FixtureRequest) -> Each:
     """Each structure with SparseMAP on each backend."""
-    yield from _on_backend(request.param)
+    return _on_backends(request.param)
 
 
-@pytest.fixture(params=GIBBS_CASES, ids=str)
-def gibbs_case(request: pytest.FixtureRequest) -> Iterator[Entry]:
+@pytest.fixture(params=[entry for entry in FEW if entry.gibbs], ids=lambda entry: entry.name)
+def gibbs_case(request: pytest.FixtureRequest) -> Each:
     """Each structure with a distribution on each backend."""
-    yield from _on_backend(request.param)
+    return _on_backends(request.param)
 
 
-@pytest.fixture(params=TREE_CASES, ids=str)
-def tree(request: pytest.FixtureRequest) -> Iterator[Entry]:
+@pytest.fixture(params=TREES, ids=lambda entry: entry.name)
+def tree(request: pytest.FixtureRequest) -> Each:
     """Each kind of dependency tree on each backend."""
-    yield from _on_backend(request.param)
+    return _on_backends(request.param)
 
 
-@pytest.fixture(params=[case for case in TREE_CASES if case.projective], ids=str)
-def projective(request: pytest.FixtureRequest) -> Iterator[Entry]:
+@pytest.fixture(params=[entry for entry in TREES if entry.projective], ids=lambda entry: entry.name)
+def projective(request: pytest.FixtureRequest) -> Each:
     """Projective trees, single- and multi-root, on each backend."""
-    yield from _on_backend(request.param)
+    return _on_backends(request.param)
 
 
-@pytest.fixture(params=dtypes, ids=lambda dtype: str(dtype).removeprefix("torch."))
-def dtype(request: pytest.FixtureRequest) -> torch.dtype:
+@pytest.fixture
+def dtype() -> Each:
     """Each precision that inference runs in."""
-    return request.param
+    return Each(dtypes)
 
 
-def _on_backend(case: Entry) -> Iterator[Entry]:
-    with backend(case.backend):
-        yield case
+def _on_backends(entry: Entry) -> Each:
+    return Each(on_backends([entry]), lambda case: backend(case.backend))

@@ -21,10 +21,10 @@ ROOT = Path(__file__).parents[1]
 TREES = [name for name in fuzz.STRUCTURES if "projective" in name]
 OTHERS = [name for name in fuzz.STRUCTURES if name not in TREES]
 GROUPS = {  # structures, batches, and whether kernels serve that have not been right on a GPU since they changed
-    "projective": (TREES[:2], 12, 0),
-    "nonprojective": (TREES[2:], 12, 0),
-    "unproven": (TREES[:2], 8, 1),
-    "others": (OTHERS, 4 * len(OTHERS), 0),
+    "projective": (TREES[:2], 8, 0),
+    "nonprojective": (TREES[2:], 6, 0),
+    "unproven": (TREES[:2], 6, 1),
+    "others": (OTHERS, 3 * len(OTHERS), 0),
 }
 
 

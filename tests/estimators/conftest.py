@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from estimators.worlds import DETERMINISTIC, REGISTERED, WORLDS, World
+from each import Each
+from estimators.worlds import DETERMINISTIC, REGISTERED, WORLDS
 from pullback.estimators.registry import Entry
 
 
-@pytest.fixture(params=WORLDS, ids=str)
-def world(request: pytest.FixtureRequest) -> World:
-    return request.param
+@pytest.fixture
+def world() -> Each:
+    return Each(WORLDS)
 
 
 @pytest.fixture(params=REGISTERED, ids=lambda entry: entry.name)

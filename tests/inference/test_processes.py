@@ -55,8 +55,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), torch.get_num_threads(
     assert found.stdout.split() == ["0", "2"]
 
 
-@pytest.mark.parametrize("operation", ["marginals", "sparsemap"])
-@pytest.mark.parametrize("backward", [False, True], ids=["forward", "backward"])
+@pytest.mark.parametrize(("operation", "backward"), [("marginals", True), ("sparsemap", False)])
 def test_the_interpreter_ends_while_daemon_threads_are_in_an_operator(operation, backward):
     program = f"""
 import threading, time, torch, pullback

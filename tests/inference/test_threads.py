@@ -32,14 +32,6 @@ def compiled(request, monkeypatch):
 
 
 @pytest.fixture
-def tree(tree, monkeypatch):
-    """Trees on the CPU, where any work is spread."""
-    monkeypatch.setattr(threads, "LITTLE", 1e-9)
-    with backend("cpu"):
-        yield tree
-
-
-@pytest.fixture
 def set_threads():
     before = torch.get_num_threads()
     yield torch.set_num_threads
@@ -184,9 +176,9 @@ def test_nested_in_many_threads_it_does_not_lock_up(either, set_threads):
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
-def test_the_number_of_threads_changes_nothing(tree, set_threads, operation):
-    scores = tree.random(BATCH, n=N, dtype=torch.float32, seed=1)
-    structure = tree.whole(torch.arange(BATCH) % (N + 1))
+def test_the_number_of_threads_changes_nothing(compiled, set_threads, operation):
+    scores = compiled.random(BATCH, n=N, dtype=torch.float32, seed=1)
+    structure = compiled.whole(torch.arange(BATCH) % (N + 1))
     results = []
     for count in (1, 2, 3):
         set_threads(count)
@@ -196,20 +188,20 @@ def test_the_number_of_threads_changes_nothing(tree, set_threads, operation):
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
-def test_several_python_threads_at_once(tree, set_threads, operation):
+def test_several_python_threads_at_once(compiled, set_threads, operation):
     set_threads(2)
-    structure = tree.whole(torch.arange(BATCH) % (N + 1))
-    batches = [tree.random(BATCH, n=N, dtype=torch.float32, seed=seed) for seed in range(6)]
+    structure = compiled.whole(torch.arange(BATCH) % (N + 1))
+    batches = [compiled.random(BATCH, n=N, dtype=torch.float32, seed=seed) for seed in range(6)]
     alone = [operation(structure, scores) for scores in batches]
     with ThreadPoolExecutor(6) as pool:
         together = list(pool.map(lambda scores: operation(structure, scores), batches * 2))
     assert all(torch.equal(found, expected) for found, expected in zip(together, alone * 2, strict=True))
 
 
-def test_backward_passes_in_several_python_threads(tree, set_threads):
+def test_backward_passes_in_several_python_threads(compiled, set_threads):
     set_threads(2)
-    structure = tree.whole()
-    batches = [tree.random(BATCH, n=N, dtype=torch.float32, seed=seed) for seed in range(4)]
+    structure = compiled.whole()
+    batches = [compiled.random(BATCH, n=N, dtype=torch.float32, seed=seed) for seed in range(4)]
 
     def gradient(scores):
         leaf = scores.clone().requires_grad_()

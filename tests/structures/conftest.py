@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from cases import ENTRIES, Entry, backends
+from cases import ENTRIES, Entry, on_backends
+from each import Each
 from pullback.inference.front.family import backend
 
 
-@pytest.fixture(params=[b for b in backends if b != "cuda"])
-def name_of_backend(request: pytest.FixtureRequest) -> Iterator[str]:
-    with backend(request.param):
-        yield request.param
-
-
 @pytest.fixture(params=ENTRIES, ids=lambda entry: entry.name)
-def entry(request: pytest.FixtureRequest, name_of_backend: str) -> Entry:
+def entry(request: pytest.FixtureRequest) -> Each:
     """Each structure."""
-    return request.param
+    return _on_a_cpu(request.param)
 
 
 @pytest.fixture(params=[entry for entry in ENTRIES if entry.projects], ids=lambda entry: entry.name)
-def projected(request: pytest.FixtureRequest, name_of_backend: str) -> Entry:
+def projected(request: pytest.FixtureRequest) -> Each:
     """Each structure with SparseMAP."""
-    return request.param
+    return _on_a_cpu(request.param)
 
 
 @pytest.fixture(params=[entry for entry in ENTRIES if entry.gibbs], ids=lambda entry: entry.name)
-def gibbs(request: pytest.FixtureRequest, name_of_backend: str) -> Entry:
+def gibbs(request: pytest.FixtureRequest) -> Each:
     """Each structure with a distribution."""
-    return request.param
+    return _on_a_cpu(request.param)
+
+
+def _on_a_cpu(entry: Entry) -> Each:
+    cases = [case for case in on_backends([entry]) if case.backend != "cuda"]
+    if not cases:
+        pytest.skip("for CPUs")
+    return Each(cases, lambda case: backend(case.backend))

@@ -16,14 +16,8 @@ def padding(device):
     return outside[:, :, None] | outside[:, None, :]
 
 
-@pytest.fixture
-def structure(tree):
-    return tree.whole(torch.tensor(LENGTHS))
-
-
-@pytest.fixture
-def scores(tree, dtype):
-    return tree.random(len(LENGTHS), n=6, dtype=dtype, seed=1)
+def structure_and_scores(tree, dtype):
+    return tree.whole(torch.tensor(LENGTHS)), tree.random(len(LENGTHS), n=6, dtype=dtype, seed=1)
 
 
 HYPERGRAPHS = ("at most", "knapsack", "segmentation", "path", "grid", "own hops", "own brackets")
@@ -69,7 +63,8 @@ def test_incoming_gradients_in_the_padding_are_ignored(entry, dtype, garbage):
         assert_same(entry, found, clean, name)
 
 
-def test_score_ignores_the_padding(tree, structure, scores):
+def test_score_ignores_the_padding(tree, dtype):
+    structure, scores = structure_and_scores(tree, dtype)
     z = structure.argmax(scores).requires_grad_()
     padded = scores.masked_fill(padding(tree.device), torch.nan).requires_grad_()
     score = structure.score(padded, z)
@@ -80,20 +75,23 @@ def test_score_ignores_the_padding(tree, structure, scores):
 
 
 @pytest.mark.parametrize("operation", ["marginals", "log_partition", "entropy"])
-def test_a_ragged_batch_is_right(tree, structure, scores, operation):
+def test_a_ragged_batch_is_right(tree, dtype, operation):
+    structure, scores = structure_and_scores(tree, dtype)
     padded = scores.masked_fill(padding(tree.device), torch.nan)
     expected = brute_force(tree, operation, scores, LENGTHS).to(scores)
     assert_close(getattr(structure, operation)(padded), expected, atol=2e-5, rtol=2e-5)
 
 
-def test_the_argmax_of_a_ragged_batch_is_right(tree, structure, scores):
+def test_the_argmax_of_a_ragged_batch_is_right(tree, dtype):
+    structure, scores = structure_and_scores(tree, dtype)
     padded = scores.masked_fill(padding(tree.device), torch.nan)
     z = structure.argmax(padded)
     assert_structures(tree, z, LENGTHS)
     assert_close(structure.score(padded, z), brute_force(tree, "best", scores, LENGTHS).to(scores))
 
 
-def test_allowed_is_neither_padding_nor_forbidden(tree, structure, scores):
+def test_allowed_is_neither_padding_nor_forbidden(tree, dtype):
+    structure, scores = structure_and_scores(tree, dtype)
     scores[0, 0, 1] = -torch.inf
     allowed = structure.allowed(scores.masked_fill(padding(tree.device), torch.nan))
     assert not allowed[0, 0, 1]

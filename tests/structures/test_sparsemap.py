@@ -11,8 +11,7 @@ GAP = {torch.float32: 1e-5, torch.float64: 1e-10}
 SIZES = pytest.mark.parametrize(("n", "forbidden"), [(0, False), (1, False), (3, True), (4, False), (5, True)], ids=str)
 
 
-@pytest.fixture
-def scores(projected_case, dtype, n, forbidden):
+def scores_of(projected_case, dtype, n, forbidden):
     """From well inside the polytope to far outside."""
     scale = torch.tensor([0.1, 1.0, 10.0], dtype=dtype, device=projected_case.device)
     scores = scale.reshape(3, *[1] * projected_case.event_dims) * projected_case.random(
@@ -35,7 +34,8 @@ def size(scores):
 
 
 @SIZES
-def test_no_structure_improves_on_the_projection_and_its_certificate_is_true(projected_case, dtype, scores):
+def test_no_structure_improves_on_the_projection_and_its_certificate_is_true(projected_case, dtype, n, forbidden):
+    scores = scores_of(projected_case, dtype, n, forbidden)
     solution = projected_case.whole().sparsemap_solution(scores)
     assert solution.mu.dtype == dtype
     assert not solution.mu[scores == -torch.inf].any()
@@ -46,7 +46,8 @@ def test_no_structure_improves_on_the_projection_and_its_certificate_is_true(pro
 
 
 @SIZES
-def test_the_projection_is_a_mean_of_structures(projected_case, dtype, scores):
+def test_the_projection_is_a_mean_of_structures(projected_case, dtype, n, forbidden):
+    scores = scores_of(projected_case, dtype, n, forbidden)
     solution = projected_case.whole().sparsemap_solution(scores)
     batch, parts = scores.shape[0], scores.shape[1:]
     assert solution.structures.shape[:2] == solution.weights.shape
