@@ -83,9 +83,9 @@ def test_the_kernels_of_other_structures_are_what_the_compiler_accepts(monkeypat
             structure.argmax(leaf)
         pb.Subset(2, validate=False).sparsemap(torch.zeros(2, 3))
     different = {(x.name, *x.options.items()): x for x in launches}
-    names = {"hypergraph.cuda_maximum.argmax", "hypergraph.cuda_likelihood._likelihood"}
-    names |= {f"hypergraph.cuda_narrow.{name}" for name in ("through", "upward")}
-    names |= {f"hypergraph.cuda_kernels.{name}" for name in ("upward", "downward", "gather", "read_goal")}
+    names = {"engine.hypergraph.cuda_maximum.argmax", "engine.hypergraph.cuda_likelihood._likelihood"}
+    names |= {f"engine.hypergraph.cuda_narrow.{name}" for name in ("through", "upward")}
+    names |= {f"engine.hypergraph.cuda_kernels.{name}" for name in ("upward", "downward", "gather", "read_goal")}
     names |= {f"chain.cuda_{name}" for name in ("sums.sums", "paths.path", "slopes.slopes", "wide.sums", "wide.path")}
     names |= {"alignment.cuda_sweeps.sweep"}
     names |= {"sparsemap.cuda_step.step", "sparsemap.cuda_step.finish"}

@@ -201,7 +201,9 @@ def _slope_of_projection(this: Check, h: float = 1e-4) -> None:
     line = torch.where(this.batch.masked | this.batch.scores.isnan(), 0.0, this.direction).to(this.device)
     mu, gradient = this.differentiated(this.structure.sparsemap, line)  # its Jacobian is symmetric
     before, after = ((this.structure.sparsemap(this.scores + step * line) - mu.detach()) / step for step in (-h, h))
-    smooth = (before - after).abs().flatten(1).amax(1) < 1e-6 if mu.numel() else torch.zeros(len(mu), dtype=torch.bool)
+    if not mu.numel():
+        return
+    smooth = (before - after).abs().flatten(1).amax(1) < 1e-6
     expected = torch.where(smooth.reshape(-1, *[1] * (mu.dim() - 1)), after, torch.nan).cpu().flatten(1).numpy()
     this.compare("sparsemap's gradient", gradient, expected, 1e3)
 

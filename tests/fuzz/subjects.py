@@ -71,7 +71,7 @@ def _alignment(moves: str) -> Subject:
 
     def large(draw: random.Random) -> Sizes:
         n, m = sorted(draw.choice(LONG[:-1]) for _ in range(2))
-        return n, min(m, 8192 // n)
+        return n, max(min(m, 8192 // n), n if moves == "forward" else 1)  # every row needs a column then
 
     return Subject(
         lambda n, m, **options: pb.Alignment(n, m, moves, **options), lambda sizes: sizes[:2], small, large, 2,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cases import ENTRIES, Entry, on_backends
+from cases import ENTRIES, Entry, backends, on_backends
 from each import Each
 from pullback.inference.front.family import backend
 
@@ -25,6 +25,12 @@ def projected(request: pytest.FixtureRequest) -> Each:
 def gibbs(request: pytest.FixtureRequest) -> Each:
     """Each structure with a distribution."""
     return _on_a_cpu(request.param)
+
+
+@pytest.fixture
+def name_of_backend() -> Each:
+    """The name of each backend, which runs the test."""
+    return Each([name for name in backends if name != "cuda"], backend)
 
 
 def _on_a_cpu(entry: Entry) -> Each:

@@ -97,7 +97,7 @@ def test_a_quick_tab_has_its_warning_and_does_not_say_four_seeds(tmp_path):
     quick = page.split('id="synthetic"')[1].split('class="group"')[3]
     assert "not comparable" in quick
     assert "over 2 seeds" in quick
-    assert "4 seeds" not in quick.replace("(the paper has 4)", "")
+    assert "4 seeds" not in quick.replace("2 of 4 seeds", "")
 
 
 def test_claims_open_and_say_what_they_rest_on(page):
