@@ -16,7 +16,8 @@ from pullback.inference.trees.family import TREES
 
 ALGORITHMS = ("eisner", "chu_liu_edmonds", "matrix_tree", "sparsemap")
 FOLDERS = (
-    "engine.hypergraph.cuda", "engine.hypergraph.cuda_likelihood", "chain.cuda", "alignment.cuda", "subset.cuda", "sparsemap.cuda_batched",
+    "engine.hypergraph.cuda", "engine.hypergraph.cuda_likelihood", "chain.cuda", "alignment.cuda", "subset.cuda",
+    "sparsemap.cuda_batched",
 )  # fmt: skip
 
 
