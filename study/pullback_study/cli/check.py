@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import random
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -34,8 +35,8 @@ def check(
 ) -> None:
     r"""Print the tables from the kept runs beside the paper's, and train some of these runs again.
 
-    The runs are drawn at random from the archives in the repository, and train at full length on this machine. Their numbers
-    are printed beside the kept ones. Runs whose data are not generated are not drawn.
+    The runs are drawn at random from the archives in the repository, equally many of each study, and train at full length on
+    this machine. Their numbers are printed beside the kept ones. Runs whose data are not generated are not drawn.
 
     \b
     pullback reproduce check
@@ -59,13 +60,22 @@ def check(
         if not generated:
             terminal.stop(f"{results} has no archive of runs whose data are generated; use the folder docs/results (--results)")
         seed = random.SystemRandom().randrange(1000) if draw is None else draw
-        drawn = random.Random(seed).sample(generated, min(count, len(generated)))
+        drawn = _drawn(generated, count, random.Random(seed))
         terminal.err.print(f"{terminal.count(len(drawn), 'run')} of {len(generated)}, drawn with --draw {seed}")
         for run in drawn:
             task, again = find_task(run.task), Path(folder) / "again" / run.id
             with _threads(run.result.get("threads")):
                 terminal.train_or_exit(task, [task.config_type(**run.config)], **{**given, "runs": again})
         terminal.show(_beside(drawn, Path(folder) / "again"), **given)
+
+
+def _drawn(runs: Sequence[Stored], count: int, source: random.Random) -> list[Stored]:
+    """At most `count` runs, equally many of each task, however many of its runs are kept."""
+    tasks = sorted({run.task for run in runs})
+    shuffled = {task: source.sample(own := [run for run in runs if run.task == task], len(own)) for task in tasks}
+    first = source.randrange(len(tasks))  # which task gets one more
+    in_turn = itertools.zip_longest(*(shuffled[task] for task in [*tasks[first:], *tasks[:first]]))
+    return list(itertools.islice((run for each in in_turn for run in each if run is not None), count))
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from pullback_study.results.choice import Runs
 from pullback_study.results.figures import Figure
 from pullback_study.results.tables import Table
 from pullback_study.runs.files import write_atomically
-from pullback_study.runs.provenance import unfit
+from pullback_study.runs.provenance import check_tree, unfit
 from pullback_study.tasks import all_tasks
 
 if TYPE_CHECKING:
@@ -96,7 +96,11 @@ def update_page(page: Path, groups: Sequence[Group], claims: Sequence[Claim] = (
 
 
 def check_origins(groups: Sequence[Group], runs: Runs) -> None:
-    """Raises `ValueError` unless every run behind the tables was trained by one version of the code, that of a commit."""
+    """Raises `ValueError` unless every run behind the tables was trained by one version of the code, that of a commit.
+
+    The code that writes the page must be that of a commit, too.
+    """
+    check_tree()
     rows = [row for group in groups if not group.warning for table in group.tables for row in table.rows]
     behind = {name for row in rows for cell in row.cells.values() for name in cell.runs}
     wrong = [f"{run.path} {why}" for run in runs.all if run.id in behind and (why := unfit(run))]

@@ -40,6 +40,24 @@ def _code() -> dict[str, Any]:
     return {"torch": str(torch.__version__), "pullback": pullback.__version__, "commit": commit}
 
 
+def changed_files() -> list[str]:
+    """Files of the library and the study with changes that no commit has; none outside of a repository."""
+    command = ["git", "-C", str(Path(__file__).parent), "status", "--porcelain", "--", ":/src", ":/study"]
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout
+        return [line[3:] for line in shown.splitlines()]
+    return []
+
+
+def check_tree() -> None:
+    """Raises `ValueError` if the code that writes a page has changes that no commit has."""
+    if changed := changed_files():
+        raise ValueError(
+            f"the code has changes that no commit has ({', '.join(changed[:3])}{', ...' * (len(changed) > 3)}), so that nobody "
+            "could write this page again; commit them, or use --force"
+        )
+
+
 def continued(checkpoint: dict[str, Any] | None, now: dict[str, Any]) -> list[dict[str, Any]]:
     """The provenance of all parts of a run that goes on from a checkpoint, in their order; equal ones once."""
     if checkpoint is None:

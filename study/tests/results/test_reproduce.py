@@ -17,6 +17,7 @@ def invoke(tmp_path, monkeypatch):
     """The command line in an empty folder; every run that is wanted gets a made-up result at once, and progress is told."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("os.fsync", lambda descriptor: None)
+    monkeypatch.setattr("pullback_study.runs.provenance.changed_files", list)  # whatever the developer has changed
 
     def train(task, configs, *, runs, **how):
         if configs:
@@ -132,6 +133,21 @@ def test_a_page_is_written_unless_it_would_lose_numbers(invoke):
     assert page.read_text() != written
 
 
+@pytest.mark.parametrize("command", ["page", "recovery"])
+def test_a_page_is_not_written_by_code_with_changes(invoke, monkeypatch, command):
+    page = Path("page.md")
+    page.write_text(f"{BEGIN}\n{END}\n")
+    for config in table_plan("spigot", 3, grid=False).configs:
+        publish(Path("runs"), config, 80.0, 60.0)
+    words = ["recovery", "--no-train", "--page", str(page)] if command == "recovery" else ["page", str(page)]
+    monkeypatch.setattr("pullback_study.runs.provenance.changed_files", lambda: ["src/pullback/core.py"])
+    done = invoke(*words)
+    assert done.exit_code == 2
+    assert "the code has changes that no commit has (src/pullback/core.py)" in " ".join(done.stderr.split())
+    assert page.read_text() == f"{BEGIN}\n{END}\n"
+    assert invoke(*words, "--force").exit_code == 0
+
+
 CLEAN, OTHER = {"commit": "a" * 40, "torch": "2", "pullback": "1"}, {"commit": "b" * 40, "torch": "2", "pullback": "1"}
 
 
@@ -179,6 +195,21 @@ def test_mistakes_are_messages(invoke, words, hint):
     assert done.exit_code == 2
     assert hint in done.stderr
     assert not Path("runs").exists()
+
+
+def test_check_draws_equally_many_runs_of_each_study():
+    from random import Random
+    from types import SimpleNamespace as Run
+
+    from pullback_study.cli.check import _drawn
+
+    runs = [Run(task="planted", id=i) for i in range(900)] + [Run(task="synthetic", id=i) for i in range(3)]
+    for seed in range(5):
+        drawn = _drawn(runs, 4, Random(seed))
+        assert [run.task for run in drawn].count("planted") == 2
+        assert len({(run.task, run.id) for run in drawn}) == 4
+    assert len(_drawn(runs, 10, Random(0))) == 10
+    assert {_drawn(runs, 1, Random(seed))[0].task for seed in range(9)} == {"planted", "synthetic"}
 
 
 def test_check_prints_the_kept_tables_and_trains_runs_again(tmp_path, monkeypatch):
