@@ -52,12 +52,17 @@ def test_results_are_kept_by_seed_and_not_trained_again(tmp_path, capsys, monkey
     arguments = ["--quick", "--methods", "mse", "spo+", "--results", str(tmp_path)]
     shortest_paths.main(arguments)
     first = capsys.readouterr().out
-    assert "SPOPlus" in first and "two stages" in first
+    assert "SPOPlus" in first
+    assert "two stages" in first
     stored = json.loads((tmp_path / "seed-42.json").read_text())
     assert set(stored["methods"]) == {"mse", "spo+"}
-    trained = []
-    own = shortest_paths.train
-    monkeypatch.setattr(shortest_paths, "train", lambda setting, seed, name: trained.append(setting) or own(setting, seed, name))
+    trained, own = [], shortest_paths.train
+
+    def watched(setting, seed, name):
+        trained.append(setting)
+        return own(setting, seed, name)
+
+    monkeypatch.setattr(shortest_paths, "train", watched)
     shortest_paths.main(arguments)
     assert capsys.readouterr().out == first
     assert shortest_paths.QUICK not in trained

@@ -21,6 +21,7 @@ from benchmarks.suite.nonprojective_argmax import nonprojective_argmax
 from benchmarks.suite.nonprojective_marginals import nonprojective_marginals
 from benchmarks.suite.offloaded import offloaded
 from benchmarks.suite.own_structure import own_structure
+from benchmarks.suite.paths import ctc, shortest_path, speech
 from benchmarks.suite.ragged import ragged
 from benchmarks.suite.scale import scale
 from benchmarks.suite.shapes import shapes
@@ -52,6 +53,9 @@ SUITE: dict[str, Benchmark] = {
         subset,
         alignment,
         matching,
+        shortest_path,
+        ctc,
+        speech,
         growth_structures,
         ragged_structures,
         growth_n,
