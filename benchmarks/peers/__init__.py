@@ -11,6 +11,7 @@ PEERS = {
     "pysdtw": "pysdtw",
     "scipy": "scipy",
     "lapx": "lap",
+    "monotonic-align": "monotonic_align",
     "supar": "supar",
     "lp-sparsemap": "lpsmap",
     "entmax": "entmax",

@@ -8,6 +8,7 @@ from benchmarks.comparison import Row, Run
 from benchmarks.suite.accuracy import accuracy
 from benchmarks.suite.argmax import argmax
 from benchmarks.suite.backward_passes import backward_passes
+from benchmarks.suite.engine import engine
 from benchmarks.suite.floor import floor
 from benchmarks.suite.floor_structures import floor_structures
 from benchmarks.suite.graphs import graphs
@@ -20,6 +21,7 @@ from benchmarks.suite.nonprojective_argmax import nonprojective_argmax
 from benchmarks.suite.nonprojective_marginals import nonprojective_marginals
 from benchmarks.suite.offloaded import offloaded
 from benchmarks.suite.own_structure import own_structure
+from benchmarks.suite.paths import ctc, shortest_path, speech
 from benchmarks.suite.ragged import ragged
 from benchmarks.suite.scale import scale
 from benchmarks.suite.shapes import shapes
@@ -51,6 +53,9 @@ SUITE: dict[str, Benchmark] = {
         subset,
         alignment,
         matching,
+        shortest_path,
+        ctc,
+        speech,
         growth_structures,
         ragged_structures,
         growth_n,
@@ -62,6 +67,7 @@ SUITE: dict[str, Benchmark] = {
         ragged,
         shapes,
         scale,
+        engine,
         floor,
         floor_structures,
     )

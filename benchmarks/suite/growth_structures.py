@@ -7,10 +7,11 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from benchmarks.comparison import Row, Run
 from benchmarks.timing import Timing
-from pullback import Alignment, BinaryTree, LinearChain, Segmentation, Structure, Subset
+from pullback import CTC, Alignment, BinaryTree, Knapsack, LinearChain, Matching, Segmentation, ShortestPath, Structure, Subset
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,24 @@ class Line:
     batch: int
 
 
+def _costs(n: int) -> Tensor:
+    return torch.randint(1, 20, (n,), generator=torch.Generator().manual_seed(0))
+
+
+def _ctc(length: int) -> CTC:
+    return CTC(torch.randint(1, 64, (length,), generator=torch.Generator().manual_seed(0)))
+
+
+def _network(edges: int) -> ShortestPath:
+    """Layers of 10 nodes, each with edges to all of the next layer, between a source and a target, cut to so many edges."""
+    layers = edges // 100
+    steps = [(1 + 10 * i + a, 11 + 10 * i + b) for i in range(layers - 1) for a in range(10) for b in range(10)]
+    last = 1 + 10 * layers
+    ends = [(0, 1 + a) for a in range(10)] + [(last - 10 + a, last) for a in range(10)]
+    more = [(0, last)] * (edges - len(steps) - len(ends))
+    return ShortestPath(steps + ends + more, 0, last)
+
+
 LINES = (
     Line("chain: n, C = 5, batch 1", (100, 1000, 10_000), lambda n: (LinearChain(), (n, 5, 5)), 1),
     Line("chain: C, n = 50, batch 1", (20, 100, 500), lambda c: (LinearChain(), (50, c, c)), 1),
@@ -38,6 +57,13 @@ LINES = (
     Line("alignment: n = m, batch 1", (500, 1000, 2000), lambda n: (Alignment(), (n, n)), 1),
     Line("subset: n, k = 10, batch 16", (100, 1000, 10_000), lambda n: (Subset(10), (n,)), 16),
     Line("subset: k, n = 10000, batch 16", (10, 30, 100), lambda k: (Subset(k), (10_000,)), 16),
+    Line("at most k: n, k = 10, batch 16", (100, 1000, 10_000), lambda n: (Subset(10, at_most=True), (n,)), 16),
+    Line("knapsack: n, budget = 100, batch 16", (30, 100, 300), lambda n: (Knapsack(_costs(n), 100), (n,)), 16),
+    Line("knapsack: budget, n = 100, batch 16", (30, 100, 300), lambda b: (Knapsack(_costs(100), b), (100,)), 16),
+    Line("CTC: T, V = 64, L = 60, batch 1", (1000, 3000, 10_000), lambda t: (_ctc(60), (t, 64)), 1),
+    Line("CTC: L, T = 1000, V = 64, batch 1", (30, 100, 300), lambda s: (_ctc(s), (1000, 64)), 1),
+    Line("matching: n = m, batch 1", (100, 300, 1000), lambda n: (Matching(), (n, n)), 1),
+    Line("shortest path: edges, batch 1", (1000, 10_000, 100_000), lambda e: (_network(e), (e,)), 1),
 )
 
 

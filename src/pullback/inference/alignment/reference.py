@@ -25,7 +25,7 @@ def value(scores: Tensor, lengths: Tensor, other_lengths: Tensor, moves: str, co
         before, last = (lines[d - 2] if d > 1 else nothing), lines[d - 1]
         diagonal, down = _below(before), _below(last)
         ways = [diagonal, down, last] if moves == "any" else [diagonal, last]
-        lines.append(skewed[:, :, d] + combine(torch.stack(ways, 1), 1))
+        lines.append(combine(torch.stack(ways, 1) + skewed[:, None, :, d], 1))  # one node per cell for hypergraphs
     goal = (lengths + other_lengths - 2).clamp_min(0) * n + (lengths - 1).clamp_min(0)
     end = torch.stack(lines, 1).flatten(1).gather(1, goal[:, None]).squeeze(1)
     return torch.where((lengths > 0) & (other_lengths > 0), end, empty)
