@@ -15,7 +15,7 @@ from pullback.inference._numba.lanes import aligned, lanes_in, store
 from pullback.inference._numba.packing import check, pack, unpack
 from pullback.inference._numba.random_kernels import uniform
 from pullback.inference._numba.vectors import load_wide, narrow
-from pullback.inference.engine.hypergraph.scaled import MOST_EXTRA
+from pullback.inference.engine.hypergraph.scaled import MOST_EXTRA, SMALL
 from pullback.inference.engine.hypergraph.scaled import slopes as slopes_by_weights
 from pullback.inference.engine.hypergraph.scaled import sums as by_weights
 from pullback.inference.engine.hypergraph.sweeps import (
@@ -99,7 +99,7 @@ def sums(worker, workers, graph, scores, goals, order, widest, scale, what, seed
     packed = aligned((scores.shape[1] + 1) * lanes, scores)
     used = aligned((scores.shape[1] + 1) * lanes if what != SAMPLE else 0, scores)
     plain, parts = aligned(nodes * lanes * scaled, scores), aligned((scores.shape[1] + 1) * lanes * scaled, scores)
-    room = parts, plain, reached, aligned(24 * lanes, scores)
+    room = parts, plain, reached, aligned(SMALL * lanes, scores)
     stack = np.empty(nodes + 1, np.int64)
     for group in range(worker * lanes, len(order), workers * lanes):
         top, filled = _enter(scores, goals, order, group, bases)
@@ -204,7 +204,7 @@ def weighted_slopes(worker, workers, graph, scores, goals, order, scale, directi
     flat, bases, along = scores.reshape(-1), np.empty(lanes, np.int64), direction.reshape(-1)
     packed, packed_along, found = aligned(parts * lanes, scores), aligned(parts * lanes, scores), aligned(lanes, scores)
     weights, values, outside = aligned(parts * lanes, scores), aligned(nodes * lanes, scores), aligned(nodes * lanes, scores)
-    room = weights, values, outside, aligned(24 * lanes, scores)
+    room = weights, values, outside, aligned(SMALL * lanes, scores)
     tangents, moved, used = aligned(nodes * lanes, scores), aligned(nodes * lanes, scores), aligned(parts * lanes, scores)
     for group in range(worker * lanes, len(order), workers * lanes):
         top, filled = _enter(scores, goals, order, group, bases)
