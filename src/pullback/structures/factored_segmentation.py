@@ -12,6 +12,7 @@ from pullback.inference.front.family import Family
 from pullback.inference.front.layout import Flat, Layout, check_tensor
 from pullback.inference.segmentation.family import SEGMENTATION
 from pullback.inference.semi_markov.family import SEMI_MARKOV, rows_of_transitions
+from pullback.structures.family import _is_constant
 from pullback.structures.own_scores import OwnScores, bilinear, for_each
 from pullback.structures.segmentation import Segmentation
 from pullback.structures.top import TopK, check_count, from_parts
@@ -60,32 +61,51 @@ class FactoredSegmentation(OwnScores, Segmentation):
     def _are_targets(self, mu: Tensor) -> Tensor:
         return self._without()._are_targets(mu)
 
+    def _log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
+        if z.shape != scores.shape or not (_is_constant(scores, z) and _is_constant(self.transitions, z)):
+            return super()._log_prob(scores, z)
+        flat = self._flat(scores)
+        used = self._cleaned(z).to(flat.scores.dtype).reshape(flat.scores.shape)
+        ending, starting = _neighbours(used)
+        return flat.restore(self._call("log_prob", flat, _join(ending.mT @ starting, used))[0])
+
     def _own_score(self, scores: Tensor, z: Tensor) -> Tensor:
         """What the transitions add: bilinear in the segments that end where others start."""
         z = self._cleaned(z.expand(torch.broadcast_shapes(scores.shape, z.shape))).double()
-        n, widths = z.shape[-3:-1]
-        end, width = torch.arange(1, n, device=z.device)[:, None], torch.arange(widths, device=z.device)
-        start = end - 1 - width
-        place = start.clamp_min(0) * widths + width
-        ending = z.flatten(-3, -2).index_select(-2, place.flatten()).unflatten(-2, place.shape)
-        ending = torch.where((start >= 0)[..., None], ending, 0.0).sum(-2)
-        return bilinear(ending, self.transitions, z.sum(-2)[..., 1:, :]).sum(-1)
+        ending, starting = _neighbours(z)
+        return bilinear(ending, self.transitions, starting).sum(-1)
 
     def _joined(self, flat: Flat) -> Tensor:
         """Transitions and scores of each example, `[B, rows + n, W, C]`."""
         s = flat.scores
-        widths, labels = s.shape[2:]
-        if self.transitions.shape[-1] != labels:
+        if self.transitions.shape[-1] != s.shape[-1]:
             raise ValueError(
                 f"scores has shape {list(s.shape)}; transitions {list(self.transitions.shape)} need [..., n, W, C] with C = "
                 f"{self.transitions.shape[-1]}"
             )
-        rows, transitions = rows_of_transitions(widths, labels), for_each(self.transitions, flat, 2)
+        transitions = for_each(self.transitions, flat, 2)
         dtype = torch.promote_types(s.dtype, transitions.dtype)
-        if rows == 0:  # no segment has a width
-            return s.to(dtype)
-        first = pad(transitions.to(dtype).flatten(1), (0, (rows * widths - labels) * labels))
-        return torch.cat([first.unflatten(1, (rows, widths, labels)), s.to(dtype)], 1)
+        return _join(transitions.to(dtype), s.to(dtype))
 
     def _apart(self, joined: Tensor, flat: Flat) -> Tensor:
         return joined[:, rows_of_transitions(*flat.scores.shape[2:]) :]
+
+
+def _join(pairs: Tensor, segments: Tensor) -> Tensor:
+    """`[B, C, C]` in front of `[B, n, W, C]`."""
+    widths, labels = segments.shape[2:]
+    rows = rows_of_transitions(widths, labels)
+    if rows == 0:  # no segment has a width
+        return segments
+    first = pad(pairs.flatten(1), (0, (rows * widths - labels) * labels))
+    return torch.cat([first.unflatten(1, (rows, widths, labels)), segments], 1)
+
+
+def _neighbours(z: Tensor) -> tuple[Tensor, Tensor]:
+    """The labels of segments that end, and of those that start, at each of the places between positions, `[..., n - 1, C]`."""
+    n, widths = z.shape[-3:-1]
+    end, width = torch.arange(1, max(n, 1), device=z.device)[:, None], torch.arange(widths, device=z.device)
+    start = end - 1 - width
+    place = start.clamp_min(0) * widths + width
+    ending = z.flatten(-3, -2).index_select(-2, place.flatten()).unflatten(-2, place.shape)
+    return torch.where((start >= 0)[..., None], ending, 0.0).sum(-2), z.sum(-2)[..., 1:, :]
