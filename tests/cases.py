@@ -232,6 +232,12 @@ def _of_pairs(z: Tensor) -> Tensor:
     return torch.tensor(joined, dtype=torch.float64) + torch.tensor(ends, dtype=torch.float64)
 
 
+def _of_labels(z: Tensor) -> Tensor:
+    """The transitions between the segments of each of `[S, n, W, 3]`, by looking them up."""
+    labels = [[label for _, _, label in one.nonzero().tolist()] for one in z]
+    return torch.tensor([sum(float(TRANSITIONS[a, b]) for a, b in itertools.pairwise(t)) for t in labels], dtype=torch.float64)
+
+
 def _trees(name: str, projective: bool, multiroot: bool) -> Entry:
     return Entry(
         name, lambda n, **options: pb.DependencyTree(n, projective, multiroot, **options), (4, 4), [(4,), (2,), (0,), (1,)],
@@ -265,6 +271,8 @@ ENTRIES = [
           lambda: pb.ShortestPath.grid(3, 4).enumerate(), free=(), fixed=True),
     Entry("segmentation", pb.Segmentation, (5, 3, 2), [(5,), (3,), (0,), (1,)], lambda n: pb.Segmentation().enumerate(n, 3, 2),
           shape=lambda n: (n, 3, 2)),
+    Entry("semi-Markov", lambda n, **options: pb.Segmentation(n, TRANSITIONS, **options), (5, 2, 3), [(5,), (3,), (0,), (1,)],
+          lambda n: pb.Segmentation().enumerate(n, 2, 3), projects=False, own=_of_labels, shape=lambda n: (n, 2, 3)),
     Entry("own hops", Hops, (5, 2), [(5,), (3,), (0,), (1,)], lambda n: pb.Segmentation().enumerate(n, 2, 1).squeeze(-1),
           converts=False, shape=lambda n: (n, 2)),
     Entry("own brackets", Brackets, (5, 5), [(5,), (3,), (0,), (1,)], lambda n: pb.BinaryTree().enumerate(n), converts=False),

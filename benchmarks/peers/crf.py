@@ -57,16 +57,32 @@ def tree(operation: str):
 
 
 def segments(operation: str):
-    """Its semi-Markov model scores pairs of labels, C times the work: each label's score is given for all labels before it."""
+    """Its semi-Markov model scores pairs of labels, C times the work: each label's score is given for all labels before it,
+    with the transition to it, if the structure has transitions.
+    """
 
     def make(problem: Problem) -> Contender:
         n, widths, labels = problem.scores.shape[1:]
         potentials = torch.full((len(problem.scores), n, widths + 1, labels, labels), -1e9, device=problem.scores.device)
         potentials[:, :, 1:] = problem.scores[..., None]
+        if problem.structure.transitions is not None:
+            potentials[:, 1:, 1:] += problem.structure.transitions.detach().T
         back = lambda found: found[:, :, 1:].sum(-1)  # noqa: E731
+        if operation == "log-partition":
+            return _log_partition(potentials, back)
         return _contender(problem, potentials, "SemiMarkovCRF", operation, back)
 
     return make
+
+
+def _log_partition(potentials: Tensor, back) -> Contender:
+    library = _import()
+    leaf = potentials.requires_grad_()
+    return Contender(
+        "torch-struct",
+        lambda: torch.autograd.grad(library.SemiMarkovCRF(leaf).partition.sum(), leaf)[0],
+        lambda gradient: (back(gradient),),
+    )
 
 
 def decode(problem: Problem) -> Contender:

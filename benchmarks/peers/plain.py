@@ -47,3 +47,25 @@ def alignment(problem: Problem) -> Contender:
         return torch.autograd.grad(last[:, n - 1].sum(), leaf)[0]
 
     return Contender("plain PyTorch", call)
+
+
+def semi_markov(operation: str):
+    """A semi-Markov model with transitions: a step per position, all widths and labels at once, by autograd."""
+
+    def make(problem: Problem) -> Contender:
+        leaf, transitions = problem.scores.clone().requires_grad_(), problem.structure.transitions.detach().requires_grad_()
+        batch, n, widths, labels = leaf.shape
+        combine = torch.amax if operation == "argmax" else torch.logsumexp
+
+        def call() -> tuple[Tensor, ...]:
+            into, last = [torch.zeros(batch, labels, device=leaf.device)], None
+            for j in range(1, n + 1):
+                width = torch.arange(min(j, widths), device=leaf.device)
+                last = combine(torch.stack(into[: -len(width) - 1 : -1], 1) + leaf[:, j - 1 - width, width], 1)
+                into.append(combine(last[:, :, None] + transitions, 1))
+            total = combine(last, 1).sum()
+            return torch.autograd.grad(total, (leaf, transitions) if operation == "log-partition" else leaf)
+
+        return Contender("plain PyTorch", call)
+
+    return make

@@ -120,7 +120,10 @@ def binary_tree(run: Run) -> Iterator[Row]:
 
 
 def segmentation(run: Run) -> Iterator[Row]:
-    """Segmentations, against torch-struct's SemiMarkovCRF, which scores transitions between labels too (C times the work)."""
+    """Segmentations, against torch-struct's SemiMarkovCRF, which scores transitions between labels too (C times the work).
+
+    With transitions, against a loop in plain PyTorch, too.
+    """
     peers: Peers = {
         "argmax": [crf.segments("argmax")],
         "marginals": [crf.segments("marginals")],
@@ -128,6 +131,32 @@ def segmentation(run: Run) -> Iterator[Row]:
         "SparseMAP and backward": [],
     }
     yield from _rows(run, "segmentation", "n = 30, W = 6, C = 5", Segmentation(), (30, 6, 5), peers)
+    for batch in (1, 8):  # of which torch-struct takes 2 GB each
+        yield from _semi_markov(run, batch, [crf.segments] if batch == 1 else [])
+
+
+def _semi_markov(run: Run, batch: int, libraries: list[Callable[[str], Any]]) -> Iterator[Row]:
+    """With transitions between labels: gradients in them, too."""
+    n, widths, labels = 200, 10, 10
+    transitions = torch.randn(labels, labels, generator=torch.Generator().manual_seed(2)).to(run.device).requires_grad_()
+    structure, fixed = Segmentation(transitions=transitions), Segmentation(transitions=transitions.detach())
+    for threads in run.threads:
+        problem = Problem("", threads, fixed, (n, widths, labels), batch, run.device)
+        leaf = problem.scores.clone().requires_grad_()
+
+        def log_partition(leaf: Tensor = leaf) -> tuple[Tensor, ...]:
+            return torch.autograd.grad(structure.log_partition(leaf).sum(), (leaf, transitions))
+
+        calls = {
+            "argmax": partial(fixed.argmax, problem.scores),
+            "marginals": partial(fixed.marginals, problem.scores),
+            "log-partition and backward": log_partition,
+        }
+        for operation, call in calls.items():
+            label = f"{operation}, transitions, n = {n}, W = {widths}, C = {labels}, batch {batch}"
+            peers = [make(operation.removesuffix(" and backward")) for make in (*libraries, plain.semi_markov)]
+            difference = _score_difference if operation == "argmax" else _first_difference
+            yield run.compare("segmentation: transitions", replace(problem, label=label), call, peers, difference)  # type: ignore[arg-type]
 
 
 def subset(run: Run) -> Iterator[Row]:

@@ -42,7 +42,7 @@ def _by_enumeration(entry: Entry, name: str, s: Tensor, gold: Tensor, cost: Tens
             "softmax-margin": (value + costs).logsumexp(0) - right,
             "Hinge": (value + wrong).max() - right,
             "Hinge with costs": (value + costs).max() - right,
-            "SPOPlus": (2 * value + costs).max() - 2 * right - own,
+            "SPOPlus": (2 * value + costs - entry.own(y)).max() - 2 * right - own + entry.own(gold[b : b + 1])[0],
         }[name])  # fmt: skip
     return torch.stack(found)
 
@@ -94,7 +94,7 @@ def test_spo_plus_bounds_the_regret_and_finds_its_target(entry: Entry) -> None:
     structure, mask = entry.structure(), mask_of(entry)
     costs, scores = (torch.where(mask, entry.scores(seed=seed), 0.0) for seed in (3, 4))
     best = structure.argmax(-costs)
-    regret = structure.score(costs, structure.argmax(scores)) - structure.score(costs, best)
+    regret = structure.score(-costs, best) - structure.score(-costs, structure.argmax(scores))
     found = pb.losses.SPOPlus()(structure, scores, costs=costs)
     assert (found >= regret - 1e-9).all()
     torch.testing.assert_close(found, pb.losses.SPOPlus()(structure, scores, best, costs=costs))

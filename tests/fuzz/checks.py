@@ -38,7 +38,8 @@ def check(batch: Batch, device: torch.device, name: str, oracle: str) -> tuple[i
             if this.subject.gibbs and right:
                 _sums(this, gold, right)
                 _samples(this)
-            _projection(this, oracle)
+            if this.subject.projects:
+                _projection(this, oracle)
             _alone(this)
             if not this.is_large and not this.is_interpreted:
                 check_members(this)
@@ -48,7 +49,7 @@ def check(batch: Batch, device: torch.device, name: str, oracle: str) -> tuple[i
 def _errors(this: Check) -> None:
     """An example without a structure is an error that names it."""
     first = this.infeasible.index(True)
-    names = ("argmax", "sparsemap", *(SUMS if this.subject.gibbs else ()))
+    names = ("argmax", *["sparsemap"] * this.subject.projects, *(SUMS if this.subject.gibbs else ()))
     for operation in names:
         this.count += 1
         try:
@@ -95,7 +96,7 @@ def _best(this: Check, right: dict[str, np.ndarray]) -> None:
     if not right:
         return
     inside = torch.where((z != 0).cpu(), batch.scores, 0.0).double()  # NaN if z has something in the padding
-    value = (inside * z.cpu().double()).flatten(1).sum(1)
+    value = (inside * z.cpu().double()).flatten(1).sum(1) + this.subject.own(z.cpu())
     this.compare("argmax's score", value + 0.0 * z.cpu().flatten(1).sum(1), right["argmax"])
     _members(this, "argmax", z)
     exactly = batch.kind.startswith(("ties", "zeros")) and this.subject.one_rule

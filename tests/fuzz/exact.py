@@ -24,17 +24,25 @@ class Enumerated:
     Attributes:
         z: the members without forbidden parts, `[S, K]`.
         scores: `[K]`, zero where no member has a part.
+        own: what the structure adds to the scores of the members, `[S]`.
     """
 
     z: np.ndarray
     scores: np.ndarray
+    own: np.ndarray
+
+    @property
+    def totals(self) -> np.ndarray:
+        """The scores of the members, `[S]`."""
+        return self.z @ self.scores + self.own
 
 
 def enumerated(batch: Batch, example: int) -> Enumerated:
     z = members(batch.name, batch.sizes[example], batch.parts).numpy().astype(np.longdouble)
     s = batch.scores[example].double().reshape(-1).numpy().astype(np.longdouble)
     z = z[~(z[:, s == -np.inf] > 0).any(1)]
-    return Enumerated(z, np.where((z > 0).any(0), s, 0))
+    own = STRUCTURES[batch.name].own(torch.from_numpy(z.astype(float)).reshape(len(z), *batch.parts))
+    return Enumerated(z, np.where((z > 0).any(0), s, 0), own.numpy().astype(np.longdouble))
 
 
 def by_enumeration(known: Enumerated, direction: np.ndarray, gold: np.ndarray, other: np.ndarray | None) -> Answers:
@@ -46,8 +54,7 @@ def by_enumeration(known: Enumerated, direction: np.ndarray, gold: np.ndarray, o
         gold: a member.
         other: further scores, for `kl`.
     """
-    z, s = known.z, known.scores
-    totals = z @ s
+    z, totals = known.z, known.totals
     best = totals.max()
     p = np.exp(totals - best)
     mass = p.sum()
@@ -59,10 +66,10 @@ def by_enumeration(known: Enumerated, direction: np.ndarray, gold: np.ndarray, o
     out["log_partition's gradient"] = mu
     out["entropy's gradient"] = -((p * (log_p + entropy)) @ z)
     out["marginals' gradient"] = (p * (z @ direction - mu @ direction)) @ z
-    out["log_prob"] = gold @ s - log_z
+    out["log_prob"] = totals[(z == gold).all(1).argmax()] - log_z
     out["log_prob's gradient"] = gold - mu
     if other is not None:
-        those = z @ other
+        those = z @ other + known.own
         q = np.exp(those - those.max())
         q /= q.sum()
         ratio = np.where(p > 0, log_p - (those - those.max() - np.log(np.exp(those - those.max()).sum())), 0)
@@ -87,6 +94,7 @@ def by_another_backend(batch: Batch, name: str, direction: Tensor, gold: Tensor)
     with backend(name):
         z = structure.argmax(scores)
         out["argmax"] = torch.where(z > 0, scores, 0.0).flatten(1).sum(1) + 0.0 * z.flatten(1).sum(1)
+        out["argmax"] += STRUCTURES[batch.name].own(z)
         if not STRUCTURES[batch.name].gibbs:
             return out
         for operation in ("log_partition", "entropy", "marginals"):

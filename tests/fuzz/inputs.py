@@ -131,6 +131,7 @@ def _sizes(chooser: random.Random, subject, is_large: bool, count: int) -> list[
         others = [subject.small(chooser, max(first[0], first[-1] if subject.ragged > 1 else 0))
                   for _ in range(chooser.randint(0, count - 1))]  # fmt: skip
     same = first[subject.ragged :]
+    others = [x[: subject.ragged] + same for x in others]
     if first[0] <= first[-1]:  # a size that the next one limits
         others = [tuple(sorted(x[: subject.ragged])) + same for x in others]
     return [first, *((0, 0, *same) if subject.ragged > 1 and x[0] == 0 else x for x in others)]

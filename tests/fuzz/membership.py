@@ -32,10 +32,10 @@ def check_members(this: Check) -> None:
     tops, shares = [], []
     for i in range(len(batch.sizes)):
         known = exact.enumerated(batch, i)
-        totals = np.sort(known.z @ known.scores)[::-1][:_BEST]
+        totals = np.sort(known.totals)[::-1][:_BEST]
         tops.append(np.concatenate([totals, np.full(_BEST - len(totals), -np.inf)]))
         left = ~(known.z[:, ~allowed[i].flatten().numpy()] > 0).any(1)
-        weights = known.z @ known.scores
+        weights = known.totals
         shares.append(_log_sum(weights[left]) - _log_sum(weights) if left.any() else -np.inf)
     for i in range(_BEST):
         _compare(this, f"score {i} of topk", best[i], np.array([row[i] for row in tops]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import random
 from collections.abc import Callable
@@ -33,6 +34,8 @@ class Subject:
         ragged: how many of the sizes differ from example to example; the others are the same in a batch.
         enumerate: all members, from the sizes.
         gibbs: whether it has a distribution.
+        projects: whether it has SparseMAP.
+        own: what the structure adds to the score of each of `[S, *parts]`, `[S]` of float64, beside its parts' scores.
         optional: whether the empty structure is always there.
         fixed: whether the structure knows the shape of its parts.
         one_rule: whether ties break in the same way on every device.
@@ -46,6 +49,8 @@ class Subject:
     ragged: int
     enumerate: Callable[..., Tensor]
     gibbs: bool = True
+    projects: bool = True
+    own: Callable[[Tensor], Tensor] = lambda z: z.new_zeros(len(z), dtype=torch.float64)
     optional: bool = False
     fixed: bool = False
     one_rule: bool = True
@@ -122,6 +127,15 @@ def _large_segmentation(draw: random.Random) -> Sizes:
     return n, draw.choice([1, 2, 6, min(n, 16)]), draw.choice([1, 2, 5])
 
 
+_TRANSITIONS = torch.tensor([[0.5, -1.0, 0.25], [1.5, -2.0, -0.75], [-0.25, 1.0, 0.5]])  # exact in every dtype
+
+
+def _of_labels(z: Tensor) -> Tensor:
+    """The transitions between the segments of each of `[S, n, W, 3]`, by looking them up."""
+    labels = [[label for _, _, label in one.nonzero().tolist()] for one in z.nan_to_num(0.0)]
+    return torch.tensor([sum(float(_TRANSITIONS[a, b]) for a, b in itertools.pairwise(t)) for t in labels], dtype=torch.float64)
+
+
 _COSTS = torch.arange(65) % 7 + 1
 _EDGES = [(i, i + step) for i in range(8) for step in (1, 2, 4) if i + step < 8]
 
@@ -157,6 +171,12 @@ STRUCTURES: dict[str, Subject] = {
         pb.Segmentation, lambda sizes: sizes,
         lambda draw, most: (draw.randint(0, min(most, 5)), draw.randint(1, 3), draw.randint(1, 2)), _large_segmentation, 1,
         lambda n, w, tags: pb.Segmentation().enumerate(n, w, tags), varies=ALL_SUMS,
+    ),
+    "semi-markov": Subject(
+        lambda n, **options: pb.Segmentation(n, _TRANSITIONS, **options), lambda sizes: sizes,
+        lambda draw, most: (draw.randint(0, min(most, 4)), draw.randint(1, 3), 3),
+        lambda draw: (draw.choice(SWITCHES), draw.choice([1, 2, 6, 20]), 3), 1,
+        lambda n, w, tags: pb.Segmentation().enumerate(n, w, tags), projects=False, own=_of_labels, varies=ALL_SUMS,
     ),
     "binary-tree": Subject(
         pb.BinaryTree, lambda sizes: (sizes[0], sizes[0]), lambda draw, most: (draw.randint(0, min(most, 6)),),

@@ -20,7 +20,7 @@ def structure_and_scores(tree, dtype):
     return tree.whole(torch.tensor(LENGTHS)), tree.random(len(LENGTHS), n=6, dtype=dtype, seed=1)
 
 
-HYPERGRAPHS = ("at most", "knapsack", "segmentation", "path", "grid", "own hops", "own brackets")
+HYPERGRAPHS = ("at most", "knapsack", "segmentation", "semi-Markov", "path", "grid", "own hops", "own brackets")
 
 
 def assert_same(entry, found, clean, name):

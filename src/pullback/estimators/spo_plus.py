@@ -15,7 +15,9 @@ class SPOPlus(Loss):
 
         max over y of <2 s + c, y> - <2 s + c, z>,    gradient 2 (argmax(2 s + c) - z)
 
-    The regret <c, argmax(s)> - <c, z> is the price of decisions from s. The loss is zero where s = -c.
+    The regret <c, argmax(s)> - <c, z> is the price of decisions from s. The loss is zero where s = -c. What a
+    structure adds to the score of y (transitions) counts once in each of these, as it does in decisions from -c: as a cost that
+    is known.
 
     >>> import torch
     >>> from pullback import Categorical
@@ -39,5 +41,5 @@ class SPOPlus(Loss):
         costs = costs_of(structure, costs, scores)
         if target is None:
             target = structure.argmax((-costs).masked_fill(~structure.allowed(scores), -float("inf")))
-        spoilt = scores + costs / 2  # half of 2 s + c, so that what a structure adds of its own counts twice, as s does
-        return 2 * structure._gain(spoilt, structure.argmax(spoilt), target)
+        spoilt = 2 * scores + costs  # what a structure adds of its own counts once, as it does in decisions from -c
+        return structure._gain(spoilt, structure.argmax(spoilt), target)

@@ -11,20 +11,19 @@ from torch import Tensor
 from pullback.inference.engine.partition import Sets, ranked
 from pullback.inference.factored.family import EMISSIONS, FACTORED
 from pullback.inference.front.family import Family
-from pullback.inference.front.layout import Flat, Layout, broadcasts, check_tensor, working
-from pullback.structures.family import FamilyStructure, _equal
+from pullback.inference.front.layout import Flat, Layout, broadcasts, check_tensor
 from pullback.structures.linear_chain import LinearChain
+from pullback.structures.own_scores import OwnScores, bilinear, for_each
 from pullback.structures.readers import as_lengths, check_range, integers, lengths_of, ones_at, real_positions
 from pullback.structures.top import TopK, check_count
 
-_PER_PART = ("argmax", "marginals", "sample")
 _PAIRS = (
     "FactoredChain has no `sparsemap`: the score of a sequence is not linear in its tags. Use LinearChain, whose parts are "
     "pairs of tags: LinearChain(lengths).sparsemap(chain.combine(emissions, transitions, start, end))"
 )
 
 
-class FactoredChain(FamilyStructure):
+class FactoredChain(OwnScores):
     """The sequences of n tags out of C, as 0/1 tensors `[..., n, C]`, with scores of neighbouring tags in the structure.
 
         p(z) proportional to
@@ -52,6 +51,7 @@ class FactoredChain(FamilyStructure):
     family: ClassVar[Family] = FACTORED
     centre_dims: ClassVar[tuple[int, ...] | None] = EMISSIONS.centre
     missing: ClassVar[dict[str, str]] = {"sparsemap": _PAIRS}
+    own: ClassVar[tuple[str, ...]] = ("transitions", "start", "end")
 
     def __init__(
         self,
@@ -118,18 +118,6 @@ class FactoredChain(FamilyStructure):
     def _layout(self) -> Layout:
         return EMISSIONS
 
-    def __repr__(self) -> str:
-        given = {name: getattr(self, name) for name in ("transitions", "start", "end", "lengths")}
-        shown = [f"{name}={list(x.shape)}" for name, x in given.items() if x is not None]
-        return f"FactoredChain({', '.join(shown)})"
-
-    def __eq__(self, other: object) -> bool:
-        same = super().__eq__(other)
-        return same if same is not True else all(map(_equal, self._own(), other._own()))  # type: ignore[attr-defined]
-
-    def __hash__(self) -> int:
-        return hash((type(self), self.transitions.shape, self.validate))
-
     def tags(self, z: Tensor) -> Tensor:
         """The tag of each position, `[..., n]`; -1 for padding."""
         used, tag = self._cleaned(z).max(-1)
@@ -153,24 +141,6 @@ class FactoredChain(FamilyStructure):
         one = (z != 0).sum(-1) == ((z == 1) & (z != 0)).sum(-1)
         one &= (z == 1).sum(-1) == 1
         return (one | ~self._real(z)).all(-1)
-
-    def score(self, scores: Tensor, z: Tensor) -> Tensor:
-        """The score of a sequence, `[...]`: <s, z>, and its transitions, start and end. Differentiable."""
-        return self._whole_score(scores, z).to(torch.promote_types(scores.dtype, z.dtype))
-
-    def _gain(self, scores: Tensor, z: Tensor, other: Tensor) -> Tensor:
-        own = self._own_score(scores, z) - self._own_score(scores, other)
-        found = super()._gain(scores.double(), z, other) + own
-        return found.to(torch.promote_types(scores.dtype, z.dtype))
-
-    def _whole_score(self, scores: Tensor, z: Tensor) -> Tensor:
-        """In float64, where large scores do not cancel to noise."""
-        return self._product(scores.double(), z.double()) + self._own_score(scores, z)
-
-    def _log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
-        self._check_same_shape(scores, z)
-        scores = self._expanded(scores, z)
-        return (self._whole_score(scores, z) - self._log_partition(scores)).to(self._flat(scores).dtype)
 
     def topk(self, scores: Tensor, k: int) -> TopK:
         """The k best structures of each example, best first, and their scores.
@@ -212,9 +182,6 @@ class FactoredChain(FamilyStructure):
         pairs = LinearChain().enumerate(n, C)
         return torch.cat([pairs[:, :1, 0], pairs[:, 1:].sum(-2)], 1)
 
-    def _own(self) -> tuple[Tensor | None, ...]:
-        return self.transitions, self.start, self.end
-
     def _real(self, x: Tensor) -> Tensor:
         """Which positions of `[..., n, C]` are no padding."""
         n, batch = x.shape[-2], x.shape[:-2]
@@ -230,16 +197,11 @@ class FactoredChain(FamilyStructure):
             return z.new_zeros(z.shape[:-2])
         real = self._real(z)
         last = z * (real & ~torch.cat([real[..., 1:], torch.zeros_like(real[..., :1])], -1))[..., None]
-        total = _bilinear(z[..., :-1, :], self.transitions, z[..., 1:, :]).sum(-1)
+        total = bilinear(z[..., :-1, :], self.transitions, z[..., 1:, :]).sum(-1)
         for x, tag in ((self.start, z[..., 0, :]), (self.end, last.sum(-2))):
             if x is not None:
                 total = total + torch.where(tag != 0, x.double(), 0.0).mul(tag).sum(-1)
         return total
-
-    def _feasible(self, scores: Tensor) -> Tensor:
-        flat = self._flat(torch.where(scores.detach() == -torch.inf, -torch.inf, 0.0))
-        found = self.family.call("argmax", self._joined(flat), *flat.sizes, options=(), validate=False)
-        return flat.reshape(~found[:, 0, 0].isnan())
 
     def _are_targets(self, mu: Tensor) -> Tensor:
         """One tag for each position, or a distribution over tags."""
@@ -250,8 +212,8 @@ class FactoredChain(FamilyStructure):
 
     def _rows(self, flat: Flat, rows: Tensor) -> FactoredChain:
         """The structure of some examples of a flat batch."""
-        start, end = (None if x is None else _expanded(x, flat, 1)[rows] for x in (self.start, self.end))
-        transitions = _expanded(self.transitions, flat, 2)[rows]
+        start, end = (None if x is None else for_each(x, flat, 1)[rows] for x in (self.start, self.end))
+        transitions = for_each(self.transitions, flat, 2)[rows]
         return FactoredChain(transitions, start, end, flat.sizes[0][rows], validate=False)
 
     def _joined(self, flat: Flat) -> Tensor:
@@ -260,34 +222,10 @@ class FactoredChain(FamilyStructure):
         assert transitions is not None
         if transitions.shape[-1] != s.shape[-1]:
             raise ValueError(f"scores has shape {list(s.shape)}; transitions {list(transitions.shape)} need [..., n, C]")
-        rows = [s, *(s.new_zeros(len(s), 1, s.shape[2]) if x is None else _expanded(x, flat, 1)[:, None] for x in ends)]
-        rows.append(_expanded(transitions, flat, 2))
+        rows = [s, *(s.new_zeros(len(s), 1, s.shape[2]) if x is None else for_each(x, flat, 1)[:, None] for x in ends)]
+        rows.append(for_each(transitions, flat, 2))
         dtype = functools.reduce(torch.promote_types, [x.dtype for x in rows])
         return torch.cat([x.to(dtype) for x in rows], 1)
 
-    def _call(self, operation: str, flat: Flat, *others: Any, recorded: str = "") -> Any:
-        joined = Flat(self.family.layout, self._joined(flat), flat.sizes, flat.batch, flat.dtype)
-        found = super()._call(operation, joined, *others, recorded=recorded)
-        return found[:, : flat.scores.shape[1]] if operation in _PER_PART else found
-
-
-def _bilinear(a: Tensor, weights: Tensor, b: Tensor) -> Tensor:
-    """The sum over pairs of a w b, `[..., n]`, in float64; a pair that is not there adds nothing, even if it is forbidden."""
-    forbidden = weights.detach() == -torch.inf
-    found = ((a @ torch.where(forbidden, 0.0, weights.double())) * b).sum(-1)
-    lost = ((a.detach() @ forbidden.double()) * b.detach()).sum(-1) > 0
-    return torch.where(lost, -torch.inf, found)
-
-
-def _expanded(x: Tensor, flat: Flat, dims: int) -> Tensor:
-    """A tensor of a structure, `[..., *its own dimensions]`, with one for each example of a batch, `[B, ...]`."""
-    lead, own = x.shape[: x.dim() - dims], x.shape[x.dim() - dims :]
-    if not broadcasts(lead, flat.batch):
-        raise ValueError(
-            f"a FactoredChain holds a tensor of shape {list(x.shape)}; its leading dimensions must broadcast to those of the "
-            f"scores, {list(flat.batch)}"
-        )
-    x = working(x)
-    if not lead:
-        return x.expand(len(flat.scores), *own)
-    return x.expand(*flat.batch, *own).reshape(len(flat.scores), *own)
+    def _apart(self, joined: Tensor, flat: Flat) -> Tensor:
+        return joined[:, : flat.scores.shape[1]]

@@ -29,13 +29,27 @@ class Segmentation(FamilyStructure):
     >>> scores = torch.tensor([[[0.0], [3.0]], [[0.0], [0.0]], [[1.0], [0.0]]])   # n = 3, W = 2, C = 1
     >>> Segmentation().segments(Segmentation().argmax(scores))
     [(0, 2, 0), (2, 3, 0)]
+    >>> segmentation = Segmentation(transitions=torch.tensor([[-9.0]]))   # no segment of this label behind another one
+    >>> segmentation.segments(segmentation.argmax(torch.cat([scores, torch.zeros(3, 1, 1)], 1)))
+    [(0, 3, 0)]
     """
 
     family: ClassVar[Family] = SEGMENTATION
 
-    def __init__(self, lengths: Any = None, *, validate: bool | None = None) -> None:
+    def __new__(cls, *args: Any, **options: Any) -> Segmentation:
+        """With transitions, a `FactoredSegmentation`."""
+        if cls is Segmentation and (len(args) > 1 or options.get("transitions") is not None):
+            from pullback.structures.factored_segmentation import FactoredSegmentation
+
+            if len(args) < 2 or args[1] is not None:
+                return super().__new__(FactoredSegmentation)
+        return super().__new__(cls)
+
+    def __init__(self, lengths: Any = None, transitions: Tensor | None = None, *, validate: bool | None = None) -> None:
         super().__init__(validate=validate)
-        self.lengths = as_lengths(lengths, "lengths")
+        if transitions is not None and self.family is SEGMENTATION:
+            raise TypeError(f"{type(self).__name__} has no transitions: subclass FactoredSegmentation instead")
+        self.lengths, self.transitions = as_lengths(lengths, "lengths"), transitions
 
     def segments(self, z: Tensor) -> list[Any]:
         """The segments of each structure, as lists of (start, end, label) with the end excluded, nested like the batch."""

@@ -15,7 +15,7 @@ from pullback.inference._numba.lanes import aligned, lanes_in, store
 from pullback.inference._numba.packing import check, pack, unpack
 from pullback.inference._numba.random_kernels import uniform
 from pullback.inference._numba.vectors import load_wide, narrow
-from pullback.inference.engine.hypergraph.scaled import MOST_EXTRA
+from pullback.inference.engine.hypergraph.scaled import MOST_EXTRA, SMALL
 from pullback.inference.engine.hypergraph.scaled import slopes as slopes_by_weights
 from pullback.inference.engine.hypergraph.scaled import sums as by_weights
 from pullback.inference.engine.hypergraph.sweeps import (
@@ -93,19 +93,22 @@ def sums(worker, workers, graph, scores, goals, order, widest, scale, what, seed
     flat, bases = scores.reshape(-1), np.empty(lanes, np.int64)
     nodes = max(goals[order[0]], 0) + 1
     values, terms = aligned(nodes * lanes, np.empty(0)), aligned((widest + 1) * lanes, np.empty(0))
-    weights, found = aligned(first[nodes] * lanes, scores), aligned(lanes, scores)
+    found = aligned(lanes, scores)
     scaled = what != SAMPLE and scale[3] <= MOST_EXTRA
-    reached = aligned(nodes * lanes if what != SAMPLE else 0, scores)
-    packed = aligned((scores.shape[1] + 1) * lanes, scores)
-    used = aligned((scores.shape[1] + 1) * lanes if what != SAMPLE else 0, scores)
-    plain, parts = aligned(nodes * lanes * scaled, scores), aligned((scores.shape[1] + 1) * lanes * scaled, scores)
-    room = parts, plain, reached, aligned(24 * lanes, scores)
+    of_nodes, of_parts = nodes * lanes, (scores.shape[1] + 1) * lanes
+    # one piece of memory: the system would take back several large ones after each call, and clear their pages
+    block = aligned(first[nodes] * lanes + 2 * of_nodes + 3 * of_parts, scores)
+    packed, used, parts = block[:of_parts], block[of_parts : 2 * of_parts], block[2 * of_parts : 3 * of_parts]
+    block = block[3 * of_parts :]
+    plain, reached, weights = block[:of_nodes], block[of_nodes : 2 * of_nodes], block[2 * of_nodes :]
+    room = parts, plain, reached, aligned(SMALL * lanes, scores)
     stack = np.empty(nodes + 1, np.int64)
     for group in range(worker * lanes, len(order), workers * lanes):
         top, filled = _enter(scores, goals, order, group, bases)
         pack(flat, bases, reach[top], packed)
         check(packed, reach[top], found)
-        used[:] = 0.0
+        if scaled:
+            used[:] = 0.0
         if scaled and by_weights(graph, scale, goals, order, group, filled, top, packed, room, log_z, used):
             for lane in range(filled):
                 codes[order[group + lane]] = found[lane] + (goals[order[group + lane]] < 0)
@@ -204,7 +207,7 @@ def weighted_slopes(worker, workers, graph, scores, goals, order, scale, directi
     flat, bases, along = scores.reshape(-1), np.empty(lanes, np.int64), direction.reshape(-1)
     packed, packed_along, found = aligned(parts * lanes, scores), aligned(parts * lanes, scores), aligned(lanes, scores)
     weights, values, outside = aligned(parts * lanes, scores), aligned(nodes * lanes, scores), aligned(nodes * lanes, scores)
-    room = weights, values, outside, aligned(24 * lanes, scores)
+    room = weights, values, outside, aligned(SMALL * lanes, scores)
     tangents, moved, used = aligned(nodes * lanes, scores), aligned(nodes * lanes, scores), aligned(parts * lanes, scores)
     for group in range(worker * lanes, len(order), workers * lanes):
         top, filled = _enter(scores, goals, order, group, bases)

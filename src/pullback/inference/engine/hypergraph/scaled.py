@@ -20,7 +20,8 @@ from pullback.inference._numba.compile import inner
 from pullback.inference._numba.lanes import exp, lanes_in, larger, load, splat, store, where_larger
 from pullback.inference._numba.vectors import select_positive
 
-MOST_EXTRA = 16  # the largest d that has a factor in the table
+MOST_EXTRA = 64  # the largest d that has a factor in the table
+SMALL = 8 + MOST_EXTRA  # vectors of `_settle`: seven, and the table
 _ATTEMPTS, _NEAR = 3, 8.0  # how often the rate is corrected, and the logarithm of a goal's value that is near 1
 
 
@@ -152,7 +153,7 @@ def sums(graph, scale, goals, order, group, filled, top, packed, room, log_z, us
         filled: how many there are.
         top: the last node.
         packed: the scores, side by side.
-        room: for weights, values and outside values, side by side, and for 24 vectors.
+        room: for weights, values and outside values, side by side, and for SMALL vectors.
         log_z: of all examples, to be written.
         used: of parts, zeros.
     """

@@ -1,0 +1,103 @@
+"""Structures that add to the score of their parts: transitions, for example, which belong to the structure."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from pullback.inference.front.layout import Flat, broadcasts, working
+from pullback.structures.family import FamilyStructure, _equal
+
+_PER_PART = ("argmax", "marginals", "sample")
+
+
+class OwnScores(FamilyStructure):
+    """A structure with tensors of its own, which are part of the score of z and have gradients.
+
+    The operators of its family take one tensor per example in which the scores and its own tensors are joined.
+    """
+
+    own: ClassVar[tuple[str, ...]]
+    """The names of its tensors, which are attributes."""
+
+    def __repr__(self) -> str:
+        given = {name: getattr(self, name) for name in (*self.own, "lengths")}
+        shown = [f"{name}={list(x.shape)}" for name, x in given.items() if x is not None]
+        return f"{self._layout.owner}({', '.join(shown)})"
+
+    def __eq__(self, other: object) -> bool:
+        same = super().__eq__(other)
+        return same if same is not True else all(map(_equal, self._own(), other._own()))  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash((type(self), *(None if x is None else x.shape for x in self._own()), self.validate))
+
+    def score(self, scores: Tensor, z: Tensor) -> Tensor:
+        """The score of z, `[...]`: <s, z>, and what the structure's own tensors add. Differentiable."""
+        return self._whole_score(scores, z).to(torch.promote_types(scores.dtype, z.dtype))
+
+    @abc.abstractmethod
+    def _own_score(self, scores: Tensor, z: Tensor) -> Tensor:
+        """What the structure's own tensors add to the score of structures, in float64."""
+
+    @abc.abstractmethod
+    def _joined(self, flat: Flat) -> Tensor:
+        """Scores and the structure's own tensors, as the operators take them."""
+
+    @abc.abstractmethod
+    def _apart(self, joined: Tensor, flat: Flat) -> Tensor:
+        """What belongs to the scores, of a tensor like `_joined`."""
+
+    def _own(self) -> tuple[Tensor | None, ...]:
+        return tuple([getattr(self, name) for name in self.own])
+
+    def _gain(self, scores: Tensor, z: Tensor, other: Tensor) -> Tensor:
+        own = self._own_score(scores, z) - self._own_score(scores, other)
+        found = super()._gain(scores.double(), z, other) + own
+        return found.to(torch.promote_types(scores.dtype, z.dtype))
+
+    def _whole_score(self, scores: Tensor, z: Tensor) -> Tensor:
+        """In float64, where large scores do not cancel to noise."""
+        return self._product(scores.double(), z.double()) + self._own_score(scores, z)
+
+    def _log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
+        self._check_same_shape(scores, z)
+        scores = self._expanded(scores, z)
+        return (self._whole_score(scores, z) - self._log_partition(scores)).to(self._flat(scores).dtype)
+
+    def _feasible(self, scores: Tensor) -> Tensor:
+        flat = self._flat(torch.where(scores.detach() == -torch.inf, -torch.inf, 0.0))
+        found = self.family.call("argmax", self._joined(flat), *flat.sizes, options=(), validate=False)
+        return flat.reshape(~found.flatten(1)[:, 0].isnan())
+
+    def _join(self, flat: Flat) -> Flat:
+        return Flat(self.family.layout, self._joined(flat), flat.sizes, flat.batch, flat.dtype)
+
+    def _call(self, operation: str, flat: Flat, *others: Any, recorded: str = "") -> Any:
+        found = super()._call(operation, self._join(flat), *others, recorded=recorded)
+        return self._apart(found, flat) if operation in _PER_PART else found
+
+
+def bilinear(a: Tensor, weights: Tensor, b: Tensor) -> Tensor:
+    """The sum over pairs of a w b, `[..., n]`, in float64; a pair that is not there adds nothing, even if it is forbidden."""
+    forbidden = weights.detach() == -torch.inf
+    found = ((a @ torch.where(forbidden, 0.0, weights.double())) * b).sum(-1)
+    lost = ((a.detach() @ forbidden.double()) * b.detach()).sum(-1) > 0
+    return torch.where(lost, -torch.inf, found)
+
+
+def for_each(x: Tensor, flat: Flat, dims: int) -> Tensor:
+    """A tensor of a structure, `[..., *its own dimensions]`, with one for each example of a batch, `[B, ...]`."""
+    lead, own = x.shape[: x.dim() - dims], x.shape[x.dim() - dims :]
+    if not broadcasts(lead, flat.batch):
+        raise ValueError(
+            f"a {flat.layout.owner} holds a tensor of shape {list(x.shape)}; its leading dimensions must broadcast to those of "
+            f"the scores, {list(flat.batch)}"
+        )
+    x = working(x)
+    if not lead:
+        return x.expand(len(flat.scores), *own)
+    return x.expand(*flat.batch, *own).reshape(len(flat.scores), *own)
