@@ -38,7 +38,8 @@ def check(batch: Batch, device: torch.device, name: str, oracle: str) -> tuple[i
             if this.subject.gibbs and right:
                 _sums(this, gold, right)
                 _samples(this)
-            _projection(this, oracle)
+            if this.subject.projects:
+                _projection(this, oracle)
             _alone(this)
             if not this.is_large and not this.is_interpreted:
                 check_members(this)
@@ -48,7 +49,7 @@ def check(batch: Batch, device: torch.device, name: str, oracle: str) -> tuple[i
 def _errors(this: Check) -> None:
     """An example without a structure is an error that names it."""
     first = this.infeasible.index(True)
-    names = ("argmax", "sparsemap", *(SUMS if this.subject.gibbs else ()))
+    names = ("argmax", *(("sparsemap",) if this.subject.projects else ()), *(SUMS if this.subject.gibbs else ()))
     for operation in names:
         this.count += 1
         try:

@@ -48,6 +48,7 @@ from pullback.inference.chain.downward import add_structure, back, draw
 from pullback.inference.chain.exponential import exp_or_nan
 
 LOG_PARTITION, MARGINALS, SLOPE, SAMPLE = range(4)
+MANY = 64  # tags from which on most of their exponentials are nothing if any are
 
 
 @lean
@@ -176,9 +177,10 @@ def scale(tags, total, row, factor, factors, alpha, after):
 @lean
 def enter(scores, tags, state, value, alpha, row):
     """Alpha from the logarithms of all tags."""
-    top = -np.inf
-    for b in range(tags):
-        top = max(top, value[b])
+    most = splat_wide(-np.inf, scores)
+    for k in range(0, tags, lanes_in(scores)):
+        most = larger(load_wide(value, k, scores), most)
+    top = largest_of(most)
     state[0], state[1] = top, 1.0
     shift = splat_wide(top if top > -np.inf else 0.0, scores)
     for k in range(0, tags, lanes_in(scores)):
@@ -206,7 +208,7 @@ def careful_step(scores, base, tags, value, alpha, total, row, out, at):
         for a in range(tags):
             x = splat_wide(value[a], scores) + widen(load_first(scores, base + a * tags + k, width, least))
             if out is None:
-                if any_nonzero(where_larger(x - finite, nothing_left, one, zero)):
+                if tags <= MANY or any_nonzero(where_larger(x - finite, nothing_left, one, zero)):
                     sums = sums + exp(narrow(x - finite, scores))
             else:
                 w = exp(narrow(x - finite, scores))

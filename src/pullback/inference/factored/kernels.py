@@ -2,7 +2,8 @@
 
 The steps are those of `chain/kernels.py`, with weights that all positions share, and those of the emissions apart:
 
-    v(i, b) = top + most + log (sum_a alpha(a) w(a, b) e(b)),   w(a, b) = exp(t(a, b) - r(b)),   e(b) = exp(s(i, b) + r(b) - most),
+    v(i, b) = top + most + log (e(b) sum_a alpha(a) w(a, b)),
+    w(a, b) = exp(t(a, b) - r(b)),   e(b) = exp(s(i, b) + r(b) - most),
 
 with the largest transition r(b) into each tag. So a step is a product of a vector and a matrix. The weights are made once for
 consecutive examples with equal transitions.

@@ -1,7 +1,7 @@
 """Entropies of tag sequences with transitions apart, and derivatives of marginals, on the CPU: as `chain/slopes.py`.
 
-The rate of a tag is the mean over the tags before of their rate and the transition's, plus that of its emission. The weights of a
-position are copied, as the way back writes the derivatives of pairs over them; the derivatives of transitions are their sums.
+The rate of a tag is the mean over the tags before of their rate and the transition's, plus that of its emission. The weights of
+a position are copied, as the way back writes the derivatives of pairs over them; those of transitions are the sums of these.
 """
 
 from __future__ import annotations
