@@ -11,6 +11,7 @@ from torch import Tensor
 from pullback.inference._torch.derivatives import in_forward_mode, transforming
 from pullback.inference.engine.partition import Sets, ranked
 from pullback.inference.factored.family import EMISSIONS, FACTORED
+from pullback.inference.factored.joined import join
 from pullback.inference.front.family import Family
 from pullback.inference.front.layout import Flat, Layout, broadcasts, check_tensor, working
 from pullback.inference.front.plan import serving
@@ -335,10 +336,9 @@ class FactoredChain(FamilyStructure):
         assert transitions is not None
         if transitions.shape[-1] != s.shape[-1]:
             raise ValueError(f"scores has shape {list(s.shape)}; transitions {list(transitions.shape)} need [..., n, C]")
-        rows = [s, *(s.new_zeros(len(s), 1, s.shape[2]) if x is None else _expanded(x, flat, 1)[:, None] for x in ends)]
-        rows.append(_expanded(transitions, flat, 2))
-        dtype = functools.reduce(torch.promote_types, [x.dtype for x in rows])
-        return torch.cat([x.to(dtype) for x in rows], 1)
+        nothing = s.new_zeros(s.shape[2])
+        start, end = (nothing if x is None else _one_each(x, flat, 1) for x in ends)
+        return join(s, start, end, _one_each(transitions, flat, 2))
 
     def _joined_structure(self, flat: Flat, z: Tensor) -> Tensor:
         """How often a sequence has each entry of `_joined`, `[B, n + 2 + C, C]`."""
@@ -366,8 +366,8 @@ def _bilinear(a: Tensor, weights: Tensor, b: Tensor) -> Tensor:
     return torch.where(lost, -torch.inf, found)
 
 
-def _expanded(x: Tensor, flat: Flat, dims: int) -> Tensor:
-    """A tensor of a structure, `[..., *its own dimensions]`, with one for each example of a batch, `[B, ...]`."""
+def _one_each(x: Tensor, flat: Flat, dims: int) -> Tensor:
+    """A tensor of a structure, `[..., *its own]`, with one for each example of a batch, or without that dimension."""
     lead, own = x.shape[: x.dim() - dims], x.shape[x.dim() - dims :]
     if not broadcasts(lead, flat.batch):
         raise ValueError(
@@ -375,6 +375,9 @@ def _expanded(x: Tensor, flat: Flat, dims: int) -> Tensor:
             f"scores, {list(flat.batch)}"
         )
     x = working(x)
-    if not lead:
-        return x.expand(len(flat.scores), *own)
-    return x.expand(*flat.batch, *own).reshape(len(flat.scores), *own)
+    return x.expand(*flat.batch, *own).reshape(len(flat.scores), *own) if lead else x
+
+
+def _expanded(x: Tensor, flat: Flat, dims: int) -> Tensor:
+    """The same with one for each example, `[B, ...]`."""
+    return _one_each(x, flat, dims).expand(len(flat.scores), *x.shape[x.dim() - dims :])

@@ -125,6 +125,7 @@ def forward(scores, begin, n, length, tags, room, most, weights, state, value, a
     first_tags(scores, begin + n * tags, tags, value, 0)
     emit(scores, begin, tags, value, 0, end if length == 1 else -1, value, 0)
     enter(scores, tags, state, value, alpha, room)
+    scale_of, scale_before = 1.0, 1.0  # logarithms are taken of products of sums, as they take as long as a step
     for i in range(1, length):
         at, row, after, last = begin + i * tags, i * room, (i + 1) * room, end if i == length - 1 else -1
         peak = emit(scores, at, tags, most, 0, last, sums, row)
@@ -136,11 +137,14 @@ def forward(scores, begin, n, length, tags, room, most, weights, state, value, a
         careful[i] = not least_top < top < np.inf
         if not careful[i]:
             scale(tags, total, row, 1.0 / top, alpha, alpha, after)
-            state[2] = state[0]
-            state[0] += peak + math.log(top)
+            state[2], scale_before = state[0], scale_of
+            state[0], scale_of = state[0] + peak, scale_of * top
+            if not 1e-200 < scale_of < 1e200:
+                state[0], scale_of = state[0] + math.log(scale_of), 1.0
             state[1] = 0.0
             continue
         if state[1] == 0.0:  # from the sums: an alpha may have been rounded to zero
+            state[2] += math.log(scale_before)
             for b in range(tags):
                 value[b] = state[2] + math.log(total[row - room + b]) + most[b]
             emit(scores, at - tags, tags, value, 0, -1, value, 0)
@@ -152,6 +156,8 @@ def forward(scores, begin, n, length, tags, room, most, weights, state, value, a
             total[row + b] = 1.0 if value[b] > -np.inf else 0.0
         emit(scores, at, tags, value, 0, last, value, 0)
         enter(scores, tags, state, value, alpha, after)
+        scale_of = 1.0
+    state[0] += math.log(scale_of)
 
 
 @lean
