@@ -107,6 +107,33 @@ def likelihood(problem: Problem) -> Contender:
     return Contender("pytorch-crf", call)
 
 
+def likelihood_of_all(problem: Problem) -> Contender:
+    """The same with its gradients in emissions, start, end and transitions."""
+    from torchcrf import CRF
+
+    model, emissions = _model(CRF, problem)
+    leaves, tags = (emissions.requires_grad_(), *model.parameters()), problem.tags
+    return Contender("pytorch-crf", lambda: torch.autograd.grad(model(leaves[0], tags, reduction="sum"), leaves))
+
+
+def decode_lists(problem: Problem) -> Contender:
+    """pytorch-crf's Viterbi, and its tags."""
+    from torchcrf import CRF
+
+    return decoding(module(CRF, problem), problem)
+
+
+def decoding(model, problem: Problem) -> Contender:
+    """The lists of tags that a module decodes."""
+    emissions = problem.emissions
+    return Contender("pytorch-crf", lambda: model.decode(emissions), lambda tags: (torch.tensor(tags),))
+
+
+def module(crf, problem: Problem):
+    """A module with the interface of pytorch-crf and the transitions of a problem."""
+    return _model(crf, problem)[0]
+
+
 def _model(crf, problem: Problem):
     model = crf(problem.scores.shape[-1], batch_first=True).to(problem.scores.device)
     with torch.no_grad():

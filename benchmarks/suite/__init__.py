@@ -9,6 +9,7 @@ from benchmarks.suite.accuracy import accuracy
 from benchmarks.suite.argmax import argmax
 from benchmarks.suite.backward_passes import backward_passes
 from benchmarks.suite.engine import engine
+from benchmarks.suite.factored import factored
 from benchmarks.suite.floor import floor
 from benchmarks.suite.floor_structures import floor_structures
 from benchmarks.suite.graphs import graphs
@@ -48,6 +49,7 @@ SUITE: dict[str, Benchmark] = {
         accuracy,
         sparsemax,
         chain,
+        factored,
         binary_tree,
         segmentation,
         subset,

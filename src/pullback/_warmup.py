@@ -18,6 +18,7 @@ STRUCTURES: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {  # the cl
     "projective": ("DependencyTree", {"projective": True}, (4, 4)),
     "nonprojective": ("DependencyTree", {"projective": False}, (4, 4)),
     "chain": ("LinearChain", {}, (4, 3, 3)),
+    "factored_chain": ("FactoredChain", {"transitions": torch.zeros(3, 3)}, (4, 3)),
     "subset": ("Subset", {"k": 2}, (4,)),
     "knapsack": ("Knapsack", {"costs": [2, 1, 1, 3], "budget": 3}, (4,)),
     "shortest_path": ("ShortestPath", {"edges": [(0, 1), (1, 2), (0, 2)], "source": 0, "target": 2}, (3,)),
@@ -43,8 +44,9 @@ def warmup(
     """Compile operations of structures with their gradients, in parallel, so that later first calls do not compile.
 
     Args:
-        structures: names from `categorical`, `projective`, `nonprojective` (dependency trees), `chain`, `subset`,
-            `knapsack`, `shortest_path`, `segmentation`, `binary_tree`, `alignment`, `matching`, `ctc`; all by default.
+        structures: names from `categorical`, `projective`, `nonprojective` (dependency trees), `chain`, `factored_chain`,
+            `subset`, `knapsack`, `shortest_path`, `segmentation`, `binary_tree`, `alignment`, `matching`, `ctc`; all by
+            default.
         operations: names from `argmax`, `marginals`, `log_partition`, `entropy`, `sample`, `sparsemap`; all by default.
         dtypes: `float32`, `float64` or both.
         device: "cpu" or "cuda".

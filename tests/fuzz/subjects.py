@@ -38,6 +38,7 @@ class Subject:
         own: what the structure adds to the score of each of `[S, *parts]`, `[S]` of float64, beside its parts' scores.
         optional: whether the empty structure is always there.
         fixed: whether the structure knows the shape of its parts.
+        projects: whether it has SparseMAP.
         one_rule: whether ties break in the same way on every device.
         varies: what may have other bits alone than in a batch: docs/numerics.md promises the rest.
     """
@@ -53,6 +54,7 @@ class Subject:
     own: Callable[[Tensor], Tensor] = lambda z: z.new_zeros(len(z), dtype=torch.float64)
     optional: bool = False
     fixed: bool = False
+    projects: bool = True
     one_rule: bool = True
     varies: tuple[str, ...] = ()
 
@@ -152,6 +154,11 @@ STRUCTURES: dict[str, Subject] = {
         lambda n, **options: pb.LinearChain(n, **options), lambda sizes: (*sizes, sizes[1]),
         lambda draw, most: (draw.randint(0, min(most, 5)), draw.randint(1, 3)), _large_chain, 1,
         lambda n, tags: pb.LinearChain().enumerate(n, tags), varies=ALL_SUMS,
+    ),
+    "factored-chain": Subject(  # members are known by <s, z> alone: tests/structures/test_factored_chain.py has transitions
+        lambda n, **options: pb.FactoredChain(torch.zeros(9, 9, device=n.device), lengths=n, **options), lambda sizes: sizes,
+        lambda draw, most: (draw.randint(0, min(most, 3)), 9), lambda draw: (draw.choice(LONG), 9), 1,
+        lambda n, tags: pb.FactoredChain(torch.zeros(tags, tags)).enumerate(n, tags), projects=False, varies=ALL_SUMS,
     ),
     "subset": Subject(
         lambda k, n, **options: pb.Subset(k, n, **options), lambda sizes: (sizes[1],), _subset, _large_subset, 2,

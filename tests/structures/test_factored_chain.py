@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 import pullback as pb
+from pullback.inference.front.family import backend
 
 LENGTHS = torch.tensor([6, 3, 1, 0, 2])
 B, N, C = len(LENGTHS), 6, 5
@@ -138,3 +139,112 @@ def test_mistakes_are_named() -> None:
         pb.FactoredChain(torch.zeros(3, 3), lengths=[1, 5]).argmax(torch.zeros(2, 4, 3))
     with pytest.raises(NotImplementedError, match="LinearChain"):
         pb.FactoredChain(torch.zeros(3, 3)).sparsemap(torch.zeros(2, 4, 3))
+
+
+def _random(*batch: int, tags: int, scale: float, forbidden: float, dtype: torch.dtype) -> list[Tensor]:
+    """Emissions of seven positions, transitions, start and end."""
+    generator, found = torch.Generator().manual_seed(tags), []
+    for shape in ((*batch, 7, tags), (tags, tags), (tags,), (tags,)):
+        x = scale * torch.randn(shape, generator=generator, dtype=torch.float64)
+        found.append(x.masked_fill(torch.rand(shape, generator=generator) < forbidden, -torch.inf).to(dtype))
+    return found
+
+
+@pytest.mark.parametrize("forbidden", [0.0, 0.3])
+@pytest.mark.parametrize("scale", [1.0, 30.0, 1e3, 1e6])
+@pytest.mark.parametrize("tags", [1, 3, 8, 16, 20, 37, 70])
+def test_backends_agree(tags: int, scale: float, forbidden: float) -> None:
+    """Large scores, for which sums are taken in logarithms, forbidden ones, and tags that do not fill a vector."""
+    lengths = torch.tensor([7, 4, 1, 0, 2])
+    for dtype, tolerance in ((torch.float32, 3e-5), (torch.float64, 1e-9)):
+        plain = _random(5, tags=tags, scale=scale, forbidden=forbidden, dtype=dtype)
+        along = torch.sin(torch.arange(plain[0].numel())).reshape(plain[0].shape).double()
+        found: dict[str, list[Tensor]] = {}
+        for name in ("cpu", "reference"):
+            with backend(name):
+                leaves = [x.to(dtype if name == "cpu" else torch.float64).requires_grad_() for x in plain]
+                chain, own = pb.FactoredChain(*leaves[1:], lengths, validate=False), found.setdefault(name, [])
+                own.append(chain.argmax(leaves[0]).double())
+                values = chain.log_partition(leaves[0]), chain.entropy(leaves[0]), chain.marginals(leaves[0])
+                for value, weight in zip(values, (1.0, 1.0, along), strict=True):
+                    total = (value.nan_to_num(0.0) * weight).sum()
+                    own += [value.double(), *(x.double() for x in torch.autograd.grad(total, leaves))]
+        for ours, theirs in zip(found["cpu"], found["reference"], strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance, equal_nan=True)
+
+
+def test_tags_that_emissions_all_but_forbid() -> None:
+    """At position 1 tag 0 is better by 150 than the others, whose weights are rounded to zero, and leads nowhere."""
+    transitions = torch.randn(5, 5, generator=torch.Generator().manual_seed(0))
+    transitions[0] = -torch.inf
+    emissions = torch.zeros(2, 6, 5)
+    emissions[:, 1, 0] = emissions[1, 3, 0] = 150.0
+    emissions[:, 4, 2] = 1.0
+    chain = pb.FactoredChain(transitions)
+    every = chain.enumerate(6, 5).double()
+    scores = chain.score(emissions.double()[:, None], every)
+    p = scores.softmax(1)
+    torch.testing.assert_close(chain.log_partition(emissions), scores.logsumexp(1).float())
+    torch.testing.assert_close(chain.marginals(emissions), torch.einsum("bs,snc->bnc", p, every).float(), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(chain.entropy(emissions), -(p * p.clamp_min(1e-99).log()).sum(1).float())
+    drawn = chain.sample(emissions, torch.Generator().manual_seed(0), samples=4000).mean(0)
+    torch.testing.assert_close(drawn, chain.marginals(emissions), rtol=0, atol=0.05)
+
+
+def test_transitions_of_some_examples() -> None:
+    """Neighbours in a batch share their transitions or do not, and one that is bad does not concern the others."""
+    emissions, transitions, start, end = [x.detach() for x in _leaves(B)]
+    transitions[1], transitions[3], start[3] = transitions[0], torch.nan, torch.nan  # of length 0
+    chain = pb.FactoredChain(transitions, start, end, LENGTHS)
+    for operation in ("argmax", "marginals", "log_partition", "entropy"):
+        together = getattr(chain, operation)(emissions)
+        for b in range(B):
+            one = pb.FactoredChain(transitions[b], start[b], end[b], LENGTHS[b])
+            torch.testing.assert_close(together[b], getattr(one, operation)(emissions[b]))
+    transitions[0, 1, 2] = torch.nan
+    with pytest.raises(ValueError, match=r"sequence 0 of the batch .* contains NaN"):
+        chain.marginals(emissions)
+    loose = pb.FactoredChain(transitions, start, end, LENGTHS, validate=False)
+    for operation in ("argmax", "marginals", "log_partition", "entropy"):
+        found = getattr(loose, operation)(emissions)
+        assert found[0].isnan().all()
+        assert not found[1:].isnan().any()
+
+
+def test_log_prob_of_sequences_and_of_averages() -> None:
+    """One pass gives it with its gradient; padding holds anything, and z that are no sequences are named."""
+    leaves = _leaves()
+    chain = pb.FactoredChain(*leaves[1:], LENGTHS)
+    z = chain.sample(leaves[0].detach(), torch.Generator().manual_seed(0))
+    padding = torch.arange(N) >= LENGTHS[:, None]
+    dirty = z.masked_fill(padding[..., None], torch.nan)
+    mixed = (z + chain.argmax(leaves[0].detach())) / 2
+    for given, clean in ((dirty, z), (mixed, mixed)):
+        ours = chain._log_prob(leaves[0], given)
+        theirs = chain.score(leaves[0], clean) - chain.log_partition(leaves[0])
+        torch.testing.assert_close(ours, theirs)
+        slopes = [torch.autograd.grad(x.sum(), leaves) for x in (ours, theirs)]
+        for one, other in zip(*slopes, strict=True):
+            torch.testing.assert_close(one, other)
+    assert torch.equal(chain.tags(dirty), chain.tags(z))
+    assert chain.contains(dirty).all()
+    for wrong in (2 * z, z + 1e-30, z * (torch.arange(N) != 1)[:, None]):
+        assert chain.contains(wrong).tolist() == [False, False, length_is(wrong, z, 2), True, False]
+    with pytest.raises(ValueError, match="z"):
+        chain.log_prob(leaves[0], z * 2)
+
+
+def length_is(wrong: Tensor, z: Tensor, example: int) -> bool:
+    """Whether a change is in the padding of an example of one position only."""
+    return bool(torch.equal(wrong[example, 0], z[example, 0]))
+
+
+def test_k_best_of_large_problems(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are found by partitioning, which is that of the engine where scores differ."""
+    leaves = [x.detach() for x in _leaves(B)]
+    chain = pb.FactoredChain(*leaves[1:], LENGTHS)
+    expected = chain.topk(leaves[0], 7)
+    monkeypatch.setattr("pullback.structures.factored_chain._MOST_PAIRS", 0)
+    found = chain.topk(leaves[0], 7)
+    torch.testing.assert_close(found.scores, expected.scores)
+    assert torch.equal(found.structures, expected.structures)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pullback.nn.constraints import Constraints
 from pullback.nn.positions import Positions, positions_of
-from pullback.structures import LinearChain
+from pullback.structures import FactoredChain
 from pullback.structures.readers import is_readable
 
 Span = tuple[int, int, Any]
@@ -82,7 +82,7 @@ class CRF(torch.nn.Module):
         with torch.autocast(emissions.device.type, enabled=False):
             x, gold = where.gathered(self._wide(where.emissions)), where.gathered_tags
             self._check_tags(gold, where)
-            log_likelihood = self._score(x, gold, where) - self._chain(where).log_partition(self._scores(x, where))
+            log_likelihood = self._chain(where, x.dtype)._log_prob_of_tags(x, gold)
         if reduction == "none":
             return log_likelihood
         total = log_likelihood.sum()
@@ -100,11 +100,12 @@ class CRF(torch.nn.Module):
         """
         where = positions_of(self, emissions, mask)
         with torch.no_grad(), torch.autocast(emissions.device.type, enabled=False):
-            chain, scores = self._chain(where), self._scores(where.gathered(self._wide(where.emissions)), where)
+            x = where.gathered(self._wide(where.emissions))
+            chain = self._chain(where, x.dtype)
             lengths = where.lengths.tolist()
             if top is None:
-                return [row[:n] for row, n in zip(chain.tags(chain.argmax(scores)).tolist(), lengths, strict=True)]
-            best = chain.topk(scores, top)
+                return [row[:n] for row, n in zip(chain.tags(chain.argmax(x)).tolist(), lengths, strict=True)]
+            best = chain.topk(x, top)
             tags, there = chain.tags(best.structures).tolist(), (best.scores > -torch.inf).tolist()
         return [[tags[k][b][:n] for k in range(len(tags)) if there[k][b]] for b, n in enumerate(lengths)]
 
@@ -115,8 +116,8 @@ class CRF(torch.nn.Module):
         """
         where = positions_of(self, emissions, mask)
         with torch.autocast(emissions.device.type, enabled=False):
-            chain, scores = self._chain(where), self._scores(where.gathered(self._wide(where.emissions)), where)
-            return where.scattered(chain.tag_marginals(chain.marginals(scores)))
+            x = where.gathered(self._wide(where.emissions))
+            return where.scattered(self._chain(where, x.dtype).marginals(x))
 
     def confidence(self, emissions: Tensor, spans: Sequence[Sequence[Span]], mask: Tensor | None = None) -> list[Tensor]:
         """The probability that each span is there, with exactly these borders; a tensor for each sentence. Differentiable.
@@ -139,8 +140,7 @@ class CRF(torch.nn.Module):
                 return [x.new_zeros(0) for _ in spans]
             allowed = torch.stack([self._allowed(span, where, b) for b, own in enumerate(spans) for span in own])
             few = where.rows(which)
-            chain, scores = self._chain(few), self._scores(x[which], few)
-            found = chain.log_prob_within(scores, allowed[..., None, :].expand(scores.shape)).exp()
+            found = self._chain(few, x.dtype).log_prob_within(x[which], allowed).exp()
         return list(found.split([len(own) for own in spans]))
 
     def _wide(self, emissions: Tensor) -> Tensor:
@@ -148,11 +148,8 @@ class CRF(torch.nn.Module):
         dtype = torch.promote_types(torch.promote_types(emissions.dtype, self.transitions.dtype), torch.float32)
         return emissions.to(dtype)
 
-    def _chain(self, where: Positions) -> LinearChain:
-        return LinearChain(where.lengths)
-
-    def _weights(self, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
-        """Transitions, start and end, -inf where the constraints forbid them."""
+    def _chain(self, where: Positions, dtype: torch.dtype) -> FactoredChain:
+        """The tag sequences, with transitions, start and end in this precision: -inf where the constraints forbid them."""
 
         def masked(weight: Tensor, name: str) -> Tensor:
             allowed = getattr(self, f"_{name}_allowed")
@@ -160,22 +157,7 @@ class CRF(torch.nn.Module):
             return weight if allowed is None else weight.masked_fill(~allowed, -torch.inf)
 
         start, end = masked(self.start_transitions, "start"), masked(self.end_transitions, "end")
-        return masked(self.transitions, "transitions"), start, end
-
-    def _scores(self, emissions: Tensor, where: Positions) -> Tensor:
-        transitions, start, end = self._weights(emissions.dtype)
-        return self._chain(where).combine(emissions, transitions, start, end)
-
-    def _score(self, emissions: Tensor, tags: Tensor, where: Positions) -> Tensor:
-        """The score of given tags, `[B]`, by looking their parts up."""
-        transitions, start, end = self._weights(emissions.dtype)
-        if tags.shape[1] == 0:
-            return emissions.new_zeros(len(tags))
-        real, last = where.real, (where.lengths - 1).clamp_min(0)[:, None]
-        parts = emissions.gather(-1, tags[..., None]).squeeze(-1)
-        joined = torch.cat([start[tags[:, :1]], transitions[tags[:, :-1], tags[:, 1:]]], 1)
-        total = torch.where(real, parts + joined, 0.0).sum(1)
-        return total + torch.where(where.lengths > 0, end[tags.gather(1, last).squeeze(1)], 0.0)
+        return FactoredChain(masked(self.transitions, "transitions"), start, end, where.lengths)
 
     def _check_tags(self, tags: Tensor, where: Positions) -> None:
         if self.constraints is None or not is_readable(tags) or tags.shape[1] == 0:

@@ -8,15 +8,31 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from pullback.inference._torch.derivatives import in_forward_mode, transforming
 from pullback.inference.engine.partition import Sets, ranked
 from pullback.inference.factored.family import EMISSIONS, FACTORED
+from pullback.inference.factored.joined import join
 from pullback.inference.front.family import Family
 from pullback.inference.front.layout import Flat, Layout, broadcasts, check_tensor
+from pullback.inference.front.plan import serving
+from pullback.structures.family import _is_constant
 from pullback.structures.linear_chain import LinearChain
-from pullback.structures.own_scores import OwnScores, bilinear, for_each
-from pullback.structures.readers import as_lengths, check_range, integers, lengths_of, ones_at, real_positions
+from pullback.structures.own_scores import OwnScores, bilinear, for_each, one_each
+from pullback.structures.readers import as_lengths, check_range, integers, is_readable, lengths_of, ones_at, real_positions
 from pullback.structures.top import TopK, check_count
 
+
+@functools.cache
+def _kernels() -> Any:
+    """The kernels of 0/1 tensors, None where none can be compiled."""
+    if serving("cpu") != "cpu":
+        return None
+    from pullback.inference.factored import members
+
+    return members
+
+
+_MOST_PAIRS = 2**20  # of tags, of all positions, of which a graph is made
 _PAIRS = (
     "FactoredChain has no `sparsemap`: the score of a sequence is not linear in its tags. Use LinearChain, whose parts are "
     "pairs of tags: LinearChain(lengths).sparsemap(chain.combine(emissions, transitions, start, end))"
@@ -120,6 +136,9 @@ class FactoredChain(OwnScores):
 
     def tags(self, z: Tensor) -> Tensor:
         """The tag of each position, `[..., n]`; -1 for padding."""
+        found = self._read(z)
+        if found is not None and found[1].all():
+            return found[0].reshape(z.shape[:-1])
         used, tag = self._cleaned(z).max(-1)
         return torch.where(used > 0.5, tag, -1)
 
@@ -137,19 +156,81 @@ class FactoredChain(OwnScores):
 
     def contains(self, z: Tensor) -> Tensor:
         """Whether z has one tag at each position, `[...]` of bool."""
+        found = self._read(z)
+        if found is not None:
+            return torch.from_numpy(found[1]).reshape(z.shape[:-2])
         z = self._cleaned(z).detach()
         one = (z != 0).sum(-1) == ((z == 1) & (z != 0)).sum(-1)
         one &= (z == 1).sum(-1) == 1
         return (one | ~self._real(z)).all(-1)
 
+    def _log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
+        self._check_same_shape(scores, z)
+        scores = self._expanded(scores, z)
+        flat = self._flat(scores)
+        if z.shape == scores.shape and all(_is_constant(x, z) for x in (scores, *self._given())):
+            found = self._read(z)
+            if found is not None and found[1].all():
+                return self._log_prob_of(flat, found[0])
+            return flat.restore(self._call("log_prob", flat, self._joined_structure(flat, z.detach()))[0])
+        return (self._whole_score(scores, z) - self._log_partition(scores)).to(flat.dtype)
+
+    def _log_prob_of_tags(self, scores: Tensor, tags: Tensor) -> Tensor:
+        """`log_prob` of tags `[..., n]`, differentiable in the scores; the padding may hold anything."""
+        if scores.dim() == 3 and _kernels() is not None and _kernels().are_plain(scores, tags, *self._given()):
+            return self._log_prob_of(self._flat(scores), tags)
+        z = ones_at(tags[..., None], self._real(scores)[..., None], scores.shape[-1])
+        return self._log_prob(scores, z.to(scores.dtype))
+
+    def _log_prob_of(self, flat: Flat, tags: Tensor) -> Tensor:
+        z = _kernels().counts_of(tags, flat.sizes[0], flat.scores.shape[-1], flat.scores.dtype)
+        return flat.restore(self._call("log_prob", flat, z)[0])
+
+    def _read(self, z: Tensor) -> Any:
+        """The tags of structures, and which are right, by kernels; None where those cannot read them."""
+        if not isinstance(z, Tensor) or _kernels() is None or not _kernels().are_plain(z):
+            return None
+        self._layout.check(z, "z")
+        batch, lengths = z.shape[:-2], self.lengths
+        z = z.detach().reshape(batch.numel(), *z.shape[-2:])
+        if lengths is None or not broadcasts(lengths.shape, batch):
+            return _kernels().tags_of(z, torch.full((len(z),), z.shape[1]))
+        lengths = lengths_of(lengths, batch, z.shape[1], z.device)
+        return _kernels().tags_of(z, lengths.expand(batch).reshape(-1))
+
     def topk(self, scores: Tensor, k: int) -> TopK:
         """The k best structures of each example, best first, and their scores.
 
-        Where scores are equal, the argmax comes first. The others follow in the order in which a partition of the sequences
-        by the first position at which they differ finds them. It takes an argmax for each position and structure.
+        Where scores are equal, the argmax comes first. The others follow in an order that depends on the backend, and not
+        on the rest of the batch. It takes an argmax for each position and structure if n C^2 is more than a million.
         """
         k, flat = check_count(k), self._flat(scores)
-        lead = flat.batch
+        n, tags = flat.scores.shape[1:]
+        if n * tags**2 > _MOST_PAIRS:
+            dense, values = self._partitioned(flat, k)
+        else:
+            parts, values = self._call("topk", flat, k)
+            dense = None
+
+        def make() -> Tensor:
+            bad = torch.where(values[:, :1].isnan(), torch.nan, 0.0).to(flat.dtype)[..., None, None]
+            if dense is not None:
+                return (dense + bad).to(flat.dtype).movedim(1, 0).reshape(k, *flat.batch, n, tags)
+            z, count = bad.expand(-1, k, n, tags).movedim(1, 0).reshape(k, len(parts), n * tags).clone(), n * tags
+            if count > 0:
+                add = z.scatter_add_ if is_readable(z) else z.scatter_add  # in place is faster, but not under torch.vmap
+                z = add(2, parts.movedim(1, 0).clamp_max(count - 1), (parts < count).movedim(1, 0).to(z.dtype))
+            return z.reshape(k, *flat.batch, n, tags)
+
+        totals = values.to(flat.dtype).movedim(1, 0).reshape(k, *flat.batch)
+        if not (in_forward_mode() or transforming() or (torch.is_grad_enabled() and self._may_need_gradient(scores))):
+            return TopK(totals, make)
+        z, there = make(), totals > -torch.inf
+        safe = torch.where(there[..., None, None], z, 0.0)
+        return TopK(torch.where(there, self.score(scores.expand(k, *scores.shape), safe), totals), lambda: z)
+
+    def _partitioned(self, flat: Flat, k: int) -> tuple[Tensor, Tensor]:
+        """The k best structures, `[B, k, n, C]`, and their scores, -inf for none and NaN for bad examples: by partitioning."""
         n, tags = flat.scores.shape[1:]
         s = flat.scores.detach()
         position, tag = torch.arange(n, device=s.device), torch.arange(tags, device=s.device)
@@ -166,21 +247,22 @@ class FactoredChain(OwnScores):
             lost |= (position == start)[:, :, None] & sets.banned[:, None]
             return best(rows, s[rows].masked_fill_(lost, -torch.inf))
 
-        z = self._call("argmax", flat)  # which looks at the values
-        bad = z.flatten(1).isnan().any(1)
+        bad = self._call("argmax", flat).flatten(1).isnan().any(1)  # which looks at the values
         choices, values = ranked(solve, *best(torch.arange(len(s), device=s.device), s), k, tags)
-        there = values > -torch.inf
-        z = ones_at(choices[..., None], ((choices >= 0) & there[..., None])[..., None], tags)
-        z = torch.where(bad[:, None, None, None], torch.nan, z).to(flat.dtype).movedim(1, 0).reshape(k, *lead, n, tags)
-        missing = torch.where(bad[:, None], torch.nan, -torch.inf).expand(there.shape).movedim(1, 0).reshape(k, *lead)
-        there = there.movedim(1, 0).reshape(k, *lead)
-        safe = torch.where(there[..., None, None], z, 0.0)
-        return TopK(torch.where(there, self.score(scores.expand(k, *scores.shape), safe), missing.to(z.dtype)), lambda: z)
+        there = (choices >= 0) & (values > -torch.inf)[..., None]
+        return ones_at(choices[..., None], there[..., None], tags).to(s.dtype), torch.where(bad[:, None], torch.nan, values)
 
     def enumerate(self, n: int, C: int) -> Tensor:  # type: ignore[override]
         """All tag sequences, `[S, n, C]`; C^n up to some thousands."""
         pairs = LinearChain().enumerate(n, C)
         return torch.cat([pairs[:, :1, 0], pairs[:, 1:].sum(-2)], 1)
+
+    def _may_need_gradient(self, scores: Tensor) -> bool:
+        """Whether a gradient for the scores, or for what belongs to the structure, may be asked for."""
+        return any(x.requires_grad for x in (scores, *self._given()))
+
+    def _given(self) -> list[Tensor]:
+        return [x for x in self._own() if x is not None]
 
     def _real(self, x: Tensor) -> Tensor:
         """Which positions of `[..., n, C]` are no padding."""
@@ -222,10 +304,21 @@ class FactoredChain(OwnScores):
         assert transitions is not None
         if transitions.shape[-1] != s.shape[-1]:
             raise ValueError(f"scores has shape {list(s.shape)}; transitions {list(transitions.shape)} need [..., n, C]")
-        rows = [s, *(s.new_zeros(len(s), 1, s.shape[2]) if x is None else for_each(x, flat, 1)[:, None] for x in ends)]
-        rows.append(for_each(transitions, flat, 2))
-        dtype = functools.reduce(torch.promote_types, [x.dtype for x in rows])
-        return torch.cat([x.to(dtype) for x in rows], 1)
+        nothing = s.new_zeros(s.shape[2])
+        start, end = (nothing if x is None else one_each(x, flat, 1) for x in ends)
+        return join(s, start, end, one_each(transitions, flat, 2))
+
+    def _joined_structure(self, flat: Flat, z: Tensor) -> Tensor:
+        """How often a sequence has each entry of `_joined`, `[B, n + 2 + C, C]`."""
+        n, tags = flat.scores.shape[1:]
+        z = z.reshape(flat.scores.shape).to(flat.scores.dtype)
+        if n == 0:
+            return z.new_zeros(len(z), 2 + tags, tags)
+        lengths = flat.sizes[0]
+        if self.lengths is not None:
+            z = torch.where((torch.arange(n, device=z.device) < lengths[:, None])[..., None], z, 0.0)
+        last = (lengths - 1).clamp(0, n - 1)[:, None, None].expand(-1, 1, tags)
+        return torch.cat([z, z[:, :1], z.gather(1, last), z[:, :-1].mT @ z[:, 1:]], 1)
 
     def _apart(self, joined: Tensor, flat: Flat) -> Tensor:
         return joined[:, : flat.scores.shape[1]]

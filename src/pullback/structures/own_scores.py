@@ -89,8 +89,8 @@ def bilinear(a: Tensor, weights: Tensor, b: Tensor) -> Tensor:
     return torch.where(lost, -torch.inf, found)
 
 
-def for_each(x: Tensor, flat: Flat, dims: int) -> Tensor:
-    """A tensor of a structure, `[..., *its own dimensions]`, with one for each example of a batch, `[B, ...]`."""
+def one_each(x: Tensor, flat: Flat, dims: int) -> Tensor:
+    """A tensor of a structure, `[..., *its own]`, with one for each example of a batch, or without that dimension."""
     lead, own = x.shape[: x.dim() - dims], x.shape[x.dim() - dims :]
     if not broadcasts(lead, flat.batch):
         raise ValueError(
@@ -98,6 +98,9 @@ def for_each(x: Tensor, flat: Flat, dims: int) -> Tensor:
             f"the scores, {list(flat.batch)}"
         )
     x = working(x)
-    if not lead:
-        return x.expand(len(flat.scores), *own)
-    return x.expand(*flat.batch, *own).reshape(len(flat.scores), *own)
+    return x.expand(*flat.batch, *own).reshape(len(flat.scores), *own) if lead else x
+
+
+def for_each(x: Tensor, flat: Flat, dims: int) -> Tensor:
+    """The same with one for each example, `[B, ...]`."""
+    return one_each(x, flat, dims).expand(len(flat.scores), *x.shape[x.dim() - dims :])

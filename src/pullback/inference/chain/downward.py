@@ -29,10 +29,16 @@ from pullback.inference._numba.vectors import select_positive, splat_wide, widen
 def back(tags, alpha, total, row, room, sums, rate, out, at, sign):
     """Turn the weights w(a, b) of a position into the probabilities p(a, b) = alpha(a) w(a, b) rate(b), times `sign`.
 
-    The rate of a tag is its probability over `total`. Those of the tags before, sum_b w(a, b) rate(b) alpha(a) / total(a), are
-    written over them.
+    The rate of a tag is its probability over `total`. Those of the tags before are written over them.
     `sign` is a vector, as wide as all others here.
     """
+    back_rows(tags, alpha, row, sums, rate, out, at, sign)
+    rates_before(tags, alpha, total, row, room, sums, rate, sign)
+
+
+@lean
+def back_rows(tags, alpha, row, sums, rate, out, at, sign):
+    """The same without the rates of the tags before; writes sum_b w(a, b) rate(b) to `sums`."""
     for a in range(0, tags - 3, 4):
         first = _back_row(tags, alpha, row + a, rate, out, at + a * tags, sign)
         second = _back_row(tags, alpha, row + a + 1, rate, out, at + (a + 1) * tags, sign)
@@ -41,10 +47,16 @@ def back(tags, alpha, total, row, room, sums, rate, out, at, sign):
         store_sums(sums, a, first, second, third, fourth)
     for a in range(tags - tags % 4, tags):
         sums[a] = sum_of(_back_row(tags, alpha, row + a, rate, out, at + a * tags, sign))
-    for k in range(0, tags, lanes_of(sign)):
-        before = load_like(total, row - room + k, sign)
-        reached = load_like(sums, k, sign) * load_like(alpha, row + k, sign)
-        store(rate, k, select_positive(before, reached / before, sign - sign))
+
+
+@lean
+def rates_before(tags, alpha, total, row, room, sums, rate, like):
+    """Turn `sums` into the probabilities of the tags before, alpha(a) sum_b w(a, b) rate(b), and write their rates."""
+    for k in range(0, tags, lanes_of(like)):
+        before = load_like(total, row - room + k, like)
+        reached = load_like(sums, k, like) * load_like(alpha, row + k, like)
+        store(sums, k, reached)
+        store(rate, k, select_positive(before, reached / before, like - like))
 
 
 @lean
@@ -82,22 +94,29 @@ def draw(tags, length, alpha, last, room, out, begin, stop, seed, chosen):
     """Draw the tags from the last to the first, by p(a given b) = alpha(a) w(a, b) / total(b); parts replace the weights."""
     row, at, stride, drawn = last, -1, 0, 0
     for i in range(length - 1, -1, -1):
-        whole = 0.0
-        for a in range(tags):
-            whole += np.float64(alpha[row + a]) * (np.float64(out[at + a * stride]) if at >= 0 else 1.0)
         u, drawn = uniform(seed, drawn)
-        u *= whole
-        for a in range(tags):
-            w = np.float64(alpha[row + a]) * (np.float64(out[at + a * stride]) if at >= 0 else 1.0)
-            if w > 0.0:
-                chosen[i] = a
-                u -= w
-                if u < 0.0:
-                    break
+        chosen[i] = pick(tags, alpha, row, out, at, stride, u)
         row, at, stride = i * room, begin + i * tags * tags + chosen[i], tags
     clear(out, begin, stop)
     for i in range(length):
         out[begin + (i * tags + (chosen[i - 1] if i > 0 else 0)) * tags + chosen[i]] = 1.0
+
+
+@lean
+def pick(tags, alpha, row, weights, at, stride, u):
+    """The tag a that u, from 0 to 1, chooses by alpha(a) w(a), with w(a) at `at + a stride`; of alpha alone if `at` is -1."""
+    whole, found = 0.0, 0
+    for a in range(tags):
+        whole += np.float64(alpha[row + a]) * (np.float64(weights[at + a * stride]) if at >= 0 else 1.0)
+    u *= whole
+    for a in range(tags):
+        w = np.float64(alpha[row + a]) * (np.float64(weights[at + a * stride]) if at >= 0 else 1.0)
+        if w > 0.0:
+            found = a
+            u -= w
+            if u < 0.0:
+                break
+    return found
 
 
 @lean

@@ -48,6 +48,7 @@ from pullback.inference.chain.downward import add_structure, back, draw
 from pullback.inference.chain.exponential import exp_or_nan
 
 LOG_PARTITION, MARGINALS, SLOPE, SAMPLE = range(4)
+MANY = 64  # tags from which on most of their exponentials are nothing if any are
 
 
 @lean
@@ -75,21 +76,32 @@ def _weigh(scores, base, count, shift, z, out, at):
 
 
 @lean
-def _multiply(tags, alpha, total, row, out, at, least):
-    """Write sum_a alpha(a) w(a, b) to `total`; returns the largest of these sums, +inf if one is not above `least`."""
-    lanes, zero, one = lanes_in(out) // 2, splat_half(out, 0.0), splat_half(out, 1.0)
-    limit, top, small = splat_half(out, least), zero, zero
+def multiply(tags, alpha, row, weights, at, total, place, least, factors, after):
+    """Write sum_a alpha(a) w(a, b) to `total` at `place`; returns the largest of these sums, +inf if one is not above `least`.
+
+    With factors, or None, the largest is that of the sums times them.
+    """
+    lanes, zero, one = lanes_in(weights) // 2, splat_half(weights, 0.0), splat_half(weights, 1.0)
+    limit, top, small = splat_half(weights, least), zero, zero
     for k in range(0, tags, 3 * lanes):
-        x, y, z = _columns(tags, alpha, row, out, at + k, tags - k)
-        store(total, row + k, x)
-        top, small = larger(x, top), where_larger(keep_first(x, tags - k, one), limit, small, one)
+        x, y, z = _columns(tags, alpha, row, weights, at + k, tags - k)
+        store(total, place + k, x)
+        top, small = larger(_times(x, factors, after + k), top), where_larger(keep_first(x, tags - k, one), limit, small, one)
         if k + lanes < tags:
-            store(total, row + k + lanes, y)
-            top, small = larger(y, top), where_larger(keep_first(y, tags - k - lanes, one), limit, small, one)
+            store(total, place + k + lanes, y)
+            top = larger(_times(y, factors, after + k + lanes), top)
+            small = where_larger(keep_first(y, tags - k - lanes, one), limit, small, one)
         if k + 2 * lanes < tags:
-            store(total, row + k + 2 * lanes, z)
-            top, small = larger(z, top), where_larger(keep_first(z, tags - k - 2 * lanes, one), limit, small, one)
-    return out.dtype.type(np.inf) if any_nonzero(small) else largest_of(top)
+            store(total, place + k + 2 * lanes, z)
+            top = larger(_times(z, factors, after + k + 2 * lanes), top)
+            small = where_larger(keep_first(z, tags - k - 2 * lanes, one), limit, small, one)
+    return weights.dtype.type(np.inf) if any_nonzero(small) else largest_of(top)
+
+
+@lean
+def _times(x, factors, at):
+    """Half a vector times factors, which may be None."""
+    return x if factors is None else x * load_half(factors, at)
 
 
 @lean
@@ -116,6 +128,15 @@ def _columns(tags, alpha, row, out, at, width):
 
 
 @lean
+def limits(scores):
+    """A sum that is small enough to be doubted, and how far the logarithm of a scale may be off.
+
+    What an alpha below the smallest number would add, exp(far) times that number, must be nothing beside the sum.
+    """
+    return (1e-20, 20.0) if lanes_in(scores) == 16 else (1e-200, 200.0)
+
+
+@lean
 def _step(scores, base, tags, state, value, alpha, total, row, after, z, out, at):
     """One position: p(a given b) is alpha(a) w(a, b) / total(b), with w at `at`, and the next alpha is at `after`.
 
@@ -123,43 +144,43 @@ def _step(scores, base, tags, state, value, alpha, total, row, after, z, out, at
     `state[2]` is the largest score of the position before, which serves for this one if the two are not far apart.
     Returns +inf where the scores hold NaN or +inf.
     """
-    # what an alpha below the smallest number would add, exp(far) times that number, must be nothing beside `least`
-    least, far = (1e-20, 20.0) if lanes_in(scores) == 16 else (1e-200, 200.0)
+    least, far = limits(scores)
     shift = state[2]
     most = _weigh(scores, base, tags * tags, shift, z, out, at)
     state[2] = most if -np.inf < most < np.inf else 0.0
-    top = _multiply(tags, alpha, total, row, out, at, least)
+    top = multiply(tags, alpha, row, out, at, total, row, least, None, 0)
     if not (top < np.inf and most < shift + far):
         shift = state[2]
         _weigh(scores, base, tags * tags, shift, z, out, at)
-        top = _multiply(tags, alpha, total, row, out, at, least)
+        top = multiply(tags, alpha, row, out, at, total, row, least, None, 0)
     if top < np.inf:
-        _scale(tags, alpha, total, row, after, 1.0 / top)
+        scale(tags, total, row, 1.0 / top, None, alpha, after)
         state[0] += shift + math.log(top)
         state[1] = 0.0
         return most
     if state[1] == 0.0:
         for a in range(tags):
             value[a] = state[0] + math.log(alpha[row + a]) if alpha[row + a] > 0.0 else -np.inf
-    nan = _careful_step(scores, base, tags, value, alpha, total, row, out, at)
-    _enter(scores, tags, state, value, alpha, after)
+    nan = careful_step(scores, base, tags, value, alpha, total, row, out, at)
+    enter(scores, tags, state, value, alpha, after)
     return np.inf if nan else most
 
 
 @lean
-def _scale(tags, alpha, total, row, after, factor):
-    """The next alpha: the sums times a factor."""
+def scale(tags, total, row, factor, factors, alpha, after):
+    """The next alpha: the sums times a factor, and times factors, or None."""
     inverse = splat_half(alpha, factor)
     for k in range(0, tags, lanes_in(alpha) // 2):  # as they were written
-        store(alpha, after + k, load_half(total, row + k) * inverse)
+        store(alpha, after + k, _times(load_half(total, row + k) * inverse, factors, after + k))
 
 
 @lean
-def _enter(scores, tags, state, value, alpha, row):
+def enter(scores, tags, state, value, alpha, row):
     """Alpha from the logarithms of all tags."""
-    top = -np.inf
-    for b in range(tags):
-        top = max(top, value[b])
+    most = splat_wide(-np.inf, scores)
+    for k in range(0, tags, lanes_in(scores)):
+        most = larger(load_wide(value, k, scores), most)
+    top = largest_of(most)
     state[0], state[1] = top, 1.0
     shift = splat_wide(top if top > -np.inf else 0.0, scores)
     for k in range(0, tags, lanes_in(scores)):
@@ -167,11 +188,14 @@ def _enter(scores, tags, state, value, alpha, row):
 
 
 @lean
-def _careful_step(scores, base, tags, value, alpha, total, row, out, at):
-    """The same with the maximum of each sum taken out, written to the second half of `value`; returns whether NaN was read."""
+def careful_step(scores, base, tags, value, alpha, total, row, out, at):
+    """The same with the maximum of each sum taken out, from logarithms to logarithms; returns whether NaN was read.
+
+    The weights, relative to the maximum of their sum, are written to `out`, or not at all if that is None.
+    """
     lanes, room = lanes_in(scores), len(value) // 2
     least, nothing, zero = splat(scores, -np.inf), splat_wide(-np.inf, scores), splat_wide(0.0, scores)
-    nan = splat(scores, 0.0)
+    nan, one, nothing_left = splat(scores, 0.0), splat_wide(1.0, scores), splat_wide(-30.0 if lanes == 16 else -60.0, scores)
     for k in range(0, tags, lanes):
         width = min(lanes, tags - k)
         best = nothing
@@ -183,9 +207,13 @@ def _careful_step(scores, base, tags, value, alpha, total, row, out, at):
         sums = splat(scores, 0.0)
         for a in range(tags):
             x = splat_wide(value[a], scores) + widen(load_first(scores, base + a * tags + k, width, least))
-            w = exp(narrow(x - finite, scores))
-            sums = sums + w
-            store_first(out, at + a * tags + k, width, w)
+            if out is None:
+                if tags <= MANY or any_nonzero(where_larger(x - finite, nothing_left, one, zero)):
+                    sums = sums + exp(narrow(x - finite, scores))
+            else:
+                w = exp(narrow(x - finite, scores))
+                sums = sums + w
+                store_first(out, at + a * tags + k, width, w)
         store(total, row + k, sums)
         some = select_positive(sums, sums, splat(scores, 1.0))
         store(value, room + k, where_larger(best, nothing, finite + widen(log(some)), nothing))
@@ -208,7 +236,7 @@ def forward(scores, begin, length, tags, keep, state, value, alpha, total, z, ou
         value[b] = x
         worst = max(worst, x) if x == x else np.inf
     row, state[2] = room * keep, 0.0
-    _enter(scores, tags, state, value, alpha, row)
+    enter(scores, tags, state, value, alpha, row)
     for i in range(1, length):
         base, after = begin + i * tags * tags, row + room * keep
         most = _step(scores, base, tags, state, value, alpha, total, row, after, z, out, base * keep)
@@ -217,7 +245,7 @@ def forward(scores, begin, length, tags, keep, state, value, alpha, total, z, ou
 
 
 @lean
-def _last(tags, alpha, row, total, before, rate):
+def last_tags(tags, alpha, row, total, before, rate):
     """Write the rate of each last tag; returns the logarithm of alpha's sum."""
     whole = 0.0
     for b in range(tags):
@@ -261,7 +289,7 @@ def sums(worker, workers, tags, scores, lengths, what, z, seeds, out, log_z, log
         codes[b], last = lengths[b] != length, room
         if length > 0:
             last, worst = forward(flat, begin, length, tags, keep, state, value, alpha, total, flat_z, flat_out)
-            log_z[b] = state[0] + _last(tags, alpha, last, total, last - room * keep, rate)
+            log_z[b] = state[0] + last_tags(tags, alpha, last, total, last - room * keep, rate)
             codes[b] |= worst == np.inf or log_z[b] == -np.inf
         if what == SAMPLE:
             draw(tags, length * (not codes[b]), alpha, last, room, flat_out, begin, begin + n * cells, seeds[b], chosen)

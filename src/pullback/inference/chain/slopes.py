@@ -46,15 +46,18 @@ def _term(p, before, direction, at, width, surprise):
 
 
 @lean
-def _rates(tags, weights, direction, at, surprise, alpha, row, before, rate, whole):
-    """Rates of a position's tags, from those of the position before, and the sums of p."""
+def rates_of(tags, weights, at, direction, there, surprise, alpha, row, before, rate, whole):
+    """Rates of a position's tags, from those of the position before, and the sums of p.
+
+    Its weights are at `at`, its directions at `there`.
+    """
     lanes, zero, one = lanes_in(weights), splat_wide(0.0, weights), splat_wide(1.0, weights)
     for k in range(0, tags, lanes):
         mean, total = zero, zero
         for a in range(tags):
-            here = at + a * tags + k
-            p = _load(weights, here, tags - k) * splat(weights, alpha[row + a])
-            mean = mean + widen(p) * _term(p, before[a], direction, here, tags - k, surprise)
+            here = a * tags + k
+            p = _load(weights, at + here, tags - k) * splat(weights, alpha[row + a])
+            mean = mean + widen(p) * _term(p, before[a], direction, there + here, tags - k, surprise)
             total = total + widen(p)
         some = select_positive(total, total, one)
         mean = mean / some
@@ -65,17 +68,17 @@ def _rates(tags, weights, direction, at, surprise, alpha, row, before, rate, who
 
 
 @lean
-def _back(tags, weights, direction, at, surprise, alpha, row, before, rate, whole, q, slope, next_q, next_slope):
+def back(tags, weights, at, direction, there, surprise, alpha, row, before, rate, whole, q, slope, next_q, next_slope):
     """Write the derivatives of a position's parts over their weights; q and `slope` become those of the tags before."""
     lanes, zero, one = lanes_in(weights), splat_wide(0.0, weights), splat_wide(1.0, weights)
     for a in range(tags):
         up, up_slope = zero, zero
         for k in range(0, tags, lanes):
-            here, width = at + a * tags + k, tags - k
+            here, width = a * tags + k, tags - k
             total, reached = load_wide(whole, k, weights), load_wide(q, k, weights)
             some = select_positive(total, total, one)
-            p = _load(weights, here, width) * splat(weights, alpha[row + a])
-            x = _term(p, before[a], direction, here, width, surprise) - load_wide(rate, k, weights)
+            p = _load(weights, at + here, width) * splat(weights, alpha[row + a])
+            x = _term(p, before[a], direction, there + here, width, surprise) - load_wide(rate, k, weights)
             if surprise:
                 x = x + log(some)
             share = widen(p) / some
@@ -83,16 +86,16 @@ def _back(tags, weights, direction, at, surprise, alpha, row, before, rate, whol
             found = select_positive(share * reached, share * (load_wide(slope, k, weights) + reached * x), zero)
             up, up_slope = up + share * reached, up_slope + found
             if width >= lanes:
-                store(weights, here, narrow(found, weights))
+                store(weights, at + here, narrow(found, weights))
             else:
-                store_first(weights, here, width, narrow(found, weights))
+                store_first(weights, at + here, width, narrow(found, weights))
         next_q[a], next_slope[a] = sum_of(up), sum_of(up_slope)
     for a in range(tags):
         q[a], slope[a] = next_q[a], next_slope[a]
 
 
 @lean
-def _end(tags, alpha, row, rate, surprise, q, slope):
+def end(tags, alpha, row, rate, surprise, q, slope):
     """The probabilities of the last tags and their derivatives; returns the rate of all."""
     whole, mean = 0.0, 0.0
     for b in range(tags):
@@ -137,14 +140,16 @@ def slopes(worker, workers, tags, scores, lengths, what, direction, out, value, 
             continue
         for i in range(1, length):
             before, rate, whole = rates[(i - 1) * room : i * room], rates[i * room :], wholes[i * room :]
-            _rates(tags, weights, along, begin + i * cells, surprise, alpha, i * room, before, rate, whole)
-        value[b] = _end(tags, alpha, last, rates[(length - 1) * room :], surprise, q, slope)
+            at = begin + i * cells
+            rates_of(tags, weights, at, along, at, surprise, alpha, i * room, before, rate, whole)
+        value[b] = end(tags, alpha, last, rates[(length - 1) * room :], surprise, q, slope)
         if what == ENTROPY:
             continue
         for i in range(length - 1, 0, -1):
             before, rate, whole = rates[(i - 1) * room : i * room], rates[i * room :], wholes[i * room :]
-            _back(
-                tags, weights, along, begin + i * cells, surprise, alpha, i * room, before, rate, whole,
+            at = begin + i * cells
+            back(
+                tags, weights, at, along, at, surprise, alpha, i * room, before, rate, whole,
                 q, slope, next_q, next_slope,
             )  # fmt: skip
         clear(weights, begin, begin + cells)

@@ -40,7 +40,7 @@ FACTORED = Family(
         example="sequence", structure="tag sequence", part="tag",
         infeasible="too many tags or transitions are forbidden (-inf)",
     ),
-    operations=(ARGMAX[0], *GIBBS, *FUSED),
+    operations=(*ARGMAX, *GIBBS, *FUSED), most_parts=lambda shape: 2 * positions(shape) + 1,
 )  # fmt: skip
 EMISSIONS = Layout("FactoredChain", "n, C", sizes=(Size("lengths", bounds="n"),), centre=(-1,), positive="C")
 """The layout of the scores of a structure."""

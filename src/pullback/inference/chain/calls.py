@@ -1,0 +1,111 @@
+"""Operations of tag sequences on the CPU, from their kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pullback.inference._numba.memory import empty_like
+from pullback.inference._numba.threads import spread
+from pullback.inference.chain import kernels
+from pullback.inference.chain import slopes as kinds
+from pullback.inference.front.checks import finish
+from pullback.inference.front.layout import Layout
+
+_NO_SEEDS = np.zeros(0, np.int64)
+Kernel = Callable[..., Any]
+
+
+class Calls:
+    """The operations of a layout whose last dimension are tags, by its kernels.
+
+    Args:
+        layout: of the scores.
+        argmax: writes the best structures.
+        sums: writes log-partitions and what comes with them.
+        slopes: writes entropies and derivatives.
+        pairs: from the shape of the scores to the number of pairs of tags that a pass looks at.
+    """
+
+    def __init__(
+        self, layout: Layout, argmax: Kernel, sums: Kernel, slopes: Kernel, pairs: Callable[[torch.Size], int]
+    ) -> None:
+        self._layout, self._pairs = layout, pairs
+        self._argmax, self._sums_of, self._slopes_of = argmax, sums, slopes
+
+    def argmax(self, scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
+        s = scores.detach().contiguous()
+        z = empty_like(s)
+        best = np.zeros(len(s))
+        fine = self._spread(self._argmax, 0.5, s, lengths, z.numpy(), best)
+        return z if fine else finish(self._layout, s, (lengths,), (z,), best, validate)[0]
+
+    def log_partition(self, scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
+        return self._sums(kernels.LOG_PARTITION, scores, lengths, validate)[0]
+
+    def marginals(self, scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
+        return self._sums(kernels.MARGINALS, scores, lengths, validate)[1]
+
+    def log_partition_marginals(self, scores: Tensor, lengths: Tensor, validate: bool) -> tuple[Tensor, Tensor]:
+        return self._sums(kernels.MARGINALS, scores, lengths, validate)
+
+    def log_prob(self, scores: Tensor, lengths: Tensor, z: Tensor, validate: bool) -> tuple[Tensor, Tensor]:
+        z = z.detach() if z.dtype == scores.dtype else z.detach().to(scores.dtype)
+        return self._sums(kernels.SLOPE, scores, lengths, validate, z.contiguous())
+
+    def sample(self, scores: Tensor, lengths: Tensor, seeds: Tensor, validate: bool) -> Tensor:
+        return self._sums(kernels.SAMPLE, scores, lengths, validate, seeds=seeds.contiguous().numpy())[1]
+
+    def marginals_vjp(self, scores: Tensor, lengths: Tensor, direction: Tensor, validate: bool) -> Tensor:
+        return self._slopes(kinds.SLOPE, scores, lengths, validate, direction.detach().to(scores.dtype).contiguous())[1]
+
+    def entropy(self, scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
+        return self._slopes(kinds.ENTROPY, scores, lengths, validate)[0]
+
+    def entropy_gradient(self, scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
+        return self._slopes(kinds.ENTROPY_SLOPE, scores, lengths, validate)[1]
+
+    def _slopes(
+        self, what: int, scores: Tensor, lengths: Tensor, validate: bool, direction: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Rates of all sequences, and the derivatives of marginals."""
+        s = scores.detach().contiguous()
+        out, value = empty_like(s), np.zeros(len(s))
+        given = (s if direction is None else direction).numpy()
+        fine = self._spread(self._slopes_of, 10.0, s, lengths, what, given, out.numpy(), value)
+        results: tuple[Tensor, ...] = torch.from_numpy(value), out
+        if not fine:
+            results = finish(self._layout, s, (lengths,), results, value, validate)
+        return results[0], results[1]
+
+    def _sums(
+        self, what: int, scores: Tensor, lengths: Tensor, validate: bool, z: Tensor | None = None, seeds: np.ndarray = _NO_SEEDS
+    ) -> tuple[Tensor, Tensor]:
+        """Log-partitions and marginals or samples, or the log-probabilities of z and z less the marginals."""
+        s = scores.detach().contiguous()
+        out = s if what == kernels.LOG_PARTITION else empty_like(s)
+        log_z, given = np.zeros(s.shape[0]), (s if z is None else z).numpy()
+        value = np.zeros(len(log_z))  # in float64, where large scores do not cancel to noise
+        fine = self._spread(self._sums_of, 2.0, s, lengths, what, given, seeds, out.numpy(), log_z, value)
+        first = torch.from_numpy(log_z) if z is None else torch.from_numpy(value).to(s.dtype)
+        if fine:
+            return first, out
+        found = (first,) if what == kernels.LOG_PARTITION else (first, out)
+        results = finish(self._layout, s, (lengths,), found, log_z, validate)
+        return results[0], results[-1]
+
+    def _spread(self, kernel: Kernel, cost: float, scores: Tensor, lengths: Tensor, *rest: Any) -> bool:
+        """Run a kernel on the examples; returns whether all went well.
+
+        `cost` is the number of operations per pair of tags.
+        """
+        count, tags = scores.shape[0], scores.shape[-1]
+        codes = np.zeros(count, np.bool_)
+        if count > 0:
+            work = cost * self._pairs(scores.shape)
+            spread(kernel, count, work, tags, scores.numpy(), lengths.contiguous().numpy(), *rest, codes)
+        return np.count_nonzero(codes) == 0  # sooner than `any`

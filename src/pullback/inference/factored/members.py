@@ -1,0 +1,75 @@
+"""Tag sequences as 0/1 tensors on the CPU: their tags, and how often they have each of the scores of a factored chain."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pullback.inference._numba.compile import kernel
+from pullback.inference._numba.lanes import lanes_in, load, splat
+from pullback.inference._numba.memory import empty
+from pullback.inference._numba.packing import clear
+from pullback.inference._numba.rows import load_first, lowest_bit, nonzero
+from pullback.inference._numba.threads import spread
+from pullback.inference._torch import derivatives
+from pullback.inference.front.plan import backend_of
+
+_DTYPES = (torch.float32, torch.float64)
+
+
+def are_plain(*tensors: Tensor) -> bool:
+    """Whether the kernels here may read these tensors: on the CPU, where nothing but a backward pass follows."""
+    return all(x.is_cpu and derivatives.route(x) != derivatives.DISPATCHED for x in tensors) and backend_of(tensors[0]) == "cpu"
+
+
+def tags_of(z: Tensor, lengths: Tensor) -> tuple[Tensor, np.ndarray]:
+    """The tags of `[B, n, C]`, `[B, n]`, -1 for padding, and which examples have exactly one, a 1, at each position."""
+    z = z.detach() if z.dtype in _DTYPES else z.detach().float()
+    tags, fine = torch.empty(z.shape[:2], dtype=torch.long), np.ones(len(z), np.bool_)
+    if z.numel() > 0:
+        spread(_read, len(z), z.numel(), z.contiguous().numpy(), lengths.contiguous().numpy(), tags.numpy(), fine)
+    return tags, fine
+
+
+def counts_of(tags: Tensor, lengths: Tensor, count: int, dtype: torch.dtype) -> Tensor:
+    """How often sequences of tags `[B, n]` have each emission, start, end and transition: `[B, n + 2 + C, C]`.
+
+    Tags beyond the length are not read.
+    """
+    out = empty((len(tags), tags.shape[1] + 2 + count, count), dtype)
+    if len(tags) > 0:
+        spread(_write, len(tags), out.numel(), tags.contiguous().numpy(), lengths.contiguous().numpy(), out.numpy())
+    return out
+
+
+@kernel
+def _read(worker, workers, z, lengths, tags, fine):
+    flat, n, count, lanes, none = z.reshape(-1), z.shape[1], z.shape[2], lanes_in(z), splat(z, 0.0)
+    for b in range(worker, len(z), workers):
+        for i in range(n):
+            tag, ones, base = -1, 0, (b * n + i) * count
+            if i < lengths[b]:
+                for k in range(0, count, lanes):
+                    width = min(lanes, count - k)
+                    bits = nonzero(load(flat, base + k) if width == lanes else load_first(flat, base + k, width, none))
+                    if bits != 0:
+                        tag = k + lowest_bit(bits)
+                        ones += 1 if bits & (bits - 1) == 0 else 2
+                fine[b] &= ones == 1 and flat[base + max(tag, 0)] == 1
+            tags[b, i] = tag
+
+
+@kernel
+def _write(worker, workers, tags, lengths, out):
+    flat, n, rows, count = out.reshape(-1), tags.shape[1], out.shape[1], out.shape[2]
+    for b in range(worker, len(tags), workers):
+        length, begin = min(max(lengths[b], 0), n), b * rows * count
+        clear(flat, begin, begin + rows * count)
+        for i in range(length):
+            flat[begin + i * count + tags[b, i]] = 1.0
+            if i > 0:
+                flat[begin + (n + 2 + tags[b, i - 1]) * count + tags[b, i]] += 1.0
+        if length > 0:
+            flat[begin + n * count + tags[b, 0]] = 1.0
+            flat[begin + (n + 1) * count + tags[b, length - 1]] = 1.0
