@@ -247,7 +247,7 @@ def _trees(name: str, projective: bool, multiroot: bool) -> Entry:
 
 
 _TARGET = torch.tensor([1, 2, 2])  # with a repeated symbol, which takes a blank in between
-EDGES = [(5, 3), (3, 9), (5, 9), (0, 2), (9, 2), (3, 2), (5, 2), (5, 0)]
+EDGES = [(5, 3), (3, 9), (5, 9), (0, 2), (9, 2), (3, 2), (5, 2), (5, 0), (9, 8), (7, 5)]  # the last two on no path
 
 ENTRIES = [
     Entry("categorical", pb.Categorical, (4,), [(), (), ()], lambda n=4: pb.Categorical().enumerate(n), twice=True,
@@ -265,7 +265,7 @@ ENTRIES = [
           sized=lambda n: (2, n)),
     Entry("knapsack", lambda b, n, **o: pb.Knapsack([3, 1, 2, 2, 1], b, n, **o), (5,), [(4, 5), (2, 3), (1, 0), (3, 1)],
           lambda b, n: pb.Knapsack([3, 1, 2, 2, 1], b).enumerate(n), infeasible=False, fixed=True),
-    Entry("path", lambda **o: pb.ShortestPath(EDGES, 5, 2, **o), (8,), [(), (), ()],
+    Entry("path", lambda **o: pb.ShortestPath(EDGES, 5, 2, **o), (10,), [(), (), ()],
           lambda: pb.ShortestPath(EDGES, 5, 2).enumerate(), free=(), fixed=True),
     Entry("grid", lambda **o: pb.ShortestPath.grid(3, 4, **o), (3, 4), [(), (), ()],
           lambda: pb.ShortestPath.grid(3, 4).enumerate(), free=(), fixed=True),

@@ -46,6 +46,7 @@ _BANDS = "tests/inference/test_alignment_bands.py -k best_path"
 _STANDARDIZED = "tests/estimators/test_standardized.py -k"
 _MASKS, _SERVES = (f"tests/cuda/test_masks_cuda.py -k {name}" for name in ("forbidden_arcs", "which_kernel"))
 _STRUCTURES, _MATCHINGS = "tests/cuda/test_structures_cuda.py -k", "tests/inference/test_assignment.py -k"
+_PATHS = "tests/structures/test_shortest_path.py -k"
 EDITS = [
     Edit("inference/alignment/kernels.py", "(t - ready + lanes) * lanes", "(ready - 1 - t) * lanes", _BANDS),
     Edit("inference/alignment/kernels.py", "shift_up(one_ago, edge[t + 1]) if down else nothing\n        best = larger",
@@ -56,6 +57,20 @@ EDITS = [
          "value[b] = state[0] + math.log(alpha[row + b])", "tests/structures/test_factored_chain.py -k all_but_forbid"),
     Edit("inference/factored/kernels.py", "(known >= 0 and are_equal(flat, base, known, cells))", "(known >= 0)",
          "tests/structures/test_factored_chain.py -k some_examples"),
+    Edit("inference/ctc/reference.py", "step *= 2", "step *= 3", "tests/structures/test_ctc.py -k sum_over_states"),
+    Edit("inference/knapsack/reference.py", "room - costs[:, i, None]", "room - costs[:, i, None] - 1",
+         "tests/structures/test_knapsack.py -k enumeration"),
+    Edit("inference/knapsack/reference.py", "(costs < 1) &", "(costs < 0) &",
+         "tests/structures/test_knapsack.py -k only_a_call"),
+    Edit("inference/at_most/reference.py", "(ordered.values > 0)", "(ordered.values > -9)",
+         "tests/structures/test_promises.py -k 'argmax and most'"),
+    Edit("inference/at_most/reference.py", "k.double() - rounding", "k.double() + rounding",
+         "tests/structures/test_knapsack.py -k at_most_k_items"),
+    Edit("inference/shortest_path/network.py", "leads[v] = leads[v] or any", "leads[v] = any", f"{_PATHS} no_parts"),
+    Edit("inference/shortest_path/network.py", "- down * m - right", "- down * m", f"{_PATHS} against"),
+    Edit("inference/shortest_path/family.py", "flat.scores, 0.0)", "flat.scores, flat.scores)", f"{_PATHS} no_parts"),
+    Edit("inference/front/plan.py", "if found is not None and not ctx.validate:", "if found is not None and ctx.validate:",
+         "tests/structures/test_ctc.py -k leaves_the_weights"),
     Edit("estimators/standardized.py", "8 * torch.finfo", "8e4 * torch.finfo", f"{_STANDARDIZED} nearly_equal"),
     Edit("estimators/standardized.py", "8 * torch.finfo", "8e-4 * torch.finfo", f"{_STANDARDIZED} equal_scores"),
     Edit("estimators/adaptive_imle.py", "1 - self.decay)", "self.decay)", "tests/estimators/test_state.py -k decays"),

@@ -12,6 +12,7 @@ import pullback as pb
 from pullback.estimators.diagnostics import markdown_table, plot
 
 COST = torch.tensor([1.0, -2.0, 0.5, 3.0], dtype=torch.float64)
+_TRANSITIONS = torch.tensor([[1.5, -1.0], [0.5, -2.0]])
 SMALL = {
     "categorical": (pb.Categorical(), (2, 4)),
     "several": (pb.Categorical(), (2, 2, 3)),
@@ -21,6 +22,9 @@ SMALL = {
     "segmentation": (pb.Segmentation(), (2, 3, 2, 2)),
     "binary": (pb.BinaryTree(), (2, 3, 3)),
     "alignment": (pb.Alignment(), (2, 2, 3)),
+    "factored": (pb.FactoredChain(_TRANSITIONS, torch.tensor([0.5, -1.0]), lengths=torch.tensor([3, 2])), (2, 3, 2)),
+    "path": (pb.ShortestPath([(0, 1), (1, 3), (0, 2), (2, 3), (1, 2), (7, 8)], 0, 3), (2, 6)),
+    "grid": (pb.ShortestPath.grid(2, 3), (2, 2, 3)),
 }
 
 
@@ -51,7 +55,7 @@ def test_the_expected_reference_is_that_of_linear_losses_for_relaxations(name: s
     assert found.bias < 1e-9 * (1 + found.exact.norm())
 
 
-@pytest.mark.parametrize("name", ["categorical", "several", "subset", "chain", "tree"])
+@pytest.mark.parametrize("name", ["categorical", "several", "subset", "chain", "tree", "factored"])
 def test_unbiased_estimators_have_no_bias_beyond_their_noise(name: str) -> None:
     torch.manual_seed(0)
     structure, scores, downstream = _world(name)

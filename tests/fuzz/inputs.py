@@ -104,9 +104,7 @@ def draw(seed: int, name: str, validate: bool, *, large: float, count: int) -> B
     if STRUCTURES[name].ragged and not STRUCTURES[name].fixed and chooser.random() < 0.25:  # padding that no example uses
         parts = (parts[0] + 1, parts[0] + 1 if name in SQUARE else parts[1], *parts[2:]) if len(parts) > 1 else (parts[0] + 1,)
     scores = _values(value, (len(sizes), *parts), generator)
-    real = torch.ones_like(scores).bool()
-    if STRUCTURES[name].ragged:
-        real = structure(name, sizes).allowed(torch.zeros_like(scores))
+    real = structure(name, sizes).allowed(torch.zeros_like(scores))
     masked = _masked(name, mask, sizes, real, chooser, generator)
     most = 6e4 if dtype == torch.float16 else 1e30
     masks = [-torch.inf, -torch.inf, -1e30, torch.finfo(dtype).min, *[-1e9] * (value not in ("mixed", "million"))]

@@ -9,6 +9,8 @@ import torch
 from torch.nn.functional import ctc_loss
 
 import pullback as pb
+from pullback.inference._torch.differentiate import gradient
+from pullback.inference.ctc.reference import Picked
 from pullback.inference.front.family import backend
 
 
@@ -96,6 +98,59 @@ def test_targets_that_do_not_fit(name_of_backend):
         found = operation(scores).detach()
         assert found[1].isnan().all()
         torch.testing.assert_close(found[[0, 2]], _alone(operation, scores))
+
+
+def test_a_target_that_does_not_fit_leaves_the_weights_alone(name_of_backend):
+    """Shared weights, a bad example, and a loss that leaves it out: PyTorch's `zero_infinity=True`."""
+    torch.manual_seed(0)
+    model, x = torch.nn.Linear(4, 3), torch.randn(2, 3, 4)
+    ctc = pb.CTC([[1, 2], [1, 1]], lengths=[3, 2], validate=False)
+    loss = -ctc.log_partition(model(x).log_softmax(-1))
+    assert loss.isnan().tolist() == [False, True]
+    loss[loss.isfinite()].mean().backward()
+    found = model.weight.grad.clone()
+    model.zero_grad()
+    (-pb.CTC([1, 2]).log_partition(model(x[0]).log_softmax(-1))).backward()
+    torch.testing.assert_close(found, model.weight.grad)
+
+
+def test_no_gradient_of_the_reference_adds_in_any_order(monkeypatch):
+    """On a GPU sums by atomics, which the gradients of `gather` and of `index_select` are, differ from run to run."""
+    names = set()
+
+    def look(value, of, create_graph=False):
+        left = [value.grad_fn]
+        while left:
+            node = left.pop()
+            if node is not None and node not in names:
+                names.add(node)
+                left += [after for after, _ in node.next_functions]
+        return gradient(value, of, create_graph)
+
+    monkeypatch.setattr("pullback.inference.engine.recursion.gradient", look)
+    scores = torch.randn(2, 6, 4, dtype=torch.float64)
+    with backend("reference"):
+        leaf = scores.clone().requires_grad_()
+        mu = pb.CTC([[1, 2, 1], [2, 3, 0]], [3, 2]).marginals(leaf)
+        mu.square().sum().backward()
+    found = {type(node).__name__ for node in names}
+    assert "PickedBackward" in found
+    assert not found & {
+        "GatherBackward0",
+        "IndexSelectBackward0",
+        "ScatterAddBackward0",
+        "IndexAddBackward0",
+        "EmbeddingBackward0",
+    }
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 33])
+def test_the_sum_over_states_of_a_symbol(count):
+    index = torch.randint(0, 4, (3, count), generator=torch.Generator().manual_seed(0))
+    x = torch.randn(3, 5, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64, requires_grad=True)
+    assert torch.equal(Picked.apply(x, index), x.gather(2, index[:, None].expand(-1, 5, -1)))
+    assert torch.autograd.gradcheck(Picked.apply, (x, index))
+    assert torch.autograd.gradgradcheck(Picked.apply, (x, index))
 
 
 def _alone(operation, scores):

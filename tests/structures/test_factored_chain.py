@@ -248,3 +248,56 @@ def test_k_best_of_large_problems(monkeypatch: pytest.MonkeyPatch) -> None:
     found = chain.topk(leaves[0], 7)
     torch.testing.assert_close(found.scores, expected.scores)
     assert torch.equal(found.structures, expected.structures)
+
+
+def test_what_a_hidden_markov_model_forbids_has_no_gradient():
+    """At zeros of all three tables; the others have that of the logarithm."""
+    initial = torch.tensor([0.4, 0.6, 0.0], dtype=torch.float64, requires_grad=True)
+    transition = torch.tensor([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.0, 0.0, 1.0]], dtype=torch.float64, requires_grad=True)
+    emission = torch.tensor([[0.9, 0.1], [0.0, 1.0], [0.5, 0.5]], dtype=torch.float64, requires_grad=True)
+    tables = initial, transition, emission
+    chain, scores = pb.FactoredChain.hmm(*tables, torch.tensor([0, 1, 1, 0]))
+    slopes = torch.autograd.grad(chain.log_partition(scores), tables)
+    for x, slope in zip(tables, slopes, strict=True):
+        assert slope.isfinite().all()
+        assert not slope[x == 0].any()
+        assert slope[x != 0].any()
+    forward, shown = initial.detach(), emission.detach()
+    for i, symbol in enumerate([0, 1, 1, 0]):
+        forward = (forward if i == 0 else forward @ transition.detach()) * shown[:, symbol]
+    torch.testing.assert_close(chain.log_partition(scores).detach(), forward.sum().log())
+
+
+HALF = torch.tensor([0.5, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("tables", "error", "message"),
+    [
+        (
+            (torch.tensor([1.5, -0.5]), torch.eye(2), torch.eye(2)),
+            ValueError,
+            r"initial\[1\] is -0.5; probabilities are at least 0",
+        ),
+        ((HALF, torch.tensor([[1.0, 0.0], [0.5, 0.4]]), torch.eye(2)), ValueError, r"transition\[1\] sums to 0.9; rows"),
+        ((torch.tensor([0.5, 0.9]), torch.eye(2), torch.eye(2)), ValueError, r"initial sums to 1.4; rows"),
+        ((HALF, torch.eye(2), torch.full((2, 2), torch.nan)), ValueError, r"emission\[0, 0\] is nan"),
+        (
+            (HALF, torch.eye(2).long(), torch.eye(2)),
+            TypeError,
+            r"transition has dtype torch.int64; .* pass transition.float\(\)",
+        ),
+        ((HALF, torch.eye(2), torch.eye(3)), ValueError, r"emission has shape \[3, 3\]; transition \[2, 2\] needs \[C, V\]"),
+    ],
+)
+def test_what_is_no_table_of_probabilities(tables, error, message):
+    with pytest.raises(error, match=message):
+        pb.FactoredChain.hmm(*tables, torch.tensor([0, 1]))
+
+
+def test_tables_that_are_not_checked():
+    """Rounded rows are fine, and with `validate=False` any positive numbers are weights."""
+    thirds = torch.full((3,), 1 / 3).half()
+    pb.FactoredChain.hmm(thirds, thirds.expand(3, 3), thirds.expand(3, 3), torch.tensor([0, 1]))
+    chain, scores = pb.FactoredChain.hmm(2 * HALF, torch.eye(2), torch.eye(2), torch.tensor([0, 0]), validate=False)
+    assert chain.log_partition(scores).exp() == 1.0

@@ -182,6 +182,41 @@ def test_bad_examples_are_named_or_nan(entry, value):
         torch.testing.assert_close(found[1:], _seeded(entry.structure(), operation, scores)[1:])
 
 
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf], ids=["NaN", "+inf", "infeasible"])
+def test_a_bad_example_that_a_loss_leaves_out_has_no_gradient(entry, value):
+    """0 times NaN would be NaN in weights that all examples share. The other gradients are as without it, second ones too."""
+    if value == -torch.inf and not entry.infeasible:
+        pytest.skip("a structure without parts is left")
+    scores, structure = torch.where(mask_of(entry), entry.scores(), 0.0), entry.structure(validate=False)
+    bad, z = scores.clone(), structure.argmax(scores)
+    bad[0] = torch.where(mask_of(entry)[0], value, 0.0)
+    for name in entry.differentiable:
+        slopes = []
+        for x in (scores, bad):
+            leaf = x.clone().requires_grad_()
+            found = structure._log_prob(leaf, z) if name == "log_prob" else getattr(structure, name)(leaf)
+            assert found[0].isnan().all() == (x is bad)
+            loss = found[1:].square().sum()
+            slopes.append(torch.autograd.grad(loss, leaf, retain_graph=True)[0])
+            if name == "log_partition":
+                (slope,) = torch.autograd.grad(loss, leaf, create_graph=True)
+                slopes[-1] = slopes[-1] + torch.autograd.grad(slope[1:].square().sum(), leaf)[0]
+        assert not slopes[1][0].any(), name
+        torch.testing.assert_close(slopes[1][1:], slopes[0][1:])
+
+
+def test_an_upstream_gradient_of_zero_has_a_derivative(gibbs):
+    """Forward mode by two backward passes starts from zeros."""
+    scores, direction = torch.where(mask_of(gibbs), gibbs.scores(), 0.0), gibbs.scores(seed=3)
+    leaf, structure = scores.clone().requires_grad_(), gibbs.structure(validate=False)
+    found = structure.log_partition(leaf)
+    zeros = torch.zeros_like(found, requires_grad=True)
+    (slope,) = torch.autograd.grad(found, leaf, zeros, create_graph=True)
+    (along,) = torch.autograd.grad(slope, zeros, torch.where(mask_of(gibbs), direction, 0.0))
+    expected = (structure.marginals(scores) * torch.where(mask_of(gibbs), direction, 0.0)).flatten(1).sum(1)
+    torch.testing.assert_close(along, expected)
+
+
 def test_one_infinite_score_ends_no_sample_in_a_loop(gibbs):
     scores = torch.where(mask_of(gibbs), gibbs.scores(), 0.0)
     scores[0].view(-1)[mask_of(gibbs)[0].view(-1).nonzero()[0]] = torch.inf

@@ -62,6 +62,67 @@ def test_structures_can_be_sent_to_other_processes():
     assert pb.ShortestPath(EDGES, 10, 2) != pb.ShortestPath(EDGES, 10, 7)
 
 
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_edges_on_no_path_are_no_parts(bad):
+    """Scores, structures and gradients there may be anything; with every operation and every estimator."""
+    paths = pb.ShortestPath([(0, 1), (1, 3), (0, 2), (2, 3), (7, 8), (3, 4)], 0, 3)
+    clean = torch.tensor([0.0, 0.5, 0.0, 1.0, 0.0, 0.0])
+    outside = torch.tensor([False, False, False, False, True, True])
+    scores = clean.masked_fill(outside, bad)
+    assert paths.allowed(scores).tolist() == [True] * 4 + [False] * 2
+    z, gold = paths.argmax(scores), paths.from_path([0, 1, 3])
+    assert torch.equal(z, paths.argmax(clean))
+    assert paths.contains(z.masked_fill(outside, bad))
+    for other in (z, z.masked_fill(outside, bad)):
+        assert paths.score(scores, other) == 1
+        torch.testing.assert_close(paths.log_prob(scores, other), paths.log_prob(clean, z))
+    assert paths.kl(scores, clean) == paths.kl(clean, scores) == 0
+    assert torch.equal(paths.topk(scores, 2).structures, paths.topk(clean, 2).structures)
+    assert paths.sparsemap_solution(scores, warm_start=z.masked_fill(outside, bad)).converged
+    weight = torch.tensor([0.3, -0.2, 0.5, 0.1, 9.0, 9.0])
+    estimators = [
+        pb.SPIGOT(), pb.LPGD(), pb.AdaptiveIMLE(), pb.Standardized(pb.STEIdentity()), pb.Standardized(pb.SPIGOT()),
+        pb.ReinMax(), pb.PerturbedArgmax(), pb.PerturbedSparseMAP(), pb.SparseMAP(), pb.Marginals(), pb.SampledSTE(),
+        pb.STEIdentity(), pb.ScoreFunction(), pb.SparseExpectation(), pb.Blackbox(), pb.IMLE(),
+    ]  # fmt: skip
+    for estimator in estimators:
+        leaf = scores[None].clone().requires_grad_()
+        estimator.objective(paths, leaf, lambda z: (z * weight).sum(-1)).sum().backward()
+        assert leaf.grad.isfinite().all(), estimator
+        assert not leaf.grad[0, outside].any(), estimator
+    for loss in (
+        pb.losses.CrossEntropy(),
+        pb.losses.Perceptron(),
+        pb.losses.Hinge(),
+        pb.losses.SparseMAPLoss(),
+        pb.losses.PerturbedLoss(),
+    ):
+        leaf = scores[None].clone().requires_grad_()
+        value = loss(paths, leaf, gold[None]).sum()
+        value.backward()
+        assert value.isfinite(), loss
+        assert leaf.grad.isfinite().all(), loss
+        assert not leaf.grad[0, outside].any(), loss
+
+
+def test_memory_of_sparsemap_on_a_large_graph(monkeypatch):
+    """Active sets have no more structures than the search may find; and an error says what there was no memory for."""
+    asked = []
+
+    def full(batch, parts, room, width):
+        asked.append(4 * batch * room * width)
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 49284624640 bytes.")
+
+    monkeypatch.setattr("pullback.inference.sparsemap.compiled.make_result", full)
+    nodes = torch.arange(20_000)
+    paths = pb.ShortestPath(torch.cat([torch.stack([nodes, nodes + step], 1) for step in (1, 2, 3)]), 0, 20_000)
+    with pytest.raises(
+        MemoryError, match=r"structures with up to 20000 of 60000 parts, for a batch of 1: pass a smaller max_iter"
+    ):
+        paths.sparsemap(torch.zeros(60_000))
+    assert asked[0] < 2**29
+
+
 def test_ties():
     """The first of the edges that lead to a node, and of equal steps the diagonal one, then down."""
     assert pb.ShortestPath(EDGES, 10, 2).argmax(torch.zeros(10)).nonzero().flatten().tolist() == [0, 1, 3]
@@ -102,6 +163,12 @@ def test_ties():
             lambda: pb.ShortestPath(EDGES, 10, 2).from_path([10, 5, 2]),
             ValueError,
             r"path\[1\] is 5; no edge leads to it from 10",
+        ),
+        (lambda: pb.ShortestPath(EDGES, 10, 2).from_path([]), ValueError, "path is empty; it must lead from the source 10"),
+        (
+            lambda: pb.ShortestPath.grid(2, 3).argmax(torch.full((2, 2, 3), -torch.inf)),
+            ValueError,
+            "^example 0 of the batch has no feasible path",
         ),
         (
             lambda: pb.ShortestPath.grid(2, 2).from_path([(0, 0), (2, 1)]),

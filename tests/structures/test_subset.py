@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 import pullback as pb
+from pullback.inference.at_most.reference import largest
 
 
 @pytest.mark.parametrize(("n", "k"), [(2000, 1), (1500, 1499), (300, 0), (300, 300), (400, 200)])
@@ -70,3 +72,12 @@ def test_a_projection_onto_one_subset_is_that_subset(mask):
         assert torch.equal(found.mu, z)
         assert found.gap == 0
         assert not scores.grad.any()
+
+
+def test_rows_of_the_recursion_of_at_most_k_on_a_gpu():
+    """As many as k, where that is a number, and not a tensor on the GPU, which nobody may look at."""
+    on_a_gpu = SimpleNamespace(is_cuda=True, shape=torch.Size([2, 9]))
+    for k, rows in ((3, 3), (torch.tensor([2, 5]), 5), (20, 9)):
+        structure = pb.Subset(k, at_most=True)
+        assert largest(on_a_gpu, structure.k, structure.most) == rows
+    assert largest(on_a_gpu, None, 2**31 - 1) == 9

@@ -49,19 +49,19 @@ class Categorical(FamilyStructure):
         return flat.restore(z if self._checked(flat, failed) else z + failed)
 
     def marginals(self, scores: Tensor) -> Tensor:
-        flat = self._flat(scores)
+        flat = self._differentiated(scores)
         mu = _softmax(flat.scores)
         self._checked(flat, mu[..., 0])
         return flat.restore(mu)
 
     def log_partition(self, scores: Tensor) -> Tensor:
-        flat = self._flat(scores)
+        flat = self._differentiated(scores)
         best = flat.scores.detach().amax(-1, keepdim=True)  # apart, so that its size does not round the gradient
         self._checked(flat, 0.0 * best)
         return flat.restore((flat.scores - best).logsumexp(-1) + best.squeeze(-1))
 
     def entropy(self, scores: Tensor) -> Tensor:
-        flat = self._flat(scores)
+        flat = self._differentiated(scores)
         log_p = flat.scores.log_softmax(-1)
         p = log_p.exp()
         self._checked(flat, p[..., 0])
@@ -80,7 +80,7 @@ class Categorical(FamilyStructure):
 
     def _log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
         self._check_same_shape(scores, z)
-        flat = self._flat(scores)
+        flat = self._differentiated(scores)
         log_p = flat.scores.log_softmax(-1)
         self._checked(flat, log_p[..., 0])
         log_p = flat.reshape(log_p)
@@ -134,12 +134,26 @@ class Categorical(FamilyStructure):
     def _decompose(self, mu: Tensor) -> _Classes:
         return _Classes(mu)
 
+    def _differentiated(self, scores: Tensor) -> Flat:
+        """Scores as one batch. Rows that fail without an error have no gradient: 0 times theirs would be NaN in weights that
+        all rows share.
+        """
+        flat = self._flat(scores)
+        if torch.is_grad_enabled() and flat.scores.requires_grad and not self._checks(flat):
+            constant = flat.scores.detach()
+            flat.scores = torch.where(constant.amax(-1, keepdim=True).isfinite(), flat.scores, constant)
+        return flat
+
+    def _checks(self, flat: Flat) -> bool:
+        """Whether values are checked: not inside of `torch.compile` and `torch.vmap`."""
+        return self._validates(flat) and not torch.compiler.is_compiling() and not is_mapped(flat.scores)
+
     def _checked(self, flat: Flat, results: Tensor) -> bool:
-        """Whether values are checked: not inside of `torch.compile` and `torch.vmap`.
+        """Whether values are checked, and are right.
 
         Where a row has NaN, +inf or no finite score, all its results are NaN: one result per row is enough.
         """
-        if not self._validates(flat) or torch.compiler.is_compiling() or is_mapped(flat.scores):
+        if not self._checks(flat):
             return False
         if results.isnan().any():
             _raise_for(flat)

@@ -18,6 +18,7 @@ from pullback.inference.front.plan import serving
 from pullback.structures.family import _is_constant
 from pullback.structures.linear_chain import LinearChain
 from pullback.structures.own_scores import OwnScores, bilinear, for_each, one_each
+from pullback.structures.probabilities import log_probabilities
 from pullback.structures.readers import as_lengths, check_range, integers, is_readable, lengths_of, ones_at, real_positions
 from pullback.structures.top import TopK, check_count
 
@@ -110,20 +111,25 @@ class FactoredChain(OwnScores):
         So `log_partition` is the log-likelihood of the observations, and `marginals` are the posterior of the states.
 
         Args:
-            initial: the probabilities of the first state, `[C]`.
+            initial: the probabilities of the first state, `[C]`. A probability of 0 forbids, and has a gradient of 0.
             transition: those of state b after state a, `[C, C]`; rows sum to 1.
             emission: those of each symbol in each state, `[C, V]`; rows sum to 1.
             observations: symbols from 0 to V - 1, `[..., n]`. Without lengths, -1 and -100 are padding.
             lengths: the number of observations of each example, `[...]`.
             logits: the first three are logits, of which the softmax is taken.
-            validate: as of the structure.
+            validate: as of the structure; probabilities are checked on a CPU, unless it is False.
 
         >>> emission = torch.tensor([[0.9, 0.1], [0.2, 0.8]])
         >>> chain, scores = FactoredChain.hmm(torch.tensor([0.5, 0.5]), torch.eye(2), emission, torch.tensor([0, 0]))
         >>> chain.log_partition(scores).exp()
         tensor(0.4250)
         """
-        first, between, shown = [x.log_softmax(-1) if logits else x.log() for x in (initial, transition, emission)]
+        given = {"initial": initial, "transition": transition, "emission": emission}
+        first, between, shown = (
+            log_probabilities(x, name, "FactoredChain.hmm", logits=logits, validate=validate) for name, x in given.items()
+        )
+        if shown.dim() != 2 or shown.shape[0] != between.shape[-1]:
+            raise ValueError(f"emission has shape {list(shown.shape)}; transition {list(between.shape)} needs [C, V]")
         sizes = as_lengths(lengths, "lengths")
         real, x = real_positions(integers(observations, "a FactoredChain", "observations"), sizes, "observations")
         check_range(x, real, shown.shape[-1] - 1, "observations", "symbols are from 0 to {last}", last=shown.shape[-1] - 1)

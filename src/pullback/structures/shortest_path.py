@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from pullback.inference.front.family import Family
+from pullback.inference.front.layout import Layout
 from pullback.inference.shortest_path.family import CELLS, EDGES
 from pullback.structures.family import FamilyStructure
 from pullback.structures.readers import check_range, is_padding, is_readable, ones_at, tuples
@@ -25,8 +26,8 @@ class ShortestPath(FamilyStructure):
     """The paths from a source to a target through a directed acyclic graph, as 0/1 vectors `[..., E]`: one entry per edge.
 
     `z[e] = 1` for the edges on the path. Scores are maximised: for a shortest path they are minus the lengths, which may have
-    any sign. All operations take O(E). A score of `-inf` forbids an edge. Edges that are on no path are never used.
-    `ShortestPath.grid` has the cells of a grid as parts instead.
+    any sign. All operations take O(E). A score of `-inf` forbids an edge. Edges that are on no path are no parts: their scores
+    may be anything, NaN included. `ShortestPath.grid` has the cells of a grid as parts instead.
 
     Ties in the argmax: from the target back, the first of the edges that lead to a node.
 
@@ -66,6 +67,13 @@ class ShortestPath(FamilyStructure):
         """The graph as the operators know it."""
         return self._network.number
 
+    @property
+    def _layout(self) -> Layout:
+        return self._network.layout
+
+    def _log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
+        return super()._log_prob(scores, self._cleaned(z))
+
     def __repr__(self) -> str:
         return f"ShortestPath({len(self.edges)} edges, source={self.source}, target={self.target})"
 
@@ -89,6 +97,8 @@ class ShortestPath(FamilyStructure):
         """
         x = path if isinstance(path, Tensor) else tuples(_tupled(path), 1, "a ShortestPath", "path").squeeze(-1)
         real = ~is_padding(x)
+        if x.shape[-1] == 0:
+            raise ValueError(f"path is empty; it must lead from the source {self.source} to the target {self.target}")
         if is_readable(x):
             ends = x.gather(-1, (real.sum(-1, keepdim=True) - 1).clamp_min(0)).squeeze(-1)
             if not bool(((x[..., 0] == self.source) & (ends == self.target)).all()):

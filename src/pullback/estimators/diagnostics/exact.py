@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from typing import Any
 
@@ -31,10 +32,12 @@ def everything(structure: Structure, scores: Tensor, where: tuple[int, ...]) -> 
     """
     batch, parts = scores.shape[: -structure.event_dims], scores.shape[-structure.event_dims :]
     one = with_sizes(structure, lambda sizes, one: sizes.expand(batch + one)[where])
-    family = getattr(structure, "family", None)
-    if family is None:
+    layout = getattr(structure, "_layout", None)
+    if not inspect.signature(one.enumerate).parameters:  # it knows its parts
+        return one.enumerate().double().to(scores.device)
+    if layout is None:
         return structure.enumerate(*dict.fromkeys(parts)).double()
-    sizes = dict(zip(family.layout.letters, parts, strict=True))
+    sizes = dict(zip(layout.letters, parts, strict=True))
     for size in sizes_of(one):
         if size.bounds is not None:
             sizes[size.bounds] = int(getattr(one, size.name))
@@ -62,15 +65,21 @@ def joint(structure: Structure, scores: Tensor, example: int) -> tuple[Tensor, T
     indices = [torch.arange(len(z), device=scores.device) for z in lists]
     chosen = torch.cartesian_prod(*indices).reshape(-1, len(lists))
     z = torch.stack([z[chosen[:, i]] for i, z in enumerate(lists)], 1).reshape(len(chosen), *scores.shape[1:])
-    totals = torch.where(z == 0, 0.0, scores[example]).flatten(1).sum(1)
+    batch = _among(structure.argmax(scores), example, z)
+    totals = structure.score(scores.expand(batch.shape), batch)[:, example].reshape(len(z), -1).sum(1)
     return z, totals.softmax(0)
+
+
+def _among(base: Tensor, example: int, z: Tensor) -> Tensor:
+    """Batches with one example at each z, `[S, B, ..., *parts]`, the other examples at `base`."""
+    batch = base.expand(len(z), *base.shape).clone()
+    batch[:, example] = z
+    return batch
 
 
 def losses_at(copies: Copies, base: Tensor, example: int, z: Tensor) -> Tensor:
     """The losses of one example at many z, `[S]`, the other examples at `base`, `[B, ..., *parts]`."""
-    batch = base.expand(len(z), *base.shape).clone()
-    batch[:, example] = z
-    return copies(batch.flatten(0, 1)).unflatten(0, (len(z), -1))[:, example]
+    return copies(_among(base, example, z).flatten(0, 1)).unflatten(0, (len(z), -1))[:, example]
 
 
 def expected(structure: Structure, scores: Tensor, copies: Copies) -> Tensor:

@@ -19,8 +19,8 @@ _COUNTED = ("argmax", "marginals", "sparsemap", "sparsemap_solution", "log_parti
 
 def sizes_of(structure: Structure) -> list[Size]:
     """The attributes that hold a number for each example, like `lengths`, or a list."""
-    family = getattr(structure, "family", None)
-    sizes = [Size("lengths", bounds=None)] if family is None else family.layout.sizes
+    layout = getattr(structure, "_layout", None)
+    sizes = [Size("lengths", bounds=None)] if layout is None else layout.sizes
     return [size for size in sizes if isinstance(getattr(structure, size.name, None), Tensor)]
 
 

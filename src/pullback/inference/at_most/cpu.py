@@ -15,8 +15,8 @@ from pullback.inference.subset.family import SUBSET
 
 
 def _of_unit_costs(operation: Callable[..., Any]) -> Callable[..., Any]:
-    def run(scores: Tensor, lengths: Tensor, k: Tensor, *rest: Tensor, validate: bool) -> Any:
-        most = largest(scores, k)
+    def run(scores: Tensor, lengths: Tensor, k: Tensor, *rest: Tensor, most: int, validate: bool) -> Any:
+        most = largest(scores, k, most)
         options = {"costs": unit_costs(scores.shape[1]), "most": most}
         return operation(scores, lengths, torch.clamp_max(k, most), *rest, **options, validate=validate)
 

@@ -14,10 +14,10 @@ from pullback.inference.subset import reference as exactly
 from pullback.inference.subset.family import SUBSET
 
 
-def value(scores: Tensor, lengths: Tensor, k: Tensor, combine: Combine) -> Tensor:
+def value(scores: Tensor, lengths: Tensor, k: Tensor, most: int, combine: Combine) -> Tensor:
     """`ways[j]`, the value of at most j of the items so far: combine those without the next item and those with it."""
     batch, n = scores.shape
-    most = largest(scores, k)
+    most = largest(scores, k, most)
     ways = scores.new_zeros(batch, most + 1)
     for i in range(n):
         taken = torch.cat([scores.new_full((batch, 1), -torch.inf), ways[:, :-1] + scores[:, i, None]], 1)
@@ -38,8 +38,8 @@ def argmax(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> Tensor
     return checks.settled(z, status, validate)
 
 
-def topk(scores: Tensor, lengths: Tensor, k: Tensor, count: int, *, validate: bool) -> tuple[Tensor, Tensor]:
-    n, most = scores.shape[1], largest(scores, k)
+def topk(scores: Tensor, lengths: Tensor, k: Tensor, count: int, *, most: int, validate: bool) -> tuple[Tensor, Tensor]:
+    n, most = scores.shape[1], largest(scores, k, most)
     run = ranked.operation(SUBSET.layout, graph, backend_of(scores), lambda shape, **options: shape[0])
     small = torch.where(k < 0, k, k.clamp_max(most))
     return run(scores, lengths, small, count, costs=unit_costs(n), most=most, validate=validate)
@@ -69,10 +69,12 @@ def look(scores: Tensor, lengths: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
     return allowed, layout.status(scores, (lengths, k))
 
 
-def largest(scores: Tensor, k: Tensor) -> int:
-    """The largest k that makes a difference: n on a GPU, where looking at k would synchronise."""
+def largest(scores: Tensor, k: Tensor, most: int) -> int:
+    """The largest k that makes a difference. On a GPU, where looking at k would synchronise, it is `most`, if the structure
+    knows that, or n.
+    """
     batch, n = scores.shape
-    return n if scores.is_cuda or batch == 0 else int(k.clamp(0, n).max())
+    return max(min(n, most), 0) if scores.is_cuda or batch == 0 else int(k.clamp(0, n).max())
 
 
 def unit_costs(n: int) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -39,10 +40,53 @@ def _states(scores: Tensor, target_lengths: Tensor, targets: Tensor, blank: int)
     symbols = symbols.clamp(0, max(count - 1, 0))
     if count == 0:
         return scores.new_full((*scores.shape[:2], states), -torch.inf), scores.new_full(symbols.shape, -torch.inf), symbols
-    emissions = scores.gather(2, symbols[:, None].expand(-1, scores.shape[1], -1))
+    emissions: Tensor = Picked.apply(scores, symbols)
     before = torch.cat([symbols[:, :2], symbols[:, :-2]], 1)[:, :states]
     skips = torch.where((place % 2 == 1) & (place > 1) & (symbols != before), 0.0, scores.new_tensor(-torch.inf))
     return torch.where(good[:, None], emissions, -torch.inf), skips, symbols
+
+
+class Picked(torch.autograd.Function):
+    """The scores of the symbols of states, `[B, T, states]`, of `[B, T, V]` and symbols `[B, states]`. Its gradient sums
+    the states of each symbol in one order: that of `gather` adds by atomics on a GPU, and differs from run to run.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, symbols: Tensor) -> Tensor:
+        ctx.save_for_backward(symbols)
+        ctx.count = scores.shape[2]
+        return scores.gather(2, symbols[:, None].expand(-1, scores.shape[1], -1))
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:  # type: ignore[override]
+        return _Summed.apply(grad, *ctx.saved_tensors, ctx.count), None
+
+
+class _Summed(torch.autograd.Function):
+    """The transpose of `Picked`.
+
+    With the states sorted by their symbols, each gets the sum of those of its symbol up to it, of 1, 2, 4, ... states; the last
+    one of a symbol has its total. Others go to a column that is dropped.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, symbols: Tensor, count: int) -> Tensor:
+        ctx.save_for_backward(symbols)
+        symbols, order = symbols.sort(dim=1, stable=True)
+        total, states = x.gather(2, order[:, None].expand(-1, x.shape[1], -1)), symbols.shape[1]
+        step = 1
+        while step < states:
+            same = (symbols[:, step:] == symbols[:, :-step])[:, None]
+            total = torch.cat([total[..., :step], total[..., step:] + torch.where(same, total[..., :-step], 0.0)], 2)
+            step *= 2
+        last = torch.ones_like(symbols, dtype=torch.bool)
+        last[:, :-1] = symbols[:, 1:] != symbols[:, :-1]
+        place = torch.where(last, symbols, count)[:, None].expand(-1, x.shape[1], -1)
+        return x.new_zeros(*x.shape[:2], count + 1).scatter(2, place, total)[..., :count]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:  # type: ignore[override]
+        return Picked.apply(grad, *ctx.saved_tensors), None, None
 
 
 def _start(emissions: Tensor) -> Tensor:

@@ -124,9 +124,10 @@ class Family:
     def describe(self, status: Tensor, shape: torch.Size, sizes: tuple[Tensor, ...]) -> str:
         """What is wrong with the first example whose status is not OK."""
         example = int(torch.nonzero(status)[0])
-        values = {size.name: int(x[example]) for size, x in zip(self.layout.sizes, sizes, strict=True) if not size.dims}
+        given = zip(self.layout.sizes, sizes, strict=True)
+        values = {size.name: int(x[example]) for size, x in given if not size.dims and size.told}
         for index, size in enumerate(self.layout.sizes):
-            if size.dims:
+            if size.name not in values:
                 continue
             name, value = size.name, values[size.name]
             limit = self.layout.limit(index, shape)

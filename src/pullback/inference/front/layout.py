@@ -27,11 +27,13 @@ class Size:
         name: of the argument of the structure.
         bounds: the letter of the axes whose entries at or beyond it are padding, or None for a number that is not a size.
         dims: how many dimensions a list has, 0 for one number. Only the algorithm reads the numbers of lists.
+        told: whether errors name it.
     """
 
     name: str
     bounds: str | None
     dims: int = 0
+    told: bool = True
 
     def batch_of(self, values: Tensor) -> torch.Size:
         """The leading dimensions of the values of a batch."""

@@ -151,7 +151,7 @@ class Derivative:
         elif operation.keep is not None:
             kept = operation.keep(kept, output)
         ctx.save_for_backward(*kept)
-        ctx.options, ctx.product = args[self._options], None
+        ctx.options, ctx.product, ctx.validate = args[self._options], None, args[-1]
         if not isinstance(output, Tensor):
             ctx.mark_non_differentiable(*output[1:])
             ctx.set_materialize_grads(False)
@@ -165,6 +165,8 @@ class Derivative:
             found = self._product(ctx, ctx.saved_tensors, grad)
         else:
             found = self._scaled(self._gradient(ctx, ctx.saved_tensors), grad)
+        if found is not None and not ctx.validate:
+            found = _without_failed(found, grad)
         return *(None,) * self._place, found, *self._behind
 
     def tangent(self, ctx: Any, tangents: tuple[Any, ...]) -> Any:
@@ -204,6 +206,17 @@ class Derivative:
             return gradient
         factor = grad.to(gradient.dtype).reshape(-1, *[1] * self._family.layout.dims)
         return gradient.mul_(factor) if last else gradient * factor
+
+
+def _without_failed(found: Tensor, grad: Tensor) -> Tensor:
+    """A gradient `[B, *parts]` that came from another one, 0 for the examples for which that is 0: one that failed, whose
+    results are NaN, and that a loss leaves out, must not reach weights that all examples share.
+    """
+    unused = grad == 0 if grad.dim() == 1 else ~grad.flatten(1).any(1)
+    unused = unused.reshape(-1, *[1] * (found.dim() - 1))
+    if torch.is_grad_enabled() or derivatives.in_forward_mode() or derivatives.transforming():
+        return torch.where(unused, found.nan_to_num(0.0), found)  # 0 times what is finite has a derivative
+    return found.masked_fill(unused, 0.0)
 
 
 def _is_one(x: Tensor) -> bool:

@@ -2,15 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from pullback.inference.front.family import FUSED, STANDARD, Family, Nouns
-from pullback.inference.front.layout import Layout, Size
+from pullback.inference.front.layout import Flat, Layout, Size
 from pullback.inference.sparsemap.operation import SPARSEMAP
+
+# only the largest has a goal, so that nobody needs to hear of it
+_SIZES = {shape: (Size("lengths", bounds=shape[0], told=False),) for shape in ("E", "n, m")}
+
+
+class OnPaths(Layout):
+    """The layout of a graph some of whose edges are on no path: these are no parts. Inference reads 0 for their scores.
+
+    Args:
+        used: whether each edge is on a path, `[E]` of bool.
+    """
+
+    def __init__(self, used: Tensor) -> None:
+        super().__init__("ShortestPath", "E", sizes=_SIZES["E"], parts=self._on_paths)
+        self._used = {used.device: used}
+
+    def flatten(self, scores: Tensor, owner: object) -> Flat:
+        flat = super().flatten(scores, owner)
+        flat.scores = torch.where(self._on_paths(tuple(flat.scores.shape[1:]), flat.sizes, scores.device), flat.scores, 0.0)
+        return flat
+
+    def _on_paths(self, shape: tuple[int, ...], sizes: Sequence[Tensor], device: torch.device) -> Tensor:
+        used = self._used.get(device)
+        if used is None:
+            used = self._used[device] = next(iter(self._used.values())).to(device)
+        check_shape(shape, tuple(used.shape))
+        return used
+
+
+def check_shape(shape: tuple[int, ...], own: tuple[int, ...]) -> None:
+    """Raise if scores of this shape are not those of a graph with parts of its own."""
+    if shape != own:
+        given, known = (", ".join(map(str, x)) for x in (shape, own))
+        raise ValueError(f"scores has shape [..., {given}]; the parts of this ShortestPath are [{known}]")
 
 
 def _family(part: str, shape: str) -> Family:
-    layout = Layout("ShortestPath", shape, sizes=(Size("lengths", bounds=shape[0]),))  # of which only the largest has a goal
+    layout = Layout("ShortestPath", shape, sizes=_SIZES[shape])
 
     def implementations(backend: str) -> Any:
         from pullback.inference.engine.hypergraph.backends import functions

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 
 from pullback.inference.engine.hypergraph.graph import Hypergraph, hypergraph
 from pullback.inference.engine.hypergraph.tables import remembered
-from pullback.inference.shortest_path.family import CELLS, EDGES
+from pullback.inference.front.layout import Layout
+from pullback.inference.shortest_path.family import CELLS, EDGES, OnPaths, check_shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +29,7 @@ class Network:
         shape: of the parts.
         table: of its paths; the only goal is that of the whole shape.
         longest: the most parts of a path.
+        layout: of the scores; edges on no path are no parts.
         origin: the function that makes it, and its arguments.
     """
 
@@ -34,6 +37,7 @@ class Network:
     shape: tuple[int, ...]
     table: Hypergraph
     longest: int
+    layout: Layout
     origin: tuple[Callable[..., Network], tuple[Any, ...]]
 
     def __reduce__(self) -> Any:
@@ -57,9 +61,7 @@ def known(network: int) -> Network:
 def graph(shape: tuple[int, ...], network: int) -> Hypergraph:
     """The paths of the network of a number, for scores of this shape."""
     found = known(network)
-    if shape != found.shape:
-        given, own = (", ".join(map(str, x)) for x in (shape, found.shape))
-        raise ValueError(f"scores has shape [..., {given}]; the parts of this ShortestPath are [{own}]")
+    check_shape(shape, found.shape)
     return found.table
 
 
@@ -98,9 +100,12 @@ def _network(
     """Of edges between nodes 0, ..., last in topological order, of which the first is the source and the last the target."""
     goals = np.append(np.full(shape[0], -1), last)
     table = hypergraph(heads, tails, part, goals=goals, nodes=last + 1, parts=int(np.prod(shape)))
-    number = next(_numbers)
-    found = _known[number] = Network(number, shape, table, int(table.height[last]), origin)  # type: ignore[arg-type]
-    weakref.finalize(found, (EDGES if len(shape) == 1 else CELLS).plans.forget, (number,)).atexit = False
+    family, number, layout = EDGES if len(shape) == 1 else CELLS, next(_numbers), None
+    if len(shape) == 1 and len(part) < shape[0]:
+        layout = OnPaths(torch.from_numpy(np.isin(np.arange(shape[0]), part)))
+    longest = int(table.height[last])  # type: ignore[index]
+    found = _known[number] = Network(number, shape, table, longest, layout or family.layout, origin)
+    weakref.finalize(found, family.plans.forget, (number,)).atexit = False
     return found
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -57,7 +59,8 @@ def search(
     """
     shape, values, width = tuple(scores.shape[1:]), sizes[0], starts[0].shape[-1]
     batch, parts = scores.shape[0], math.prod(shape)
-    room, threads = min(parts + 2, max(_ROOM, 8 * width)), min(torch.get_num_threads(), batch)
+    calls = max_iterations + starts[0].shape[1]  # each finds one structure at most
+    room, threads = min(parts + 2, max(_ROOM, min(8 * width, calls))), min(torch.get_num_threads(), batch)
     size = values[0].reshape(batch, 1) if len(values) == 1 else torch.stack(values, 1)
     fixed, _kept = oracle.fixed(shape, sizes[1], options)
     taken = np.zeros(4, np.int64)
@@ -69,16 +72,33 @@ def search(
         "taken": torch.from_numpy(taken), "found": _NOTHING,
     }  # fmt: skip
     plan = functools.partial(state_plan, parts, oracle.place_count(shape), width, rough=oracle.rough, work=oracle.work(shape))
-    result = make_result(batch, parts, room_of(plan(room)), width)
+    with _naming(parts, width, room, batch):
+        result = make_result(batch, parts, room_of(plan(room)), width)
     while batch > 0:
-        states, work = Memory.kept(plan(room), threads), _WORK * parts * len(given["order"])
+        with _naming(parts, width, room, batch):
+            states, work = Memory.kept(plan(room), threads), _WORK * parts * len(given["order"])
         spread(solve, threads, work, Problem.table(given), states.table, Result.table(result))
         states.keep()
         if FULL not in result["status"].numpy():
             break
         given["order"], room, taken[0] = torch.nonzero(result["status"] == FULL).flatten(), 2 * room, 0
-        result = _more_room(given, result, room_of(plan(room)))
+        with _naming(parts, width, room, batch):
+            result = _more_room(given, result, room_of(plan(room)))
     return tensors(result, scores), result["status"]
+
+
+@contextlib.contextmanager
+def _naming(parts: int, width: int, room: int, batch: int) -> Iterator[None]:
+    """What to do where PyTorch or NumPy has no memory."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "allocate" not in str(error):
+            raise
+        raise MemoryError(
+            f"SparseMAP has no memory for active sets of {room} structures with up to {width} of {parts} parts, for a batch of "
+            f"{batch}: pass a smaller max_iterations, or fewer examples at a time"
+        ) from error
 
 
 def _longest_first(sizes: Tensor) -> Tensor:
