@@ -130,10 +130,10 @@ def _sizes(chooser: random.Random, subject, is_large: bool, count: int) -> list[
         first = subject.small(chooser, 99)
         others = [subject.small(chooser, max(first[0], first[-1] if subject.ragged > 1 else 0))
                   for _ in range(chooser.randint(0, count - 1))]  # fmt: skip
-    same = first[subject.ragged :]
-    if first[0] <= first[-1]:  # a size that the next one limits
-        others = [tuple(sorted(x[: subject.ragged])) + same for x in others]
-    return [first, *((0, 0, *same) if subject.ragged > 1 and x[0] == 0 else x for x in others)]
+    own, same = [x[: subject.ragged] for x in others], first[subject.ragged :]
+    if first[0] <= first[subject.ragged - 1]:  # a size that the next one limits
+        own = [tuple(sorted(x)) for x in own]
+    return [first, *((0,) * subject.ragged + same if x[:1] == (0,) else x + same for x in own)]
 
 
 def _values(kind: str, shape: Sizes, generator: torch.Generator) -> Tensor:
