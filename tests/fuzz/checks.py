@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+import pullback as pb
 from pullback.inference.front.family import backend
 
 from . import exact
@@ -192,8 +193,29 @@ def _projection(this: Check, oracle: str) -> None:
     for i, gain in enumerate(gains):
         if not this.infeasible[i] and not gain <= tolerance * (1 + most) * (1 + this.is_large * math.sqrt(max(batch.parts))):
             this.wrong("sparsemap", i, f"can be improved along a structure, by {gain:.2g}")
+    if not this.is_large:
+        _warm(this, solution)
+        if hasattr(this.structure, "local_projection"):
+            _local(this)
     if this.dtype == torch.float64 and not this.is_large and not any(this.infeasible):
         _slope_of_projection(this)
+
+
+def _warm(this: Check, solution: pb.SparseMAPSolution) -> None:
+    """SparseMAP finds the same from its own structures, and from those that have forbidden parts."""
+    free = this.structure.argmax(torch.where(this.batch.masked.to(this.device), 0.0, this.scores)).detach()
+    expected = solution.mu.detach().cpu().double().flatten(1).numpy()
+    for start in (solution, free):
+        this.compare("sparsemap, warm", this.structure.sparsemap(this.scores, warm_start=start), expected, 20.0)
+
+
+def _local(this: Check) -> None:
+    """The projection onto the local polytope of trees, by PyTorch's operations alone."""
+    with backend("reference"):
+        expected = exact.without_checks(this.batch).local_projection(this.batch.scores).double().flatten(1)
+    none = torch.tensor(this.infeasible)[:, None]
+    found = this.structure.local_projection(this.scores).cpu().flatten(1).masked_fill(none, torch.nan)
+    this.compare("local_projection", found, expected.masked_fill(none, torch.nan).numpy())
 
 
 def _slope_of_projection(this: Check, h: float = 1e-4) -> None:

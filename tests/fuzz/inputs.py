@@ -103,11 +103,11 @@ def draw(seed: int, name: str, validate: bool, *, large: float, count: int) -> B
     parts = parts_of(name, sizes)
     if STRUCTURES[name].ragged and not STRUCTURES[name].fixed and chooser.random() < 0.25:  # padding that no example uses
         parts = (parts[0] + 1, parts[0] + 1 if name in SQUARE else parts[1], *parts[2:]) if len(parts) > 1 else (parts[0] + 1,)
-    scores = _values(value, (len(sizes), *parts), generator)
+    scores = values(value, (len(sizes), *parts), generator)
     real = torch.ones_like(scores).bool()
     if STRUCTURES[name].ragged:
         real = structure(name, sizes).allowed(torch.zeros_like(scores))
-    masked = _masked(name, mask, sizes, real, chooser, generator)
+    masked = masked_parts(name, mask, sizes, real, chooser, generator)
     most = 6e4 if dtype == torch.float16 else 1e30
     masks = [-torch.inf, -torch.inf, -1e30, torch.finfo(dtype).min, *[-1e9] * (value not in ("mixed", "million"))]
     masks = [-torch.inf] if mask == "everything" or dtype == torch.float16 else masks  # whose numbers are no large masks
@@ -136,7 +136,7 @@ def _sizes(chooser: random.Random, subject, is_large: bool, count: int) -> list[
     return [first, *((0,) * subject.ragged + same if x[:1] == (0,) else x + same for x in own)]
 
 
-def _values(kind: str, shape: Sizes, generator: torch.Generator) -> Tensor:
+def values(kind: str, shape: Sizes, generator: torch.Generator) -> Tensor:
     scores = torch.randn(shape, generator=generator, dtype=torch.float64)
     if kind == "ties":
         return torch.randint(-1, 2, shape, generator=generator).double()
@@ -145,7 +145,7 @@ def _values(kind: str, shape: Sizes, generator: torch.Generator) -> Tensor:
     return scores * {"zeros": 0.0, "tiny": 1e-8, "million": 1e6}.get(kind, 1.0)
 
 
-def _masked(
+def masked_parts(
     name: str, kind: str, sizes: list[Sizes], real: Tensor, chooser: random.Random, generator: torch.Generator
 ) -> Tensor:
     """Which parts are masked; of each example, a random structure stays unless everything is masked."""
