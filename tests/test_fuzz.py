@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -14,7 +15,7 @@ import torch
 import fuzz
 import pullback as pb
 from fuzz.minimal import smallest
-from fuzz.worker import Task, batch_of, problems_of
+from fuzz.worker import Task, batch_of, problems_of, run
 from pullback.inference._triton import support as triton_support
 
 ROOT = Path(__file__).parents[1]
@@ -77,3 +78,18 @@ def test_a_wrong_answer_is_found_and_made_small(monkeypatch):
     assert len(least.sizes) == 1
     assert least.masked.sum() == 1
     assert not torch.where(least.masked | least.scores.isnan(), 0.0, least.scores).any()
+
+
+def test_a_process_that_ends_with_an_error_after_its_batches_is_a_failure(monkeypatch):
+    """As one does that compute-sanitizer watches."""
+
+    def started(command, **options):
+        folder = Path(command[command.index("--work") + 1])
+        tally = {"batches": 2, "examples": 5, "checks": 7, "failures": [], "ran": [], "done": True}
+        (folder / "state").write_text(json.dumps(tally))
+        return subprocess.CompletedProcess(command, 9)
+
+    monkeypatch.setattr(subprocess, "run", started)
+    tally = run(Task("cuda", seed=0, seconds=60, batches=2, names=["chain"], large=0.0, count=3))
+    assert tally.batches == 2
+    assert tally.failures == ["a process checked its batches and ended with 9"]

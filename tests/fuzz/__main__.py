@@ -33,6 +33,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, help="the most examples of a batch with small sizes")
     parser.add_argument("--every-mask", action="store_true", help="every kind of mask once, small, instead of random batches")
     parser.add_argument("--early", action="store_true", help="in the interpreter: kernels for large inputs serve for small ones")
+    parser.add_argument("--maxima", action="store_true", help="check only the argmax and SparseMAP")
     parser.add_argument("--work", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--batch", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -58,7 +59,8 @@ def main() -> int:
     began = time.monotonic()
     names = args.structures or list(STRUCTURES)
     batches = TURNS * len(names) if args.every_mask else args.batches
-    tally = run(Task(args.device, args.seed, 60 * args.minutes, batches, names, large, count, args.every_mask, args.early))
+    choices = args.every_mask, args.early, args.maxima
+    tally = run(Task(args.device, args.seed, 60 * args.minutes, batches, names, large, count, *choices))
     for failure in tally.failures:
         print(failure)
     if tally.ran:

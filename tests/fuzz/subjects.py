@@ -122,6 +122,18 @@ def _large_segmentation(draw: random.Random) -> Sizes:
     return n, draw.choice([1, 2, 6, min(n, 16)]), draw.choice([1, 2, 5])
 
 
+class Steps(pb.DynamicProgram):
+    """Steps of one or two positions, as a user would write them: [i, w] is one of w + 1 positions from position i."""
+
+    event_dims = 2
+
+    def value(self, scores: Tensor, combine: Callable[[Tensor, int], Tensor]) -> Tensor:
+        ends = [scores.new_zeros(len(scores))]
+        for j in range(1, scores.shape[1] + 1):
+            ends.append(combine(torch.stack([ends[j - w] + scores[:, j - w, w - 1] for w in (1, 2) if w <= j], 1), 1))
+        return torch.stack(ends, 1)
+
+
 _COSTS = torch.arange(65) % 7 + 1
 _EDGES = [(i, i + step) for i in range(8) for step in (1, 2, 4) if i + step < 8]
 
@@ -176,6 +188,10 @@ STRUCTURES: dict[str, Subject] = {
     "grid": Subject(
         lambda **options: pb.ShortestPath.grid(4, 5, **options), lambda sizes: sizes, lambda draw, most: (4, 5),
         lambda draw: (4, 5), 0, lambda n, m: pb.ShortestPath.grid(4, 5).enumerate(), varies=ALL_SUMS,
+    ),
+    "own": Subject(
+        Steps, lambda sizes: (sizes[0], 2), lambda draw, most: (draw.randint(0, min(most, 6)),),
+        lambda draw: (draw.choice(SWITCHES),), 1, lambda n: pb.Segmentation().enumerate(n, 2, 1).squeeze(-1), varies=ALL_SUMS,
     ),
     "matching": Subject(
         pb.Matching, lambda sizes: sizes, _matching, _large_matching, 2,

@@ -38,6 +38,7 @@ class Task:
         count: the most examples of a batch.
         every_mask: whether every kind of mask is taken once, instead of random batches.
         early: whether kernels for large inputs serve for small ones, in the interpreter.
+        maxima: whether only the argmax and SparseMAP are checked.
     """
 
     device: str
@@ -49,6 +50,7 @@ class Task:
     count: int
     every_mask: bool = False
     early: bool = False
+    maxima: bool = False
 
 
 @dataclass
@@ -71,13 +73,13 @@ def batch_of(task: Task, number: int) -> Batch:
     return draw(seed, task.names[place], turn % 2 == 1, large=task.large, count=task.count)
 
 
-def problems_of(batch: Batch, device: str) -> tuple[int, list[str]]:
+def problems_of(batch: Batch, device: str, maxima: bool = False) -> tuple[int, list[str]]:
     """How many answers were checked, and what is wrong: wrong answers, or an exception."""
     kernels = "cuda" if device == "cuda" else "cpu"
     place = torch.device("cuda" if device == "cuda" and torch.cuda.is_available() else "cpu")
     oracle = "cpu" if device == "cuda" else "reference"
     try:
-        count, found = check(batch, place, kernels, oracle)
+        count, found = check(batch, place, kernels, oracle, maxima)
     except Exception as error:
         return 0, [f"{type(error).__name__}: {error}"]
     return count, [f"{problem.operation} of example {problem.example} {problem.text}" for problem in found]
@@ -91,7 +93,7 @@ def work(task: Task, start: int, state: Path, ran: set[str]) -> None:
         if tally.batches % 16 == 0 or task.device == "cuda":
             state.write_text(json.dumps(tally.__dict__))
         batch = batch_of(task, start + tally.batches)
-        count, wrong = problems_of(batch, task.device)
+        count, wrong = problems_of(batch, task.device, task.maxima)
         tally.batches, tally.examples, tally.checks = tally.batches + 1, tally.examples + len(batch.sizes), tally.checks + count
         if wrong:
             tally.failures.append(_report(batch, wrong, task, in_process=True))
@@ -103,14 +105,14 @@ def work(task: Task, start: int, state: Path, ran: set[str]) -> None:
 
 def _report(batch: Batch, wrong: list[str], task: Task, *, in_process: bool) -> str:
     """A failure with the smallest batch that shows it."""
-    device, first = task.device, wrong[0].split(" of example")[0]
+    first = wrong[0].split(" of example")[0]
 
     def fails(other: Batch) -> bool:
         if not in_process:
             return _alone(other, task) is not None
-        return any(text.startswith(first) for text in problems_of(other, device)[1])
+        return any(text.startswith(first) for text in problems_of(other, task.device, task.maxima)[1])
 
-    slow = batch.scores.numel() > 4000 or device == "cuda"
+    slow = batch.scores.numel() > 4000 or task.device == "cuda"
     least = smallest(batch, fails, tries=12 if not in_process else 30 if slow else 200)
     lines = [str(batch), *wrong[:4], f"the least batch found: {least}", as_code(least)[:4000]]
     return "\n  ".join(lines)
