@@ -14,7 +14,6 @@ from pathlib import Path
 import torch
 
 from pullback.inference._triton import support as triton_support
-
 from tests import interpreter
 
 from .every_mask import TURNS
@@ -32,7 +31,9 @@ def main() -> int:
     parser.add_argument("--large", type=float, help="the share of batches with sizes at the switches of kernels")
     parser.add_argument("--count", type=int, help="the most examples of a batch with small sizes")
     parser.add_argument("--every-mask", action="store_true", help="every kind of mask once, small, instead of random batches")
-    parser.add_argument("--early", action="store_true", help="in the interpreter: kernels for large inputs serve for small ones")
+    parser.add_argument(
+        "--early", action="store_true", help="in the interpreter: kernels for large inputs serve for small ones"
+    )
     parser.add_argument("--maxima", action="store_true", help="check only the argmax and SparseMAP")
     parser.add_argument("--work", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--batch", help=argparse.SUPPRESS)

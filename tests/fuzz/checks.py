@@ -202,15 +202,26 @@ def _projection(this: Check, oracle: str) -> None:
         _warm(this, solution)
         if hasattr(this.structure, "local_projection"):
             _local(this)
-    if this.dtype == torch.float64 and not this.is_large and not any(this.infeasible):
+    if this.is_interpreted:
+        _slope_as_on_the_cpu(this)
+    elif this.dtype == torch.float64 and not this.is_large and not any(this.infeasible):
         _slope_of_projection(this)
+
+
+def _slope_as_on_the_cpu(this: Check) -> None:
+    """SparseMAP's gradient, where it takes too long to find differences."""
+    none = torch.tensor(this.infeasible).reshape(-1, *[1] * (this.direction.dim() - 1))
+    found = this.differentiated(this.structure.sparsemap, this.direction.to(this.device))[1].cpu()
+    with backend("cpu"):
+        expected = this.differentiated(exact.without_checks(this.batch).sparsemap, this.direction)[1].double()
+    this.compare("sparsemap's gradient", found, expected.masked_fill(none, torch.nan).flatten(1).numpy(), 10.0)
 
 
 def _warm(this: Check, solution: pb.SparseMAPSolution) -> None:
     """SparseMAP finds the same from its own structures, and from those that have forbidden parts."""
     free = this.structure.argmax(torch.where(this.batch.masked.to(this.device), 0.0, this.scores)).detach()
     expected = solution.mu.detach().cpu().double().flatten(1).numpy()
-    for start in (solution, free):
+    for start in (free,) if this.is_interpreted else (solution, free):
         this.compare("sparsemap, warm", this.structure.sparsemap(this.scores, warm_start=start), expected, 20.0)
 
 

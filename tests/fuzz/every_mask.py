@@ -1,4 +1,4 @@
-"""Every kind of mask, by -inf and by -1e9, with values checked or not, once for a structure: where random batches take too long."""
+"""Every kind of mask, by -inf and by -1e9, with values checked or not, once for a structure: few batches for slow kernels."""
 
 from __future__ import annotations
 
@@ -26,17 +26,18 @@ _SIZES: dict[str, list[Sizes]] = {  # of each example; the parts have three rows
     "matching": [(3, 4), (3, 3), (3, 4), (3, 4), (3, 3)],
 }
 _SAME = {"at-most": "subset", "knapsack": "subset", "alignment-forward": "alignment"}
-_TREES: list[Sizes] = [(5,), (3,), (4,), (3,), (3,)]
+_TREES = (4, 3, 4, 3, 3)
 
 
-def every_mask(name: str, turn: int) -> Batch:
+def every_mask(name: str, turn: int, longer: int = 0) -> Batch:
     """One of the batches of a structure: each example has another kind of mask, and a structure without masked parts.
 
-    Masks are -inf in float32, also for all parts of one more example where values are not checked, and -1e9 in float64.
+    Trees are `longer` by so many words. Masks are -1e9 in float64, and -inf in float32: there, where values are not checked,
+    all parts of one more example have one.
     """
     finite, validate = turn % 2 == 1, turn >= 2
     kinds = KINDS if finite or validate else ("everything", *KINDS)
-    sizes = _SIZES.get(_SAME.get(name, name), _TREES)
+    sizes = _SIZES.get(_SAME.get(name, name), [(n + longer,) for n in _TREES])
     sizes = (sizes * len(kinds))[: len(KINDS)]
     sizes = [sizes[0]] * (len(kinds) - len(KINDS)) + sizes
     seed = 3 * zlib.crc32(f"{name} {turn}".encode()) + (turn > 0)  # those of the first turn have forward mode, too

@@ -67,7 +67,7 @@ class Tally:
 def batch_of(task: Task, number: int) -> Batch:
     """The batch of this number: structures take turns, first without checks of values, then with them."""
     if task.every_mask:
-        return every_mask(task.names[number // TURNS], number % TURNS)
+        return every_mask(task.names[number // TURNS], number % TURNS, longer=int(task.maxima))
     seed = random.Random(f"{task.seed} {number}").getrandbits(40)
     turn, place = divmod(number, len(task.names))
     return draw(seed, task.names[place], turn % 2 == 1, large=task.large, count=task.count)

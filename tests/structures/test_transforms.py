@@ -190,5 +190,7 @@ def test_jvp_of_expanded_scores(operation):
         own = torch.func.jvp(function, *((x.expand(shape).clone(),) for x in (scores, direction)))
         assert_close(torch.func.jvp(function, *((x.expand(shape),) for x in (scores, direction))), own)
         assert_close(torch.func.jvp(expanding, (scores,), (direction,)), own)
-    with pytest.raises(RuntimeError, match="single memory location"):  # which tells when the library may be tested with these, too
+    with pytest.raises(
+        RuntimeError, match="single memory location"
+    ):  # which tells when the library may be tested with these, too
         torch.func.jvp(torch.sin, (scores.expand(shape),), (direction.expand(shape).clone(),))
