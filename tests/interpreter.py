@@ -96,5 +96,5 @@ def early() -> None:
     from pullback.inference.sparsemap import cuda as sparsemap
 
     chain.ONE_TILE, chain._tiles = 2, lambda width: {"ROWS": 2, "num_warps": 1}
-    hypergraph.ONE_TILE, hypergraph._chunk = 0, lambda edges, name: {"NODES": 2, name: 2}
+    hypergraph.ONE_TILE, hypergraph._chunk = 0, lambda edges, name: {"NODES": 4, name: 4}
     sparsemap._MEDIUM = 0

@@ -39,11 +39,11 @@ GROUPS = {
     "projective": Group(["projective"], []),
     "projective-single": Group(["projective-single"], []),
     "nonprojective": Group(NONPROJECTIVE, []),
-    "unproven": Group(PROJECTIVE, [], ("--maxima",), True),
+    "unproven": Group(PROJECTIVE, [], ("--part", "maxima"), True),
     "sequences": Group(["chain", "segmentation", "alignment", "alignment-forward"], []),
     "others": Group(["subset", "binary-tree", "own"], []),
-    "early": Group(["chain", "segmentation", "binary-tree", "own"], [], ("--early",)),
-    "early trees": Group(["projective"], [], ("--early", "--maxima")),
+    "early": Group(["chain", "segmentation", "binary-tree"], [], ("--early", "--part", "sums")),
+    "early trees": Group(["projective"], [], ("--early", "--part", "maxima")),
 }
 EXCEPTIONS = {
     "_triton.launcher._probe": "a test of launches on a GPU",

@@ -34,7 +34,7 @@ def main() -> int:
     parser.add_argument(
         "--early", action="store_true", help="in the interpreter: kernels for large inputs serve for small ones"
     )
-    parser.add_argument("--maxima", action="store_true", help="check only the argmax and SparseMAP")
+    parser.add_argument("--part", choices=["all", "maxima", "sums"], default="all", help="argmax and SparseMAP, or all but SparseMAP")
     parser.add_argument("--work", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--batch", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -60,7 +60,7 @@ def main() -> int:
     began = time.monotonic()
     names = args.structures or list(STRUCTURES)
     batches = TURNS * len(names) if args.every_mask else args.batches
-    choices = args.every_mask, args.early, args.maxima
+    choices = args.every_mask, args.early, args.part
     tally = run(Task(args.device, args.seed, 60 * args.minutes, batches, names, large, count, *choices))
     for failure in tally.failures:
         print(failure)

@@ -20,7 +20,7 @@ from .membership import check_members
 SUMS = ("log_partition", "marginals", "entropy")
 
 
-def check(batch: Batch, device: torch.device, name: str, oracle: str, maxima: bool = False) -> tuple[int, list[Problem]]:
+def check(batch: Batch, device: torch.device, name: str, oracle: str, part: str = "all") -> tuple[int, list[Problem]]:
     """How many answers of a batch were checked, and what is wrong with them.
 
     Args:
@@ -28,7 +28,7 @@ def check(batch: Batch, device: torch.device, name: str, oracle: str, maxima: bo
         device: of the tensors.
         name: the backend that is checked.
         oracle: another backend, for sizes whose members are too many to enumerate.
-        maxima: whether only the argmax and SparseMAP are checked.
+        part: "maxima" for the argmax and SparseMAP, "sums" for what is not SparseMAP, or "all".
     """
     this = Check(batch, device, name)
     with backend(name):
@@ -37,13 +37,14 @@ def check(batch: Batch, device: torch.device, name: str, oracle: str, maxima: bo
         else:
             gold, right = _right(this, oracle)
             _best(this, right)
-            if this.subject.gibbs and right and not maxima:
+            if this.subject.gibbs and right and part != "maxima":
                 _sums(this, gold, right)
                 _samples(this)
-            _projection(this, oracle)
-            if not maxima:
+            if part != "sums":
+                _projection(this, oracle)
+            if part != "maxima":
                 _alone(this)
-            if not this.is_large and not maxima and not this.is_interpreted:
+            if not this.is_large and part == "all" and not this.is_interpreted:
                 check_members(this)
     return this.count, this.problems
 

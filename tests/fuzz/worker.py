@@ -38,7 +38,7 @@ class Task:
         count: the most examples of a batch.
         every_mask: whether every kind of mask is taken once, instead of random batches.
         early: whether kernels for large inputs serve for small ones, in the interpreter.
-        maxima: whether only the argmax and SparseMAP are checked.
+        part: of the operations: see `check`.
     """
 
     device: str
@@ -50,7 +50,7 @@ class Task:
     count: int
     every_mask: bool = False
     early: bool = False
-    maxima: bool = False
+    part: str = "all"
 
 
 @dataclass
@@ -67,19 +67,19 @@ class Tally:
 def batch_of(task: Task, number: int) -> Batch:
     """The batch of this number: structures take turns, first without checks of values, then with them."""
     if task.every_mask:
-        return every_mask(task.names[number // TURNS], number % TURNS, longer=int(task.maxima))
+        return every_mask(task.names[number // TURNS], number % TURNS, longer=int(task.part == "maxima"))
     seed = random.Random(f"{task.seed} {number}").getrandbits(40)
     turn, place = divmod(number, len(task.names))
     return draw(seed, task.names[place], turn % 2 == 1, large=task.large, count=task.count)
 
 
-def problems_of(batch: Batch, device: str, maxima: bool = False) -> tuple[int, list[str]]:
+def problems_of(batch: Batch, device: str, part: str = "all") -> tuple[int, list[str]]:
     """How many answers were checked, and what is wrong: wrong answers, or an exception."""
     kernels = "cuda" if device == "cuda" else "cpu"
     place = torch.device("cuda" if device == "cuda" and torch.cuda.is_available() else "cpu")
     oracle = "cpu" if device == "cuda" else "reference"
     try:
-        count, found = check(batch, place, kernels, oracle, maxima)
+        count, found = check(batch, place, kernels, oracle, part)
     except Exception as error:
         return 0, [f"{type(error).__name__}: {error}"]
     return count, [f"{problem.operation} of example {problem.example} {problem.text}" for problem in found]
@@ -93,7 +93,7 @@ def work(task: Task, start: int, state: Path, ran: set[str]) -> None:
         if tally.batches % 16 == 0 or task.device == "cuda":
             state.write_text(json.dumps(tally.__dict__))
         batch = batch_of(task, start + tally.batches)
-        count, wrong = problems_of(batch, task.device, task.maxima)
+        count, wrong = problems_of(batch, task.device, task.part)
         tally.batches, tally.examples, tally.checks = tally.batches + 1, tally.examples + len(batch.sizes), tally.checks + count
         if wrong:
             tally.failures.append(_report(batch, wrong, task, in_process=True))
@@ -110,7 +110,7 @@ def _report(batch: Batch, wrong: list[str], task: Task, *, in_process: bool) -> 
     def fails(other: Batch) -> bool:
         if not in_process:
             return _alone(other, task) is not None
-        return any(text.startswith(first) for text in problems_of(other, task.device, task.maxima)[1])
+        return any(text.startswith(first) for text in problems_of(other, task.device, task.part)[1])
 
     slow = batch.scores.numel() > 4000 or task.device == "cuda"
     least = smallest(batch, fails, tries=12 if not in_process else 30 if slow else 200)
