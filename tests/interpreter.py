@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import torch
+
+ran: set[str] = set()
+"""The kernels, and the functions that they call, that have run since `record`, with their modules in `pullback.inference`."""
 
 
 def poison(on: bool) -> None:
@@ -58,3 +62,39 @@ def patch() -> None:
     kind.create_masked_store = with_mask_of_bool(kind.create_masked_store, 2)
     interpreter._patch_lang_tensor = patch_tensor_for_numpy
     interpreter.InterpretedFunction.__call__ = call
+
+
+def record() -> None:
+    """Note in `ran` what runs from now on, after `patch`."""
+    from triton.runtime import interpreter
+
+    from pullback.inference._triton import launcher
+
+    start, call = launcher.start, interpreter.InterpretedFunction.__call__
+
+    def started(kernel: Any, *args: Any) -> None:
+        _note(kernel)
+        start(kernel, *args)
+
+    def called(self: Any, *args: Any, **kwargs: Any) -> Any:
+        _note(self)
+        return call(self, *args, **kwargs)
+
+    launcher.start, interpreter.InterpretedFunction.__call__ = started, called
+
+
+def _note(kernel: Any) -> None:
+    module = kernel.fn.__module__
+    if module.startswith("pullback.inference."):
+        ran.add(f"{module.removeprefix('pullback.inference.')}.{kernel.fn.__name__}")
+
+
+def early() -> None:
+    """Let kernels for large inputs serve for small ones, in several tiles; before anything has run."""
+    from pullback.inference.chain import cuda as chain
+    from pullback.inference.engine.hypergraph import cuda as hypergraph
+    from pullback.inference.sparsemap import cuda as sparsemap
+
+    chain.ONE_TILE, chain._tiles = 2, lambda width: {"ROWS": 2, "num_warps": 1}
+    hypergraph.ONE_TILE, hypergraph._chunk = 0, lambda edges, name: {"NODES": 4, name: 4}
+    sparsemap._MEDIUM = 0

@@ -3,7 +3,8 @@
     python -m tests.mutate                  every edit, about half a minute each
     python -m tests.mutate alignment masks  those whose file, or test, contains one of these words
 
-An edit is made in a copy of the repository. Its test must pass without the edit and fail with it.
+An edit is made in a copy of the repository. Its test must pass without the edit and fail with it. An edit of what writes
+generated kernels writes them again.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ COPIED = ("src", "study", "tests", "pyproject.toml")
 
 @dataclass(frozen=True)
 class Edit:
-    """A change of one place in a file of `src/pullback`, and the test that notices it.
+    """A change of one place in a file of the library or of the study, and the test that notices it.
 
     Attributes:
-        file: in `src/pullback`.
+        file: in `src/pullback`; one that begins with "study/" in the repository.
         old: text that occurs once.
         new: what replaces it.
         test: arguments of pytest; those of a test of a GPU's kernels run in Triton's interpreter.
@@ -38,6 +39,15 @@ class Edit:
     test: str
 
     @property
+    def path(self) -> str:
+        return self.file if self.file.startswith("study/") else f"src/pullback/{self.file}"
+
+    @property
+    def generates(self) -> bool:
+        """Whether kernels are generated from the file."""
+        return self.file.startswith("inference/engine/rules/") or self.file.endswith("/rules.py")
+
+    @property
     def interpreted(self) -> bool:
         return self.test.startswith("tests/cuda/")
 
@@ -47,6 +57,7 @@ _STANDARDIZED = "tests/estimators/test_standardized.py -k"
 _MASKS, _SERVES = (f"tests/cuda/test_masks_cuda.py -k {name}" for name in ("forbidden_arcs", "which_kernel"))
 _STRUCTURES, _MATCHINGS = "tests/cuda/test_structures_cuda.py -k", "tests/inference/test_assignment.py -k"
 _PATHS = "tests/structures/test_shortest_path.py -k"
+_FUZZ, _EVERY_MASK = "tests/test_fuzz.py -k 'random_batches", "tests/test_fuzz.py -k 'every_mask"
 EDITS = [
     Edit("inference/alignment/kernels.py", "(t - ready + lanes) * lanes", "(ready - 1 - t) * lanes", _BANDS),
     Edit("inference/alignment/kernels.py", "shift_up(one_ago, edge[t + 1]) if down else nothing\n        best = larger",
@@ -89,6 +100,30 @@ EDITS = [
          "tests/cuda/test_eisner_cuda.py -k 'test_every_operation and integers'"),
     Edit("inference/sparsemap/cuda_projective.py", "tl.where(left > up, left_at + 1, 0)", "tl.where(left > up, left_at, 0)",
          _MASKS),
+    Edit("inference/eisner/cuda_charts.py", "_within(gap_at - start, width), _within(right_at, width), _within(left_at, width)",
+         "gap_at - start, right_at, left_at", f"{_EVERY_MASK} and unproven'"),
+    Edit("inference/engine/hypergraph/cuda_kernels.py", "for offset in range(0, degree, EDGES):\n                x = _terms",
+         "for offset in range(0, degree - 1, EDGES):\n                x = _terms", f"{_EVERY_MASK} and early and not trees'"),
+    Edit("inference/engine/hypergraph/sweeps.py", "w = exp(narrow(load_wide(terms, i * lanes, scores) - finite, scores))",
+         "w = exp(narrow(load_wide(terms, i * lanes, scores), scores))", f"{_FUZZ} and segmentation'"),
+    Edit("inference/segmentation/derivations.py", "* labels + label\n", "* labels\n",
+         f"{_FUZZ} and segmentation'"),
+    Edit("inference/cky/rules.py", '"span(k + 1, j)", k=("i", "j")', '"span(k + 1, j)", k=("i", "i + 1")',
+         f"{_FUZZ} and binary'"),
+    Edit("inference/engine/rules/inside.py", "for i in range(j - 1, -1, -1):", "for i in range(j - 1, 0, -1):",
+         f"{_FUZZ} and projective-single and not non'"),
+    Edit("inference/engine/rules/outside.py", "for j in range(n - 1, i, -1):", "for j in range(i + 1, n):",
+         f"{_FUZZ} and projective-single and not non'"),
+    Edit("inference/engine/rules/descent.py", '= {rule.first} + {chosen}"', '= {rule.first} + 0 * {chosen}"',
+         "tests/structures/test_sampling.py -k frequencies"),
+    Edit("inference/matrix_tree/elimination.py", "own_share = rest if multiroot or k == 0 else zero", "own_share = rest",
+         f"{_FUZZ} and nonprojective-single'"),
+    Edit("inference/simplex/kernels.py", "if s > -1.0:", "if s > -0.5:", "tests/inference/test_simplex.py"),
+    Edit("inference/simplex/kernels.py", "mean = total / count", "mean = total / classes", "tests/inference/test_simplex.py"),
+    Edit("inference/sparsemap/starts.py", "return -1 if total == -np.inf else count", "return count",
+         "tests/inference/test_sparsemap.py -k leaves_the_range"),
+    Edit("study/pullback_study/runs/provenance.py", "if len(code) > 1 else None", "if len(code) > 2 else None",
+         "study/tests/results/test_reproduce.py -k clean_commit"),
     Edit("inference/chu_liu_edmonds/cuda_contraction.py", "reduced += tl.where(inside", "reduced -= tl.where(inside",
          "tests/cuda/test_nonprojective_cuda.py"),
     Edit("inference/chain/cuda_paths.py", "tl.minimum(i + 1, length - 1) * cells", "tl.minimum(i + 2, length - 1) * cells",
@@ -118,7 +153,7 @@ def main() -> int:
 
 def _verdict(edit: Edit, folder: Path) -> str:
     """Whether the test notices the edit: "killed", "alive", or why that is not known."""
-    file = folder / "src/pullback" / edit.file
+    file = folder / edit.path
     if not file.exists() or file.read_text().count(edit.old) != 1:
         return "out of date"
     text = file.read_text()
@@ -126,9 +161,18 @@ def _verdict(edit: Edit, folder: Path) -> str:
         return "red before"
     try:
         file.write_text(text.replace(edit.old, edit.new))
+        _generate(edit, folder)
         return "killed" if _fails(edit, folder) else "alive"
     finally:
         file.write_text(text)
+        _generate(edit, folder)
+
+
+def _generate(edit: Edit, folder: Path) -> None:
+    """Write the generated kernels, if they follow from the file of the edit."""
+    if edit.generates:
+        environment = os.environ | {"PYTHONPATH": str(folder / "src")}
+        subprocess.run([sys.executable, "-m", "pullback.inference.engine.rules"], cwd=folder, env=environment, check=True)
 
 
 def _fails(edit: Edit, folder: Path) -> bool:

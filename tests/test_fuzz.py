@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -14,17 +16,37 @@ import torch
 import fuzz
 import pullback as pb
 from fuzz.minimal import smallest
-from fuzz.worker import Task, batch_of, problems_of
+from fuzz.worker import Task, batch_of, problems_of, run
 from pullback.inference._triton import support as triton_support
 
 ROOT = Path(__file__).parents[1]
-TREES = [name for name in fuzz.STRUCTURES if "projective" in name]
-OTHERS = [name for name in fuzz.STRUCTURES if name not in TREES]
-GROUPS = {  # structures, batches, and whether kernels serve that have not been right on a GPU since they changed
-    "projective": (TREES[:2], 8, 0),
-    "nonprojective": (TREES[2:], 6, 0),
-    "unproven": (TREES[:2], 6, 1),
-    "others": (OTHERS, 3 * len(OTHERS), 0),
+PROJECTIVE = ["projective", "projective-single"]
+NONPROJECTIVE = ["nonprojective", "nonprojective-single"]
+
+
+class Group(NamedTuple):
+    """What one process fuzzes in the interpreter."""
+
+    names: list[str]
+    kernels: list[str]
+    """Which must run: their modules in `pullback.inference`, and names."""
+    options: tuple[str, ...] = ()
+    unproven: bool = False
+    """Whether kernels serve that have not been right on a GPU since they changed."""
+
+
+GROUPS = {
+    "projective": Group(["projective"], []),
+    "projective-single": Group(["projective-single"], []),
+    "nonprojective": Group(NONPROJECTIVE, []),
+    "unproven": Group(PROJECTIVE, [], ("--part", "maxima"), True),
+    "sequences": Group(["chain", "segmentation", "alignment", "alignment-forward"], []),
+    "others": Group(["subset", "binary-tree", "own"], []),
+    "early": Group(["chain", "segmentation", "binary-tree"], [], ("--early", "--part", "sums")),
+    "early trees": Group(["projective"], [], ("--early", "--part", "maxima")),
+}
+EXCEPTIONS = {
+    "_triton.launcher._probe": "a test of launches on a GPU",
 }
 
 
@@ -39,18 +61,33 @@ def test_random_batches(name):
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_every_kernel_of_a_gpu_in_the_interpreter(group):
+def test_every_mask_on_the_kernels_of_a_gpu_in_the_interpreter(group):
     if triton_support.triton is None:
         pytest.skip("needs Triton: pip install triton")
     if torch.cuda.is_available() or triton_support.interpreting():
         pytest.skip("python tests/cuda/run.py fuzzes the kernels on a GPU")
-    names, batches, unproven = GROUPS[group]
-    command = [sys.executable, "-m", "tests.fuzz", "--device", "cuda", "--minutes", "30", "--batches", str(batches)]
-    environment = os.environ | {"PULLBACK_UNPROVEN_KERNELS": str(unproven)}
+    names, kernels, options, unproven = GROUPS[group]
+    command = [sys.executable, "-m", "tests.fuzz", "--device", "cuda", "--minutes", "30", "--every-mask", *options]
+    environment = os.environ | {"PULLBACK_UNPROVEN_KERNELS": str(int(unproven)), "OMP_NUM_THREADS": "1"}
     done = subprocess.run([*command, "--structures", *names], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+    batches = fuzz.TURNS * len(names)
     assert f"in {batches} batches" in done.stdout
     assert int(re.search(r"(\d+) checks", done.stdout)[1]) > 8 * batches
+    ran = set(re.search(r"^ran: (.*)$", done.stdout, re.MULTILINE)[1].split())
+    assert set(kernels) <= ran, f"these did not run: {sorted(set(kernels) - ran)}"
+
+
+def test_every_kernel_is_one_of_a_group():
+    """What is launched, and what is compiled as a function of its own; the rest is part of these."""
+    folder = ROOT / "src" / "pullback" / "inference"
+    kernels = {
+        ".".join([*file.relative_to(folder).with_suffix("").parts, name])
+        for file in folder.rglob("*.py")
+        for name in re.findall(r"^@jit\([^)]+\)\ndef (\w+)\(", file.read_text(), re.MULTILINE)
+    }
+    run_by = {kernel for group in GROUPS.values() for kernel in group.kernels}
+    assert kernels - EXCEPTIONS.keys() == run_by
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -77,3 +114,18 @@ def test_a_wrong_answer_is_found_and_made_small(monkeypatch):
     assert len(least.sizes) == 1
     assert least.masked.sum() == 1
     assert not torch.where(least.masked | least.scores.isnan(), 0.0, least.scores).any()
+
+
+def test_a_process_that_ends_with_an_error_after_its_batches_is_a_failure(monkeypatch):
+    """As one does that compute-sanitizer watches."""
+
+    def started(command, **options):
+        folder = Path(command[command.index("--work") + 1])
+        tally = {"batches": 2, "examples": 5, "checks": 7, "failures": [], "ran": [], "done": True}
+        (folder / "state").write_text(json.dumps(tally))
+        return subprocess.CompletedProcess(command, 9)
+
+    monkeypatch.setattr(subprocess, "run", started)
+    tally = run(Task("cuda", seed=0, seconds=60, batches=2, names=["chain"], large=0.0, count=3))
+    assert tally.batches == 2
+    assert tally.failures == ["a process checked its batches and ended with 9"]

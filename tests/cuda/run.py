@@ -9,6 +9,7 @@ Compiled kernels are kept in Triton's cache: a second run takes a fraction of th
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import subprocess
@@ -52,12 +53,17 @@ SUITE = {
 
 
 def main() -> int:
-    if "--sanitize" in sys.argv[1:]:
+    parser = argparse.ArgumentParser(prog="python tests/cuda/run.py", description=__doc__.splitlines()[0], allow_abbrev=False)
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--quick", action="store_true", help="only the tests of this folder, with fewer sizes")
+    choice.add_argument("--sanitize", action="store_true", help="random batches under NVIDIA's compute-sanitizer")
+    args = parser.parse_args()
+    if args.sanitize:
         return sanitize()
     if not torch.cuda.is_available():
         sys.exit(f"PyTorch {torch.__version__} sees no GPU; without one, run python -m pytest tests/cuda")
     began = time.perf_counter()
-    parts = FOLDER if "--quick" in sys.argv[1:] else FOLDER | SUITE
+    parts = FOLDER if args.quick else FOLDER | SUITE
     with tempfile.TemporaryDirectory() as folder:
         running = {name: _start(name, arguments, Path(folder, name), parts is FOLDER) for name, arguments in parts.items()}
         failed, told = [], began

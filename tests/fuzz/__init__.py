@@ -9,7 +9,8 @@ float64. `__main__.py` has the command, `inputs.py` the kinds of input, `checks.
 
 from .checks import check
 from .compare import Problem
+from .every_mask import TURNS
 from .inputs import Batch, draw
 from .subjects import STRUCTURES
 
-__all__ = ["STRUCTURES", "Batch", "Problem", "check", "draw"]
+__all__ = ["STRUCTURES", "TURNS", "Batch", "Problem", "check", "draw"]

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+import pullback as pb
 from pullback.inference.front.family import backend
 
 from . import exact
@@ -19,7 +20,7 @@ from .membership import check_members
 SUMS = ("log_partition", "marginals", "entropy")
 
 
-def check(batch: Batch, device: torch.device, name: str, oracle: str) -> tuple[int, list[Problem]]:
+def check(batch: Batch, device: torch.device, name: str, oracle: str, part: str = "all") -> tuple[int, list[Problem]]:
     """How many answers of a batch were checked, and what is wrong with them.
 
     Args:
@@ -27,6 +28,7 @@ def check(batch: Batch, device: torch.device, name: str, oracle: str) -> tuple[i
         device: of the tensors.
         name: the backend that is checked.
         oracle: another backend, for sizes whose members are too many to enumerate.
+        part: "maxima" for the argmax and SparseMAP, "sums" for what is not SparseMAP, or "all".
     """
     this = Check(batch, device, name)
     with backend(name):
@@ -35,13 +37,14 @@ def check(batch: Batch, device: torch.device, name: str, oracle: str) -> tuple[i
         else:
             gold, right = _right(this, oracle)
             _best(this, right)
-            if this.subject.gibbs and right:
+            if this.subject.gibbs and right and part != "maxima":
                 _sums(this, gold, right)
                 _samples(this)
-            if this.subject.projects:
+            if this.subject.projects and part != "sums":
                 _projection(this, oracle)
-            _alone(this)
-            if not this.is_large and not this.is_interpreted:
+            if part != "maxima":
+                _alone(this)
+            if not this.is_large and part == "all" and not this.is_interpreted:
                 check_members(this)
     return this.count, this.problems
 
@@ -139,6 +142,8 @@ def _sums(this: Check, gold: Tensor, right: dict[str, np.ndarray]) -> None:
     value, gradient = this.differentiated(lambda s: structure.log_prob(s, inside), this.weights.to(this.device))
     this.compare("log_prob", value, right["log_prob"], rounding=2.0)
     this.compare("log_prob's gradient", gradient, weights * right["log_prob's gradient"], 2.0, rounding=float(this.is_large))
+    if this.is_brief:
+        return
     if "kl" in right:
         other = exact.other_scores(this.batch).to(this.device).requires_grad_()
         value, gradient = this.differentiated(lambda s: structure.kl(s, other.detach()), this.weights.to(this.device))
@@ -154,10 +159,9 @@ def _sums(this: Check, gold: Tensor, right: dict[str, np.ndarray]) -> None:
 
 def _forward_mode(this: Check, right: dict[str, np.ndarray]) -> None:
     direction = this.direction.to(this.device)
-    scores = this.scores.clone() if this.batch.layout == "expanded" else this.scores  # which PyTorch's `jvp` refuses
     flat = direction.double().flatten(1).cpu().numpy()
     for operation in SUMS:
-        _, tangent = torch.func.jvp(getattr(this.structure, operation), (scores,), (direction,))
+        _, tangent = torch.func.jvp(getattr(this.structure, operation), (this.scores,), (direction,))
         slope = slope_of(operation)
         expected = right[slope] if operation == "marginals" else (right[slope].reshape(flat.shape) * flat).sum(1)
         factor = 10.0 * math.prod(this.batch.parts)
@@ -193,8 +197,42 @@ def _projection(this: Check, oracle: str) -> None:
     for i, gain in enumerate(gains):
         if not this.infeasible[i] and not gain <= tolerance * (1 + most) * (1 + this.is_large * math.sqrt(max(batch.parts))):
             this.wrong("sparsemap", i, f"can be improved along a structure, by {gain:.2g}")
-    if this.dtype == torch.float64 and not this.is_large and not any(this.infeasible):
+    if this.is_brief:
+        return
+    if not this.is_large:
+        _warm(this, solution)
+        if hasattr(this.structure, "local_projection"):
+            _local(this)
+    if this.is_interpreted:
+        _slope_as_on_the_cpu(this)
+    elif this.dtype == torch.float64 and not this.is_large and not any(this.infeasible):
         _slope_of_projection(this)
+
+
+def _slope_as_on_the_cpu(this: Check) -> None:
+    """SparseMAP's gradient, where it takes too long to find differences."""
+    none = torch.tensor(this.infeasible).reshape(-1, *[1] * (this.direction.dim() - 1))
+    found = this.differentiated(this.structure.sparsemap, this.direction.to(this.device))[1].cpu()
+    with backend("cpu"):
+        expected = this.differentiated(exact.without_checks(this.batch).sparsemap, this.direction)[1].double()
+    this.compare("sparsemap's gradient", found, expected.masked_fill(none, torch.nan).flatten(1).numpy(), 10.0)
+
+
+def _warm(this: Check, solution: pb.SparseMAPSolution) -> None:
+    """SparseMAP finds the same from its own structures, and from those that have forbidden parts."""
+    free = this.structure.argmax(torch.where(this.batch.masked.to(this.device), 0.0, this.scores)).detach()
+    expected = solution.mu.detach().cpu().double().flatten(1).numpy()
+    for start in (free,) if this.is_interpreted else (solution, free):
+        this.compare("sparsemap, warm", this.structure.sparsemap(this.scores, warm_start=start), expected, 20.0)
+
+
+def _local(this: Check) -> None:
+    """The projection onto the local polytope of trees, by PyTorch's operations alone."""
+    with backend("reference"):
+        expected = exact.without_checks(this.batch).local_projection(this.batch.scores).double().flatten(1)
+    none = torch.tensor(this.infeasible)[:, None]
+    found = this.structure.local_projection(this.scores).cpu().flatten(1).masked_fill(none, torch.nan)
+    this.compare("local_projection", found, expected.masked_fill(none, torch.nan).numpy())
 
 
 def _slope_of_projection(this: Check, h: float = 1e-4) -> None:
@@ -218,7 +256,7 @@ def _alone(this: Check) -> None:
     this.count += 1
     if not torch.equal(alone.argmax(this.scores[last:]), this.structure.argmax(this.scores)[last:]):
         this.wrong("argmax", last, "is another one alone than in its batch")
-    for operation in SUMS if this.subject.gibbs else ():
+    for operation in SUMS if this.subject.gibbs and not this.is_brief else ():
         this.count += 1
         direction = (this.direction if operation == "marginals" else this.weights).to(this.device)
         together = this.differentiated(getattr(this.structure, operation), direction)

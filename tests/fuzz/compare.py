@@ -44,6 +44,8 @@ class Check:
         self.subject = STRUCTURES[batch.name]
         self.is_large = max(map(max, batch.sizes)) > MOST_MEMBERS_OF
         self.is_interpreted = name == "cuda" and device.type == "cpu"
+        # what the same kernels compute again, in minutes, is left out with checks of values and in float64
+        self.is_brief = self.is_interpreted and (batch.validate or batch.scores.dtype == torch.float64)
         self.structure = batch.structure_on(device)
         self.scores = batch.scores_on(device)
         self.dtype = batch.scores.dtype
@@ -55,6 +57,8 @@ class Check:
         eps = torch.finfo(torch.float32 if self.dtype.itemsize == 2 else self.dtype).eps
         self.eps = eps * (32 + 8 * max(batch.parts) * self.is_large)
         self.direction = torch.sin(torch.arange(float(batch.scores.numel()))).reshape(batch.scores.shape).to(self.dtype)
+        if batch.layout == "expanded":  # PyTorch's `jvp` takes a direction only in the layout of such scores
+            self.direction = self.direction[:1].expand(self.direction.shape)
         self.weights = (0.5 + 0.5 * (torch.arange(len(batch.scores)) % 4)).to(self.dtype)
 
     def wrong(self, operation: str, example: int, text: str) -> None:

@@ -103,9 +103,9 @@ def draw(seed: int, name: str, validate: bool, *, large: float, count: int) -> B
     parts = parts_of(name, sizes)
     if STRUCTURES[name].ragged and not STRUCTURES[name].fixed and chooser.random() < 0.25:  # padding that no example uses
         parts = (parts[0] + 1, parts[0] + 1 if name in SQUARE else parts[1], *parts[2:]) if len(parts) > 1 else (parts[0] + 1,)
-    scores = _values(value, (len(sizes), *parts), generator)
+    scores = values(value, (len(sizes), *parts), generator)
     real = structure(name, sizes).allowed(torch.zeros_like(scores))
-    masked = _masked(name, mask, sizes, real, chooser, generator)
+    masked = masked_parts(name, mask, sizes, real, chooser, generator)
     most = 6e4 if dtype == torch.float16 else 1e30
     masks = [-torch.inf, -torch.inf, -1e30, torch.finfo(dtype).min, *[-1e9] * (value not in ("mixed", "million"))]
     masks = [-torch.inf] if mask == "everything" or dtype == torch.float16 else masks  # whose numbers are no large masks
@@ -128,14 +128,13 @@ def _sizes(chooser: random.Random, subject, is_large: bool, count: int) -> list[
         first = subject.small(chooser, 99)
         others = [subject.small(chooser, max(first[0], first[-1] if subject.ragged > 1 else 0))
                   for _ in range(chooser.randint(0, count - 1))]  # fmt: skip
-    same = first[subject.ragged :]
-    others = [x[: subject.ragged] + same for x in others]
-    if first[0] <= first[-1]:  # a size that the next one limits
-        others = [tuple(sorted(x[: subject.ragged])) + same for x in others]
-    return [first, *((0, 0, *same) if subject.ragged > 1 and x[0] == 0 else x for x in others)]
+    own, same = [x[: subject.ragged] for x in others], first[subject.ragged :]
+    if first[0] <= first[subject.ragged - 1]:  # a size that the next one limits
+        own = [tuple(sorted(x)) for x in own]
+    return [first, *((0,) * subject.ragged + same if x[:1] == (0,) else x + same for x in own)]
 
 
-def _values(kind: str, shape: Sizes, generator: torch.Generator) -> Tensor:
+def values(kind: str, shape: Sizes, generator: torch.Generator) -> Tensor:
     scores = torch.randn(shape, generator=generator, dtype=torch.float64)
     if kind == "ties":
         return torch.randint(-1, 2, shape, generator=generator).double()
@@ -144,7 +143,7 @@ def _values(kind: str, shape: Sizes, generator: torch.Generator) -> Tensor:
     return scores * {"zeros": 0.0, "tiny": 1e-8, "million": 1e6}.get(kind, 1.0)
 
 
-def _masked(
+def masked_parts(
     name: str, kind: str, sizes: list[Sizes], real: Tensor, chooser: random.Random, generator: torch.Generator
 ) -> Tensor:
     """Which parts are masked; of each example, a random structure stays unless everything is masked."""

@@ -38,8 +38,7 @@ class Subject:
         own: what the structure adds to the score of each of `[S, *parts]`, `[S]` of float64, beside its parts' scores.
         optional: whether the empty structure is always there.
         fixed: whether the structure knows the shape of its parts.
-        projects: whether it has SparseMAP.
-        one_rule: whether ties break in the same way on every device.
+        one_rule: whether ties break in one way in every backend; a matching does on every device, but not in the reference.
         varies: what may have other bits alone than in a batch: docs/numerics.md promises the rest.
     """
 
@@ -54,7 +53,6 @@ class Subject:
     own: Callable[[Tensor], Tensor] = lambda z: z.new_zeros(len(z), dtype=torch.float64)
     optional: bool = False
     fixed: bool = False
-    projects: bool = True
     one_rule: bool = True
     varies: tuple[str, ...] = ()
 
@@ -129,13 +127,46 @@ def _large_segmentation(draw: random.Random) -> Sizes:
     return n, draw.choice([1, 2, 6, min(n, 16)]), draw.choice([1, 2, 5])
 
 
+def _exact(*shape: int) -> Tensor:
+    """Numbers from -2 to 2 that every dtype has."""
+    return torch.randint(-8, 9, shape, generator=torch.Generator().manual_seed(0)) / 4
+
+
 _TRANSITIONS = torch.tensor([[0.5, -1.0, 0.25], [1.5, -2.0, -0.75], [-0.25, 1.0, 0.5]])  # exact in every dtype
+
+
+_TAGS = _exact(5, 5), _exact(5), _exact(5)
+"""Transitions, start and end."""
+
+
+def _of_tags(z: Tensor) -> Tensor:
+    """The transitions, start and end of each of `[S, n, 5]`, by looking them up."""
+    between, start, end = (x.double() for x in _TAGS)
+    found = []
+    for one in z.nan_to_num(0.0):
+        t = one.nonzero()[:, 1].tolist()
+        found.append(
+            sum(float(between[a, b]) for a, b in itertools.pairwise(t)) + float(start[t[0]] + end[t[-1]] if t else 0.0)
+        )
+    return torch.tensor(found, dtype=torch.float64)
 
 
 def _of_labels(z: Tensor) -> Tensor:
     """The transitions between the segments of each of `[S, n, W, 3]`, by looking them up."""
     labels = [[label for _, _, label in one.nonzero().tolist()] for one in z.nan_to_num(0.0)]
     return torch.tensor([sum(float(_TRANSITIONS[a, b]) for a, b in itertools.pairwise(t)) for t in labels], dtype=torch.float64)
+
+
+class Steps(pb.DynamicProgram):
+    """Steps of one or two positions, as a user would write them: [i, w] is one of w + 1 positions from position i."""
+
+    event_dims = 2
+
+    def value(self, scores: Tensor, combine: Callable[[Tensor, int], Tensor]) -> Tensor:
+        ends = [scores.new_zeros(len(scores))]
+        for j in range(1, scores.shape[1] + 1):
+            ends.append(combine(torch.stack([ends[j - w] + scores[:, j - w, w - 1] for w in (1, 2) if w <= j], 1), 1))
+        return torch.stack(ends, 1)
 
 
 _COSTS = torch.arange(65) % 7 + 1
@@ -155,10 +186,10 @@ STRUCTURES: dict[str, Subject] = {
         lambda draw, most: (draw.randint(0, min(most, 5)), draw.randint(1, 3)), _large_chain, 1,
         lambda n, tags: pb.LinearChain().enumerate(n, tags), varies=ALL_SUMS,
     ),
-    "factored-chain": Subject(  # members are known by <s, z> alone: tests/structures/test_factored_chain.py has transitions
-        lambda n, **options: pb.FactoredChain(torch.zeros(9, 9, device=n.device), lengths=n, **options), lambda sizes: sizes,
-        lambda draw, most: (draw.randint(0, min(most, 3)), 9), lambda draw: (draw.choice(LONG), 9), 1,
-        lambda n, tags: pb.FactoredChain(torch.zeros(tags, tags)).enumerate(n, tags), projects=False, varies=ALL_SUMS,
+    "factored-chain": Subject(
+        lambda n, **options: pb.FactoredChain(*[x.to(n.device) for x in _TAGS], lengths=n, **options), lambda sizes: sizes,
+        lambda draw, most: (draw.randint(0, min(most, 4)), 5), lambda draw: (draw.choice(LONG), 5), 1,
+        lambda n, tags: pb.FactoredChain(_TAGS[0]).enumerate(n, tags), projects=False, own=_of_tags, varies=ALL_SUMS,
     ),
     "subset": Subject(
         lambda k, n, **options: pb.Subset(k, n, **options), lambda sizes: (sizes[1],), _subset, _large_subset, 2,
@@ -204,9 +235,13 @@ STRUCTURES: dict[str, Subject] = {
         lambda **options: pb.ShortestPath.grid(4, 5, **options), lambda sizes: sizes, lambda draw, most: (4, 5),
         lambda draw: (4, 5), 0, lambda n, m: pb.ShortestPath.grid(4, 5).enumerate(), varies=ALL_SUMS,
     ),
+    "own": Subject(
+        Steps, lambda sizes: (sizes[0], 2), lambda draw, most: (draw.randint(0, min(most, 6)),),
+        lambda draw: (draw.choice(SWITCHES),), 1, lambda n: pb.Segmentation().enumerate(n, 2, 1).squeeze(-1), varies=ALL_SUMS,
+    ),
     "matching": Subject(
         pb.Matching, lambda sizes: sizes, _matching, _large_matching, 2,
-        lambda n, m: pb.Matching().enumerate(n, m), gibbs=False,
+        lambda n, m: pb.Matching().enumerate(n, m), gibbs=False, one_rule=False,
     ),
 }  # fmt: skip
 

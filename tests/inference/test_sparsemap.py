@@ -281,3 +281,16 @@ def test_scores_of_very_different_sizes_converge(tree):
     assert solution.converged.all()
     assert (solution.oracle_calls < 100).all()
     assert (solution.gap <= 1e-9).all()
+
+
+@pytest.mark.parametrize("structure", [pb.LinearChain(), OnlyArgmax(pb.LinearChain())], ids=["family", "argmax alone"])
+def test_a_warm_start_whose_score_leaves_the_range_is_ignored(structure):
+    """Large finite masks: the sum of two is -inf in float64, and nothing is better or worse than that by a number."""
+    scores = torch.zeros(2, 4, 2, 2, dtype=torch.float64)
+    z = pb.LinearChain().argmax(scores)
+    assert z.sum() == 8
+    scores[0, 1:3].masked_fill_(z[0, 1:3] > 0, torch.finfo(torch.float64).min)
+    warm, cold = structure.sparsemap_solution(scores, warm_start=z), structure.sparsemap_solution(scores)
+    assert_close(warm.mu, cold.mu)
+    assert not (warm.mu[0] * z[0])[1:3].any()
+    assert warm.gap.isfinite().all()

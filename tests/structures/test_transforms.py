@@ -168,3 +168,29 @@ def test_scores_without_values_give_results_without_values(name, parts, operatio
     call, scores = getattr(getattr(pb, name)(), operation), torch.zeros(2, *parts)
     assert call(scores.to("meta")).is_meta
     assert call(scores.to("meta")).shape == call(scores).shape
+
+
+@EACH
+def test_jvp_of_expanded_scores(operation):
+    """Scores whose examples, or pairs of tags, are one memory location: as those of their own memory.
+
+    The direction is expanded in the same way: PyTorch's `jvp` refuses others, of any function, before it calls it.
+    """
+    generator = torch.Generator().manual_seed(0)
+    chain, shape = pb.LinearChain(), (2, 3, 2, 2)
+    for part in ((1, 3, 2, 2), (2, 3, 1, 2), (2, 3, 2, 1), (2, 1, 2, 2)):
+        scores, direction = (torch.randn(part, generator=generator, dtype=torch.float64) for _ in range(2))
+
+        def function(s):
+            return operation(chain, s)
+
+        def expanding(s):
+            return operation(chain, s.expand(shape))
+
+        own = torch.func.jvp(function, *((x.expand(shape).clone(),) for x in (scores, direction)))
+        assert_close(torch.func.jvp(function, *((x.expand(shape),) for x in (scores, direction))), own)
+        assert_close(torch.func.jvp(expanding, (scores,), (direction,)), own)
+    with pytest.raises(
+        RuntimeError, match="single memory location"
+    ):  # which tells when the library may be tested with these, too
+        torch.func.jvp(torch.sin, (scores.expand(shape),), (direction.expand(shape).clone(),))

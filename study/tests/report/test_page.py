@@ -1,6 +1,7 @@
 """The report as a file: what is in it, and what must never get into it."""
 
 import html
+import json
 import re
 from html.parser import HTMLParser
 
@@ -11,6 +12,7 @@ from pullback_study.cli import app
 from pullback_study.report.page import report
 from pullback_study.results.choice import Runs
 from pullback_study.results.paper.clusters import TASK, VARIANTS
+from pullback_study.tasks import find_task
 from pullback_study.tasks.schema import EstimatorConfig
 from report.folders import publish, raw_run, text_run
 
@@ -143,6 +145,33 @@ def test_one_bad_directory_is_listed_and_takes_nothing_down(tmp_path, content):
     page.encode()
     for name in ("b" * 12, "c" * 12):
         assert name in page
+    assert "Gold cluster labels" in page
+
+
+SYNTHETIC, SST = ({"task": task.name, "version": task.version} for task in (TASK, find_task("sst")))
+
+
+@pytest.mark.parametrize(
+    ("config", "result"),
+    [
+        (SYNTHETIC | {"config": {"estimator": ["spigot", "ste-i"], "seed": 0}}, {}),
+        (SYNTHETIC | {"config": {"estimator": "spigot", "learning_rate": [1], "seed": 0}}, {}),
+        (SST | {"config": {"estimator": "spigot", "vectors": {"a": 1}, "seed": 0}}, {}),
+        *((each | {"config": {"estimator": "spigot", "seed": 0}}, result) for each in (SYNTHETIC, SST) for result in (
+            {}, {"validation_accuracy": 80.0}, {"test_accuracy": 81.0},
+            {"validation_accuracy": None, "test_accuracy": None}, {"validation_accuracy": 80.0, "test_accuracy": None},
+            {"validation_accuracy": [80.0], "test_accuracy": 81.0}, {"validation_accuracy": 80.0, "test_accuracy": [81.0]},
+        )),
+    ],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("done", [True, False], ids=["done", "stopped"])
+def test_a_value_of_the_wrong_kind_is_listed_and_takes_nothing_down(tmp_path, config, result, done):
+    publish(tmp_path, TASK.configure(estimator="gold", clusters=3), 90.0, 100.0)
+    raw_run(tmp_path, "d" * 16, json.dumps(config), **({"result": json.dumps(result)} if done else {}))
+    page = report(Runs(tmp_path))
+    page.encode()
+    assert "d" * 12 in page
     assert "Gold cluster labels" in page
 
 

@@ -109,8 +109,8 @@ def _begin(flat: Tensor, starts: Starts, room: int, width: int) -> _Memory:
     )
     memory.records[:, steps.PHASE] = steps.NEW
     if given.shape[1] > 0:
-        there = flat.gather(1, given.clamp_min(0).flatten(1).long()).reshape(given.shape) > -torch.inf
-        used, order = ((weights > 0) & (there | (given < 0)).all(-1)).long().sort(dim=1, descending=True, stable=True)
+        own = flat.gather(1, given.clamp_min(0).flatten(1).long()).reshape(given.shape).masked_fill(given < 0, 0.0)
+        used, order = ((weights > 0) & (own.double().sum(-1) > -torch.inf)).long().sort(dim=1, descending=True, stable=True)
         lists = given.gather(1, order[..., None].expand_as(given))[..., :width]
         memory.vertices[:, : given.shape[1]] = torch.nn.functional.pad(lists, (0, width - lists.shape[2]), value=-1)
         memory.weights[:, : given.shape[1]] = weights.gather(1, order)

@@ -30,16 +30,17 @@ def enter(state, scores):
 
 @called
 def listed(state, parts):
-    """How many parts a suggested structure has; -1 if one is forbidden or no part."""
-    count = 0
+    """How many parts a suggested structure has; -1 if one is forbidden or no part, or if their sum leaves the range."""
+    count, total = 0, 0.0
     while count < len(parts) and parts[count] >= 0:
         if parts[count] >= len(state.places):
             return -1
         at = state.places[parts[count]]
         if at < 0 or state.residual[at] == -np.inf:
             return -1
+        total += state.residual[at]
         count += 1
-    return count
+    return -1 if total == -np.inf else count
 
 
 @called

@@ -14,6 +14,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pullback.inference.front.family import backend_of
 from pullback.inference.simplex.family import SIMPLEX
 from pullback.inference.trees import local_polytope_cuda
 
@@ -27,7 +28,7 @@ def project(scores: Tensor, allowed: Tensor, multiroot: bool) -> Tensor:
     """
     if scores.numel() == 0:
         return torch.zeros_like(scores)
-    if scores.device.type == "cuda" and scores.shape[-1] <= local_polytope_cuda.LONGEST:
+    if backend_of(scores) == "cuda" and scores.shape[-1] <= local_polytope_cuda.LONGEST:
         return local_polytope_cuda.project(scores, allowed, multiroot)
     scores = torch.where(allowed, scores, -torch.inf)
     free = _heads(scores, allowed)

@@ -25,6 +25,7 @@ from pullback.inference.front.checks import capturing
 from pullback.inference.front.layout import Layout
 
 MAXIMUM, SUM, SAMPLE, SLOPE, SURPRISE = range(5)  # as the kernels number their modes
+ONE_TILE = 4096  # edges of a level, with those that nodes with fewer lack
 _captured: set[Levels] = set()  # CUDA graphs read them as long as the process lives
 _launches: WeakKeyDictionary[Levels, dict[int, Fixed | None]] = WeakKeyDictionary()
 
@@ -232,7 +233,7 @@ def _tile(edges: int, nodes: int, name: str) -> tuple[ModuleType, dict[str, int]
     A program has few warps, as they wait for each other at every level.
     """
     wide, tall = max(next_power_of_2(edges), 4), max(next_power_of_2(nodes), 8)
-    if wide * tall <= 4096:
+    if wide * tall <= ONE_TILE:
         return narrow, {"NODES": tall, name: wide, "num_warps": min(max(wide * tall // 256, 1), 8)}
     return kernels, _chunk(edges, name)
 
