@@ -18,6 +18,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -61,7 +62,7 @@ def interpreter(release: str, named: dict[str, str]) -> str:
     """A Python of this release that starts: the one that runs this, a named one, or one on the PATH."""
     if release == running().python:
         return sys.executable
-    python = named.get(release) or shutil.which(f"python{release}")
+    python = shutil.which(named.get(release, f"python{release}"))
     found = "import sys; print('%d.%d' % sys.version_info[:2])"
     done = subprocess.run([python, "-c", found], capture_output=True, text=True) if python else None
     if done is None or done.returncode or done.stdout.strip() != release:
@@ -71,15 +72,21 @@ def interpreter(release: str, named: dict[str, str]) -> str:
 
 def running() -> Releases:
     """The releases of the environment that runs this."""
-    return releases_of(sys.executable, dict(os.environ))
+    return public(platform.python_version(), *map(version, Releases._fields[1:]))
+
+
+def public(*versions: str) -> Releases:
+    """Releases without what marks a build (`+cpu`), and Python's without its last number."""
+    found = [each.partition("+")[0] for each in versions]
+    return Releases(found[0].rpartition(".")[0], *found[1:])
 
 
 def releases_of(python: str | Path, environment: dict[str, str]) -> Releases:
+    """The releases that this Python imports."""
     done = subprocess.run([python, "-c", FOUND], capture_output=True, text=True, env=environment, cwd=ROOT)
     if done.returncode:
         raise NotRun(done.stderr.strip().splitlines()[-1])
-    found = [release.partition("+")[0] for release in done.stdout.split()]
-    return Releases(found[0].rpartition(".")[0], *found[1:])
+    return public(*done.stdout.split())
 
 
 def environment(folder: Path, wanted: Releases, named: dict[str, str]) -> Path:
@@ -118,7 +125,7 @@ def run(folder: Path, wanted: Releases, named: dict[str, str], tests: list[str])
             raise NotRun(f"the environment has {', '.join(found)}")
     except NotRun as reason:
         return False, f"not run: {reason}"
-    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", *tests]
+    command = [python, "-m", "pytest", "-p", "no:cacheprovider", "--tb=short", *tests]
     done = subprocess.run(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, text=True)
     if done.returncode:
         print(done.stdout[-6000:], file=sys.stderr)
