@@ -14,8 +14,8 @@ project_copyright = "the pullback developers"
 version = release = pullback.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-extensions += ["docstrings", "drawing", "explorer", "links", "mathml"]  # of _ext/
-source_suffix = {".md": "markdown"}
+extensions += ["docstrings", "drawing", "explorer", "links", "mathml", "notebooks"]  # of _ext/
+source_suffix = {".md": "markdown", ".ipynb": "markdown"}  # _ext/notebooks.py
 exclude_patterns = ["_build", "_ext"]
 html_theme = "furo"
 html_title = f"pullback {version}"

@@ -96,6 +96,25 @@ def test_the_metadata_is_complete(wheels, name):
     assert not [each for each in needed if "<" in each or "==" in each]
 
 
+@pytest.mark.parametrize("name", ["pullback", "pullback_study"])
+def test_the_description_has_no_links_that_only_the_repository_has(wheels, name):
+    with zipfile.ZipFile(wheels[name]) as archive:
+        (path,) = [each for each in archive.namelist() if each.endswith(".dist-info/METADATA")]
+        text = email.message_from_bytes(archive.read(path)).get_payload(decode=True).decode()
+    assert text.startswith("# ")
+    assert not [target for target in re.findall(r"\]\(([^)]+)\)", text) if not target.startswith("https://")]
+
+
+def test_links_of_the_description_lead_to_the_repository_once_it_has_an_address():
+    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    text = "[GPU](docs/gpu.md), [paper](https://example.org/paper)"
+    assert module.description(text, None, "1.0.0") == "GPU, [paper](https://example.org/paper)"
+    found = module.description(text, "https://example.org/pullback/", "1.0.0")
+    assert found == "[GPU](https://example.org/pullback/blob/v1.0.0/docs/gpu.md), [paper](https://example.org/paper)"
+
+
 def test_the_citation_has_the_version():
     version = re.search(r'__version__ = "(.*)"', (ROOT / "src/pullback/__init__.py").read_text())[1]
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()

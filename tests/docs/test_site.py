@@ -44,6 +44,12 @@ def test_the_explorer_is_part_of_it(site):
     assert "<html" in (site / "_static" / "explorer.html").read_text()
 
 
+def test_notebooks_are_pages_with_what_they_print(site):
+    page = (site / "notebooks" / "matching.html").read_text()
+    assert "more than 85% of new pairs are matched: True" in page
+    assert list((site / "_downloads").rglob("matching.ipynb"))
+
+
 def test_nothing_is_loaded_from_elsewhere(site):
     """The pages work without a network: scripts, styles and images are the site's own."""
     for page in site.rglob("*.html"):

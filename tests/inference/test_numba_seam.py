@@ -43,7 +43,7 @@ def test_without_numba_everything_is_the_same(tmp_path):
 def untested(monkeypatch):
     """A release of Numba that nobody has tested."""
     monkeypatch.setattr(usable, "_works", None)
-    monkeypatch.setattr(usable, "NEWEST", (0, 1))
+    monkeypatch.setattr(usable, "TESTED", ())
     monkeypatch.delenv("PULLBACK_COMPILE", raising=False)
 
 

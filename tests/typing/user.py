@@ -70,7 +70,22 @@ def tagging(emissions: Tensor, tags: Tensor, mask: Tensor) -> list[list[int]]:
     layer = pb.nn.StructuredLayer(pb.LinearChain(), pb.SparseMAP())
     layer.train()
     best = crf.decode(emissions, mask)
+    assert_type(best, list[list[int]])
+    assert_type(crf.decode(emissions, mask, top=3), list[list[list[int]]])
+    assert_type(crf.marginals(emissions, mask), Tensor)
+    assert_type(crf.confidence(emissions, [[(0, 2, 1)]], mask), list[Tensor])
     return best
+
+
+def written(z: Tensor) -> list[tuple[int, int, int]]:
+    """How deep such lists are nested depends on the batch, so their elements are `Any`, as those of `Tensor.tolist`."""
+    assert_type(pb.Alignment().path(z), list[Any])
+    assert_type(pb.BinaryTree().brackets(z), list[Any])
+    assert_type(pb.LinearChain().tags(z), Tensor)
+    assert_type(pb.Subset(2).indices(z), Tensor)
+    assert_type(pb.Matching().columns(z), Tensor)
+    segments: list[tuple[int, int, int]] = pb.Segmentation().segments(z)
+    return segments
 
 
 def pieces() -> list[pb.Estimator]:

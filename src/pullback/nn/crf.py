@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import torch
 from torch import Tensor
@@ -90,6 +90,10 @@ class CRF(torch.nn.Module):
             return total / log_likelihood.shape[0]
         return total / where.lengths.sum() if reduction == "token_mean" else total
 
+    @overload
+    def decode(self, emissions: Tensor, mask: Tensor | None = None, *, top: None = None) -> list[list[int]]: ...
+    @overload
+    def decode(self, emissions: Tensor, mask: Tensor | None = None, *, top: int) -> list[list[list[int]]]: ...
     def decode(self, emissions: Tensor, mask: Tensor | None = None, *, top: int | None = None) -> list[Any]:
         """The best tags of each sentence, a list for each, of the positions that count.
 
