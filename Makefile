@@ -12,7 +12,7 @@ help:            ## list the targets
 install: $(STAMP) ## create .venv and install the project
 $(STAMP): pyproject.toml study/pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[dev,docs]' -e './study[ray,tensorboard]'
+	$(BIN)/python -m pip install --disable-pip-version-check -q -c constraints.txt -e '.[dev,docs,examples]' -e './study[ray,tensorboard]'
 	@touch $(STAMP)
 
 lint: install    ## run the linter, the check of the format, and the type checker

@@ -12,6 +12,11 @@ NEEDS = {"crf_trainer": ["transformers", "accelerate"], "crf_lightning": ["light
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_it_is_read_in_ten_minutes(path):
+    assert len(path.read_text().splitlines()) < 120
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_it_runs(path):
     for package in NEEDS.get(path.stem, []):
         pytest.importorskip(package)

@@ -179,3 +179,33 @@ def test_losses_compile(loss: pb.losses.Loss) -> None:
     z = chain.argmax(torch.randn(2, 4, 3, 3))
     compiled = torch.compile(lambda s, target: loss(chain, s, target=target), fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(compiled(scores, z), loss(chain, scores, target=z))
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.long], ids=str)
+@pytest.mark.parametrize("name", [*NAMES, "SparseMAPLoss", "PerturbedLoss"])
+def test_targets_of_any_dtype(name: str, dtype: torch.dtype) -> None:
+    tree, scores, cost = pb.DependencyTree(), torch.randn(2, 4, 4), torch.rand(2, 4, 4)
+    gold, given = tree.argmax(torch.randn(2, 4, 4)), {"costs": cost} if name == "SPOPlus" else {}
+    found = []
+    for target in (gold, gold.to(dtype)):
+        torch.manual_seed(0)
+        found.append(_loss(name, cost)(tree, scores, target=target, **given))
+    assert torch.equal(*found)
+
+
+def test_a_boolean_target_has_a_hamming_cost() -> None:
+    target = torch.tensor([[True, False, False]])
+    loss = pb.losses.CrossEntropy(pb.losses.hamming)(pb.Categorical(), torch.zeros(1, 3), target=target)
+    torch.testing.assert_close(loss, torch.tensor([1 + 2 * torch.e]).log())
+
+
+@pytest.mark.parametrize("name", ["CrossEntropy", "Hinge", "Perceptron", "SparseMAPLoss", "PerturbedLoss"])
+def test_a_missing_target_is_named(name: str) -> None:
+    with pytest.raises(TypeError, match=rf"{name}\(.*was given no target; pass target=z"):
+        getattr(pb.losses, name)()(pb.DependencyTree(), torch.randn(2, 3, 3))
+
+
+@pytest.mark.parametrize("name", ["CrossEntropy", "Hinge"])
+def test_a_number_is_no_cost(name: str) -> None:
+    with pytest.raises(TypeError, match=rf"{name}: cost is 2.0; it must be a tensor of costs .* such as lambda z: 2.0"):
+        getattr(pb.losses, name)(2.0)

@@ -114,3 +114,11 @@ def test_samples(case: Case) -> None:
     for wrong in (-1, 1.5, True):
         with pytest.raises(ValueError, match=r"samples is .*; it must be an integer of at least 0"):
             structure.sample(scores, samples=wrong)
+
+
+@pytest.mark.parametrize("estimator", [pb.SPIGOTCE(steps=3), pb.SPIGOTEG(steps=3), pb.SPIGOT(steps=3)], ids=repr)
+def test_one_warning_for_several_inner_steps(estimator) -> None:
+    scores = torch.randn(4, 3, requires_grad=True)
+    with pytest.warns(pb.UnusedStructureWarning) as caught:
+        estimator.objective(pb.Categorical(), scores, BLIND["argmax"]).sum().backward()
+    assert len(caught) == 1

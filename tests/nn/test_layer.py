@@ -61,3 +61,53 @@ def test_mistakes_are_named():
         StructuredLayer(pb.Categorical(), pb.Marginals())(torch.zeros(2, 3), [1, 2])
     with pytest.raises(TypeError, match=r"estimator\.objective"):
         StructuredLayer(pb.Categorical(), pb.SPIGOTCE())(torch.zeros(2, 3, requires_grad=True))
+
+
+def _with_weights(lengths=None) -> StructuredLayer:
+    torch.manual_seed(0)
+    transitions, start = (torch.nn.Parameter(torch.randn(shape)) for shape in ((3, 3), (3,)))
+    return StructuredLayer(pb.FactoredChain(transitions, start, lengths=lengths), pb.Marginals())
+
+
+def test_parameters_of_the_structure_are_the_layers():
+    layer, scores, weight = _with_weights(), torch.randn(2, 4, 3), torch.randn(2, 4, 3)
+    assert set(layer.state_dict()) == {"weights.transitions", "weights.start"}
+    (layer(scores, [4, 2]) * weight).sum().backward()
+    assert all(x.grad.abs().sum() > 0 for x in layer.parameters())
+    torch.optim.SGD(layer.parameters(), lr=0.5).step()
+    for other in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer)), _with_weights()):
+        other.load_state_dict(layer.state_dict())
+        torch.testing.assert_close(other(scores), layer(scores))
+        torch.testing.assert_close(other.double()(scores.double()), layer(scores).double())
+        with torch.no_grad():
+            next(other.parameters()).zero_()
+        assert not torch.allclose(other(scores.double()).float(), layer(scores))  # each has its own
+
+
+def test_parameters_that_are_replaced():
+    layer, scores = _with_weights(), torch.randn(2, 4, 3)
+    weights = {name: torch.zeros_like(x) for name, x in layer.named_parameters()}
+    torch.testing.assert_close(torch.func.functional_call(layer, weights, (scores,)), scores.softmax(-1))
+    layer.load_state_dict(weights, assign=True)
+    torch.testing.assert_close(layer(scores), scores.softmax(-1))
+    wrapped = StructuredLayer(pb.StructureWrapper(_with_weights().structure), pb.Marginals())
+    wrapped.load_state_dict(weights)
+    torch.testing.assert_close(wrapped(scores, [4, 4]), scores.softmax(-1))
+
+
+def test_distributed_data_parallel(tmp_path):
+    """One process is enough to see that the structure's parameters take part."""
+    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path / 'store'}", rank=0, world_size=1)
+    try:
+        layer, scores, weight = _with_weights(), torch.randn(2, 4, 3), torch.randn(2, 4, 3)
+        found = torch.nn.parallel.DistributedDataParallel(layer)(scores)
+        torch.testing.assert_close(found, layer(scores))
+        (found * weight).sum().backward()
+        assert all(x.grad.abs().sum() > 0 for x in layer.parameters())
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+def test_layers_with_parameters_compile():
+    layer, scores = _with_weights(), torch.randn(2, 4, 3)
+    torch.testing.assert_close(torch.compile(layer, fullgraph=True, backend="aot_eager")(scores), layer(scores))

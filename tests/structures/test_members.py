@@ -167,3 +167,77 @@ def test_members_under_transforms(entry):
     if entry.gibbs:
         mapped = torch.vmap(lambda s: structure.log_prob(s, z))(scores[None])
         torch.testing.assert_close(mapped[0], structure.log_prob(scores, z))
+
+
+TAGGED = {
+    "contains": lambda chain, s, z: chain.contains(z),
+    "log_prob": lambda chain, s, z: chain.log_prob(s, z) < 0,
+    "hinge": lambda chain, s, z: pb.losses.Hinge()(chain, s, target=z) > 0,
+    "cross-entropy": lambda chain, s, z: pb.losses.CrossEntropy()(chain, s, target=z) > 0,
+}
+
+
+@pytest.mark.parametrize("use", TAGGED)
+@pytest.mark.parametrize("count", [17, 20, 40])
+def test_chains_are_members_under_autocast(use, count):
+    """Indices of tags have more digits than bfloat16."""
+    chain, generator = pb.LinearChain(), torch.Generator().manual_seed(count)
+    z = chain.from_tags(torch.randint(count, (3, 9), generator=generator), count)
+    scores = torch.randn(z.shape, generator=generator)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert TAGGED[use](chain, scores, z).all()
+        assert not chain.contains(z + z.flip(0)).any()
+
+
+def test_chains_that_nearly_are_members():
+    chain = pb.LinearChain()
+    z = chain.from_tags(torch.tensor([1, 0, 2]), 3)
+    for place, value in (((0, 0, 2), 1.0), ((1, 2, 2), -1.0), ((2, 0, 2), 0.0), ((2, 1, 1), torch.nan), ((1, 1, 0), 2.0)):
+        wrong = z.clone()
+        wrong[place] = value
+        assert not chain.contains(wrong)
+    balanced = z.clone()
+    balanced[1, 2, 2], balanced[1, 2, 1] = 1.0, -1.0
+    assert not chain.contains(balanced)
+
+
+def test_averages_of_structures(entry):
+    """Averages are targets; what is far from all of them is none."""
+    structure = entry.structure()
+    average = torch.stack([entry.all_of(example).mean(0) for example in range(len(entry.sizes))])
+    some = torch.stack([entry.all_of(example)[:2].mean(0) for example in range(len(entry.sizes))])
+    assert structure._are_targets(average).all()
+    assert structure._are_targets(some).all()
+    if "sparsemap" in getattr(structure, "missing", {}):
+        return
+    mask = mask_of(entry)
+    for value in (0.5, 0.1, 0.9):
+        flat = torch.where(mask, value, 0.0)
+        apart = torch.where(mask, structure.sparsemap(flat) - flat, 0.0).flatten(1).norm(dim=1)
+        found = structure._are_targets(flat)
+        assert found[apart < 1e-6].all()
+        assert not found[apart > 0.1].any()
+
+
+@pytest.mark.parametrize(
+    ("structure", "shape"),
+    [
+        (pb.DependencyTree(), (4, 4)),
+        (pb.LinearChain(), (4, 3, 3)),
+        (pb.Subset(1), (4,)),
+        (pb.Matching(), (3, 3)),
+        (pb.Segmentation(), (4, 2, 2)),
+        (pb.BinaryTree(), (4, 4)),
+        (pb.Alignment(), (3, 3)),
+        (pb.Categorical(), (4,)),
+    ],
+    ids=str,
+)
+def test_halves_are_no_target(structure, shape):
+    with pytest.raises(ValueError, match=r"target is not a structure .*nor is it an average of structures"):
+        pb.losses.Perceptron()(structure, torch.randn(shape), target=torch.full(shape, 0.5))
+
+
+def test_the_plural_of_classes():
+    with pytest.raises(ValueError, match="its classes do not make up"):
+        pb.Categorical().log_prob(torch.zeros(3), torch.ones(3))

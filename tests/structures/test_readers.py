@@ -81,7 +81,7 @@ def _all(*values):
         (lambda: pb.DependencyTree().from_heads(_all([0, 1], [0, 2])), r"heads\[1, 1\] is 2: a word cannot be its own head"),
         (lambda: pb.DependencyTree([2]).from_heads(_all([0, -1, -1])), r"heads\[0, 1\] is -1"),
         (lambda: pb.DependencyTree([2]).from_heads(_all([0, 3, -1])), r"heads\[0, 1\] is 3"),
-        (lambda: pb.DependencyTree().from_heads(_all(0, -1, 1)), "heads has padding .* in between: position 2 counts"),
+        (lambda: pb.DependencyTree().from_heads(_all(0, -1, 1)), "in between: position 2 counts .*; where only some heads"),
         (lambda: pb.DependencyTree([4]).from_heads(_all([0, 1])), r"lengths\[0\] is 4; 2 positions need lengths from 0 to 2"),
         (lambda: pb.LinearChain().from_tags(_all([1, -100, 1]), 2), r"tags has padding .*of example \[0\].*pullback.nn.CRF"),
         (lambda: pb.LinearChain([3]).from_tags(_all([1, -100, 1]), 2), r"tags\[0, 1\] is -100; with C = 2"),
@@ -157,3 +157,20 @@ def test_prefix_masks_of_subsets():
     assert torch.equal(pb.Subset(2, mask).lengths, torch.tensor([2, 3]))
     with pytest.raises(ValueError, match="lengths is a mask with a hole"):
         pb.Subset(2, ~mask)
+
+
+def test_holes_name_what_takes_them():
+    with pytest.raises(ValueError, match="heads has padding") as heads:
+        pb.DependencyTree().from_heads(torch.tensor([[2, -1, 0]]))
+    assert "log_prob_within" in str(heads.value)
+    assert "CRF" not in str(heads.value)
+    with pytest.raises(ValueError, match=r"pullback\.nn\.CRF skips"):
+        pb.LinearChain().from_tags(torch.tensor([[2, -100, 0]]), 3)
+
+
+def test_masks_of_integers():
+    """As tokenizers make them; integers are lengths."""
+    chain, mask = pb.LinearChain(torch.tensor([[1, 1, 0], [1, 0, 0]])), "pass mask.bool"
+    for call in (lambda: chain.argmax(torch.zeros(2, 3, 2, 2)), lambda: chain.from_tags(torch.zeros(2, 3).long(), 2)):
+        with pytest.raises(ValueError, match=mask):
+            call()

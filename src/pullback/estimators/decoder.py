@@ -59,6 +59,7 @@ class Decoder:
             return gamma
         if self._owner is not None:
             warn_unused(self._owner)
+            self._owner = None  # one warning for all inner steps
         return torch.zeros_like(mu)
 
     @contextlib.contextmanager

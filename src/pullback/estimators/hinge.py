@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from pullback.estimators.losses import Cost, Loss, costs_of
+from pullback.estimators.losses import Cost, Loss, checked_cost, costs_of
 from pullback.structures import Structure
 
 
@@ -31,7 +31,7 @@ class Hinge(Loss):
     """
 
     def __init__(self, cost: Cost | None = None) -> None:
-        self.cost = cost
+        self.cost = checked_cost(self, cost)
 
     def __call__(self, structure: Structure, scores: Tensor, target: Tensor) -> Tensor:
         cost = costs_of(structure, hamming if self.cost is None else self.cost, target)

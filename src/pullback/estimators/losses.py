@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import abc
 import functools
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeVar
 
@@ -23,7 +24,7 @@ from pullback.estimators.config import Configured
 from pullback.estimators.inference import Inference
 from pullback.inference.front.layout import result_dtype, working
 from pullback.structures import Structure
-from pullback.structures.members import check
+from pullback.structures.members import check, why_no_target
 
 Cost = Tensor | Callable[[Tensor], Tensor]
 """What each part costs, `[..., *parts]`, or a function from the target to that. A structure costs the sum over its parts."""
@@ -75,17 +76,32 @@ Method = TypeVar("Method", bound=Callable[..., Tensor])
 
 def _checking(method: Method) -> Method:
     """The method, after a look at its arguments, on scores of at least float32."""
+    needed = inspect.signature(method).parameters["target"].default is inspect.Parameter.empty
 
     @functools.wraps(method)
     def checked(self: Loss, structure: Structure, scores: Tensor, target: Tensor | None = None, **given: Any) -> Tensor:
         if not isinstance(scores, Tensor) or not isinstance(structure, Structure):
             raise arguments_error(self, structure, scores)
+        if target is None and needed:
+            raise TypeError(f"{self!r} was given no target; pass target=z, gold structures of the shape of the scores")
         if target is not None:
             structure._check_same_shape(scores, target, "target")
-            check(structure, structure._expanded(target, scores), "target", structure._are_targets)
+            target = target if target.is_floating_point() else target.to(working(scores).dtype)
+            why_not = functools.partial(why_no_target, structure)
+            check(structure, structure._expanded(target, scores), "target", structure._are_targets, why_not)
         return method(self, structure, working(scores), target, **given).to(result_dtype(scores))
 
     return checked  # type: ignore[return-value]
+
+
+def checked_cost(owner: Loss, cost: Cost | None) -> Cost | None:
+    """The option `cost`, if it can be one."""
+    if cost is None or isinstance(cost, Tensor) or callable(cost):
+        return cost
+    raise TypeError(
+        f"{type(owner).__name__}: cost is {cost!r}; it must be a tensor of costs [..., *parts], or a function from the target "
+        f"to one, such as lambda z: {cost!r} * (1 - z)"
+    )
 
 
 def costs_of(structure: Structure, cost: Cost, target: Tensor) -> Tensor:
@@ -132,7 +148,7 @@ class CrossEntropy(FenchelYoungLoss):
     _unlisted: ClassVar[Mapping[str, Any]] = {"cost": None}
 
     def __init__(self, cost: Cost | None = None) -> None:
-        self.cost = cost
+        self.cost = checked_cost(self, cost)
 
     def __call__(self, structure: Structure, scores: Tensor, target: Tensor) -> Tensor:
         if self.cost is None:

@@ -36,13 +36,16 @@ class Constraints:
     end: Tensor
 
     def span(self, label: str, width: int) -> tuple[list[Tensor], Tensor]:
-        """A span of this label and width: which tags its positions may have, and those that may follow it, `[C]` of bool."""
+        """A span of this label and width: which tags its positions may have, and those that may follow it, `[C]` of bool.
+
+        Where there is one kind of span, with tags such as "B" and "I", the label is "".
+        """
         roles = _SCHEMES[self.scheme]
-        named = [self._named(f"{prefix}-{label}") for prefix in roles.values()]
+        named = [self._named(f"{prefix}-{label}" if label else prefix) for prefix in roles.values()]
         begin, inside, end, single = named
         if not (begin | single).any():
-            known = sorted({tag[2:] for tag in self.labels if tag[1:2] == "-"})
-            raise ValueError(f"there is no label {label!r}; the labels are {', '.join(known)}")
+            known = sorted({tag.partition("-")[2] for tag in self.labels if tag != "O"})
+            raise ValueError(f"there is no label {label!r}; the labels are {', '.join(map(repr, known))}")
         if roles["end"]:
             return ([single] if width == 1 else [begin, *[inside] * (width - 2), end]), torch.ones_like(begin)
         return [begin, *[inside] * (width - 1)], ~inside

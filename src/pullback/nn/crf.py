@@ -166,12 +166,18 @@ class CRF(torch.nn.Module):
     def _check_tags(self, tags: Tensor, where: Positions) -> None:
         if self.constraints is None or not is_readable(tags) or tags.shape[1] == 0:
             return
-        allowed: Any = self._transitions_allowed
-        joined = allowed[tags[:, :-1], tags[:, 1:]] | ~where.real[:, 1:]
-        if not joined.all():
-            example, position = torch.nonzero(~joined)[0].tolist()
-            names = [self.constraints.labels[int(tags[example, position + i])] for i in (0, 1)]
-            raise ValueError(f"the tags of sentence {example} have {names[1]} after {names[0]}, which the constraints forbid")
+        allowed: Any = (self._transitions_allowed, self._start_allowed, self._end_allowed)
+        last = tags.gather(1, (where.lengths - 1).clamp_min(0)[:, None])
+        joined = allowed[0][tags[:, :-1], tags[:, 1:]] | ~where.real[:, 1:]
+        first, final = (
+            one[tag] | (where.lengths == 0)[:, None] for one, tag in zip(allowed[1:], (tags[:, :1], last), strict=True)
+        )
+        wrong = [("have {1} after {0}", joined, tags), ("begin with {0}", first, tags), ("end with {0}", final, last)]
+        for text, fine, named in wrong:
+            if not fine.all():
+                example, position = torch.nonzero(~fine)[0].tolist()
+                names = [self.constraints.labels[int(tag)] for tag in named[example, position : position + 2]]
+                raise ValueError(f"the tags of sentence {example} {text.format(*names)}, which the constraints forbid")
 
     def _allowed(self, span: Span, where: Positions, example: int) -> Tensor:
         """Which tags a sentence may have where it has a span, `[n, C]` of bool."""

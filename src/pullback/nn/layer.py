@@ -20,7 +20,8 @@ class StructuredLayer(torch.nn.Module):
     decoder again cannot be layers, and raise an error that says to use `estimator.objective`.
 
     Args:
-        structure: the structure.
+        structure: the structure. What it holds as parameters, such as the transitions of a `FactoredChain`, are parameters of
+            the layer, and in its `state_dict` by the names of `weights`.
         estimator: how gradients get through it. If it has state, the layer's `state_dict` holds it.
 
     >>> from pullback import Marginals, Subset
@@ -38,6 +39,8 @@ class StructuredLayer(torch.nn.Module):
             )
         self.structure = structure
         self.estimator = estimator
+        own = vars(_innermost(structure)).items()
+        self.weights = torch.nn.ParameterDict({name: x for name, x in own if isinstance(x, torch.nn.Parameter)})
 
     def forward(self, scores: Tensor, lengths: Any = None) -> Tensor:
         """Structures or averages of structures, of the shape of the scores.
@@ -47,6 +50,8 @@ class StructuredLayer(torch.nn.Module):
             lengths: for this call, in place of the structure's own; integers, or a boolean prefix mask.
         """
         structure = self.structure if lengths is None else with_lengths(self.structure, lengths)
+        if self.weights:  # which may have been replaced in the layer, as torch.func.functional_call does
+            structure = _changed(structure, dict(self.weights.items()))
         return self.estimator(structure, scores) if self.training else self.estimator.predict(structure, scores)
 
     def extra_repr(self) -> str:
@@ -55,11 +60,22 @@ class StructuredLayer(torch.nn.Module):
 
 def with_lengths(structure: Structure, lengths: Any) -> Structure:
     """A copy of the structure with these lengths."""
-    found: Any = copy.copy(structure)
-    if isinstance(found, StructureWrapper):
-        found.inner = with_lengths(found.inner, lengths)
-    elif hasattr(found, "lengths"):
-        found.lengths = as_lengths(lengths, "lengths")
-    else:
+    if not hasattr(_innermost(structure), "lengths"):
         raise TypeError(f"{structure!r} has no lengths; call the layer without them")
-    return found  # type: ignore[no-any-return]
+    return _changed(structure, {"lengths": as_lengths(lengths, "lengths")})
+
+
+def _innermost(structure: Structure) -> Structure:
+    while isinstance(structure, StructureWrapper):
+        structure = structure.inner
+    return structure
+
+
+def _changed(structure: Structure, values: dict[str, Any]) -> Structure:
+    """A copy with these attributes, of the structure inside where it is wrapped."""
+    found = copy.copy(structure)
+    if isinstance(found, StructureWrapper):
+        found.inner = _changed(found.inner, values)
+    else:
+        vars(found).update(values)
+    return found

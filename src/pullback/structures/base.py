@@ -231,6 +231,10 @@ class Structure(abc.ABC):
         """`log_partition`, in float64 where that is known."""
         return self.log_partition(scores)
 
+    def _unchecked_log_partition(self, scores: Tensor) -> Tensor | None:
+        """`_log_partition`, not finite where there is no structure, which is no error; None where that is not known."""
+        return None
+
     def _feasible(self, scores: Tensor) -> Tensor:
         """Whether some structure has no part that is forbidden, `[...]`."""
         free = torch.where(scores.detach() == -torch.inf, -torch.inf, 0.0)

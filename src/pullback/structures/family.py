@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -221,6 +222,11 @@ class FamilyStructure(Structure, checked=False):
         flat = self._flat(scores)
         return flat.reshape(self._call("log_partition", flat))
 
+    def _unchecked_log_partition(self, scores: Tensor) -> Tensor | None:
+        unchecked = copy.copy(self)
+        unchecked.validate = False
+        return unchecked._log_partition(scores)
+
     def _feasible(self, scores: Tensor) -> Tensor:
         return members.is_feasible(self, scores)
 
@@ -228,7 +234,7 @@ class FamilyStructure(Structure, checked=False):
         z = members.one_of(self, example)._cleaned(z)
         if not ((z == 0) | (z == 1)).all():
             return super()._why_not(z, example)
-        return f"its {self.family.nouns.part}s do not make up a {self.family.nouns.structure}"
+        return f"its {self.family.nouns.parts} do not make up a {self.family.nouns.structure}"
 
     def _cleaned(self, z: Tensor, name: str = "z") -> Tensor:
         """Structures of the right shape, without what padding and entries that are no parts hold."""

@@ -126,14 +126,13 @@ class LinearChain(FamilyStructure):
     def contains(self, z: Tensor) -> Tensor:
         """Whether z is a tag sequence, `[...]` of bool, from one look at z: faster than an argmax."""
         self.family.layout.check(z, "z")
-        n, C, z = z.shape[-3], z.shape[-1], z.detach()
+        n, z = z.shape[-3], z.detach()
         z = z if z.dtype in (torch.float32, torch.float64) else z.float()
         if n == 0:
             return torch.ones(z.shape[:-3], dtype=torch.bool, device=z.device)
-        single, place = _one_hot(z.flatten(-2))
-        first, tag = _one_hot(z[..., 0, 0, :])  # the only row of position 0
-        joined = torch.cat([first[..., None], place[..., 1:] // C == torch.cat([tag[..., None], place[..., 1:-1] % C], -1)], -1)
-        joined[..., 1:] &= single[..., 1:]
+        first, (_, tag) = _one_hot(z[..., :1, :1, :])  # the only row of position 0
+        single, (before, after) = _one_hot(z[..., 1:, :, :])
+        joined = torch.cat([first, single & (before == torch.cat([tag, after[..., :-1]], -1))], -1)
         if self.lengths is not None:
             joined = joined | (torch.arange(n, device=z.device) >= self._lengths_of(z, n, 3)[..., None])
         return joined.all(-1)
@@ -149,12 +148,15 @@ class LinearChain(FamilyStructure):
         return LinearChain().from_tags(torch.tensor(sequences, dtype=torch.long).reshape(len(sequences), n), C)
 
 
-def _one_hot(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Whether each of `[..., K]` is a one-hot vector, and the place of its one, `[...]`."""
-    place = (x @ torch.arange(x.shape[-1], dtype=x.dtype, device=x.device)).nan_to_num(0.0)
-    place = place.clamp(0, x.shape[-1] - 1).long()
-    hit = x.gather(-1, place[..., None]).squeeze(-1)
-    return (hit == 1) & (x.sum(-1) == 1) & (x.amin(-1) >= 0), place
+def _one_hot(x: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    """Whether each of `[..., A, B]` has a single one and zeros otherwise, and the row and the column of it, `[...]` each.
+
+    From the sums of the rows: a product with the indices would be rounded under autocast, in TF32, and for many tags.
+    """
+    rows = x.sum(-1)
+    row = rows.argmax(-1)
+    hit, column = x.gather(-2, row[..., None, None].expand(*row.shape, 1, x.shape[-1])).squeeze(-2).max(-1)
+    return (hit == 1) & (rows.sum(-1) == 1) & (x.flatten(-2).amin(-1) >= 0), (row, column)
 
 
 def _add_first(emissions: Tensor, start: Tensor) -> Tensor:

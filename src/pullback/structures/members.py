@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 Family_ = TypeVar("Family_", bound="FamilyStructure")
 _EXACT = (torch.float32, torch.float64)
+_STEPS = 16
+"""How often a point comes nearer to what may be an average, an argmax each."""
 
 
 def signs(z: Tensor) -> Tensor:
@@ -88,7 +90,9 @@ def one_of(structure: Family_, example: tuple[int, ...]) -> Family_:
 def are_targets(structure: Structure, mu: Tensor) -> Tensor:
     """Whether each of `[..., *parts]` is a structure, or may be an average of structures, `[...]` of bool.
 
-    An average mu has entries from 0 to 1, and max over z of <2 mu - 1, z> is at least <2 mu - 1, mu>. Few other tensors have.
+    An average mu has entries from 0 to 1 and the sums that all structures share, and max over z of <d, z> is at least <d, mu>
+    for every d. The d that are tried are 2 mu - 1, and the ways to mu from points that come nearer to it (Gilbert, 1966): few
+    other tensors pass them.
     """
     direction = signs(mu)
     inside = structure.allowed(direction)
@@ -97,13 +101,43 @@ def are_targets(structure: Structure, mu: Tensor) -> Tensor:
     slack = 4 * torch.finfo(mu.dtype if mu.is_floating_point() else direction.dtype).eps ** 0.5
     dims = tuple(range(-structure.event_dims, 0))
     possible = ((point >= -slack) & (point <= 1 + slack)).flatten(mu.dim() - structure.event_dims).all(-1)
-    safe = torch.where(possible.reshape(*possible.shape, *[1] * structure.event_dims) & inside, direction, 0.0)
-    gain = structure.score(safe, structure.argmax(safe)) - structure.score(safe, point)
-    near = gain >= -slack * (1 + point.sum(dims))
-    return torch.where(whole, structure.contains(mu), possible & near)
+    point = torch.where(possible.reshape(*possible.shape, *[1] * structure.event_dims), point, 0.0)
+    near = slack * (1 + point.sum(dims))
+    found = structure.argmax(torch.where(inside, 2 * point - 1, 0.0))
+    fine = possible & (((2 * point - 1) * (found - point)).sum(dims) >= -near) & _share_sums(structure, point, found, slack)
+    reached = found
+    for _ in range(_STEPS if not bool((whole | ~fine).all()) else 0):
+        way = point - reached
+        found = structure.argmax(way)
+        fine &= (way * (found - point)).sum(dims) >= -near
+        move = found - reached
+        step = ((way * move).sum(dims, keepdim=True) / move.square().sum(dims, keepdim=True).clamp_min(1)).clamp(0, 1)
+        reached = reached + step * move
+    return torch.where(whole, structure.contains(mu), fine)
 
 
-def check(structure: Structure, z: Tensor, name: str, decide: Callable[[Tensor], Tensor]) -> None:
+def _share_sums(structure: Structure, point: Tensor, z: Tensor, slack: float) -> Tensor:
+    """Whether sums over `centre_dims`, which are those of all structures, agree with a structure's, `[...]` of bool."""
+    if structure.centre_dims is None:
+        return torch.ones(point.shape[: point.dim() - structure.event_dims], dtype=torch.bool, device=point.device)
+    sums, own = point.sum(structure.centre_dims, keepdim=True), z.sum(structure.centre_dims, keepdim=True)
+    return ((sums - own).abs() <= slack * (1 + own)).flatten(point.dim() - structure.event_dims).all(-1)
+
+
+def why_no_target(structure: Structure, mu: Tensor, example: tuple[int, ...]) -> str:
+    """Why one tensor, `[*parts]`, is neither a structure nor an average of structures."""
+    if ((mu > 0) & (mu < 1)).any() and not ((mu < 0) | (mu > 1)).any():
+        return "nor is it an average of structures (are scores and target swapped?)"
+    return structure._why_not(mu, example)
+
+
+def check(
+    structure: Structure,
+    z: Tensor,
+    name: str,
+    decide: Callable[[Tensor], Tensor],
+    why_not: Callable[[Tensor, tuple[int, ...]], str] | None = None,
+) -> None:
     """Raise if some of `[..., *parts]` are not what `decide` wants, naming the first; where values are checked at all."""
     wanted = z.is_cpu if structure.validate is None else structure.validate
     if not wanted or torch.compiler.is_compiling() or is_mapped(z):
@@ -114,6 +148,6 @@ def check(structure: Structure, z: Tensor, name: str, decide: Callable[[Tensor],
     first = torch.nonzero(~good)[0].tolist() if good.dim() else []
     one = z.detach()[tuple(first)]
     raise ValueError(
-        f"{name}{first or ''} is not a structure of {structure!r}: {structure._why_not(one, tuple(first))} "
+        f"{name}{first or ''} is not a structure of {structure!r}: {(why_not or structure._why_not)(one, tuple(first))} "
         f"(validate=False switches this check off)"
     )

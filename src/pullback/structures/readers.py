@@ -9,10 +9,15 @@ import torch
 from torch import Tensor
 
 from pullback.inference._torch.transforms import is_mapped
-from pullback.inference.front.layout import as_sizes, check_batches, check_tensor
+from pullback.inference.front.layout import as_sizes, broadcasts, check_batches, check_tensor
 
 PADDING = (-1, -100)
 """What stands for nothing: the readers' own, and the one that PyTorch's cross-entropy ignores."""
+_INSTEAD = {
+    "tags": "; pullback.nn.CRF skips what has no tag",
+    "heads": "; where only some heads are known use log_prob_within(scores, allowed)",
+}
+"""What there is for values that have padding in between."""
 
 
 def is_readable(x: Tensor) -> bool:
@@ -33,22 +38,26 @@ def as_lengths(values: Any, name: str) -> Tensor | None:
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.dim() == 0:
         return as_sizes(values, name)
     if is_readable(mask):
-        _check_prefix(mask, f"{name} is a mask with a hole")
+        _check_prefix(mask, f"{name} is a mask with a hole", "; pullback.nn.CRF takes masks with holes")
     return mask.sum(-1)
 
 
-def _check_prefix(mask: Tensor, what: str) -> None:
+def _check_prefix(mask: Tensor, what: str, instead: str) -> None:
     holes = mask[..., 1:] & ~mask[..., :-1]
     if holes.any():
         *batch, position = torch.nonzero(holes)[0].tolist()
         raise ValueError(
             f"{what}: position {position + 1}{f' of example {batch}' if batch else ''} counts and position {position} does "
-            f"not; a structure needs the positions that count first. pullback.nn.CRF takes masks with holes"
+            f"not; a structure needs the positions that count first{instead}"
         )
 
 
 def lengths_of(lengths: Tensor, batch: torch.Size, n: int, device: torch.device, name: str = "lengths") -> Tensor:
     """The lengths on this device, for sequences of n positions with these leading dimensions."""
+    if not broadcasts(lengths.shape, batch) and lengths.shape == (*batch, n):
+        raise ValueError(
+            f"{name} has shape {list(lengths.shape)}, that of a mask; a mask must be of torch.bool: pass mask.bool()"
+        )
     check_batches(lengths.shape, batch, name, "the sequences")
     if is_readable(lengths):
         wrong = (lengths < 0) | (lengths > n)
@@ -77,7 +86,7 @@ def real_positions(x: Tensor, lengths: Tensor | None, name: str) -> tuple[Tensor
     if lengths is None:
         real = ~is_padding(x)
         if is_readable(x):
-            _check_prefix(real, f"{name} has padding ({PADDING[0]} or {PADDING[1]}) in between")
+            _check_prefix(real, f"{name} has padding ({PADDING[0]} or {PADDING[1]}) in between", _INSTEAD.get(name, ""))
         return real, x
     n = x.shape[-1]
     real = torch.arange(n, device=x.device) < lengths_of(lengths, x.shape[:-1], n, x.device)[..., None]

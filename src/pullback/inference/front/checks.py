@@ -46,7 +46,12 @@ class Nouns:
     structure: str = "structure"
     part: str = "part"
     unit: str = "positions"
-    infeasible: str = "too many {part}s are forbidden (-inf)"
+    infeasible: str = "too many {parts} are forbidden (-inf)"
+
+    @property
+    def parts(self) -> str:
+        """The plural of a part."""
+        return f"{self.part}{'es' if self.part.endswith('s') else 's'}"
 
     def say(self, code: int) -> str:
         """What is wrong with an example of this status."""
@@ -54,7 +59,7 @@ class Nouns:
         texts = {
             NAN: f"contains NaN among its real {self.unit}; check the encoder that made it (padding may be anything)",
             INFINITE: f"contains +inf; scores must be finite, or -inf to forbid {part}",
-            INFEASIBLE: f"has no feasible {self.structure}: {self.infeasible.format(part=self.part)}",
+            INFEASIBLE: f"has no feasible {self.structure}: {self.infeasible.format(part=self.part, parts=self.parts)}",
         }
         return texts[code]
 

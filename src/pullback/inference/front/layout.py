@@ -218,10 +218,12 @@ class Layout:
         own, rest = self.sizes[index].batch_of(size), size.shape[size.dim() - dims :]
         if own != batch:
             if not broadcasts(own, batch):
-                shape = [*batch, *s.shape[1:]]
+                shape, axis = [*batch, *s.shape[1:]], self._limits[index]
+                is_mask = axis is not None and size.shape == (*batch, s.shape[axis])
                 raise ValueError(
                     f"{name} has shape {list(size.shape)} and scores {shape}; for these scores {self._owner} needs "
                     f"{name} of shape {[*batch, *rest]}, or of one that broadcasts to it"
+                    f"{', or a mask of torch.bool: pass mask.bool()' if is_mask else ''}"
                 )
             if not dims and size.numel() == 1 and size.is_cpu and not s.is_cpu and not torch.compiler.is_compiling():
                 return torch.full((s.shape[0],), int(size), dtype=torch.long, device=s.device)  # where a copy would wait
