@@ -11,7 +11,7 @@ from torch import Tensor
 from pullback.inference.engine.partition import Sets, ranked
 from pullback.inference.factored.family import EMISSIONS, FACTORED
 from pullback.inference.front.family import Family
-from pullback.inference.front.layout import Flat, Layout, broadcasts, check_tensor, working
+from pullback.inference.front.layout import Flat, broadcasts, check_tensor, working
 from pullback.structures.family import FamilyStructure, _equal
 from pullback.structures.linear_chain import LinearChain
 from pullback.structures.readers import as_lengths, check_range, integers, lengths_of, ones_at, real_positions
@@ -52,6 +52,7 @@ class FactoredChain(FamilyStructure):
     family: ClassVar[Family] = FACTORED
     centre_dims: ClassVar[tuple[int, ...] | None] = EMISSIONS.centre
     missing: ClassVar[dict[str, str]] = {"sparsemap": _PAIRS}
+    _layout = EMISSIONS
 
     def __init__(
         self,
@@ -113,10 +114,6 @@ class FactoredChain(FamilyStructure):
         check_range(x, real, shown.shape[-1] - 1, "observations", "symbols are from 0 to {last}", last=shown.shape[-1] - 1)
         chain = cls(between, first, lengths=real.sum(-1) if sizes is None else sizes, validate=validate)
         return chain, shown.mT[torch.where(real, x, 0)]
-
-    @property
-    def _layout(self) -> Layout:
-        return EMISSIONS
 
     def __repr__(self) -> str:
         given = {name: getattr(self, name) for name in ("transitions", "start", "end", "lengths")}

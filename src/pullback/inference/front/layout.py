@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pullback.inference._torch import derivatives
 from pullback.inference.front import checks
 
 _FULL, _HALF = (torch.float32, torch.float64), (torch.float16, torch.bfloat16)
@@ -131,7 +132,10 @@ class Layout:
             size = getattr(owner, each.name)
             axis = self._limits[i]
             if size is None and axis is not None:
-                size = torch.full((s.shape[0],), s.shape[axis], dtype=torch.long, device=s.device)
+                if s.is_cpu and len(s) <= 1024 and derivatives.is_plain():
+                    size = _whole(s.shape[0], s.shape[axis])
+                else:
+                    size = torch.full((s.shape[0],), s.shape[axis], dtype=torch.long, device=s.device)
             elif (
                 size is None or each.batch_of(size) != batch or lead != 1 or size.dtype != torch.long or size.device != s.device
             ):
@@ -206,6 +210,10 @@ class Layout:
         axis = self._limits[index]
         return None if axis is None else shape[axis]
 
+    def limits(self, shape: torch.Size) -> tuple[int, ...]:
+        """The largest value of each size for scores of this shape, 0 where there is no limit."""
+        return tuple([0 if axis is None else shape[axis] for axis in self._limits])
+
     def _flat_size(self, index: int, size: Tensor | None, s: Tensor, batch: torch.Size) -> Tensor:
         name, dims = self.sizes[index].name, self.sizes[index].dims
         if size is None:
@@ -227,6 +235,15 @@ class Layout:
         if size.dtype != torch.long or size.device != s.device:
             size = size.to(s.device, torch.long)
         return size if len(batch) == 1 else size.reshape(batch.numel(), *rest)
+
+
+@functools.lru_cache(maxsize=256)
+def _whole(count: int, size: int) -> Tensor:
+    """The sizes of examples without padding, `[count]`, on the CPU, which nobody writes to: made once, as that takes as long
+    as a tenth of a small call.
+    """
+    with torch.inference_mode(False):  # whose tensors no other call could keep for a backward pass
+        return torch.full((count,), size, dtype=torch.long, device="cpu")
 
 
 def check_tensor(scores: Any, owner: str, name: str = "scores") -> None:
