@@ -133,7 +133,8 @@ class Memory:
     @staticmethod
     def kept(plan: Arrangement, count: int) -> Memory:
         """What this thread kept of the same plan, as it was left and perhaps with more records, or a new one."""
-        found = _kept().pop(plan, None)  # a user's argmax may need such memory too
+        kept: dict[Arrangement, Memory] = _own.__dict__.setdefault("memory", {})
+        found = kept.pop(plan, None)  # a user's argmax may need such memory too
         return Memory(plan, count) if found is None or found._count < count else found
 
     def keep(self) -> None:
@@ -141,7 +142,7 @@ class Memory:
 
         A search and its backward pass have a plan each, so that some are kept: the last ones.
         """
-        kept = _kept()
+        kept: dict[Arrangement, Memory] = _own.__dict__.setdefault("memory", {})
         kept[self._plan], size = self, 0
         for memory in kept.values():
             size += memory._memory.nbytes
@@ -161,11 +162,6 @@ class Memory:
             old = self.array(name)[:, : used.get(name)]
             new.array(name)[tuple(map(slice, old.shape))] = old
         return new
-
-
-def _kept() -> dict[Arrangement, Memory]:
-    """What this thread keeps, the last one used last."""
-    return _own.__dict__.setdefault("memory", {})
 
 
 class _Type(types.Type):

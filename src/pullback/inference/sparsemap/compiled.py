@@ -65,7 +65,7 @@ def search(
     given: dict[str, Any] = {
         "fixed": fixed, "scores": scores.detach().double().reshape(batch, parts).contiguous(), "sizes": size.contiguous(),
         "starts": starts[0].contiguous(), "start_weights": starts[1].contiguous(), "limit": max_iterations,
-        "tolerance": torch.tensor([tolerance], dtype=torch.float64), "complete": complete,
+        "tolerance": _one(tolerance), "complete": complete,
         "order": _longest_first(size) if threads > 1 else torch.arange(batch),
         "taken": torch.from_numpy(taken), "found": _NOTHING,
     }  # fmt: skip
@@ -80,6 +80,12 @@ def search(
         plan, holds = _states(oracle, shape, width, room)
         result = _more_room(given, result, holds)
     return tensors(result, scores), result["status"]
+
+
+@functools.lru_cache(maxsize=16)
+def _one(number: float) -> Tensor:
+    """A number as an array that nobody writes to."""
+    return torch.from_numpy(np.array([number]))
 
 
 @functools.lru_cache(maxsize=64)
