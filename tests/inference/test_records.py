@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from pullback.inference._numba.compile import called, lean_kernel
-from pullback.inference._numba.records import Memory, Plan, Record
+from pullback.inference._numba.records import Arrangement, Memory, Record
 
 Inner = Record("Inner", values=(np.float64, 1))
 Outer = Record("Outer", first=(np.int64, 1), inner=Inner, square=(np.int32, 2))
@@ -27,13 +27,13 @@ def work(outers, which, givens):
 
 
 def test_a_kernel_writes_to_the_record_that_is_meant_and_to_no_other():
-    memory = Memory(Plan(Outer, {"first": (1,), "inner.values": (3,), "square": (2, 5)}, zeros=3), 3)
+    memory = Memory(Arrangement(Outer, {"first": (1,), "inner.values": (3,), "square": (2, 5)}, zeros=3), 3)
     scores = torch.arange(6.0).reshape(3, 2)
     work(memory.table, 1, Given.table({"limit": 7, "scores": scores}))
     assert memory.array("first").tolist() == [[0], [2], [0]]
     assert memory.array("inner.values").tolist() == [[0, 0, 0], [0, 7, 0], [0, 0, 0]]
     assert np.argwhere(memory.array("square")).tolist() == [[1, 1, 2]]
-    larger = memory.enlarged(Plan(Outer, {"first": (1,), "inner.values": (9,), "square": (4, 6)}), {})
+    larger = memory.enlarged(Arrangement(Outer, {"first": (1,), "inner.values": (9,), "square": (4, 6)}), {})
     work(larger.table, 1, Given.table({"limit": 1, "scores": scores}))
     assert larger.array("inner.values")[1, :3].tolist() == [0, 8, 0]
     assert larger.array("square")[1, 1, 2] == 4

@@ -8,30 +8,48 @@ import torch
 
 import pullback as pb
 
+CASES = {  # a structure, and the shape of its scores
+    "tree": (pb.DependencyTree(), (1, 4, 4)),
+    "chain": (pb.LinearChain(), (1, 3, 4, 4)),
+    "segmentation": (pb.Segmentation(), (1, 4, 3, 2)),
+    "subset": (pb.Subset(2), (1, 4)),
+}
 STEPS = {  # at most so many functions in so many files
-    "argmax": (19, 9),
-    "marginals": (40, 9),
-    "sparsemap": (70, 21),
-    "spigot": (132, 40),
+    ("tree", "argmax"): (19, 8),
+    ("tree", "marginals"): (40, 8),
+    ("tree", "sparsemap"): (47, 14),
+    ("tree", "spigot"): (114, 29),
+    ("chain", "argmax"): (19, 8),
+    ("chain", "marginals"): (36, 9),
+    ("chain", "sparsemap"): (61, 15),
+    ("chain", "spigot"): (134, 31),
+    ("segmentation", "argmax"): (26, 10),
+    ("segmentation", "marginals"): (59, 10),
+    ("segmentation", "sparsemap"): (60, 15),
+    ("segmentation", "spigot"): (139, 33),
+    ("subset", "argmax"): (27, 6),
+    ("subset", "marginals"): (45, 9),
+    ("subset", "sparsemap"): (39, 9),
+    ("subset", "spigot"): (126, 20),
 }
 
 
-def step(name, tree, scores, direction):
+def step(name, structure, scores, direction):
     if name == "argmax":
-        tree.argmax(scores)
+        structure.argmax(scores)
     elif name == "spigot":
-        pb.SPIGOT(1.0).objective(tree, scores, lambda z: (z * direction).sum((1, 2))).sum().backward()
+        pb.SPIGOT(1.0).objective(structure, scores, lambda z: (z * direction).flatten(1).sum(1)).sum().backward()
     else:
-        getattr(tree, name)(scores).backward(direction)
+        getattr(structure, name)(scores).backward(direction)
 
 
-@pytest.mark.parametrize("name", STEPS)
-def test_the_walk_of_a_call(name):
-    """Of projective trees, with the backward pass; compiled functions count, too."""
-    tree, direction = pb.DependencyTree(), torch.randn(1, 4, 4)
-    scores = torch.randn(1, 4, 4, requires_grad=True)
+@pytest.mark.parametrize(("case", "name"), STEPS)
+def test_the_walk_of_a_call(case, name):
+    """With the backward pass; compiled functions count, too."""
+    structure, shape = CASES[case]
+    direction, scores = torch.randn(shape), torch.randn(shape, requires_grad=True)
     for _ in range(2):  # the first call makes its plan
-        step(name, tree, scores, direction)
+        step(name, structure, scores, direction)
     root, entered = os.path.dirname(pb.__file__), []
 
     def look(frame, event, argument):
@@ -41,9 +59,9 @@ def test_the_walk_of_a_call(name):
     before = sys.getprofile()
     sys.setprofile(look)
     try:
-        step(name, tree, scores, direction)
+        step(name, structure, scores, direction)
     finally:
         sys.setprofile(before)
-    calls, files = STEPS[name]
+    calls, files = STEPS[case, name]
     assert 0 < len(entered) <= calls
     assert len(set(entered)) <= files

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pullback.inference._torch import derivatives
+
 
 class Gammas:
     """The gammas of the inner steps of one batch, whose examples fail one by one.
@@ -26,7 +28,10 @@ class Gammas:
     def read(self, gamma: Tensor) -> Tensor:
         """Gamma with zeros on parts that are not allowed and in examples that fail."""
         gamma = torch.where(self.allowed, gamma, 0.0)
-        finite = gamma.isfinite().flatten(self._examples).all(-1)
+        finite = gamma.isfinite()
+        if gamma.is_cpu and derivatives.is_plain() and finite.all():  # looking is free
+            return gamma
+        finite = finite.flatten(self._examples).all(-1)
         failed = ~finite.reshape(finite.shape + (1,) * (gamma.dim() - finite.dim()))
         self._failed = failed if self._failed is None else self._failed | failed
         return torch.where(failed, 0.0, gamma)

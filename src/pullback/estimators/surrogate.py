@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from pullback.estimators.checks import example_shape
-from pullback.inference._torch.derivatives import apply, in_forward_mode
+from pullback.inference._torch.derivatives import apply, in_forward_mode, is_plain
 from pullback.structures import Structure
 
 Rule = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -118,9 +118,10 @@ class _PointWith(_Surrogate):
         scores, z = ctx.saved_tensors
         with torch.no_grad():
             if ctx.weighted:
-                w = _like(weights, incoming)
-                gamma = torch.where(w == 0, 0.0, incoming / torch.where(w == 0, 1.0, w)).to(z.dtype)
-                gradient = _weighted(ctx.rule(scores, z, gamma), weights)
+                w, usual = _like(weights, incoming), _are_usual(weights)
+                gamma = incoming / w if usual else torch.where(w == 0, 0.0, incoming / torch.where(w == 0, 1.0, w))
+                gradient = ctx.rule(scores, z, gamma.to(z.dtype))
+                gradient = _like(weights, gradient) * gradient if usual else _weighted(gradient, weights)
             else:
                 gradient = ctx.rule(scores, z, incoming)
         return _once(gradient, scores), None, None, None, None
@@ -192,6 +193,11 @@ def _zeros(like: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 def _like(weights: Tensor, values: Tensor) -> Tensor:
     return weights.reshape(weights.shape + (1,) * (values.dim() - weights.dim()))
+
+
+def _are_usual(weights: Tensor) -> bool:
+    """Whether weights on the CPU are all finite and not zero, as they are but for masked or failed examples."""
+    return weights.is_cpu and is_plain() and bool((weights.isfinite() & (weights != 0)).all())
 
 
 def _weighted(surrogate: Tensor, weights: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -45,26 +46,25 @@ class Categorical(FamilyStructure):
         z = torch.zeros_like(s, memory_format=torch.contiguous_format)
         # torch.vmap has no rule for the second one, which is many times faster
         z = z.scatter(-1, place, 1.0) if derivatives.transforming() else z.scatter_(-1, place, 1.0)
-        failed = 0.0 * best  # NaN without a finite best score
-        return flat.restore(z if self._checked(flat, failed) else z + failed)
+        return flat.restore(z if self._checked(flat, best) else z + 0.0 * best)  # NaN without a finite best score
 
     def marginals(self, scores: Tensor) -> Tensor:
         flat = self._differentiated(scores)
         mu = _softmax(flat.scores)
-        self._checked(flat, mu[..., 0])
+        self._checked(flat, mu.detach()[..., 0])
         return flat.restore(mu)
 
     def log_partition(self, scores: Tensor) -> Tensor:
         flat = self._differentiated(scores)
         best = flat.scores.detach().amax(-1, keepdim=True)  # apart, so that its size does not round the gradient
-        self._checked(flat, 0.0 * best)
+        self._checked(flat, best)
         return flat.restore((flat.scores - best).logsumexp(-1) + best.squeeze(-1))
 
     def entropy(self, scores: Tensor) -> Tensor:
         flat = self._differentiated(scores)
         log_p = flat.scores.log_softmax(-1)
         p = log_p.exp()
-        self._checked(flat, p[..., 0])
+        self._checked(flat, p.detach()[..., 0])
         finite = torch.where(p > 0, log_p, 0.0)  # without probability: -inf, or a mask too large to be multiplied
         return flat.restore(-(p * finite).sum(-1))
 
@@ -82,7 +82,7 @@ class Categorical(FamilyStructure):
         self._check_same_shape(scores, z)
         flat = self._differentiated(scores)
         log_p = flat.scores.log_softmax(-1)
-        self._checked(flat, log_p[..., 0])
+        self._checked(flat, log_p.detach()[..., 0].exp())
         log_p = flat.reshape(log_p)
         return self.score(log_p, z.to(log_p.dtype)).to(flat.dtype)
 
@@ -97,7 +97,7 @@ class Categorical(FamilyStructure):
         check_limit(max_iterations, tolerance)
         flat = self._flat(scores)
         mu = self._call("project", flat)
-        self._checked(flat, mu[..., 0])
+        self._checked(flat, mu.detach()[..., 0])
         return flat.restore(mu)
 
     def sample(self, scores: Tensor, generator: torch.Generator | None = None, *, samples: int | None = None) -> Tensor:
@@ -146,16 +146,19 @@ class Categorical(FamilyStructure):
 
     def _checks(self, flat: Flat) -> bool:
         """Whether values are checked: not inside of `torch.compile` and `torch.vmap`."""
-        return self._validates(flat) and not torch.compiler.is_compiling() and not is_mapped(flat.scores)
+        if not self._validates(flat):
+            return False
+        return derivatives.is_plain() or not (torch.compiler.is_compiling() or is_mapped(flat.scores))
 
     def _checked(self, flat: Flat, results: Tensor) -> bool:
         """Whether values are checked, and are right.
 
-        Where a row has NaN, +inf or no finite score, all its results are NaN: one result per row is enough.
+        Where a row has NaN, +inf or no finite score, all its results are NaN, and its best score is not finite: one number
+        per row is enough, and the sum of all is not finite then. Where it is not for another reason, the scores tell.
         """
         if not self._checks(flat):
             return False
-        if results.isnan().any():
+        if not math.isfinite(results.sum()):
             _raise_for(flat)
         return True
 

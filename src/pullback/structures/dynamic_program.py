@@ -12,7 +12,7 @@ from torch import Tensor
 from pullback.inference._torch.derivatives import is_compiling
 from pullback.inference.engine.recursion import Combine
 from pullback.inference.front.family import Family
-from pullback.inference.front.layout import Flat
+from pullback.inference.front.layout import Flat, Layout
 from pullback.structures.family import FamilyStructure
 from pullback.structures.readers import as_lengths
 
@@ -76,6 +76,10 @@ class DynamicProgram(FamilyStructure):
     @property
     def family(self) -> Family:  # type: ignore[override]
         return self._program.family
+
+    @property
+    def _layout(self) -> Layout:  # type: ignore[override]
+        return self._program.family.layout
 
     @property
     def _program(self) -> Program:

@@ -13,7 +13,7 @@ from pullback.inference.engine.partition import Sets, ranked
 from pullback.inference.factored.family import EMISSIONS, FACTORED
 from pullback.inference.factored.joined import join
 from pullback.inference.front.family import Family
-from pullback.inference.front.layout import Flat, Layout, broadcasts, check_tensor
+from pullback.inference.front.layout import Flat, broadcasts, check_tensor
 from pullback.inference.front.plan import serving
 from pullback.structures.family import _is_constant
 from pullback.structures.linear_chain import LinearChain
@@ -69,6 +69,7 @@ class FactoredChain(OwnScores):
     centre_dims: ClassVar[tuple[int, ...] | None] = EMISSIONS.centre
     missing: ClassVar[dict[str, str]] = {"sparsemap": _PAIRS}
     own: ClassVar[tuple[str, ...]] = ("transitions", "start", "end")
+    _layout = EMISSIONS
 
     def __init__(
         self,
@@ -135,10 +136,6 @@ class FactoredChain(OwnScores):
         check_range(x, real, shown.shape[-1] - 1, "observations", "symbols are from 0 to {last}", last=shown.shape[-1] - 1)
         chain = cls(between, first, lengths=real.sum(-1) if sizes is None else sizes, validate=validate)
         return chain, shown.mT[torch.where(real, x, 0)]
-
-    @property
-    def _layout(self) -> Layout:
-        return EMISSIONS
 
     def tags(self, z: Tensor) -> Tensor:
         """The tag of each position, `[..., n]`; -1 for padding."""

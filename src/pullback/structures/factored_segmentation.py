@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from pullback.inference.front.family import Family
-from pullback.inference.front.layout import Flat, Layout, check_tensor
+from pullback.inference.front.layout import Flat, check_tensor
 from pullback.inference.segmentation.family import SEGMENTATION
 from pullback.inference.semi_markov.family import SEMI_MARKOV, rows_of_transitions
 from pullback.structures.family import _is_constant
@@ -30,6 +30,7 @@ class FactoredSegmentation(OwnScores, Segmentation):
     missing: ClassVar[dict[str, str]] = {"sparsemap": _PAIRS}
     own: ClassVar[tuple[str, ...]] = ("transitions",)
     transitions: Tensor
+    _layout = SEGMENTATION.layout
 
     def __init__(self, lengths: Any = None, transitions: Tensor | None = None, *, validate: bool | None = None) -> None:
         super().__init__(lengths, transitions, validate=validate)
@@ -38,10 +39,6 @@ class FactoredSegmentation(OwnScores, Segmentation):
         labels = transitions.shape[-1] if transitions.dim() else 0
         if transitions.dim() < 2 or transitions.shape[-2] != labels or labels == 0:
             raise ValueError(f"transitions has shape {list(transitions.shape)}; a Segmentation needs [..., C, C] with C > 0")
-
-    @property
-    def _layout(self) -> Layout:
-        return SEGMENTATION.layout
 
     def contains(self, z: Tensor) -> Tensor:
         """Whether the segments of z tile the sequence, `[...]` of bool."""

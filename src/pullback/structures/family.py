@@ -36,20 +36,18 @@ class FamilyStructure(Structure, checked=False):
     family: ClassVar[Family]
     missing: ClassVar[dict[str, str]] = {}
     """Operations that this structure cannot have: the name, and what to say."""
+    _layout: ClassVar[Layout]
+    """Of the scores: the family's, unless the structure adds something to them."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(checked=False, **kwargs)
         if isinstance(cls.__dict__.get("family"), Family):
             cls.event_dims = cls.family.layout.dims
             cls.centre_dims = cls.__dict__.get("centre_dims", cls.family.layout.centre)
+            cls._layout = cls.__dict__.get("_layout", cls.family.layout)
 
     def __init__(self, *, validate: bool | None = None) -> None:
         self.validate = validate
-
-    @property
-    def _layout(self) -> Layout:
-        """The layout of the scores."""
-        return self.family.layout
 
     def __repr__(self) -> str:
         given = zip(self._layout.sizes, self._sizes(), strict=True)
@@ -145,9 +143,8 @@ class FamilyStructure(Structure, checked=False):
         max_iterations: int | None = None,
         tolerance: float | None = None,
     ) -> Tensor:
-        self._refuse_missing("sparsemap")
         if "project" not in self.family.operations:
-            return super().sparsemap(scores, warm_start=warm_start, max_iterations=max_iterations, tolerance=tolerance)
+            return self.sparsemap_solution(scores, warm_start=warm_start, max_iterations=max_iterations, tolerance=tolerance).mu
         check_limit(max_iterations, tolerance)
         return self._run("project", scores)
 
@@ -163,16 +160,19 @@ class FamilyStructure(Structure, checked=False):
 
         A projection in closed form takes one call of the oracle, for its gap; neither a start nor a limit changes it.
         """
-        self._refuse_missing("sparsemap")
-        check_limit(max_iterations, tolerance)
+        if self.missing:
+            self._refuse_missing("sparsemap")
+        if max_iterations is not None or tolerance is not None:
+            check_limit(max_iterations, tolerance)
         if "project" in self.family.operations:
             return self._in_closed_form(self.sparsemap(scores), scores)
         if "sparsemap" not in self.family.operations:
             return super().sparsemap_solution(scores, warm_start=warm_start, max_iterations=max_iterations, tolerance=tolerance)
         from pullback.inference.sparsemap.families import project
 
-        flat = self._flat(scores)
-        options = (*self._options(), self._validates(flat))
+        flat = self._layout.flatten(scores, self)
+        validate = scores.is_cpu if self.validate is None else self.validate
+        options = (*self._options(), validate)
         return project(self.family, flat, options, warm_start=warm_start, max_iterations=max_iterations, tolerance=tolerance)
 
     def _in_closed_form(self, mu: Tensor, scores: Tensor) -> SparseMAPSolution:
@@ -276,9 +276,7 @@ class FamilyStructure(Structure, checked=False):
         if not _INTERNALS:
             derivatives.refuse_tangents(scores)
         validate = scores.is_cpu if self.validate is None else self.validate
-        options: tuple[Any, ...] = ()
-        for name in family.options:
-            options += (getattr(self, name),)
+        options = self._options()
         return call(family, operation, (scores, *flat.sizes, *others), options, validate, recorded)
 
     def _validates(self, flat: Flat) -> bool:
@@ -292,7 +290,10 @@ class FamilyStructure(Structure, checked=False):
         return tuple([getattr(self, size.name) for size in self._layout.sizes])
 
     def _options(self) -> tuple[Any, ...]:
-        return tuple([getattr(self, name) for name in self.family.options])
+        options: tuple[Any, ...] = ()
+        for name in self.family.options:
+            options += (getattr(self, name),)
+        return options
 
 
 def _is_constant(scores: Tensor, z: Tensor) -> bool:

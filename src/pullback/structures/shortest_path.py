@@ -68,7 +68,7 @@ class ShortestPath(FamilyStructure):
         return self._network.number
 
     @property
-    def _layout(self) -> Layout:
+    def _layout(self) -> Layout:  # type: ignore[override]
         return self._network.layout
 
     def _log_prob(self, scores: Tensor, z: Tensor) -> Tensor:

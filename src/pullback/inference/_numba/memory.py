@@ -2,6 +2,21 @@
 
 PyTorch returns the memory of a large tensor to the system, which clears each page that is touched again: for 5 MB that takes
 longer than inference. A result made here lies in an array that is kept, and may be used again once nothing refers to it.
+
+All memory and tables that outlive a call, each for a reason of its own:
+
+| pool | key | bound | lifetime | reason |
+|---|---|---|---|---|
+| `memory._kept` | shape and dtype | 32 MiB | process | fresh memory of large results is cleared page by page |
+| `threads._own` | none: the last | 16 MiB a thread | thread | the same for scratch, whose content means nothing |
+| `records._own` | `Arrangement` | 64 MiB a thread | thread | the same for states of searches, which begin as zeros |
+| `Family.plans` | operation, options, backend | as many | family | bind once what does not depend on numbers |
+| `layout._whole` | batch, at most 1024, and size | 256 | process | sizes without padding: a tenth of a small call |
+| `compiled._states`, `Oracle.fixed` | oracle, shape, options | 64 each | process | arrangements and addresses of a search |
+| `hypergraph/tables.py` | recursion, shape, device | 256 MiB each | recursion | tables take longer to make than inference |
+| `hypergraph/cuda._launches` | table and mode | as many | table | arguments of a kernel that do not change |
+
+Scratch and states are two pools: what a search leaves in its states is read again, and scratch is written over.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class Record:
         return found
 
 
-class Plan:
+class Arrangement:
     """Where the arrays of a record lie in its memory.
 
     Args:
@@ -122,7 +122,7 @@ class Memory:
         table: `[count, words]`.
     """
 
-    def __init__(self, plan: Plan, count: int) -> None:
+    def __init__(self, plan: Arrangement, count: int) -> None:
         self._plan, self._count = plan, count
         # PyTorch's, which begins at a cache line; NumPy asks for huge pages, each of which is cleared as a whole
         memory = torch.empty((count, plan.size), dtype=torch.uint8, device="cpu")
@@ -131,15 +131,23 @@ class Memory:
         self.table = plan.row + (memory.data_ptr() + plan.size * np.arange(count))[:, None] * plan.is_address
 
     @staticmethod
-    def kept(plan: Plan, count: int) -> Memory:
+    def kept(plan: Arrangement, count: int) -> Memory:
         """What this thread kept of the same plan, as it was left and perhaps with more records, or a new one."""
-        found: Memory | None = getattr(_own, "memory", None)
-        _own.memory = None  # a user's argmax may need such memory too
-        return Memory(plan, count) if found is None or found._plan is not plan or found._count < count else found
+        kept: dict[Arrangement, Memory] = _own.__dict__.setdefault("memory", {})
+        found = kept.pop(plan, None)  # a user's argmax may need such memory too
+        return Memory(plan, count) if found is None or found._count < count else found
 
     def keep(self) -> None:
-        """Keep it for the next call of this thread, which spares the page faults of fresh memory."""
-        _own.memory = self if self._count * self._plan.size <= _KEPT else None
+        """Keep it for the next call of this thread, which spares the page faults of fresh memory.
+
+        A search and its backward pass have a plan each, so that some are kept: the last ones.
+        """
+        kept: dict[Arrangement, Memory] = _own.__dict__.setdefault("memory", {})
+        kept[self._plan], size = self, 0
+        for memory in kept.values():
+            size += memory._memory.nbytes
+        while size > _KEPT:
+            size -= kept.pop(next(iter(kept)))._memory.nbytes
 
     def array(self, name: str) -> np.ndarray:
         """An array of all records, `[count, *shape]`."""
@@ -147,7 +155,7 @@ class Memory:
         flat = self._memory[:, offset : offset + dtype.itemsize * math.prod(shape)]
         return flat.view(dtype).reshape(self._count, *shape)
 
-    def enlarged(self, plan: Plan, used: Mapping[str, int]) -> Memory:
+    def enlarged(self, plan: Arrangement, used: Mapping[str, int]) -> Memory:
         """The same in arrays that are larger; of some only so many first entries are in use."""
         new = Memory(plan, self._count)
         for name in plan.arrays:

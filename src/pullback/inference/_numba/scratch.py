@@ -1,38 +1,16 @@
-"""What the workers of a kernel share: a queue of work, and scratch memory, bytes that Python makes, cut into arrays.
+"""What the workers of a kernel share, in compiled code: a queue of work, and bytes of scratch memory, cut into arrays.
 
-Kernels that make no arrays compile faster.
+The bytes are Python's (`threads.scratch`): kernels that make no arrays compile faster.
 """
 
 from __future__ import annotations
 
-import threading
-
-import numpy as np
-import torch
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
 from pullback.inference._numba.compile import called
-
-_KEPT = 1 << 24  # bytes: what is larger is made anew, and given back
-_own = threading.local()
-
-
-def scratch(units: int, size: int) -> np.ndarray:
-    """So many bytes for each of the workers that may share some units of work: a row each, for `carve`.
-
-    No more workers than rows may run. Each thread keeps its last one, which spares the page faults of fresh memory; what it
-    returns is valid until the next call.
-    """
-    workers, row = max(1, min(torch.get_num_threads(), units)), -(-size // 64) * 64
-    found: np.ndarray | None = getattr(_own, "bytes", None)
-    if found is None or len(found) < workers * row:
-        found = torch.empty(workers * row, dtype=torch.uint8, device="cpu").numpy()  # begins at a cache line
-        if len(found) <= _KEPT:
-            _own.bytes = found
-    return found[: workers * row].reshape(workers, row)
 
 
 @intrinsic

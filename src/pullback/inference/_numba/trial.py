@@ -12,7 +12,8 @@ from pullback.inference._numba.compile import callback, called, calling, lean_ke
 from pullback.inference._numba.lanes import exp, load, store
 from pullback.inference._numba.records import Record
 from pullback.inference._numba.rows import load_first, store_first
-from pullback.inference._numba.scratch import carve, scratch, take
+from pullback.inference._numba.scratch import carve, take
+from pullback.inference._numba.threads import scratch
 from pullback.inference._numba.vectors import log, narrow, widen
 
 _Inner = Record("TrialInner", out=(np.float32, 1))

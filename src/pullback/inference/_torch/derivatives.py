@@ -43,6 +43,11 @@ def route(*args: Any) -> int:
     return RECORDED if _works else DISPATCHED
 
 
+def is_plain() -> bool:
+    """Whether tensors made now are ordinary ones: nothing compiles, transforms, traces or records operators."""
+    return not (is_compiling() or _transforms_active() or _modes() or _is_tracing())
+
+
 class Rule(Protocol):
     """The derivative of an operator, in both directions."""
 

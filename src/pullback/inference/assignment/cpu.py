@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from pullback.inference._numba.compile import lean_kernel
-from pullback.inference._numba.scratch import carve, scratch
-from pullback.inference._numba.threads import spread
+from pullback.inference._numba.scratch import carve
+from pullback.inference._numba.threads import scratch, spread
 from pullback.inference.assignment.family import MATCHING
 from pullback.inference.assignment.search import assign, bytes_for
 from pullback.inference.front import checks

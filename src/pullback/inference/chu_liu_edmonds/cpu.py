@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from pullback.inference._numba.compile import called, lean_kernel
-from pullback.inference._numba.scratch import carve, scratch
-from pullback.inference._numba.threads import spread
+from pullback.inference._numba.scratch import carve
+from pullback.inference._numba.threads import scratch, spread
 from pullback.inference.chu_liu_edmonds.kernels import best_heads, bytes_for, workspace
 from pullback.inference.front import checks
 from pullback.inference.front.checks import BAD_SIZE, INFINITE, NAN, OK

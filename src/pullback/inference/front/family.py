@@ -64,7 +64,8 @@ class Family:
         self.nouns = nouns or Nouns()
         self.options = dict(options or {})
         self.operations = {operation.name: operation for operation in operations}
-        self._most_parts = most_parts or _all
+        self._most_parts, named = most_parts or _all, inspect.signature(most_parts or _all).parameters
+        self._bounds_parts = [(i, name) for i, name in enumerate(self.options) if name in named]
         self._folder, self._implementations = folder, None if implementations is None else functools.cache(implementations)
         self.plans = Plans(self)
         self.derivatives = {
@@ -85,9 +86,9 @@ class Family:
 
     def most_parts(self, shape: tuple[int, ...], options: tuple[Any, ...]) -> int:
         """The largest number of parts of a structure with these options."""
-        named = inspect.signature(self._most_parts).parameters
-        given = {name: x for name, x in zip(self.options, options, strict=True) if name in named}
-        return self._most_parts(shape, **given)
+        if not self._bounds_parts:
+            return self._most_parts(shape)
+        return self._most_parts(shape, **{name: options[i] for i, name in self._bounds_parts})
 
     def implementation(self, operation: str, backend: str, options: tuple[Any, ...]) -> Callable[..., Any]:
         """What does an operation: the backend's own function, or the reference's."""

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pullback.inference._torch import derivatives
 from pullback.inference.front import checks
 
 _FULL, _HALF = (torch.float32, torch.float64), (torch.float16, torch.bfloat16)
@@ -110,6 +111,7 @@ class Layout:
         self._positive = positive
         self._positive_axes = [self.letters.index(letter) - self.dims for letter in positive]
         self._limits = [None if size.bounds is None else self.letters.index(size.bounds) - self.dims for size in self.sizes]
+        self._bounded = [[axis for axis, x in enumerate(self.letters) if x == size.bounds] for size in self.sizes]
         self._equal = [
             (self.letters.index(letter) - self.dims, axis - self.dims)
             for axis, letter in enumerate(self.letters)
@@ -133,7 +135,10 @@ class Layout:
             size = getattr(owner, each.name)
             axis = self._limits[i]
             if size is None and axis is not None:
-                size = torch.full((s.shape[0],), s.shape[axis], dtype=torch.long, device=s.device)
+                if s.is_cpu and len(s) <= 1024 and derivatives.is_plain():
+                    size = _whole(s.shape[0], s.shape[axis])
+                else:
+                    size = torch.full((s.shape[0],), s.shape[axis], dtype=torch.long, device=s.device)
             elif (
                 size is None or each.batch_of(size) != batch or lead != 1 or size.dtype != torch.long or size.device != s.device
             ):
@@ -143,7 +148,8 @@ class Layout:
 
     def check(self, scores: Tensor, name: str = "scores") -> None:
         """Raise if these are no scores of this layout, or no structures, by their name."""
-        check_tensor(scores, self._owner, name)
+        if not isinstance(scores, Tensor):
+            check_tensor(scores, self._owner, name)
         if not self._fits(scores.shape):
             need = f"[..., {', '.join(self.letters)}]" + "".join(f" with {x} > 0" for x in self._positive)
             raise ValueError(f"{name} has shape {list(scores.shape)}; {self._owner} needs {need}")
@@ -162,11 +168,12 @@ class Layout:
         shape, device = scores.shape, scores.device
         masks = [] if self.parts is None else [self.parts(tuple(shape[1:]), tuple(sizes), device)]
         for index, values in enumerate(sizes):
-            axes = [axis for axis, letter in enumerate(self.letters) if letter == self.sizes[index].bounds]
+            axes = self._bounded[index]
             if axes:
                 count = shape[1 + axes[0]]
                 inside = torch.arange(count, device=device) < values[:, None]
-                masks += [inside.reshape(shape[0], *[1] * axis, count, *[1] * (self.dims - axis - 1)) for axis in axes]
+                for axis in axes:
+                    masks.append(inside.reshape(shape[0], *[1] * axis, count, *[1] * (self.dims - axis - 1)))
         if not masks:
             return torch.ones(shape, dtype=torch.bool, device=device)
         return functools.reduce(torch.bitwise_and, masks).expand(shape)
@@ -198,15 +205,24 @@ class Layout:
 
     def in_range(self, scores: Tensor, sizes: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """The sizes, those out of range at the nearest value that is possible."""
-        return tuple(
-            size if self.sizes[index].dims else size.clamp(0, self.limit(index, scores.shape))
-            for index, size in enumerate(sizes)
-        )
+        safe: list[Tensor] = []
+        for index, size in enumerate(sizes):
+            axis = self._limits[index]
+            most = None if axis is None else scores.shape[axis]
+            safe.append(size if self.sizes[index].dims else size.clamp(0, most))
+        return tuple(safe)
 
     def limit(self, index: int, shape: torch.Size) -> int | None:
         """The largest value of a size for scores of this shape, None where there is no limit."""
         axis = self._limits[index]
         return None if axis is None else shape[axis]
+
+    def limits(self, shape: torch.Size) -> tuple[int, ...]:
+        """The largest value of each size for scores of this shape, 0 where there is no limit."""
+        found: tuple[int, ...] = ()
+        for axis in self._limits:
+            found += (0 if axis is None else shape[axis],)
+        return found
 
     def _flat_size(self, index: int, size: Tensor | None, s: Tensor, batch: torch.Size) -> Tensor:
         name, dims = self.sizes[index].name, self.sizes[index].dims
@@ -231,6 +247,15 @@ class Layout:
         if size.dtype != torch.long or size.device != s.device:
             size = size.to(s.device, torch.long)
         return size if len(batch) == 1 else size.reshape(batch.numel(), *rest)
+
+
+@functools.lru_cache(maxsize=256)
+def _whole(count: int, size: int) -> Tensor:
+    """The sizes of examples without padding, `[count]`, on the CPU, which nobody writes to: made once, as that takes as long
+    as a tenth of a small call.
+    """
+    with torch.inference_mode(False):  # whose tensors no other call could keep for a backward pass
+        return torch.full((count,), size, dtype=torch.long, device="cpu")
 
 
 def check_tensor(scores: Any, owner: str, name: str = "scores") -> None:
@@ -292,4 +317,7 @@ def broadcasts(shape: torch.Size, batch: torch.Size) -> bool:
     """Whether a tensor of this shape can be expanded to the batch."""
     if len(shape) > len(batch):
         return False
-    return all(x in (1, y) for x, y in zip(reversed(shape), reversed(batch), strict=False))
+    for x, y in zip(reversed(shape), reversed(batch), strict=False):  # noqa: SIM110 (a generator is a call for each)
+        if x not in (1, y):
+            return False
+    return True

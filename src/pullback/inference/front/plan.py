@@ -63,7 +63,8 @@ def call(
     if route == derivatives.DISPATCHED:
         return getattr(family, operation)(*args, *options, validate)
     replaced = route == derivatives.RECORDED and recorded in family.operations
-    plan = family.plans[recorded if replaced else operation, options, backend_of(args[0])]
+    backend = forced or serving("cpu" if args[0].is_cpu else args[0].device.type)  # whose name takes longer to ask for
+    plan = family.plans[recorded if replaced else operation, options, backend]
     if route == derivatives.DIRECT or plan.derivative is None:
         return plan.run(args, validate)
     found = derivatives.record(plan.derivative, plan.forward, *args, *options, validate)

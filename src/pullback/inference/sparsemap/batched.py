@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pullback.inference._numba.records import Memory, Plan
+from pullback.inference._numba.records import Arrangement, Memory
 from pullback.inference._numba.threads import spread
 from pullback.inference.front.checks import FULL
 from pullback.inference.sparsemap.active_set import entries, padded
@@ -94,7 +94,7 @@ class _Search:
         self._use(Memory.kept(self._plan(), batch))
         self._numbers[:] = 0
 
-    def _plan(self) -> Plan:
+    def _plan(self) -> Arrangement:
         return state_plan(self._parts, self._parts, self._width, self._room)
 
     def _use(self, states: Memory) -> None:

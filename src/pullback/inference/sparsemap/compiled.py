@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pullback.inference._numba.records import Memory
+from pullback.inference._numba.records import Arrangement, Memory
 from pullback.inference._numba.threads import spread
 from pullback.inference.front.checks import FULL
 from pullback.inference.sparsemap import projector
@@ -63,28 +63,42 @@ def search(
     room, threads = min(parts + 2, max(_ROOM, min(8 * width, calls))), min(torch.get_num_threads(), batch)
     size = values[0].reshape(batch, 1) if len(values) == 1 else torch.stack(values, 1)
     fixed, _kept = oracle.fixed(shape, sizes[1], options)
+    plan, holds = _states(oracle, shape, width, room)
     taken = np.zeros(4, np.int64)
     given: dict[str, Any] = {
         "fixed": fixed, "scores": scores.detach().double().reshape(batch, parts).contiguous(), "sizes": size.contiguous(),
         "starts": starts[0].contiguous(), "start_weights": starts[1].contiguous(), "limit": max_iterations,
-        "tolerance": torch.tensor([tolerance], dtype=torch.float64), "complete": complete,
-        "order": _longest_first(size) if threads > 1 else torch.from_numpy(np.arange(batch)),
+        "tolerance": _one(tolerance), "complete": complete,
+        "order": _longest_first(size) if threads > 1 else torch.arange(batch),
         "taken": torch.from_numpy(taken), "found": _NOTHING,
     }  # fmt: skip
-    plan = functools.partial(state_plan, parts, oracle.place_count(shape), width, rough=oracle.rough, work=oracle.work(shape))
     with _naming(parts, width, room, batch):
-        result = make_result(batch, parts, room_of(plan(room)), width)
+        result = make_result(batch, parts, holds, width)
     while batch > 0:
         with _naming(parts, width, room, batch):
-            states, work = Memory.kept(plan(room), threads), _WORK * parts * len(given["order"])
+            states, work = Memory.kept(plan, threads), _WORK * parts * len(given["order"])
         spread(solve, threads, work, Problem.table(given), states.table, Result.table(result))
         states.keep()
-        if FULL not in result["status"].numpy():
+        if taken[2] == 0:  # none is FULL
             break
-        given["order"], room, taken[0] = torch.nonzero(result["status"] == FULL).flatten(), 2 * room, 0
+        given["order"], room, taken[:] = torch.nonzero(result["status"] == FULL).flatten(), 2 * room, 0
+        plan, holds = _states(oracle, shape, width, room)
         with _naming(parts, width, room, batch):
-            result = _more_room(given, result, room_of(plan(room)))
+            result = _more_room(given, result, holds)
     return tensors(result, scores), result["status"]
+
+
+@functools.lru_cache(maxsize=16)
+def _one(number: float) -> Tensor:
+    """A number as an array that nobody writes to."""
+    return torch.from_numpy(np.array([number]))
+
+
+@functools.lru_cache(maxsize=64)
+def _states(oracle: Oracle, shape: tuple[int, ...], width: int, room: int) -> tuple[Arrangement, int]:
+    """The states of a search with room for so many structures at least, and for how many there is."""
+    plan = state_plan(math.prod(shape), oracle.place_count(shape), width, room, rough=oracle.rough, work=oracle.work(shape))
+    return plan, room_of(plan)
 
 
 @contextlib.contextmanager
@@ -113,7 +127,9 @@ def make_result(batch: int, parts: int, room: int, width: int) -> Tensors:
         "calls": np.zeros(batch, np.int32), "converged": np.ones(batch, bool), "status": np.zeros(batch, np.int64),
         "phase": np.zeros(batch, np.int64),
     }  # fmt: skip
-    result = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    result: Tensors = {}
+    for name, array in arrays.items():
+        result[name] = torch.from_numpy(array)
     # PyTorch's, as NumPy asks for huge pages, each of which is cleared as a whole when it is touched
     result["vertices"] = torch.empty((batch, room, width), dtype=torch.int32, device="cpu")
     result["weights"] = torch.empty((batch, room), dtype=torch.float64, device="cpu")
@@ -154,10 +170,13 @@ def sparsemap_vjp(vertices: Tensor, counts: Tensor, direction: Tensor) -> Tensor
     result = torch.zeros(direction.shape, dtype=torch.float64, device="cpu")
     if direction.numel() > 0:
         batch, largest = len(direction), int(counts.max())
-        inputs = vertices, counts, direction.double().reshape(batch, -1)
-        parts, room = direction[0].numel(), -(-largest // 64) * 64  # few plans, which are kept
-        states = Memory(state_plan(parts, parts, vertices.shape[2], room), min(torch.get_num_threads(), batch))
-        work = float((counts.double() ** 3).sum())
-        arrays = (tensor.contiguous().numpy() for tensor in inputs)
-        spread(projector.apply, batch, work, *arrays, states.table, result.reshape(batch, -1).numpy())
+        vectors = direction.double().reshape(batch, -1).contiguous()
+        parts, room = vectors.shape[1], -(-largest // 64) * 64  # few plans, which are kept
+        threads = min(torch.get_num_threads(), batch)
+        states = Memory.kept(state_plan(parts, parts, vertices.shape[2], room), threads)
+        spread(
+            projector.apply, batch, float(batch * largest**3), vertices.contiguous().numpy(), counts.contiguous().numpy(),
+            vectors.numpy(), states.table, result.reshape(batch, -1).numpy(),
+        )  # fmt: skip
+        states.keep()
     return result.to(direction.dtype)

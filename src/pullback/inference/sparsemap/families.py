@@ -10,6 +10,7 @@ from torch import Tensor
 from pullback.inference._torch.derivatives import may_be_differentiated
 from pullback.inference.front.family import Family
 from pullback.inference.front.layout import Flat
+from pullback.inference.front.plan import call
 from pullback.inference.sparsemap.solution import (
     ActiveSet,
     PathSet,
@@ -41,18 +42,21 @@ def project(
     limit = default_limit(parts) if max_iterations is None else max_iterations
     enough = default_tolerance(flat.dtype) if tolerance is None else float(tolerance)
     most = family.most_parts(tuple(parts), options[:-1])
-    starts = start_vertices(warm_start, batch + parts, len(parts), most, by_column=family.layout.centre == (-2,))
+    starts = None
+    if warm_start is not None:
+        starts = start_vertices(warm_start, batch + parts, len(parts), most, by_column=family.layout.centre == (-2,))
     if starts is None:
         none = scores.shape[0], 0
         starts = scores.new_empty((*none, most), dtype=torch.int32), scores.new_empty(none, dtype=torch.float64)
     elif starts[0].device != scores.device:
         starts = starts[0].to(scores.device), starts[1].to(scores.device)
     differentiated = may_be_differentiated(scores)  # which takes structures that span the face of mu
-    mu, vertices, weights, counts, gap, calls, converged = family.call(
-        "sparsemap", scores, *flat.sizes, *starts, limit, differentiated, enough, options=options[:-1], validate=options[-1]
-    )
+    given = scores, *flat.sizes, *starts, limit, differentiated, enough
+    mu, vertices, weights, counts, gap, calls, converged = call(family, "sparsemap", given, options[:-1], options[-1])
     mu = flat.restore(mu)
     active: ActiveSet = VertexSet(vertices, weights, counts, batch, parts, mu.dtype)
     if vertices.dtype == torch.int64:  # edges and their flows
         active = PathSet(vertices, weights, counts, batch, parts, mu.dtype, most)
-    return SparseMAPSolution(mu, flat.reshape(gap), flat.reshape(calls), flat.reshape(converged), active)
+    if len(batch) != 1:
+        gap, calls, converged = flat.reshape(gap), flat.reshape(calls), flat.reshape(converged)
+    return SparseMAPSolution(mu, gap, calls, converged, active)

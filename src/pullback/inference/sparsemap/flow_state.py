@@ -7,7 +7,7 @@ import functools
 import numpy as np
 
 from pullback.inference._numba.compile import called
-from pullback.inference._numba.records import Plan, Record, Shapes
+from pullback.inference._numba.records import Arrangement, Record, Shapes
 from pullback.inference.sparsemap.skyline import factor, outline, solve
 
 FlowState = Record(
@@ -30,11 +30,11 @@ flow_state_of = FlowState.reader
 
 
 @functools.lru_cache(maxsize=64)
-def flow_plan(parts: int, nodes: int, reach: int) -> Plan:
+def flow_plan(parts: int, nodes: int, reach: int) -> Arrangement:
     """A state for so many parts and nodes, of which an edge joins two that are at most `reach` apart."""
     shapes: Shapes = dict.fromkeys(["tails", "heads", "scores", "flows", "parts"], (parts,))
     shapes |= dict.fromkeys(["step", "excess", "values", "rank", "firsts", "right"], (nodes,))
-    return Plan(FlowState, shapes | {"starts": (nodes + 1,), "base": (nodes * (min(reach, nodes) + 1),)})
+    return Arrangement(FlowState, shapes | {"starts": (nodes + 1,), "base": (nodes * (min(reach, nodes) + 1),)})
 
 
 @called

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -71,7 +72,7 @@ def _find_oracle(family: Family, backend: str, options: tuple[Any, ...]) -> Call
 
             if oracle.places is None:
                 s = torch.where(family.layout.mask(scores, sizes), s, -torch.inf)
-            limits = tuple(family.layout.limit(i, s.shape) or 0 for i in range(count))
+            limits = family.layout.limits(s.shape)
             starts, (limit, complete, tolerance) = rest[:2], rest[2:]
             if oracle.paths is not None:
                 found, status = flow.search(oracle, s, (sizes, limits), starts, limit, tolerance, encoded)
@@ -112,7 +113,8 @@ def _checked(found: tuple[Tensor, ...], status: Tensor, limit: int, validate: bo
     from pullback.inference.sparsemap.solution import warn
 
     mu, *rest = found
-    mu = checks.settled(mu, status.numpy() if status.is_cpu else status, validate)
+    if not (status.is_cpu and np.count_nonzero(status.numpy()) == 0):
+        mu = checks.settled(mu, status.numpy() if status.is_cpu else status, validate)
     if validate or mu.is_cpu:
         warn(rest[5], rest[3], limit)
     return mu, *rest

@@ -16,7 +16,7 @@ from numba.extending import intrinsic
 
 from pullback.inference._numba.compile import called
 from pullback.inference._numba.lanes import floats, lanewise, load, splat, store, vector_of
-from pullback.inference._numba.records import Plan, Record, Shapes
+from pullback.inference._numba.records import Arrangement, Record, Shapes
 from pullback.inference._numba.rows import keep_first, prefetch_beside, shift_down
 from pullback.inference.sparsemap.active_set import Inverse, inverse_shapes, reordered
 
@@ -52,7 +52,7 @@ NEVER_BUILT = 1 << 30  # so many changes that the inverse is built before it is 
 
 
 @functools.lru_cache(maxsize=64)
-def state_plan(parts: int, places: int, width: int, room: int, rough: bool = False, work: int = 0) -> Plan:
+def state_plan(parts: int, places: int, width: int, room: int, rough: bool = False, work: int = 0) -> Arrangement:
     """States for so many parts, places of the oracle, parts of a structure and active structures."""
     room = room // 16 * 16 + 24  # rows of an odd number of cache lines spread over its sets
     shapes: Shapes = dict.fromkeys(["slot_of", "part_of", "places", "scores", "mean", "tilt"], (parts,))
@@ -60,10 +60,10 @@ def state_plan(parts: int, places: int, width: int, room: int, rough: bool = Fal
     shapes |= dict.fromkeys(["residual", "tilted"], (places,))
     shapes |= {"roughly": (places if rough else 0,), "found": (width,), "work": (work,), "rough_work": (work if rough else 0,)}
     shapes |= {"slots": (room, width), "bits": (room // 8, -(-parts // 64), 8), "levels": (4,), "numbers": (7,)}
-    return Plan(State, shapes | inverse_shapes(room, "inverse."), zeros=3)
+    return Arrangement(State, shapes | inverse_shapes(room, "inverse."), zeros=3)
 
 
-def room_of(plan: Plan) -> int:
+def room_of(plan: Arrangement) -> int:
     """For how many active structures states have room: for more than were asked for."""
     return plan.arrays["weights"][1][0]
 

@@ -40,10 +40,10 @@ class Kernels:
         self._rooms = {kernel: (charts, module.LINES) for kernel, charts in module.CHARTS.items()}
 
     def argmax(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
-        batch = Batch(scores, lengths)
-        z = torch.empty_like(batch.scores)
-        batch.run(self._module.argmax, 3, self._rooms["argmax"], self._options(named), z.numpy())
-        return batch.settle((z,), validate)[0]
+        options, batch = tuple(map(named.__getitem__, self._module.OPTIONS)), Batch(scores, lengths)
+        z, array = batch.result()
+        batch.run(self._module.argmax, 3, self._rooms["argmax"], options, array)
+        return z if np.count_nonzero(batch.status) == 0 else batch.settle((z,), validate)[0]
 
     def log_partition(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
         return self._sums(modes.LOG_PARTITION, scores, lengths, validate, named)[0]
@@ -58,10 +58,10 @@ class Kernels:
         return log_z, mu
 
     def marginals_vjp(self, scores: Tensor, lengths: Tensor, direction: Tensor, *, validate: bool, **named: Any) -> Tensor:
-        options, batch = self._options(named), Batch(scores, lengths, direction.detach().to(scores.dtype).contiguous())
+        options = tuple(map(named.__getitem__, self._module.OPTIONS))
+        batch = Batch(scores, lengths, direction.detach().to(scores.dtype).contiguous())
         return self._wide(
-            batch, lambda b, scaled: (self._product(b, options, scaled),),
-            lambda b: self._in_logs(b, modes.PRODUCT, options)[1:], validate,
+            batch, functools.partial(self._product, options), lambda b: self._in_logs(b, modes.PRODUCT, options)[1:], validate,
         )[0]  # fmt: skip
 
     def entropy(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
@@ -87,10 +87,10 @@ class Kernels:
 
         def from_weights(batch: Batch, scaled: bool) -> tuple[Tensor]:
             assert batch.extra is not None
-            found = self._product(batch, options, scaled).neg_()
+            (found,) = self._product(options, batch, scaled)
             if scaled:
                 batch.status[(batch.extra.abs() > _LARGE).any(2).any(1).numpy()] = modes.OUT_OF_RANGE
-            return (found,)
+            return (found.neg_(),)
 
         def in_logs(batch: Batch) -> tuple[Tensor, ...]:
             return self._in_logs(batch, modes.ENTROPY_GRADIENT, options)[1:]
@@ -130,20 +130,21 @@ class Kernels:
     def _weighed(self, mode: int, options: tuple[Any, ...], batch: Batch, scaled: bool) -> tuple[Tensor, ...]:
         """Log-partitions, and marginals if they are wanted."""
         wanted = mode == modes.MARGINALS
-        mu, log_z = torch.empty_like(batch.scores) if wanted else batch.scores[:0], np.empty(len(batch.scores))
+        mu, array = batch.result() if wanted else (batch.scores, batch.arrays[0][:0])
+        log_z = np.empty(len(batch.arrays[0]))
         name, like = ("marginals_scaled", (_exponents(batch),)) if scaled else ("marginals", ())
         work = (9 if wanted else 3) * (8 if scaled else 1)
-        batch.run(getattr(self._module, name), work, self._rooms[name], options, *like, mu.numpy(), log_z)
+        batch.run(getattr(self._module, name), work, self._rooms[name], options, *like, array, log_z)
         return (torch.from_numpy(log_z), mu) if wanted else (torch.from_numpy(log_z),)
 
-    def _product(self, batch: Batch, options: tuple[Any, ...], scaled: bool = False) -> Tensor:
+    def _product(self, options: tuple[Any, ...], batch: Batch, scaled: bool) -> tuple[Tensor]:
         """The derivative of the marginals along the batch's direction."""
-        out, log_z = torch.empty_like(batch.scores), np.empty(len(batch.scores))
+        out, array = batch.result()
         name, like = ("product_scaled", (_exponents(batch),)) if scaled else ("product", ())
         assert batch.extra is not None
-        rest = *like, batch.extra.numpy(), out.numpy(), log_z
+        rest = *like, batch.extra.numpy(), array, np.empty(len(array))
         batch.run(getattr(self._module, name), 200 if scaled else 27, self._rooms[name], options, *rest)
-        return out
+        return (out,)
 
     def _in_logs(self, batch: Batch, mode: int, options: tuple[Any, ...]) -> tuple[Tensor, ...]:
         """Log-partitions or entropies, and what the mode says of the parts, if anything."""
