@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -72,19 +70,24 @@ def search(
         "order": _longest_first(size) if threads > 1 else torch.arange(batch),
         "taken": torch.from_numpy(taken), "found": _NOTHING,
     }  # fmt: skip
-    with _naming(parts, width, room, batch):
+    try:
         result = make_result(batch, parts, holds, width)
-    while batch > 0:
-        with _naming(parts, width, room, batch):
+        while batch > 0:
             states, work = Memory.kept(plan, threads), _WORK * parts * len(given["order"])
-        spread(solve, threads, work, Problem.table(given), states.table, Result.table(result))
-        states.keep()
-        if taken[2] == 0:  # none is FULL
-            break
-        given["order"], room, taken[:] = torch.nonzero(result["status"] == FULL).flatten(), 2 * room, 0
-        plan, holds = _states(oracle, shape, width, room)
-        with _naming(parts, width, room, batch):
+            spread(solve, threads, work, Problem.table(given), states.table, Result.table(result))
+            states.keep()
+            if taken[2] == 0:  # none is FULL
+                break
+            given["order"], room, taken[:] = torch.nonzero(result["status"] == FULL).flatten(), 2 * room, 0
+            plan, holds = _states(oracle, shape, width, room)
             result = _more_room(given, result, holds)
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "allocate" not in str(error):
+            raise
+        raise MemoryError(
+            f"SparseMAP has no memory for active sets of {room} structures with up to {width} of {parts} parts, for a batch of "
+            f"{batch}: pass a smaller max_iterations, or fewer examples at a time"
+        ) from error
     return tensors(result, scores), result["status"]
 
 
@@ -99,20 +102,6 @@ def _states(oracle: Oracle, shape: tuple[int, ...], width: int, room: int) -> tu
     """The states of a search with room for so many structures at least, and for how many there is."""
     plan = state_plan(math.prod(shape), oracle.place_count(shape), width, room, rough=oracle.rough, work=oracle.work(shape))
     return plan, room_of(plan)
-
-
-@contextlib.contextmanager
-def _naming(parts: int, width: int, room: int, batch: int) -> Iterator[None]:
-    """What to do where PyTorch or NumPy has no memory."""
-    try:
-        yield
-    except (MemoryError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and "allocate" not in str(error):
-            raise
-        raise MemoryError(
-            f"SparseMAP has no memory for active sets of {room} structures with up to {width} of {parts} parts, for a batch of "
-            f"{batch}: pass a smaller max_iterations, or fewer examples at a time"
-        ) from error
 
 
 def _longest_first(sizes: Tensor) -> Tensor:
