@@ -7,7 +7,9 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import pytest
@@ -35,7 +37,7 @@ class Group(NamedTuple):
     """
 
     names: list[str]
-    kernels: dict[str, str] = {}
+    kernels: Mapping[str, str] = MappingProxyType({})
     options: tuple[str, ...] = ()
     unproven: bool = False
 
