@@ -97,4 +97,4 @@ def early() -> None:
 
     chain.ONE_TILE, chain._tiles = 2, lambda width: {"ROWS": 2, "num_warps": 1}
     hypergraph.ONE_TILE, hypergraph._chunk = 0, lambda edges, name: {"NODES": 4, name: 4}
-    sparsemap._MEDIUM = 0
+    sparsemap._SHORT = sparsemap._MEDIUM = 0

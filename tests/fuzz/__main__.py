@@ -35,7 +35,7 @@ def main() -> int:
         "--early", action="store_true", help="in the interpreter: kernels for large inputs serve for small ones"
     )
     parser.add_argument(
-        "--part", choices=["all", "maxima", "sums"], default="all", help="argmax and SparseMAP, or all but SparseMAP"
+        "--part", choices=["all", "maxima", "sums"], default="all", help="argmax and SparseMAP; or all but that"
     )
     parser.add_argument("--work", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--batch", help=argparse.SUPPRESS)
