@@ -5,13 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pullback_study.tasks.four_samples import FOUR_SAMPLES
 from pullback_study.tasks.schema import EstimatorConfig, option
 from pullback_study.tasks.task import Method, Metric, ReplicaTask, registered
-
-if TYPE_CHECKING:
-    from pullback.estimators import Estimator
 
 PLANTED = ("tree", "chain", "segmentation", "subset", "alignment", "binary-tree")
 SELECTIONS = ("xor", "orange-skin", "additive", "switch")
@@ -20,26 +18,6 @@ BASELINES = (
     Method("planted-scorer", "Planted scorer", "Baselines", defaults={"learning_rate": 0.01}),
     Method("gold", "Gold structure", "Baselines", defaults={"learning_rate": 0.01}),
 )
-
-
-def _leave_one_out_4() -> Estimator:
-    from pullback.estimators import ScoreFunction
-    from pullback.parts import LeaveOneOut
-
-    return ScoreFunction(LeaveOneOut(4))
-
-
-def _reinmax_4() -> Estimator:
-    from pullback.estimators import ReinMax
-
-    return ReinMax(4)
-
-
-FOUR_SAMPLES = (
-    Method("sfe-leave-one-out-4", "SFE, leave-one-out, 4 samples", "Argmax", _leave_one_out_4, stochastic=True),
-    Method("reinmax-4", "ReinMax, 4 samples", "Argmax", _reinmax_4, stochastic=True),
-)
-"""As many samples as the control variate has."""
 
 
 @dataclass(frozen=True)
