@@ -30,6 +30,12 @@ class Config(EstimatorConfig):
     n: int = option(6, help="Words or items; L2X always has 10 features.", least=2)
     noise: float = option(0.0, help="Standard deviation of the noise on the features that the model sees.", least=0)
     share: float = option(1.0, help="How much of the label needs the structure, from 0 to 1.", least=0)
+    temperature: float | None = option(
+        None, help="Of the noise of perturbed estimators.", shown="the estimator's", positive=True
+    )
+    samples: int | None = option(
+        None, help="Structures per example of an estimator that draws several.", shown="its own", least=1
+    )
     steps: int = option(1000, help="Updates.", least=1)
     batch_size: int = option(64, help="Examples per update.", least=1)
     evaluate_every: int = option(100, help="Steps between evaluations.", least=1)
@@ -60,7 +66,8 @@ class PlantedTask(ReplicaTask):
         return _methods()
 
     def defaults(self, method: Method) -> dict[str, Any]:
-        return {**super().defaults(method), "learning_rate": 0.01}
+        missing = {name: None for name in ("temperature", "samples") if name not in method.accepted}
+        return {**super().defaults(method), "learning_rate": 0.01, **missing}
 
     def order(self, config: Config) -> tuple[float, ...]:
         noise, share, *others = super().order(config)
