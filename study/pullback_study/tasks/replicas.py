@@ -53,7 +53,7 @@ class Replicas(Loop):
         self.model = self.prepare()
         initial = torch.stack([self.model.initial(each.seed) for each in configs])
         self.theta = initial.to(self.device, self.dtype).requires_grad_()
-        self.adam = Adam(self.theta, [each.learning_rate or 0.0 for each in configs], self.clock)
+        self.adam = Adam(self.theta, self.rates(), self.clock)
         self.best = torch.full_like(self.theta, math.nan).detach()  # of no evaluation yet, or of none without a NaN
         self.best_value = torch.full((self.replicas,), -math.inf).double()
         self.use(self.method.build(**self.offered()), captured=self.device.type == "cuda" and not self.method.reads_back)
@@ -83,6 +83,10 @@ class Replicas(Loop):
         self.adam.update(self.scaled(gradient))
         (self.loss.copy_ if self.curve_loss == "last" else self.loss.add_)(losses.detach())
         self.clock.add_(1)
+
+    def rates(self) -> Tensor:
+        """Learning rates, `[R]`, or `[R, P]` where parameters have their own."""
+        return torch.tensor([each.learning_rate or 0.0 for each in self.configs], dtype=torch.float64)
 
     def scaled(self, gradient: Tensor) -> Tensor:
         """What Adam sees of the gradient `[R, P]`."""
@@ -155,16 +159,18 @@ class Adam:
         m <- b1 m + (1 - b1) g,   v <- b2 v + (1 - b2) g^2
         theta <- theta - lr / (1 - b1^t) * m / (sqrt(v / (1 - b2^t)) + eps)
 
-    One replica is a row, with a learning rate of its own, `[R]`. Everything is a tensor that is updated in place, so that a
-    step can be captured in a CUDA graph; `step`, t - 1, is advanced by the owner after each update.
+    One replica is a row, with a learning rate of its own, `[R]`, or one for each parameter, `[R, P]`. Everything is a tensor
+    that is updated in place, so that a step can be captured in a CUDA graph; `step`, t - 1, is advanced by the owner after
+    each update.
     """
 
     betas, eps = (0.9, 0.999), 1e-8
 
-    def __init__(self, parameters: Tensor, learning_rates: Sequence[float], step: Tensor) -> None:
+    def __init__(self, parameters: Tensor, learning_rates: Sequence[float] | Tensor, step: Tensor) -> None:
         self.parameters = parameters
         self.mean, self.square = torch.zeros_like(parameters).detach(), torch.zeros_like(parameters).detach()
-        self._rates = torch.tensor(learning_rates, dtype=torch.float64, device=parameters.device)[:, None]
+        rates = torch.as_tensor(learning_rates, dtype=torch.float64, device=parameters.device)
+        self._rates = rates.view(len(parameters), -1)
         self._step = step
 
     @torch.no_grad()

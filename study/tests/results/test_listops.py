@@ -1,6 +1,7 @@
 """ListOps: who is chosen, who goes on to five seeds, and what the rules conclude, from results made by the tests."""
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,8 @@ from pullback_study.results.listops import (
     finalists,
     groups,
     long_runs,
+    longer,
+    on_bed,
     plan,
     results,
 )
@@ -52,12 +55,30 @@ def test_the_screening_chooses_rates_and_finalists(tmp_path):
     assert "test_attachment" not in rows[ROWS.index("lstm")].cells  # it has no trees
 
 
-def test_the_best_two_go_on_to_the_published_setting(tmp_path):
+def test_the_best_five_go_on_to_the_longer_runs_with_as_many_seeds(tmp_path):
     assert contenders(Runs(tmp_path)) == list(BASELINES)
-    screen(tmp_path, {"blackbox": 90, "imle": 91, "spigot": 94})
-    assert set(contenders(Runs(tmp_path))) == {*BASELINES, "spigot", "imle"}
-    assert [row.name for row in long_runs(Runs(tmp_path)).rows] == contenders(Runs(tmp_path))
-    assert "not run" in long_runs(Runs(tmp_path)).markdown()
+    best = {"blackbox": 90, "imle": 91, "reinmax": 92, "lpgd": 93, "spigot": 94}
+    screen(tmp_path, best)
+    assert set(contenders(Runs(tmp_path))) == {*BASELINES, *best}
+    for tuned in (False, True):
+        table = long_runs(Runs(tmp_path), tuned=tuned)
+        assert [row.name for row in table.rows] == contenders(Runs(tmp_path))
+        assert "not run" in table.markdown()
+        longest = longer(FULL, tuned=tuned)
+        assert len(longest.seeds) >= 5
+        assert longest["steps"] >= 20_000
+    assert len(FULL.seeds) >= 5
+
+
+def test_each_bed_has_a_table_with_its_command():
+    found = [table for group in groups(Runs(Path("nowhere"))) for table in group.tables]
+    assert all(not table.runs for table in found)
+    commands = {table.command.removesuffix(" --runs nowhere") for table in found}
+    for words in ("--heads open", "--heads operators", "--no-brackets", "--depth 3 --tokens 20", "--depth 8 --tokens 50"):
+        assert f"pullback reproduce listops {words}" in commands
+    assert len(plan("gold", on_bed(depth=3)).configs) == len(FULL.rates) * 5
+    assert plan("gold", on_bed(depth=8)).configs[0].tokens == 50
+    assert on_bed(depth=4, tokens=30)["tokens"] == 30
 
 
 def test_a_row_that_is_added_later_says_so(tmp_path):

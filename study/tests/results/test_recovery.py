@@ -12,6 +12,7 @@ from pullback_study.results.recovery import bias, page, plans
 from pullback_study.results.recovery.beds import Bed, all_beds, best_and_tied, missing
 from pullback_study.results.recovery.combined import combined
 from pullback_study.results.recovery.grid import grid_tables
+from pullback_study.results.recovery.leaderboard import leaderboard, mean_ranks
 from pullback_study.results.recovery.summary import summary, times
 from pullback_study.results.registry import BEGIN, END, Group, markdown, update_page
 from pullback_study.results.tables import Column, Row, Table
@@ -40,6 +41,68 @@ def test_ties_need_a_paired_interval_with_zero_or_a_small_difference():
     }
     assert best_and_tied(cells) == ["best", "by half a point", "now and then", "two seeds"]
     assert best_and_tied({"diverged": cell(float("nan"))}) == []
+
+
+def test_intervals_resample_the_beds():
+    beds = {f"bed {i}": {"a": cell(9.0, 9.1) if i < 4 else cell(1.0, 1.1), "b": cell(5.0, 5.1)} for i in range(8)}
+    (first, second) = mean_ranks(beds).values()
+    assert first.mean == second.mean == 1.5
+    assert first.low < 1.3 < 1.7 < first.high  # on each bed, every resample of the seeds has the same order
+    assert {each: tuple(found) for each, found in mean_ranks({"one": beds["bed 0"]}).items()} == {
+        "a": (1, 1, 1),
+        "b": (2, 2, 2),
+    }
+
+
+def test_cells_of_one_seed_have_no_rank_and_win_nothing():
+    beds = {"one": {"lucky": cell(99.0), "a": cell(80.0, 81.0), "b": cell(60.0, 61.0)}}
+    assert {name: found.mean for name, found in mean_ranks(beds).items()} == {"a": 1.0, "b": 2.0}
+    assert best_and_tied(beds["one"])[0] == "a"
+    *_, row = leaderboard("Recovery", beds).rows
+    assert (row.name, row.texts, row.cells["one"].value) == ("lucky", {"rank": "", "beds": "0 of 1"}, 99.0)
+
+
+def test_beds_that_do_not_identify_their_structure_are_shown_and_not_ranked(tmp_path):
+    protocol = plans.QUICK
+    for structure, recovery in (("tree", {"ste-s": 90.0, "ste-i": 50.0}), ("subset", {"ste-s": 10.0, "ste-i": 99.0})):
+        for name, value in recovery.items():
+            for config in plans.search(name, structure, protocol):
+                publish(tmp_path, plans.TASK, config)
+            for config in plans.chosen(Runs(tmp_path), name, plans.BASES[structure], protocol).configs:
+                publish(tmp_path, plans.TASK, config, test_recovery=value)
+    beds = all_beds(Runs(tmp_path), protocol)
+    assert {bed.title: bed.identified for bed in beds} == {"tree, n = 6": True, "subset, n = 12": False}
+    recovery, accuracy = page.boards(beds)
+    assert [column.label for column in recovery.columns][1:] == ["Beds", "tree, n = 6", "subset, n = 12 (not ranked)"]
+    assert {row.name: row.texts["rank"] for row in recovery.rows} == {"ste-s": "1.0 [1.0, 1.0]", "ste-i": "2.0 [2.0, 2.0]"}
+    assert "(not ranked)" not in accuracy.markdown()
+    assert "- subset, n = 12: not ranked" in page.verdict(beds)
+    assert "Best or tied on every bed: `ste-s`, `ste-i`." in page.verdict(beds)  # two seeds decide nothing, on either bed
+    line = summary(beds, {}).markdown()
+    assert "subset, n = 12 (not ranked)" in line
+    assert "| ste-i | 2.0 [2.0, 2.0] | 1 of 1 | 1 of 1 | 50.0 [50.0, 50.0] |" in line
+    heads = [find_task("listops").configure(estimator="ste-s", heads=heads) for heads in ("all", "operators")]
+    for config in heads:
+        publish(tmp_path / "listops", find_task("listops"), config, test_attachment=50.0)
+    found = all_beds(Runs(tmp_path / "listops"), protocol)
+    assert [bed.identified for bed in found] == [False, True]
+
+
+@pytest.mark.parametrize("name", plans.WIDE_ROWS)
+def test_a_wide_search_has_as_many_settings_and_decoder_calls_for_every_estimator(name):
+    row = plans.wide(name, plans.BASES["tree"])
+    assert len(row.settings) == 16
+    assert not set(row.deciders) & set(row.seeds)
+    for config in (candidate[0] for candidate in row.candidates):
+        k = config.samples or 1
+        twice = ("spigot-eg", "blended", "sfe-self-critical")
+        calls = 2 if name in twice else 1 if plans.METHODS[name].kind == "Relaxed" else k
+        assert config.steps == 4000 // calls
+        assert 1e-3 <= config.learning_rate <= 1
+    for each in {"step_size", "temperature", "samples"} & plans.METHODS[name].accepted.keys():
+        assert len({setting[each] for setting in row.settings}) > 2
+    same = plans.wide("marginals", plans.BASES["tree"]).settings
+    assert [each["learning_rate"] for each in row.settings] == [each["learning_rate"] for each in same]
 
 
 def test_other_tasks_use_the_most_common_setting_and_the_most_seeds(tmp_path):

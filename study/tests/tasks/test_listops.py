@@ -11,10 +11,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from pullback_study.corpora import find_data
 from pullback_study.tasks import find_task
+from pullback_study.tasks.listops import train
 from pullback_study.tasks.listops.data import Split, batches, encode, generate, in_order
 from pullback_study.tasks.listops.expressions import DRAWN, depth, draw, heads, value
 from pullback_study.tasks.listops.lstm import lstm
 from pullback_study.tasks.listops.model import Encoded, Model
+from pullback_study.tasks.listops.task import TREES
 from pullback_study.tasks.listops.train import counts, shares, summed
 
 TASK = find_task("listops")
@@ -98,6 +100,9 @@ def test_impossible_wishes_are_errors():
         ({"depth": 5, "tokens": 10}, "tokens is 10; an expression of depth 5 has at least 16"),
         ({"learning_rate": -1.0}, "learning_rate is -1.0; it must be positive"),
         ({"rounds": 0}, "rounds is 0"),
+        ({"clip": 0.0}, "clip is 0.0; it must be positive"),
+        ({"brackets": False, "tokens": 25}, "tokens is 25; an expression of depth 5 has at least 26"),
+        ({"brackets": False, "heads": "open"}, "there are none: use 'all'"),
         ({"projection": "local"}, "gold has none: leave it out"),
     ],
 )
@@ -107,16 +112,16 @@ def test_bad_options_are_errors(fields, message):
 
 
 def test_an_epoch_has_every_expression_and_each_seed_its_own_order():
-    train, *_ = generate(3, 30, (60, 8, 8), 0)
-    widths, rows = batches(train, 7, [0, 1], epoch=0)
+    split, *_ = generate(3, 30, (60, 8, 8), 0)
+    widths, rows = batches(split, 7, [0, 1], epoch=0)
     for seed in range(2):
         assert set(rows[:, seed].flatten().tolist()) == set(range(60))
-    assert all((train.widths[rows[i]] == width).all() for i, width in enumerate(widths))
-    alone = batches(train, 7, [1], epoch=0)
+    assert all((split.widths[rows[i]] == width).all() for i, width in enumerate(widths))
+    alone = batches(split, 7, [1], epoch=0)
     assert alone[0] == widths
     assert torch.equal(alone[1][:, 0], rows[:, 1])
-    assert not torch.equal(batches(train, 7, [1], epoch=1)[1], alone[1])
-    assert sorted(torch.cat([part for part, _ in in_order(train, 9)]).tolist()) == list(range(60))
+    assert not torch.equal(batches(split, 7, [1], epoch=1)[1], alone[1])
+    assert sorted(torch.cat([part for part, _ in in_order(split, 9)]).tolist()) == list(range(60))
 
 
 def test_the_lstm_is_pytorchs():
@@ -166,9 +171,10 @@ def test_measures_count_heads_without_the_root():
     weak = 0.6 * wrong
     weak[0, :, 1] *= 0.5  # an edge of weight 0.3 is none
     logits = torch.nn.functional.one_hot(torch.tensor([[4]]), 10).double()
-    found = shares(summed([counts(batch, logits, weak, wrong)]))
+    found = shares(summed([counts(batch, logits, weak, wrong, noisy=gold)]))
     expected = {"accuracy": 100.0, "attachment": 500 / 7, "attachment_open": 400 / 5, "precision": 400 / 6, "recall": 400 / 7}
     expected |= {"attachment_operators": 100.0, "attachment_digits": 75.0, "attachment_brackets": 50.0}
+    expected["sampled"] = 100.0
     expected["execution"] = 0.0  # [MAX 2 [MIN 4 7 0 ] ] is worth 2, not 4
     assert {name: each.item() for name, each in found.items()} == pytest.approx(expected)
 
@@ -201,6 +207,116 @@ def test_which_tokens_may_be_heads(which, allowed):
     assert 0 <= result["test_execution"] <= 100
     if which == "operators":
         assert result["test_attachment_brackets"] >= 0
+
+
+def test_without_closing_brackets_the_tokens_decide_the_tree():
+    split, *_ = generate(3, 40, (60, 5, 5), 0, brackets=False)
+    assert not split.closing().any()
+    assert split.executes(split.gold(torch.float32)).all()
+    for tokens, owners, length in zip(split.tokens.tolist(), split.heads.tolist(), split.lengths.tolist(), strict=True):
+        wanting, found = [], []  # operators and how many arguments they still want
+        for place, token in enumerate(tokens[:length]):
+            found.append(wanting[-1][0] if wanting else place)
+            if wanting:
+                wanting[-1][1] -= 1
+            if token < 3:
+                wanting.append([place, 4])
+            while wanting and not wanting[-1][1]:
+                wanting.pop()
+        assert found == owners[:length]
+
+
+def test_one_message_per_token_makes_the_numbers_of_all():
+    model = Model(size=5, lstms=0, rounds=3, dropout=0.0)
+    named = model.named(torch.stack([model.initial(0), model.initial(1)]).requires_grad_())
+    batch = generate(3, 30, (6, 2, 2), 0)[0].take(torch.arange(6).view(2, 3), 24)
+    encoded = model.encode(named, batch, training=False)
+    z = batch.gold(torch.float64).flatten(0, 1)
+    every, gathered = (model.logits(named, encoded, z, trees=trees) for trees in (False, True))
+    torch.testing.assert_close(gathered, every, rtol=1e-12, atol=1e-12)
+    weights = torch.randn_like(every)
+    for one, other in zip(*(
+        torch.autograd.grad((each * weights).sum(), list(named.values()), allow_unused=True, retain_graph=True)
+        for each in (every, gathered)
+    ), strict=True):  # fmt: skip
+        assert (one is None) == (other is None)
+        if one is not None:
+            torch.testing.assert_close(other, one, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("estimator", TREES[:-1])  # sparse expectations take a call of the decoder per tree
+def test_what_sees_trees_alone_trains_as_with_all_messages(estimator, monkeypatch):
+    gathered = trained(group(estimator, [(0, 0.01)]), until=2).theta
+    monkeypatch.setattr(train, "TREES", ())
+    torch.testing.assert_close(gathered, trained(group(estimator, [(0, 0.01)]), until=2).theta)
+
+
+class TestTrainingOptions:
+    """Each changes a step as its formula says; the defaults are the formulas without them."""
+
+    def losses(self, estimator="marginals", step=0, **fields):
+        trainer = TASK.trainer(group(estimator, [(0, 0.01)], dropout=0.0, **fields), "cpu")
+        trainer.clock.fill_(step)
+        rows, width = trainer.batch()
+        return trainer, trainer.splits["train"].take(rows, width), trainer.losses(rows, width)
+
+    def test_scaled_scores(self):
+        trainer, batch, _ = self.losses(scaled=True)
+        usual, *_ = self.losses()
+        encoded = trainer.model.encode(trainer.model.named(trainer.theta), batch, training=False)
+        torch.testing.assert_close(trainer.model.scores(encoded), usual.model.scores(encoded) / math.sqrt(TINY["size"]))
+
+    @pytest.mark.parametrize(("step", "weight"), [(0, 0.3), (5, 0.15), (10, 0.0), (40, 0.0)])
+    def test_entropy_bonus(self, step, weight):
+        trainer, batch, with_bonus = self.losses(step=step, entropy=0.3, entropy_steps=10)
+        *_, without = self.losses(step=step)
+        encoded = trainer.model.encode(trainer.model.named(trainer.theta), batch, training=False)
+        entropy = trainer._structure(batch).entropy(trainer._scores(encoded, batch))
+        torch.testing.assert_close(with_bonus, without - weight * entropy)
+
+    def test_temperature(self):
+        trainer, batch, found = self.losses(step=1, noise_steps=8)
+        named = trainer.model.named(trainer.theta)
+        encoded = trainer.model.encode(named, batch, training=False)
+        scores = trainer._scores(encoded, batch)
+        seen = scores / 0.25
+        mu = trainer._structure(batch).marginals(seen)
+        losses = torch.nn.functional.cross_entropy(
+            trainer.model.logits(named, encoded, mu)[0], batch.labels[0], reduction="none"
+        )
+        torch.testing.assert_close(found, losses)
+        name = "encoder.recurrent"
+        (gamma,) = torch.autograd.grad(losses.sum(), seen, retain_graph=True)
+        (expected,) = torch.autograd.grad(scores, named[name], gamma.nan_to_num(), retain_graph=True)
+        (gradient,) = torch.autograd.grad(found.sum(), trainer.theta)
+        torch.testing.assert_close(trainer.model.named(gradient)[name], expected)
+        *_, late = self.losses(step=8, noise_steps=8)
+        torch.testing.assert_close(late, self.losses(step=8)[2])
+
+    def test_the_encoder_s_rate(self):
+        slow, usual = (TASK.trainer(group("ste-i", [(0, 0.01)], dropout=0.0, encoder_rate=rate), "cpu") for rate in (0.25, 1.0))
+        before = usual.model.named(usual.theta.detach().clone())
+        for trainer in (slow, usual):
+            trainer.advance(1, lambda: False)
+        for name, start in before.items():
+            moved = [trainer.model.named(trainer.theta.detach())[name] - start for trainer in (slow, usual)]
+            torch.testing.assert_close(moved[0], moved[1] * (0.25 if name.startswith("encoder") else 1.0))
+
+    def test_clipping(self):
+        trainer = TASK.trainer(group("marginals", [(0, 0.01), (1, 0.01)], clip=1.0), "cpu")
+        gradient = torch.stack([torch.full_like(trainer.theta[0], 2.0), torch.zeros_like(trainer.theta[0])])
+        gradient[1, 0] = 0.5
+        expected = gradient.detach().clone()
+        large = torch.nn.Parameter(expected[0].clone())
+        large.grad = expected[0].clone()
+        torch.nn.utils.clip_grad_norm_([large], 1.0)
+        found = trainer.scaled(gradient)
+        torch.testing.assert_close(found[0], large.grad, rtol=1e-5, atol=0)
+        torch.testing.assert_close(found[1], expected[1])
+
+    def test_defaults_leave_runs_where_they_are(self, tmp_path):
+        run = TASK.run(TASK.configure(estimator="marginals"), tmp_path)
+        assert run.identity["config"] == {"estimator": "marginals", "learning_rate": 0.001}
 
 
 def group(estimator, settings, **fields):

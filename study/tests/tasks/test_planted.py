@@ -63,6 +63,16 @@ def test_gold_is_the_best_structure_by_enumeration_and_decides_the_label(structu
         assert values.flatten(0, -2).sum(0).abs().max() < 1e-5, "the sum over all parts must say nothing"
 
 
+def test_temperatures_and_samples_are_the_estimator_s():
+    config = TASK.configure(estimator="imle", temperature=0.5, samples=3, **SMALL, steps=1)
+    estimator = replicas([config]).estimator
+    assert "samples=3" in repr(estimator)
+    assert "temperature=0.5" in repr(estimator)
+    assert replicas([TASK.configure(estimator="imle", **SMALL, steps=1)]).estimator != estimator
+    with pytest.raises(ValueError, match="samples is 3; marginals has none: leave it out"):
+        TASK.configure(estimator="marginals", samples=3)
+
+
 def test_noise_and_share():
     _, _, clean = drawn(2000, n=4)
     _, _, noisy = drawn(2000, n=4, noise=1.0)

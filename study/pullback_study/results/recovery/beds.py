@@ -14,6 +14,16 @@ The rules, committed before the runs:
 5. An estimator is recommended if it is best or tied on every bed that it ran on, and it ran on all; if there is none, the one
    with the best mean rank, together with those that rule 6 cannot tell apart from it.
 6. Two estimators are told apart over all beds if the 95% intervals of their mean ranks do not overlap.
+
+Added on 2026-11-19, before any run that they rank; the page of lost runs follows the rules above alone:
+
+7. Intervals of ranks and means over beds resample the beds, and then the seeds of every cell. Cells of one seed have no rank,
+   and win on no bed.
+8. Beds whose labels do not identify the structure are shown and count neither for ranks nor for recommendations: subsets (the
+   other half of the items has the sums of the chosen ones, up to a sign that the label does not see), the selections (their
+   labels are drawn, and a bag of parts is as accurate as the gold selection), and ListOps where every token may be a head (a
+   closing bracket relays what hangs on it).
+9. A wide search (`plans.wide`) gives every estimator as many settings, drawn at random, and as many calls of the decoder.
 """
 
 from __future__ import annotations
@@ -31,6 +41,7 @@ from pullback_study.results.choice import Runs
 from pullback_study.results.protocol import Protocol
 from pullback_study.results.recovery.plans import BASES, ESTIMATORS, FULL, TASK, Setting, chosen
 from pullback_study.tasks import Task, all_tasks
+from pullback_study.tasks.planted.task import SELECTIONS
 
 if TYPE_CHECKING:
     from pullback_study.runs.store import Stored
@@ -49,6 +60,7 @@ class Bed:
     title: str
     measure: str  # of recovery; empty where there is no gold structure
     rows: Mapping[str, Sequence[Stored]] = field(default_factory=dict)  # by estimator
+    identified: bool = True  # whether its labels identify the structure
 
     def cells(self, measure: str) -> dict[str, Cell]:
         return {name: Cell.of(rows, measure, MEAN, digits=1) for name, rows in self.rows.items()}
@@ -76,7 +88,8 @@ class Bed:
 def planted(runs: Runs, setting: Setting, protocol: Protocol = FULL, names: Iterable[str] = ESTIMATORS) -> Bed:
     """The bed of a setting, with the runs that are done."""
     found = {name: chosen(runs, name, setting, protocol).done for name in names}
-    return Bed(setting.title, RECOVERY[0], {name: done for name, done in found.items() if done})
+    rows = {name: done for name, done in found.items() if done}
+    return Bed(setting.title, RECOVERY[0], rows, setting.structure not in (*SELECTIONS, "subset"))
 
 
 def of_task(runs: Runs, task: Task) -> list[Bed]:
@@ -89,7 +102,8 @@ def of_task(runs: Runs, task: Task) -> list[Bed]:
     beds, measure = [], next((each for each in RECOVERY if each in {metric.name for metric in task.metrics}), "")
     for part, stored in sorted(found.items(), key=repr):
         where = ", ".join(f"{value} {each}" for each, value in zip(task.tables_by, part, strict=True))
-        beds.append(Bed(f"{task.title}{', ' * bool(where)}{where}", measure, _by_rule(stored, task.selected_by)))
+        title = f"{task.title}{', ' * bool(where)}{where}"
+        beds.append(Bed(title, measure, _by_rule(stored, task.selected_by), stored[0].config.get("heads") != "all"))
     return beds
 
 
@@ -127,8 +141,8 @@ def missing(runs: Runs, protocol: Protocol = FULL) -> list[str]:
 
 
 def best_and_tied(cells: Mapping[str, Cell]) -> list[str]:
-    """The best by rule 3 and those tied with it, the best first; empty without numbers."""
-    means = {name: cell.value for name, cell in cells.items() if cell.finite}
+    """The best by rules 3 and 7 and those tied with it, the best first; empty without numbers."""
+    means = {name: cell.value for name, cell in cells.items() if cell.finite and cell.count > 1}
     if not means:
         return []
     order = sorted(means, key=lambda name: -means[name])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 
@@ -13,7 +14,7 @@ from pullback_study.results.recovery import bias
 from pullback_study.results.recovery.beds import RECOVERY, Bed, all_beds, best_and_tied, missing, planted
 from pullback_study.results.recovery.combined import combined
 from pullback_study.results.recovery.grid import grid_tables
-from pullback_study.results.recovery.leaderboard import leaderboard, mean_ranks
+from pullback_study.results.recovery.leaderboard import leaderboard, mean_ranks, rank_text
 
 from pullback_study.results.recovery.plans import (  # isort: skip
     BASELINES, BASES, FULL, GRID, METHODS, NOISES, SHARES, Setting, chosen, settings,
@@ -59,11 +60,11 @@ def bed_table(bed: Bed) -> Table:
     columns += [Column("accuracy", "Accuracy", show=_with_interval), Column("best", ""), Column("rank", "Rank")]
     columns += [Column("ms", "ms per step"), Column("seeds", "Seeds"), Column("setting", "Setting")]
     rows = []
-    for name in sorted(ranks, key=lambda name: ranks[name].mean):
+    for name in sorted(bed.rows, key=lambda name: ranks[name].mean if name in ranks else math.inf):
         run = bed.rows[name][0]
         rate, size = run.config.get("learning_rate"), run.config.get("step_size")
         texts = {
-            "rank": f"{ranks[name].mean:.0f} [{ranks[name].low:.0f}, {ranks[name].high:.0f}]",
+            "rank": rank_text(ranks[name], digits=0) if name in ranks else "",
             "ms": bed.milliseconds(name),
             "seeds": str(len(bed.rows[name])),
             "setting": (f"rate {rate:g}" if rate else "") + (f", step {size:g}" if size else ""),
@@ -82,23 +83,29 @@ def boards(beds: Sequence[Bed]) -> list[Table]:
     """Recovery over the beds that have gold structures, over the planted ones alone, and accuracy over all."""
     recovery = {bed.title: bed.recovery for bed in beds if bed.measure}
     planted_beds = {bed.title: bed.recovery for bed in beds if bed.measure == RECOVERY[0]}
-    found = [leaderboard("Recovery", recovery, "leaderboard-recovery")] if recovery else []
+    unranked = {bed.title for bed in beds if not bed.identified}
+    found = [leaderboard("Recovery", recovery, "leaderboard-recovery", unranked & recovery.keys())] if recovery else []
     if planted_beds and planted_beds != recovery:
-        found.append(leaderboard("Recovery, planted beds alone", planted_beds, "leaderboard-planted"))
+        others = unranked & planted_beds.keys()
+        found.append(leaderboard("Recovery, planted beds alone", planted_beds, "leaderboard-planted", others))
     return [*found, leaderboard("Accuracy", {bed.title: bed.accuracy for bed in beds}, "leaderboard-accuracy")]
 
 
 def verdict(beds: Sequence[Bed]) -> str:
-    """The recommendation by rules 5 and 6, in words."""
-    recovery = {bed.title: bed.recovery for bed in beds if bed.measure}
-    scored = {title: cells for title, cells in recovery.items() if any(cell.finite for cell in cells.values())}
+    """The recommendation by rules 5 to 8, in words."""
+    recovery = {bed.title: bed.recovery for bed in beds if bed.measure and bed.identified}
+    scored = {title: cells for title, cells in recovery.items() if best_and_tied(cells)}
+    unranked = [f"- {bed.title}: not ranked (rule 8)" for bed in beds if bed.measure and not bed.identified]
     if not scored:
-        return "No bed with a gold structure has runs that did not diverge: nothing is recommended."
+        none = (
+            "No bed that identifies its structure has two seeds of an estimator that did not diverge: nothing is recommended."
+        )
+        return "\n".join([*unranked, none])
     ranks, tied = mean_ranks(scored), {title: best_and_tied(cells) for title, cells in scored.items()}
     everywhere = [name for name in ranks if all(name in names for names in tied.values())]
     counted = {name: sum(name in names for names in tied.values()) for name in ranks}
     lines = [f"- {title}: best `{names[0]}`" + _list("; tied: ", names[1:]) for title, names in tied.items()]
-    lines += [f"- {title}: every run diverged" for title in recovery if title not in scored]
+    lines += [f"- {title}: every run diverged, or one seed" for title in recovery if title not in scored] + unranked
     if everywhere:
         lines.append(_list("\nBest or tied on every bed: ", sorted(everywhere, key=lambda name: ranks[name].mean)) + ".")
         return "\n".join(lines)
@@ -158,7 +165,7 @@ def groups(runs: Runs, protocol: Protocol = FULL, *, gradients: bool = False) ->
 def _relation(base: Bed, beds: Sequence[Bed]) -> Table:
     sizes = {name: rows[0].config.get("step_size") for name, rows in base.rows.items()}
     own = {name: statistics.fmean(cell.finite) for name, cell in base.recovery.items() if cell.finite}
-    every = [bed.recovery for bed in beds if bed.measure == RECOVERY[0]]
+    every = [bed.recovery for bed in beds if bed.measure == RECOVERY[0] and bed.identified]
     means = {
         name: statistics.fmean(cells[name].value for cells in every)
         for name in own

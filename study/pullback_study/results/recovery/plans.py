@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from pullback_study.results.choice import Chosen, Plan, Runs
 from pullback_study.results.protocol import Protocol
 from pullback_study.tasks import find_task
+from pullback_study.tasks.four_samples import FOUR_SAMPLES
 from pullback_study.tasks.planted.task import SELECTIONS
 
 TASK = find_task("planted")
@@ -56,6 +58,8 @@ BASES = {name: Setting(name, n) for name, n in SIZES.items()} | {name: Setting(n
 NOISES, SHARES, LENGTHS = (0.0, 0.25, 0.5), (1.0, 0.75, 0.5), (6, 10)
 GRID = tuple(Setting("tree", n, noise, share) for n, share, noise in itertools.product(LENGTHS, SHARES, NOISES))
 """The full grid of trees; its first setting is the base."""
+LONGER = (20, 40)
+"""Words of trees that are longer than those of the grid."""
 _TIMED = {"steps": 50, "evaluate_every": 50}
 
 
@@ -95,6 +99,41 @@ def timed(runs: Runs, estimator: str, protocol: Protocol = FULL) -> Chosen:
     return Chosen.of(TASK, [replace(row.config, seed=seed, **_TIMED) for seed in range(2000, 2032)], runs) if row else row
 
 
+WIDE_ROWS = tuple(name for name in ESTIMATORS if name not in (*EXPENSIVE, *(method.name for method in FOUR_SAMPLES)))
+_WIDE = 16  # settings
+
+
+def calls(estimator: str, samples: int = 1) -> int:
+    """Of the decoder in a training step: one per structure that it sees."""
+    method = METHODS[estimator]
+    own = "samples" in method.accepted and method.kind == "Argmax"
+    return max(method.decoder_calls(samples if own else 1), samples if own else 1)
+
+
+def wide(estimator: str, setting: Setting, protocol: Protocol = FULL) -> Plan:
+    """A row whose setting is the best of 16 random ones, by the search's seeds at the structure's base setting (rule 9).
+
+    Drawn log-uniformly and independently: the learning rate from 0.001 to 1; where an estimator has them, its step size from
+    0.01 to 100, its temperature from 0.1 to 10, and 1 (or 2), 2, 4 or 8 samples. All estimators have the same draws, and as
+    many decoder calls per run, so that more samples are fewer steps.
+    """
+    stream, accepted, settings = random.Random("wide search"), METHODS[estimator].accepted, []
+    least = getattr(accepted.get("samples"), "default", 1)
+    for _ in range(_WIDE):
+        drawn = {name: float(f"{10 ** stream.uniform(*exponents):.3g}") for name, exponents in _RANGES.items()}
+        samples = max(stream.choice((1, 2, 4, 8)), 2 if least > 1 else 1)
+        own: dict[str, Any] = {name: value for name, value in (drawn | {"samples": samples}).items() if name in accepted}
+        steps = _CALLS * protocol["steps"] // calls(estimator, samples)
+        own |= {"learning_rate": drawn["learning_rate"], "steps": steps, "evaluate_every": max(1, steps // 10)}
+        settings.append({**setting.fields, **own})
+    base = BASES[setting.structure].fields
+    return Plan(TASK, estimator, settings, protocol.seeds, protocol.deciding, base)
+
+
+_CALLS = 4  # of the decoder, for each step of the protocol
+_RANGES = {"learning_rate": (-3, 0), "step_size": (-2, 2), "temperature": (-1, 1)}
+
+
 def runs_on(estimator: str, setting: Setting) -> bool:
     """Whether an estimator is run in a setting."""
     return estimator not in EXPENSIVE or setting.n < max(LENGTHS) or setting in BASES.values()
@@ -102,5 +141,6 @@ def runs_on(estimator: str, setting: Setting) -> bool:
 
 def settings(structures: Sequence[str] = (), *, grid: bool = True) -> list[Setting]:
     """All beds of these structures, or of all; the base settings first, then the grid of trees."""
-    every = (*BASES.values(), *GRID[1:]) if grid else tuple(BASES.values())
+    longer = (Setting("tree", n) for n in LONGER)
+    every = (*BASES.values(), *GRID[1:], *longer) if grid else tuple(BASES.values())
     return [setting for setting in every if not structures or setting.structure in structures]

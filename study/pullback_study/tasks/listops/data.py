@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pullback_study.tasks.listops.expressions import CLOSE, TOKENS, depth, draw, executed, heads, value
+from pullback_study.tasks.listops.expressions import ALWAYS, ARGUMENTS, CLOSE, TOKENS, depth, draw, executed, heads, value
 from pullback_study.tasks.listops.task import EXTRAPOLATED
 
 WIDTH = 8
@@ -80,35 +80,41 @@ class Split:
         return ((self.heads[..., None, :] == places[:, None]) & self.inside()[..., None, :]).to(dtype)
 
 
-def encode(expressions: Sequence[Sequence[str]]) -> Split:
-    """The tensors of some expressions."""
-    lengths = torch.tensor([len(tokens) for tokens in expressions])
+def encode(expressions: Sequence[Sequence[str]], *, brackets: bool = True) -> Split:
+    """The tensors of some expressions, with or without their closing brackets."""
+    kept = [[place for place, token in enumerate(tokens) if brackets or token != CLOSE] for tokens in expressions]
+    lengths = torch.tensor([len(places) for places in kept])
     shape = len(expressions), int(lengths.max())
     numbers, owners = torch.zeros(shape, dtype=torch.int64), torch.zeros(shape, dtype=torch.int64)
-    for row, tokens in enumerate(expressions):
-        numbers[row, : len(tokens)] = torch.tensor([_NUMBERS[token] for token in tokens])
-        owners[row, : len(tokens)] = torch.tensor(heads(tokens))
+    for row, (tokens, places) in enumerate(zip(expressions, kept, strict=True)):
+        found, new = heads(tokens), {place: i for i, place in enumerate(places)}
+        numbers[row, : len(places)] = torch.tensor([_NUMBERS[tokens[place]] for place in places])
+        owners[row, : len(places)] = torch.tensor([new[found[place]] for place in places])
     labels, depths = [value(tokens) for tokens in expressions], [depth(tokens) for tokens in expressions]
     return Split(numbers, owners, lengths, torch.tensor(labels), torch.tensor(depths))
 
 
 @functools.lru_cache(maxsize=2)
-def generate(deepest: int, tokens: int, sizes: tuple[int, int, int], seed: int) -> tuple[Split, Split, Split]:
+def generate(
+    deepest: int, tokens: int, sizes: tuple[int, int, int], seed: int, brackets: bool = True
+) -> tuple[Split, Split, Split]:
     """Training, validation and test expressions, all distinct, of depth 1 to `deepest` in equal parts."""
     known: set[str] = set()
+    how = {"tokens": tokens, "known": known, "arguments": ARGUMENTS if brackets else ALWAYS}
     parts = [
-        draw(range(1, deepest + 1), size, tokens=tokens, seed=f"listops {name} {seed}", known=known)
+        draw(range(1, deepest + 1), size, seed=f"listops {name} {seed}", **how)  # type: ignore[arg-type]
         for name, size in zip(("test", "validation", "train"), reversed(sizes), strict=True)
     ]
-    test, validation, train = (encode(part) for part in parts)
+    test, validation, train = (encode(part, brackets=brackets) for part in parts)
     return train, validation, test
 
 
 @functools.lru_cache(maxsize=2)
-def deeper(examples: int, seed: int) -> dict[int, Split]:
-    """By depth, expressions that are nested more deeply than any in training."""
+def deeper(examples: int, seed: int, brackets: bool = True) -> dict[int, Split]:
+    """By depth, expressions that are nested more deeply, or longer, than any in training."""
+    how = {"tokens": _EXTRAPOLATED_TOKENS, "arguments": ARGUMENTS if brackets else ALWAYS}
     return {
-        each: encode(draw([each], examples, tokens=_EXTRAPOLATED_TOKENS, seed=f"listops deeper {each} {seed}"))
+        each: encode(draw([each], examples, seed=f"listops deeper {each} {seed}", **how), brackets=brackets)  # type: ignore[arg-type]
         for each in EXTRAPOLATED
     }
 

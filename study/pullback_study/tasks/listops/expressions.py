@@ -25,6 +25,8 @@ TOKENS = (*DRAWN, CLOSE, *(str(digit) for digit in range(10)))
 """The vocabulary of the task, 14 tokens."""
 OPERATOR_PROBABILITY = 0.25
 ARGUMENTS = (2, 5)
+ALWAYS = (4, 4)
+"""Where closing brackets are left out, every operator has as many arguments, so that the tokens still decide the tree."""
 
 
 def heads(tokens: Sequence[str]) -> list[int]:
@@ -106,7 +108,15 @@ def depth(tokens: Sequence[str]) -> int:
     return deepest
 
 
-def draw(depths: Sequence[int], count: int, *, tokens: int, seed: str, known: set[str] | None = None) -> list[list[str]]:
+def draw(
+    depths: Sequence[int],
+    count: int,
+    *,
+    tokens: int,
+    seed: str,
+    known: set[str] | None = None,
+    arguments: tuple[int, int] = ARGUMENTS,
+) -> list[list[str]]:
     """Distinct expressions, as many of each depth (up to one), in random order.
 
     Args:
@@ -115,6 +125,7 @@ def draw(depths: Sequence[int], count: int, *, tokens: int, seed: str, known: se
         tokens: an expression has at most.
         seed: of the draw.
         known: expressions that must not be drawn; those that are drawn are added.
+        arguments: an operator has at least and at most.
 
     Raises:
         ValueError: if there are not that many, or too few to be found.
@@ -123,12 +134,14 @@ def draw(depths: Sequence[int], count: int, *, tokens: int, seed: str, known: se
     found: list[list[str]] = []
     for i, each in enumerate(depths):
         wanted = count // len(depths) + (i < count % len(depths))
-        found += _of_depth(each, wanted, tokens, generator, seen)
+        found += _of_depth(each, wanted, tokens, generator, seen, arguments)
     generator.shuffle(found)
     return found
 
 
-def _of_depth(deep: int, wanted: int, limit: int, generator: random.Random, seen: set[str]) -> list[list[str]]:
+def _of_depth(
+    deep: int, wanted: int, limit: int, generator: random.Random, seen: set[str], arguments: tuple[int, int]
+) -> list[list[str]]:
     found: list[list[str]] = []
     tries = 0
     while len(found) < wanted:
@@ -139,7 +152,7 @@ def _of_depth(deep: int, wanted: int, limit: int, generator: random.Random, seen
                 f"up; use fewer expressions, less depth or more tokens"
             )
         drawn: list[str] = []
-        if not _operator(drawn, deep, limit, generator) or depth(drawn) != deep:
+        if not _operator(drawn, deep, limit, generator, arguments) or depth(drawn) != deep:
             continue
         text = " ".join(drawn)
         if text not in seen:
@@ -148,12 +161,12 @@ def _of_depth(deep: int, wanted: int, limit: int, generator: random.Random, seen
     return found
 
 
-def _operator(into: list[str], deep: int, limit: int, generator: random.Random) -> bool:
+def _operator(into: list[str], deep: int, limit: int, generator: random.Random, arguments: tuple[int, int]) -> bool:
     """Append an operator with its arguments; False if there are more than `limit` tokens."""
     into.append(generator.choice(DRAWN))
-    for _ in range(generator.randint(*ARGUMENTS)):
+    for _ in range(generator.randint(*arguments)):
         if deep > 1 and generator.random() < OPERATOR_PROBABILITY:
-            if not _operator(into, deep - 1, limit, generator):
+            if not _operator(into, deep - 1, limit, generator, arguments):
                 return False
         else:
             into.append(str(generator.randrange(10)))

@@ -41,10 +41,11 @@ class Model(Parameters):
         lstms: 2 with an encoder, 1 for the model without trees, 0 with gold trees.
         rounds: of message passing.
         dropout: of embeddings, in training.
+        scaled: whether scores are divided by the root of H.
     """
 
-    def __init__(self, *, size: int, lstms: int, rounds: int, dropout: float) -> None:
-        self.size, self.lstms, self.rounds, self.dropout = size, lstms, rounds, dropout
+    def __init__(self, *, size: int, lstms: int, rounds: int, dropout: float, scaled: bool = False) -> None:
+        self.size, self.lstms, self.rounds, self.dropout, self.scaled = size, lstms, rounds, dropout, scaled
         n, h = len(TOKENS), size
         shapes = {
             "encoder.embedding": (n if lstms else 0, h),
@@ -90,12 +91,17 @@ class Model(Parameters):
         """`[R B, n, n]`, head x modifier; the root is on the diagonal, and only token 0 may attach to it."""
         assert encoded.states is not None
         queries, keys = encoded.states.flatten(1, 2)
-        scores = queries @ keys.mT
+        scores = queries @ keys.mT / (math.sqrt(self.size) if self.scaled else 1.0)
         place = torch.arange(scores.shape[-1], device=scores.device)
         return scores.masked_fill((place[:, None] == place) & (place > 0), -torch.inf)
 
-    def logits(self, named: dict[str, Tensor], encoded: Encoded, z: Tensor, rounds: int | None = None) -> Tensor:
-        """The decoder on trees or averages of trees z, `[R B, n, n]`: `[R, B, 10]`."""
+    def logits(
+        self, named: dict[str, Tensor], encoded: Encoded, z: Tensor, rounds: int | None = None, *, trees: bool = False
+    ) -> Tensor:
+        """The decoder on trees or averages of trees z, `[R B, n, n]`: `[R, B, 10]`.
+
+        If all are `trees`, each token sends one message, and not n: the same numbers, without a gradient for z.
+        """
         e = encoded.embeddings
         replicas, count, n, size = e.shape
         arcs = z * (1 - torch.eye(n, dtype=z.dtype, device=z.device))  # the root's arc carries no message
@@ -104,11 +110,12 @@ class Model(Parameters):
         def linear(name: str, values: Tensor) -> Tensor:
             return values.reshape(replicas, count * n, size) @ named[name]
 
+        received = _gathered if trees else _received
         own = (linear("message.head", e) + named["message.bias"][:, None]).view(-1, n, size)
         always = children * named["message.output_bias"][:, None]
         state = e
         for _ in range(rounds or self.rounds):
-            summed = _received(arcs, own, linear("message.child", state).view(-1, n, size))  # before the linear map
+            summed = received(arcs, own, linear("message.child", state).view(-1, n, size))  # before the linear map
             state = e + (linear("message.output", summed) + always).view(e.shape)
         return self._classes(named, state[:, :, 0])
 
@@ -135,6 +142,13 @@ def _received(arcs: Tensor, own: Tensor, child: Tensor) -> Tensor:
     batch, n, size = own.shape
     each = (own[:, :, None] + child[:, None]).relu_()
     return torch.bmm(arcs.reshape(batch * n, 1, n), each.view(batch * n, n, size)).view(batch, n, size)
+
+
+def _gathered(trees: Tensor, own: Tensor, child: Tensor) -> Tensor:
+    """The same for trees `[B, n, n]`, from the messages of the tokens to their heads alone."""
+    heads = trees.argmax(-2)[..., None].expand_as(own)
+    each = (own.gather(1, heads) + child).relu() * trees.sum(-2)[..., None]  # the root and padding have no head
+    return torch.zeros_like(own).scatter_add(1, heads, each)
 
 
 def _look_up(embedding: Tensor, tokens: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pullback_study.tasks.four_samples import FOUR_SAMPLES
 from pullback_study.tasks.schema import EstimatorConfig, option
 from pullback_study.tasks.task import Method, Metric, ReplicaTask, registered
 
@@ -13,6 +14,8 @@ LSTMS = {"lstm": 1, "gold": 0}
 """How many LSTMs a baseline has; all other rows have two."""
 EXTRAPOLATED = (8, 10)
 """Depths beyond those of training that a model is tested on."""
+TREES = ("gold", "sfe", "sfe-baseline", "sfe-leave-one-out", "sfe-leave-one-out-4", "sfe-self-critical", "sparse-expectation")
+"""The rows whose decoder sees whole trees alone, and needs no gradient for them."""
 RATES = (5e-4, 1e-3, 2e-3)
 """The learning rates that are searched, the same for every row."""
 
@@ -37,6 +40,24 @@ class Config(EstimatorConfig):
         help="Which tokens may be heads: all, all but closing brackets (`open`), or the operators alone.",
         choices=("all", "open", "operators"),
     )
+    brackets: bool = option(
+        True,
+        help="Whether closing brackets are in the expressions; without them, every operator has 4 arguments.",
+        flags="--brackets/--no-brackets",
+    )
+    scaled: bool = option(False, help="Divide arc scores by the root of their size.", flags="--scaled/--not-scaled")
+    entropy: float = option(
+        0.0, help="The weight, at first, of a bonus for the entropy of the trees; it falls linearly to 0.", least=0
+    )
+    entropy_steps: int = option(2000, help="The steps in which the entropy bonus falls to 0.", least=1)
+    noise_steps: int | None = option(
+        None,
+        help="The steps in which the temperature of training, and with it the weight of noise, grows from 0 to 1.",
+        shown="1 from the start",
+        least=1,
+    )
+    encoder_rate: float = option(1.0, help="The learning rate of the encoder over that of the decoder.", positive=True)
+    clip: float | None = option(None, help="The largest norm of a gradient.", shown="none", positive=True)
     rounds: int | None = option(None, help="Of message passing.", shown="the depth", least=1)
     dropout: float = option(0.1, help="Of the embeddings.", least=0)
     projection: str | None = option(
@@ -49,9 +70,11 @@ class Config(EstimatorConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        shortest = 4 + 3 * (self.depth - 1)
+        shortest = 4 + 3 * (self.depth - 1) if self.brackets else 6 + 5 * (self.depth - 1)
         if self.tokens < shortest:
             raise ValueError(f"tokens is {self.tokens}; an expression of depth {self.depth} has at least {shortest}")
+        if not self.brackets and self.heads == "open":
+            raise ValueError("heads is 'open', which leaves out closing brackets; there are none: use 'all'")
         if self.dropout >= 1:
             raise ValueError(f"dropout is {self.dropout}; it must be below 1")
 
@@ -71,6 +94,7 @@ def _methods() -> dict[str, Method]:
         Method("lstm", "LSTM, no trees", "Baselines", in_paper=True),
         Method("gold", "Gold trees", "Baselines", in_paper=True),
         *registered({}),
+        *FOUR_SAMPLES,
     )
     return {method.name: method for method in rows}
 
@@ -82,7 +106,7 @@ TASK = ListOps(
     config_type=Config,
     projections={"spigot-ce": "local"},
     trained_by="pullback_study.tasks.listops.train:ListOpsReplicas",
-    tables_by=("heads",),
+    tables_by=("heads", "depth", "brackets"),
     metrics=(
         Metric("validation_accuracy", "Validation accuracy", curve="accuracy"),
         Metric("validation_attachment", "Validation attachment", curve="attachment", headline=False),
@@ -96,6 +120,7 @@ TASK = ListOps(
         Metric("test_execution", "Execution"),
         Metric("test_precision", "Edge precision"),
         Metric("test_recall", "Edge recall"),
+        Metric("test_sampled", "Sampled arcs", headline=False),
         Metric("depth_8_accuracy", "Accuracy, depth 8"),
         Metric("depth_8_attachment", "Attachment, depth 8", headline=False),
         Metric("depth_10_accuracy", "Accuracy, depth 10"),

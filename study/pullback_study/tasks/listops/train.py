@@ -10,10 +10,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pullback.structures import DependencyTree
+from pullback.estimators import Estimator
+from pullback.structures import DependencyTree, Structure
 from pullback_study.tasks.listops.data import Split, batches, deeper, generate, in_order
 from pullback_study.tasks.listops.model import Encoded, Model
-from pullback_study.tasks.listops.task import LSTMS
+from pullback_study.tasks.listops.task import LSTMS, TREES
 from pullback_study.tasks.replicas import Replicas
 
 _EVALUATED = 4000  # expressions of the smallest width, over all replicas, in a batch of evaluation; ten times as many on a GPU
@@ -27,6 +28,7 @@ SHARES = {
     "execution": ("executed", "examples"),
     "precision": ("true_edges", "edges"),
     "recall": ("true_edges", "tokens"),
+    "sampled": ("attached_sampled", "tokens"),
 }
 """Each measure is a share: the sum of one count over the sum of another."""
 
@@ -40,12 +42,24 @@ class ListOpsReplicas(Replicas):
     def prepare(self) -> Model:
         config = self.config
         sizes = config.train_examples, config.validation_examples, config.test_examples
-        splits = generate(config.depth, config.tokens, sizes, config.data_seed)
+        splits = generate(config.depth, config.tokens, sizes, config.data_seed, config.brackets)
         self.splits = {name: part.to(self.device) for name, part in zip(("train", "validation", "test"), splits, strict=True)}
         self._epoch = -1
         self._per_epoch = len(self._batches(0)[0])
         rounds = config.rounds or config.depth
-        return Model(size=config.size, lstms=LSTMS.get(config.estimator, 2), rounds=rounds, dropout=config.dropout)
+        lstms, self._trees = LSTMS.get(config.estimator, 2), config.estimator in TREES
+        return Model(size=config.size, lstms=lstms, rounds=rounds, dropout=config.dropout, scaled=config.scaled)
+
+    def rates(self) -> Tensor:
+        """The encoder has its share of the learning rate."""
+        shares = [self.config.encoder_rate if name.startswith("encoder") else 1.0 for name in self.model.shapes]
+        return super().rates()[:, None] * torch.tensor(shares).double().repeat_interleave(torch.tensor(self.model.sizes))
+
+    def scaled(self, gradient: Tensor) -> Tensor:
+        """Clipped: g min(1, clip / |g|), with |g| the norm over all parameters of a replica."""
+        if self.config.clip is None:
+            return gradient
+        return gradient * (self.config.clip / gradient.norm(dim=1, keepdim=True)).clamp_max(1.0)
 
     def offered(self) -> dict[str, Any]:
         same = len({each.step_size for each in self.configs}) == 1
@@ -69,8 +83,30 @@ class ListOpsReplicas(Replicas):
             return F.cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), reduction="none")
 
         if self.estimator is not None:
-            return self.estimator.objective(self._structure(batch), self._scores(encoded, batch), downstream)
+            return self._objective(self.estimator, self._structure(batch), self._scores(encoded, batch), downstream)
         return downstream(self._given(batch))
+
+    def _objective(self, estimator: Estimator, structure: Structure, scores: Tensor, downstream: Any) -> Tensor:
+        """The estimator's loss at a temperature, less a bonus for the entropy H of the trees.
+
+        At step k, from 0,
+
+            losses of the estimator at scores s / t_k  -  w_k H(s),    t_k = min(1, (k + 1) / noise_steps)
+            w_k = entropy max(0, 1 - k / entropy_steps)
+
+        argmax(s / t + noise) = argmax(s + t noise), and samples at s / t are at the temperature t. The gradient is that for
+        s / t: dividing it by t would make it large where t is small.
+        """
+        config, tempered = self.config, scores
+        if config.noise_steps is not None:
+            t = ((self.clock + 1) / config.noise_steps).clamp_max(1.0).to(scores.dtype)
+            tempered = scores / t
+            tempered.register_hook(lambda gradient: gradient * t)
+        losses = estimator.objective(structure, tempered, downstream)
+        if config.entropy:
+            weight = config.entropy * (1 - self.clock / config.entropy_steps).clamp_min(0.0).to(scores.dtype)
+            losses = losses - weight * structure.entropy(scores)
+        return losses
 
     @torch.no_grad()
     def measures(self, split: Split, theta: Tensor, rounds: int | None = None) -> dict[str, Tensor]:
@@ -81,11 +117,12 @@ class ListOpsReplicas(Replicas):
         for rows, width in in_order(split, max(1, together // self.replicas)):
             batch = split.take(rows.to(self.device).expand(self.replicas, -1), width)
             encoded, z = self.model.encode(named, batch, training=False), self._given(batch)
-            best = z
+            best = noisy = z
             if self.estimator is not None:
                 scores, structure = self._scores(encoded, batch), self._structure(batch)
                 z, best = self.estimator.predict(structure, scores), structure.argmax(scores)
-            parts.append(counts(batch, self._logits(named, encoded, batch, z, rounds), z, best))
+                noisy = structure.argmax(scores + _gumbel(scores))
+            parts.append(counts(batch, self._logits(named, encoded, batch, z, rounds), z, best, noisy))
         return shares(summed(parts))
 
     def measured_at_last(self) -> dict[str, dict[str, Tensor]]:
@@ -94,7 +131,7 @@ class ListOpsReplicas(Replicas):
         for depth in range(1, self.config.depth + 1):
             rows = (test.depths == depth).nonzero()[:, 0]
             found[f"depth_{depth}"] = self.measured(test.take(rows, test.tokens.shape[1]), self.best)
-        for depth, split in deeper(self.config.deeper_examples, self.config.data_seed).items():
+        for depth, split in deeper(self.config.deeper_examples, self.config.data_seed, self.config.brackets).items():
             found[f"depth_{depth}"] = self.measured(split.to(self.device), self.best, rounds=max(depth, self.model.rounds))
         return found
 
@@ -107,7 +144,9 @@ class ListOpsReplicas(Replicas):
     def _logits(
         self, named: dict[str, Tensor], encoded: Encoded, batch: Split, z: Tensor | None, rounds: int | None = None
     ) -> Tensor:
-        return self.model.final(named, encoded, batch) if z is None else self.model.logits(named, encoded, z, rounds)
+        if z is None:
+            return self.model.final(named, encoded, batch)
+        return self.model.logits(named, encoded, z, rounds, trees=self._trees)
 
     def _scores(self, encoded: Encoded, batch: Split) -> Tensor:
         """`[R B, n, n]`, with the arcs forbidden whose head may not be one."""
@@ -129,7 +168,16 @@ class ListOpsReplicas(Replicas):
         return widths, rows.to(self.device)
 
 
-def counts(batch: Split, logits: Tensor, z: Tensor | None, best: Tensor | None) -> dict[str, Tensor]:
+def _gumbel(scores: Tensor) -> Tensor:
+    """Standard Gumbel noise from a stream of its own: evaluation must not change the noise of training."""
+    generator = torch.Generator(scores.device).manual_seed(0)
+    uniform = torch.rand(scores.shape, generator=generator, dtype=torch.float64, device=scores.device)
+    return -(-uniform.clamp_min(1e-300).log()).log().to(scores.dtype)
+
+
+def counts(
+    batch: Split, logits: Tensor, z: Tensor | None, best: Tensor | None, noisy: Tensor | None = None
+) -> dict[str, Tensor]:
     """Counts for each example, `[R, B]`.
 
     Token 0 is the root in every tree, and is not counted. An edge is an arc with a weight above one half in what the
@@ -140,6 +188,7 @@ def counts(batch: Split, logits: Tensor, z: Tensor | None, best: Tensor | None) 
         logits: `[R, B, 10]`.
         z: what the decoder sees, `[R B, n, n]`; None without trees.
         best: the best trees.
+        noisy: trees of perturbed scores. Their precision and recall are equal: all have as many arcs.
     """
     found = {"right": logits.argmax(-1) == batch.labels, "examples": torch.ones_like(batch.labels)}
     if z is not None and best is not None:
@@ -153,6 +202,8 @@ def counts(batch: Split, logits: Tensor, z: Tensor | None, best: Tensor | None) 
         for name, kind in kinds.items():
             found |= {f"attached_{name}": right & inside & kind, f"tokens_{name}": inside & kind}
         found["executed"] = batch.executes(best.view(gold.shape))
+        if noisy is not None:
+            found["attached_sampled"] = ((noisy.view(gold.shape) * gold).sum(-2) > 0.5) & inside
         found |= {
             "attached": right & inside, "tokens": inside, "attached_open": right & opening, "tokens_open": opening,
             "true_edges": (edges & (gold > 0.5)).flatten(-2), "edges": edges.flatten(-2),

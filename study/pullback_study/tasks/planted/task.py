@@ -5,13 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pullback_study.tasks.four_samples import FOUR_SAMPLES
 from pullback_study.tasks.schema import EstimatorConfig, option
 from pullback_study.tasks.task import Method, Metric, ReplicaTask, registered
-
-if TYPE_CHECKING:
-    from pullback.estimators import Estimator
 
 PLANTED = ("tree", "chain", "segmentation", "subset", "alignment", "binary-tree")
 SELECTIONS = ("xor", "orange-skin", "additive", "switch")
@@ -20,26 +18,6 @@ BASELINES = (
     Method("planted-scorer", "Planted scorer", "Baselines", defaults={"learning_rate": 0.01}),
     Method("gold", "Gold structure", "Baselines", defaults={"learning_rate": 0.01}),
 )
-
-
-def _leave_one_out_4() -> Estimator:
-    from pullback.estimators import ScoreFunction
-    from pullback.parts import LeaveOneOut
-
-    return ScoreFunction(LeaveOneOut(4))
-
-
-def _reinmax_4() -> Estimator:
-    from pullback.estimators import ReinMax
-
-    return ReinMax(4)
-
-
-FOUR_SAMPLES = (
-    Method("sfe-leave-one-out-4", "SFE, leave-one-out, 4 samples", "Argmax", _leave_one_out_4, stochastic=True),
-    Method("reinmax-4", "ReinMax, 4 samples", "Argmax", _reinmax_4, stochastic=True),
-)
-"""As many samples as the control variate has."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +30,12 @@ class Config(EstimatorConfig):
     n: int = option(6, help="Words or items; L2X always has 10 features.", least=2)
     noise: float = option(0.0, help="Standard deviation of the noise on the features that the model sees.", least=0)
     share: float = option(1.0, help="How much of the label needs the structure, from 0 to 1.", least=0)
+    temperature: float | None = option(
+        None, help="Of the noise of perturbed estimators.", shown="the estimator's", positive=True
+    )
+    samples: int | None = option(
+        None, help="Structures per example of an estimator that draws several.", shown="its own", least=1
+    )
     steps: int = option(1000, help="Updates.", least=1)
     batch_size: int = option(64, help="Examples per update.", least=1)
     evaluate_every: int = option(100, help="Steps between evaluations.", least=1)
@@ -82,7 +66,8 @@ class PlantedTask(ReplicaTask):
         return _methods()
 
     def defaults(self, method: Method) -> dict[str, Any]:
-        return {**super().defaults(method), "learning_rate": 0.01}
+        missing = {name: None for name in ("temperature", "samples") if name not in method.accepted}
+        return {**super().defaults(method), "learning_rate": 0.01, **missing}
 
     def order(self, config: Config) -> tuple[float, ...]:
         noise, share, *others = super().order(config)

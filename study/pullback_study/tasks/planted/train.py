@@ -76,9 +76,10 @@ class PlantedReplicas(Replicas):
         keys = [key("noise", each.seed, each.learning_rate, each.step_size) for each in self.configs]
         self._noise = Streams(keys, batch * parts.numel(), self.clock)
         self._seeds = Streams([key("samples", each) for each in keys], batch, self.clock)
+        own = {name: value for name in ("temperature", "samples") if (value := getattr(self.config, name)) is not None}
         return {
-            "groups": self.replicas, "step_size": self.step_sizes(batch, len(parts)), "steps": self.config.inner_steps or 1,
-            "noise": StreamedGumbel(self._noise),
+            **own, "groups": self.replicas, "step_size": self.step_sizes(batch, len(parts)),
+            "steps": self.config.inner_steps or 1, "noise": StreamedGumbel(self._noise),
         }  # fmt: skip
 
     def losses(self, rows: Tensor, width: int) -> Tensor:
