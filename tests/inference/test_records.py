@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from pullback.inference._numba import records
 from pullback.inference._numba.compile import called, lean_kernel
 from pullback.inference._numba.records import Arrangement, Memory, Record
 
@@ -43,3 +44,17 @@ def test_a_kernel_writes_to_the_record_that_is_meant_and_to_no_other():
 def test_an_array_that_compiled_code_would_misread_is_an_error(scores):
     with pytest.raises(TypeError, match=r"scores is .* needs a contiguous torch.float32 of 2 dimensions"):
         Given.table({"limit": 0, "scores": scores})
+
+
+def test_a_search_and_its_backward_pass_both_find_their_memory_again(monkeypatch):
+    first, second = (Arrangement(Record("Kept", x=(np.float64, 1)), {"x": (size,)}) for size in (8, 16))
+    kept = [Memory.kept(each, 2) for each in (first, second)]
+    for memory in kept:
+        memory.keep()
+    assert [Memory.kept(each, 1) for each in (first, second)] == kept
+    assert Memory.kept(first, 1) is not kept[0]  # while it is in use
+    monkeypatch.setattr(records, "_KEPT", second.size * 2)
+    for memory in kept:
+        memory.keep()
+    assert Memory.kept(second, 1) is kept[1]
+    assert Memory.kept(first, 1) is not kept[0]  # there was no room for both

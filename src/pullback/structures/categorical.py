@@ -51,7 +51,7 @@ class Categorical(FamilyStructure):
     def marginals(self, scores: Tensor) -> Tensor:
         flat = self._differentiated(scores)
         mu = _softmax(flat.scores)
-        self._checked(flat, mu.detach()[..., 0])
+        self._checked(flat, mu.detach().select(-1, 0))
         return flat.restore(mu)
 
     def log_partition(self, scores: Tensor) -> Tensor:
@@ -64,7 +64,7 @@ class Categorical(FamilyStructure):
         flat = self._differentiated(scores)
         log_p = flat.scores.log_softmax(-1)
         p = log_p.exp()
-        self._checked(flat, p.detach()[..., 0])
+        self._checked(flat, p.detach().select(-1, 0))
         finite = torch.where(p > 0, log_p, 0.0)  # without probability: -inf, or a mask too large to be multiplied
         return flat.restore(-(p * finite).sum(-1))
 
@@ -82,7 +82,7 @@ class Categorical(FamilyStructure):
         self._check_same_shape(scores, z)
         flat = self._differentiated(scores)
         log_p = flat.scores.log_softmax(-1)
-        self._checked(flat, log_p.detach()[..., 0].exp())
+        self._checked(flat, log_p.detach().select(-1, 0).exp())
         log_p = flat.reshape(log_p)
         return self.score(log_p, z.to(log_p.dtype)).to(flat.dtype)
 
@@ -97,7 +97,7 @@ class Categorical(FamilyStructure):
         check_limit(max_iterations, tolerance)
         flat = self._flat(scores)
         mu = self._call("project", flat)
-        self._checked(flat, mu.detach()[..., 0])
+        self._checked(flat, mu.detach().select(-1, 0))
         return flat.restore(mu)
 
     def sample(self, scores: Tensor, generator: torch.Generator | None = None, *, samples: int | None = None) -> Tensor:

@@ -43,7 +43,9 @@ class Kernels:
         options, batch = tuple(map(named.__getitem__, self._module.OPTIONS)), Batch(scores, lengths)
         z, array = batch.result()
         batch.run(self._module.argmax, 3, self._rooms["argmax"], options, array)
-        return z if np.count_nonzero(batch.status) == 0 else batch.settle((z,), validate)[0]
+        if batch.beyond is None and np.count_nonzero(batch.status) == 0:
+            return z
+        return batch.settle((z,), validate)[0]
 
     def log_partition(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
         return self._sums(modes.LOG_PARTITION, scores, lengths, validate, named)[0]
