@@ -16,6 +16,7 @@ from pullback_study.cli.options import SETTINGS, uses
 from pullback_study.cli.pages import claims, page
 from pullback_study.cli.planted import planted
 from pullback_study.cli.recovery import recovery
+from pullback_study.cli.ud import ud
 
 if TYPE_CHECKING:
     from pullback_study.results.choice import Chosen, Plan, Runs
@@ -25,6 +26,7 @@ app = typer.Typer(help="Make the paper's tables, figures and pages.", **SETTINGS
 app.command("recovery")(recovery)
 app.command("listops")(listops)
 app.command("planted")(planted)
+app.command("ud")(ud)
 app.command("check")(check)
 app.command("claims")(claims)
 app.command("page")(page)

@@ -60,6 +60,7 @@ SECTIONS = {
     "planted": "pullback_study.results.recovery.trees:SECTION",
     "recovery": "pullback_study.results.recovery.page:SECTION",
     "listops": "pullback_study.results.listops:SECTION",
+    "ud": "pullback_study.results.ud:SECTION",
 }
 """By name, where a section is found: module and attribute."""
 
