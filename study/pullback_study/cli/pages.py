@@ -11,7 +11,7 @@ import typer
 from pullback_study.cli import terminal
 from pullback_study.cli.options import uses
 
-Page = StrEnum("Page", ["synthetic", "text", "listops", "planted"])
+Page = StrEnum("Page", ["synthetic", "text", "listops", "planted", "ud", "sst-wide"])
 
 
 @uses("runs", "seeds", "dtype", "markdown", "json")

@@ -16,6 +16,7 @@ from pullback_study.cli.options import SETTINGS, uses
 from pullback_study.cli.pages import claims, page
 from pullback_study.cli.planted import planted
 from pullback_study.cli.recovery import recovery
+from pullback_study.cli.ud import ud
 
 if TYPE_CHECKING:
     from pullback_study.results.choice import Chosen, Plan, Runs
@@ -25,6 +26,7 @@ app = typer.Typer(help="Make the paper's tables, figures and pages.", **SETTINGS
 app.command("recovery")(recovery)
 app.command("listops")(listops)
 app.command("planted")(planted)
+app.command("ud")(ud)
 app.command("check")(check)
 app.command("claims")(claims)
 app.command("page")(page)
@@ -86,7 +88,8 @@ def table2(
     search: Annotated[
         bool, typer.Option("--search", help="Choose each row's learning rate: the same few for every row.")
     ] = False,
-    wide: Annotated[bool, typer.Option("--wide", help="SST: search 0.0001 to 0.005, with three seeds per rate.")] = False,
+    wide: Annotated[bool, typer.Option("--wide", help="SST: search 0.0001 to 0.005 and step sizes, three seeds each.")] = False,
+    train_examples: Annotated[int | None, typer.Option(min=1, help="Only the first training examples. [default: all]")] = None,
     times: Annotated[
         bool, typer.Option("--times", help="Only short runs of every row, one after the other: the time of an epoch.")
     ] = False,
@@ -108,6 +111,7 @@ def table2(
 
     with terminal.user_errors():
         trained, protocol = _text_protocol(task, given, seeds=seed, epochs=epochs)
+        protocol = protocol.having(train_examples=train_examples) if train_examples else protocol
         if times:
             alone = [config for row in text.timed(task, protocol, Runs(given["runs"])) for config in row.configs]
             terminal.train_or_exit(trained, alone, **{**given, "workers": None, "streams": None})
@@ -115,7 +119,8 @@ def table2(
         if wide:
             if task != "sst" or not search:
                 raise ValueError("--wide is for the search on SST: use --task sst --search --wide")
-            protocol = dataclasses.replace(protocol, rates=text.WIDE.rates, deciding=text.WIDE.deciding)
+            wider = text.WIDE
+            protocol = dataclasses.replace(protocol, rates=wider.rates, sizes=wider.sizes, deciding=wider.deciding)
         plans = [text.table_plan(name, protocol, search=search) for name in _rows(trained, given["only"] or text.ROWS)]
     found, rows = _train_plans(trained, plans, given)
     title = f"{text.titled(protocol)}, {'searched' if search else 'the paper’s best'} settings"

@@ -57,9 +57,11 @@ BEGIN, END = "<!-- from the runs -->", "<!-- end -->"
 SECTIONS = {
     "synthetic": "pullback_study.results.paper.claims_clusters:SECTION",
     "text": "pullback_study.results.paper.claims_text:SECTION",
+    "sst-wide": "pullback_study.results.paper.claims_text:WIDE",
     "planted": "pullback_study.results.recovery.trees:SECTION",
     "recovery": "pullback_study.results.recovery.page:SECTION",
     "listops": "pullback_study.results.listops:SECTION",
+    "ud": "pullback_study.results.ud:SECTION",
 }
 """By name, where a section is found: module and attribute."""
 

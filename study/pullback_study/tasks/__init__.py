@@ -23,6 +23,7 @@ _BUILT_IN = {
     "snli": "pullback_study.tasks.text.task:SNLI",
     "planted": "pullback_study.tasks.planted.task:TASK",
     "listops": "pullback_study.tasks.listops.task:TASK",
+    "ud": "pullback_study.tasks.ud.task:TASK",
 }
 _OWN = listed("PULLBACK_TASKS")
 if taken := sorted(_OWN.keys() & _BUILT_IN.keys()):

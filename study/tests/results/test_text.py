@@ -18,6 +18,7 @@ from pullback_study.results.paper.claims_text import (
     claim_15,
     claim_16,
     claim_17,
+    wide_claims,
 )
 from pullback_study.results.paper.names import reported
 from pullback_study.results.paper.text import (
@@ -35,6 +36,8 @@ from pullback_study.results.paper.text import (
     steps_table,
     table_plan,
     timed,
+    wide_groups,
+    wide_on,
 )
 from pullback_study.results.paper.verdicts import Verdict, verdict
 
@@ -282,3 +285,23 @@ def test_claim_17(power, expected, tmp_path):
         seconds = (minutes.value if minutes else 1.0) ** power
         (TASKS["sst"].run(config, tmp_path).path / "metrics.jsonl").write_text(json.dumps({"step": 1, "seconds": seconds}))
     assert verdicts(claim_17(Text(Runs(tmp_path)))) == [expected, Verdict.OPEN]
+
+
+def test_the_wider_search_has_the_papers_step_sizes_and_a_page_of_its_own(tmp_path):
+    wide = wide_on(Runs(tmp_path))
+    assert len(table_plan("marginals", wide, search=True).settings) == 5
+    assert len(table_plan("spigot", wide, search=True).settings) == 15
+    assert len(table_plan("spigot", SST, search=True).settings) == 3
+    (group,) = wide_groups(Runs(tmp_path))
+    assert group.tables[0].markdown().count("not run") >= 2 * len(ROWS)
+    assert "wider" not in " ".join(each.title for each in groups(Runs(tmp_path)))
+    assert wide_claims(Runs(tmp_path)) == []
+    part = wide.having(train_examples=100)
+    for name in ROWS:
+        for config in table_plan(name, part, search=True).first:
+            publish(config, tmp_path, 80 + 3 * (config.learning_rate == 0.002) + (config.step_size == 10))
+    found = Runs(tmp_path)
+    assert wide_on(found)["train_examples"] == 100
+    assert table_plan("spigot", wide_on(found), search=True).choose(found).config.step_size == 10
+    assert "| Marginals | 0.002 |" in wide_groups(found)[0].tables[1].markdown()
+    assert [claim.number for claim in wide_claims(found)] == [7, 14, 15]

@@ -46,8 +46,8 @@ MANY = {
     "snli": replace(_SNLI, seeds=tuple(range(5)), rates=(1e-3,), searched=()),
 }
 """What verdicts rest on, where it is run: more seeds; on SST of fewer epochs, on SNLI at one learning rate for all rows."""
-WIDE = replace(MANY["sst"], rates=(1e-4, 5e-4, 1e-3, 2e-3, 5e-3), deciding=(0, 1, 2))
-"""SST with a search that has room on both sides: in the first one, all rows chose the largest rate."""
+WIDE = replace(MANY["sst"], rates=(1e-4, 5e-4, 1e-3, 2e-3, 5e-3), sizes=(0.1, 1.0, 10.0), deciding=(0, 1, 2))
+"""SST with a search that has room on both sides: in the first one, all rows chose the largest rate. Step sizes: the paper's."""
 LEAST = 8
 """How many of these seeds a comparison needs, and how many make a table of that kind."""
 QUICK = {
@@ -76,11 +76,12 @@ def on_data_of(runs: Runs, protocol: Protocol) -> Protocol:
 
 @functools.cache
 def table_plan(estimator: str, protocol: Protocol, *, search: bool) -> Plan:
-    """A row at the paper's best setting, or over the learning rates of the search, which the deciding seeds choose from.
+    """A row at the paper's best setting, or over the settings of the search, which the deciding seeds choose from.
 
-    Step sizes are always the paper's.
+    Without step sizes in the search they are the paper's best. That of STE-I only scales the gradient with one inner step.
     """
-    return protocol.plan(estimator, protocol.rates if search else ())
+    sized = METHODS[estimator].pulled_back and estimator != "ste-i"
+    return protocol.plan(estimator, *((protocol.rates, protocol.sizes if sized else ()) if search else ()))
 
 
 def frozen(row: Chosen, runs: Runs, inner_steps: int) -> Chosen:
@@ -228,10 +229,6 @@ def groups(runs: Runs) -> list[Group]:
         if search or (all(row.done for row in rows) if many else table.runs):
             tables = [table, settings(rows)] if search else [table]
             found.append(Group(f"{TASKS[task].title}, at {how}", tables, warning="" if table.runs else missing))
-    wide = WIDE.having(**{name: protocols["sst"][name] for name in ("data", "vectors")})
-    table = results(_with_seeds(wide), wide, choose(wide, runs, search=True), runs, "--search", "--wide", "--seeds", "20")
-    unseen = "" if table.runs or runs.of("sst") else missing
-    found.append(Group("SST, a wider search: rates 0.0001 to 0.005, three seeds for each", [table], warning=unseen))
     sst = choose(protocols["sst"], runs, search=True, names=STEPPED)
     stepped = any(row.replace(runs, inner_steps=k).done for row in sst for k in INNER_STEPS[1:])
     table = steps_table(titles["sst"], sst, runs)
@@ -248,3 +245,18 @@ def groups(runs: Runs) -> list[Group]:
     ]
     figures = [figure for figure in drawn if figure.drawn]
     return [*found, *([Group("Figures", figures=figures)] if figures else [])]
+
+
+def wide_on(runs: Runs) -> Protocol:
+    """The wider search on the data, and on as much of it, as most runs on SST."""
+    usual = on_data_of(runs, FULL["sst"])
+    parts = Counter(run.config.get("train_examples") for run in runs.of("sst"))
+    part = parts.most_common(1)[0][0] if parts else None
+    return WIDE.having(data=usual["data"], vectors=usual["vectors"], **({"train_examples": part} if part else {}))
+
+
+def wide_groups(runs: Runs) -> list[Group]:
+    wide = wide_on(runs)
+    rows = choose(wide, runs, search=True)
+    table = results(_with_seeds(wide), wide, rows, runs, "--search", "--wide", "--seeds", "20")
+    return [Group("SST, a wider search", [table, *([settings(rows)] if any(rows) else [])])]

@@ -67,6 +67,10 @@ class Problem(abc.ABC):
     def losses(self, batch: Any, encoded: Any, z: Tensor | None) -> Tensor:
         """One loss per example, `[B]`, from structures or averages of structures; z is None for a baseline."""
 
+    def supervision(self, batch: Any, structure: Any, scores: Tensor) -> Tensor | None:
+        """A loss of the scores themselves, `[B]`, beside the decoder's, such as that of gold structures; usually none."""
+        return None
+
     @abc.abstractmethod
     def measures(self, batch: Any, encoded: Any, z: Tensor | None, best: Tensor | None) -> dict[str, Tensor]:
         """By name, one number for each item (an example, a word, ...), of which evaluation takes the mean.

@@ -150,7 +150,9 @@ class LatentTrainer(Loop):
         if problem.gradient_scale != 1.0 and scores.requires_grad:
             scores.register_hook(lambda gradient: gradient * problem.gradient_scale)
         structure = Timed(problem.structure(batch), self.stopwatch)
-        return self.estimator.objective(structure, scores, lambda z: problem.losses(batch, encoded, z))
+        losses = self.estimator.objective(structure, scores, lambda z: problem.losses(batch, encoded, z))
+        more = problem.supervision(batch, structure, scores)
+        return losses if more is None else losses + more
 
     def evaluate_now(self) -> None:
         rows, examples = self.rows[0], len(self.problem.splits[0])

@@ -1,0 +1,62 @@
+"""UD-EWT: latent dependency trees over real sentences, beside gold trees, and with some gold trees shown.
+
+Fixed before the runs: the learning rate of a row is that with the best validation accuracy of tags over seed 0 (of 0.001,
+0.003 and 0.01); results are from seeds 0 to 4, of the epoch with the best validation accuracy. Gold heads choose nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pullback_study.results.choice import Plan, Runs
+from pullback_study.results.protocol import Protocol
+from pullback_study.results.registry import Group, Section
+from pullback_study.results.tables import Column, Table
+from pullback_study.tasks import find_task
+from pullback_study.tasks.ud.task import GIVEN
+
+TASK = find_task("ud")
+ROWS = (
+    *GIVEN, "marginals", "perturbed-marginals", "sampled-ste", "perturb-and-map", "ste-s", "spigot", "spigot-eg",
+    "sfe-leave-one-out", "sfe-control-variate",
+)  # fmt: skip
+SHARES = (0.0, 0.01, 0.05, 0.1)
+FULL = Protocol(TASK.name, (0, 1, 2, 3, 4), rates=(0.001, 0.003, 0.01))
+QUICK = replace(FULL.on((0,)).having(epochs=1, train_examples=200, longest=10), rates=FULL.rates[1:2])
+COLUMNS = {
+    "validation_attachment": "Dev: attachment", "test_attachment": "Test: attachment", "validation_accuracy": "Dev: tags",
+    "test_accuracy": "Test: tags",
+}  # fmt: skip
+
+
+def plan(name: str, share: float, protocol: Protocol = FULL) -> Plan:
+    """A row; given trees see no others."""
+    return protocol.plan(name, protocol.rates, gold_share=share)
+
+
+def rows(share: float) -> tuple[str, ...]:
+    """Those of a table: given trees are the same for every share."""
+    return ROWS if share == 0 else ROWS[len(GIVEN) :]
+
+
+def table(runs: Runs, share: float, protocol: Protocol = FULL) -> Table:
+    lines = []
+    for name in rows(share):
+        chosen = plan(name, share, protocol).choose(runs)
+        cells = {measure: chosen.cell(measure, digits=1) for measure in COLUMNS}
+        lines.append(chosen.row(cells, {"seeds": f"{len(chosen.done)} of {len(protocol.seeds)}"}))
+    columns = [*(Column(name, label) for name, label in COLUMNS.items()), Column("seeds", "Seeds")]
+    notes = ["Percent. Attachment: of the best trees, punctuation not counted. Tags: reconstructed from the head's tag."]
+    title = f"Gold trees for {share:.0%} of the training sentences" if share else "No gold trees shown"
+    return Table(title, columns, lines, notes, f"ud-{share:g}", protocol.warning, runs.command("ud"))
+
+
+def groups(runs: Runs, protocol: Protocol = FULL) -> list[Group]:
+    tables = [table(runs, share, protocol) for share in SHARES]
+    return [
+        Group("Latent", tables[:1], warning=protocol.warning),
+        Group("Semi-supervised", tables[1:], warning=protocol.warning),
+    ]
+
+
+SECTION = Section("Latent dependency trees over real sentences, and their attachment to the treebank's.", groups, tasks=("ud",))

@@ -1,0 +1,1 @@
+"""Real sentences with gold dependency trees: parts of speech of the English Web Treebank."""
