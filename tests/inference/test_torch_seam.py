@@ -77,6 +77,15 @@ def test_internals_that_are_gone_are_noticed(monkeypatch):
     assert not derivatives.internals_work()
 
 
+def test_transforms_that_an_operator_does_not_work_in_are_noticed(monkeypatch):
+    """As in PyTorch 2.14, whose `Function` takes transforms of torch.func to be all of them."""
+    assert derivatives.internals_work()
+    monkeypatch.setattr(torch.autograd.function, "_SingleLevelFunction", torch.autograd.Function)
+    monkeypatch.setattr(derivatives, "_works", None)
+    assert not derivatives.internals_work()
+    assert not derivatives.transforming()
+
+
 def test_internals_can_be_left_out(monkeypatch):
     monkeypatch.setenv("PULLBACK_PUBLIC_TORCH", "1")
     monkeypatch.setattr(derivatives, "_works", None)

@@ -93,11 +93,12 @@ def register(library: torch.library.Library, name: str, rule: Rule) -> None:
 
 def _register_by_internals(library: torch.library.Library, name: str, rule: Rule) -> None:
     from torch._functorch.autograd_function import enable_single_level_autograd_function
+    from torch.autograd.function import _SingleLevelFunction  # for one transform of torch.func; a `Function` is for all
 
     operator = getattr(getattr(torch.ops, library.ns), name).default
     below = torch._C._AutoDispatchBelowAutograd
 
-    class Operator(torch.autograd.Function):
+    class Operator(_SingleLevelFunction):
         @staticmethod
         def forward(ctx: Any, *args: Any) -> Any:
             with below(), _outer_levels():
@@ -116,12 +117,10 @@ def _register_by_internals(library: torch.library.Library, name: str, rule: Rule
             with _outer_levels():
                 return rule.tangent(ctx, tangents)
 
-    one_level = super(torch.autograd.Function, Operator).apply  # of torch.func
-
     def run(*args: Any) -> Any:
         if in_forward_mode() or (torch.is_grad_enabled() and torch._C._any_requires_grad(*args)):
             with enable_single_level_autograd_function() if transforming() else _NOTHING:
-                return one_level(*args)
+                return Operator.apply(*args)  # type: ignore[attr-defined]
         with below():
             return operator(*args)
 
@@ -190,8 +189,8 @@ def refuse_tangents(x: Tensor) -> None:
     """Raise if x has a tangent: the public way would lose it without a word."""
     if forward_ad.unpack_dual(x).tangent is not None:
         raise NotImplementedError(
-            f"forward-mode derivatives are not available with PyTorch {torch.__version__}: pullback knows the internals of "
-            f"the versions that its pyproject.toml names; use backward mode, or one of those versions"
+            f"forward-mode derivatives are not available with PyTorch {torch.__version__}, whose internals are not those that "
+            f"pullback knows; use backward mode, or a version that the page on versions of pullback's documentation names"
         )
 
 
@@ -201,6 +200,21 @@ def internals_work() -> bool:
     if _works is None:
         _works = os.environ.get("PULLBACK_PUBLIC_TORCH", "") in ("", "0") and _try_internals()
     return _works
+
+
+def _by_a_transform(double: Callable[..., Tensor]) -> Tensor:
+    """The gradient of an operator as `torch.func.grad` takes it, which itself is slow to load."""
+    functorch, x = torch._C._functorch, torch.ones(1)
+    level = functorch._grad_increment_nesting()
+    try:
+        x = functorch._wrap_for_grad(x, level)
+        functorch.set_inplace_requires_grad_allowed(True)
+        x.requires_grad_()
+        (gradient,) = torch.autograd.grad(double(x, True), x, create_graph=True)
+        return functorch._unwrap_for_grad(gradient, level).detach()
+    finally:
+        functorch.set_inplace_requires_grad_allowed(False)
+        functorch._grad_decrement_nesting()
 
 
 def _try_internals() -> bool:
@@ -232,8 +246,9 @@ def _try_internals() -> bool:
         with torch.enable_grad():
             gradients = [torch.autograd.grad(y, x)[0] for y in (double(x, True), record(Double(), Double().forward, x, True))]
             plain = double(torch.ones(1), False)
+            gradients.append(_by_a_transform(double))
         # forward mode is slow to load, so that only its entry points are looked at
         ready = isinstance(forward_ad._current_level, int) and callable(forward_ad._set_fwd_grad_enabled)
-        return ready and not transforming() and [*map(float, gradients), float(plain)] == [2.0] * 3
+        return ready and not transforming() and [*map(float, gradients), float(plain)] == [2.0] * 4
     except Exception:
         return False
