@@ -48,6 +48,8 @@ class Section:
     def heading(self, runs: Runs) -> str:
         """Its title, or the names of its tasks that have runs; empty if there are no runs that it could show."""
         there = [task for task in all_tasks() if (task.name in self.tasks or not self.tasks) and runs.of(task.name)]
+        if there and self.title and self.tasks:  # a part of what a task's own section has
+            there = [task for task in there if any(table.runs for group in self.groups(runs) for table in group.tables)]
         return self.title if there and self.title else " and ".join(task.title for task in there)
 
 
