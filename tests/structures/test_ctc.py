@@ -194,3 +194,9 @@ def test_paths_of_states_and_of_symbols_correspond():
     assert len(paths) == len(paths.unique(dim=0)) == 3**4
     counts = [pb.CTC(torch.tensor(t, dtype=torch.long), validate=False).log_partition(torch.zeros(4, 3)) for t in targets]
     assert sum(x.exp().item() for x in counts if not x.isnan()) == pytest.approx(3**4)
+
+
+def test_a_warm_start_without_frames():
+    nothing = torch.zeros(2, dtype=torch.long)
+    ctc, scores = pb.CTC(torch.tensor([1, 2]), nothing, nothing), torch.zeros(2, 0, 3)
+    assert ctc.sparsemap(scores, warm_start=ctc.argmax(scores)).shape == (2, 0, 3)

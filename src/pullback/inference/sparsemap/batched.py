@@ -62,7 +62,7 @@ def usable(argmax: Argmax, scores: Tensor, starts: Starts) -> Starts:
     z = dense(lists, scores.shape[1:].numel(), torch.float64)
     inside = torch.where((z > 0) & (scores.flatten(1) > -torch.inf)[:, None], 1.0, -torch.inf)
     examples = torch.arange(len(scores), device=scores.device).repeat_interleave(count)
-    best = argmax(inside.reshape(-1, *scores.shape[1:]), examples).reshape(z.shape)
+    best = argmax(inside.reshape(len(examples), *scores.shape[1:]), examples).reshape(z.shape)
     return lists, torch.where((best == z).all(-1), weights, 0.0)
 
 
