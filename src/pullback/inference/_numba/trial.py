@@ -1,4 +1,4 @@
-"""The self-test of what kernels are made of, for releases of Numba and llvmlite that nobody has tested: vectors, rows of them,
+"""The self-test of what kernels are made of, for untested releases of Numba and llvmlite: vectors, rows of them,
 records, scratch memory and calls by address, in one small kernel.
 """
 

@@ -18,7 +18,7 @@ from pullback.inference._numba.vectors import pack_block, splat_wide, widen
 from pullback.inference._numba.ways import combined
 
 LOG_PARTITION, MARGINALS, SAMPLE = range(3)
-"""What `sums` writes."""
+"""The results that `sums` writes."""
 
 
 @lean
@@ -31,7 +31,7 @@ def enter(begin, stride, first, rows, bases, place):
 
 @lean
 def cells(scores, bases, place, t, rows, columns, fill):
-    """What an array holds for the cells of step t; `fill` for lanes that are not at a cell."""
+    """The values of an array at the cells of step t; `fill` for lanes that are not at a cell."""
     none, number = splat(scores, fill), load(place, 0)
     x = gather(scores, bases, t)
     x = where_larger(splat(scores, min(t, rows - 1) + 0.5), number, x, none)

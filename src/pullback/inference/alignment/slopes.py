@@ -20,7 +20,7 @@ from pullback.inference._numba.ways import rate_of
 from pullback.inference.alignment.kernels import cells, enter, upward
 
 SLOPE, ENTROPY, ENTROPY_SLOPE = range(3)
-"""What `slopes` writes."""
+"""The results that `slopes` writes."""
 
 
 @lean

@@ -98,7 +98,7 @@ def _row(p, i, j):
 
 @lean
 def _worth(p, i, top, j):
-    """What eight columns are worth to a row: its scores less the largest one, so that no mask of a whole row costs digits."""
+    """The values of eight columns for a row: its scores less the largest one, so that no mask of a whole row costs digits."""
     return (_row(p, i, j) - top) - load(p.price, j)
 
 

@@ -22,7 +22,7 @@ from pullback.inference._numba.vectors import load_wide, log, narrow, select_pos
 from pullback.inference.chain.kernels import forward
 
 SLOPE, ENTROPY, ENTROPY_SLOPE = range(3)
-"""What `slopes` writes."""
+"""The results that `slopes` writes."""
 
 
 @lean
@@ -35,7 +35,7 @@ def _load(array, at, width):
 
 @lean
 def _term(p, before, direction, at, width, surprise):
-    """What a transition adds to the rate of its tag, 0 if it has no probability; of surprises, without log of the sum of p."""
+    """The summand of a transition in the rate of its tag, 0 without probability; of surprises, without log of the sum of p."""
     zero = splat_wide(0.0, direction)
     x = splat_wide(before, direction)
     if surprise:

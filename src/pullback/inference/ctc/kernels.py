@@ -18,12 +18,12 @@ from pullback.inference._numba.vectors import load_wide, widen
 from pullback.inference._numba.ways import combined
 
 LOG_PARTITION, MARGINALS, SAMPLE = range(3)
-"""What `sums` writes."""
+"""The results that `sums` writes."""
 
 
 @lean
 def is_bad(flat, begin, count):
-    """Whether one of so many scores is NaN or +inf."""
+    """Whether one of `count` scores is NaN or +inf."""
     lanes, lowest = lanes_in(flat), splat(flat, -np.inf)
     worst, nan = lowest, splat(flat, 0.0)
     for i in range(0, count, lanes):
@@ -59,7 +59,7 @@ def emit(flat, begin, symbols, states, is_end, fill, line):
 
 @lean
 def ways(line, at, skips, s, like):
-    """What the three ways to the states from s on bring: from themselves, the states before, and those before these."""
+    """The values of the three ways to the states from s on: from themselves, the states before, and those before these."""
     place = at + lanes_in(like) + s
     two = load_wide(line, place - 2, like) + load_wide(skips, s, like)
     return load_wide(line, place, like), load_wide(line, place - 1, like), two

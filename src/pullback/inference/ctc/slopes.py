@@ -19,7 +19,7 @@ from pullback.inference._numba.ways import rate_of
 from pullback.inference.ctc.kernels import emit, is_bad, rounded, set_states, upward, ways
 
 SLOPE, ENTROPY, ENTROPY_SLOPE = range(3)
-"""What `slopes` writes."""
+"""The results that `slopes` writes."""
 
 
 @lean
@@ -56,7 +56,7 @@ def _rates(direction, begin, frames, stride, states, work, zeros, surprise, chan
 
 @lean
 def _moved(q, slope, way, chances, shifts, at, like):
-    """What a way brings to the state before it, and its derivative."""
+    """The probability that a way passes to the state before it, and its derivative."""
     p, zero = widen(load(chances, at + way)), splat_wide(0.0, like)
     return q * p, select_positive(q, slope * p + q * load_wide(shifts, at + way, like), zero)
 

@@ -47,7 +47,7 @@ def place_of(head, word, length):
 
 @lean
 def workspace(work, n, dtype):
-    """What `best_heads` needs for sentences of up to n words, from `8 * numbers_for(n)` bytes of zeros, and where they end."""
+    """The arrays of `best_heads` for up to n words, from `8 * numbers_for(n)` bytes of zeros, and where they end."""
     size = (n + 1) * pitch_of(n)
     right, at = carve(work, 0, size, dtype)
     left, at = carve(work, at, size, dtype)

@@ -38,12 +38,12 @@ reordered = _njit(
 
 @register_jitable
 def padded(capacity: int) -> int:
-    """Room for so many structures in whole vectors, as all vectors have that `append` and `direction` get."""
+    """Room for `capacity` structures in whole vectors, as all vectors have that `append` and `direction` get."""
     return -(-capacity // LANES) * LANES
 
 
 def inverse_shapes(capacity: int, inside: str = "") -> Shapes:
-    """The arrays of an inverse for so many structures."""
+    """The arrays of an inverse for `capacity` structures."""
     room = padded(capacity)
     shapes = {"base": (entries(room),), "sums": (room,)}
     return {inside + name: shape for name, shape in shapes.items()}
@@ -51,7 +51,7 @@ def inverse_shapes(capacity: int, inside: str = "") -> Shapes:
 
 @register_jitable
 def entries(room: int) -> int:
-    """How many there are in the blocks of so many rows, a multiple of 8."""
+    """The number of entries in the blocks of `room` rows, a multiple of 8."""
     return room * (room + LANES) // 2
 
 
@@ -185,7 +185,7 @@ def multiply(inverse, size, vector, out):
 
 @lean
 def _multiply_rows(base, i, vector, out):
-    """What four rows of R contribute to a product."""
+    """The summand of four rows of R in a product."""
     first, width = _at(i, 0), (i & -LANES) + LANES
     a = b = c = d = splat(base, 0.0)
     at = first

@@ -125,7 +125,7 @@ def _subtract(scores, mean, count, part_of, places, residual, roughly):
 def list_parts(z, columns, lists):
     """Write the parts of structures `[R, K]` to `[R, most]`, padded with -1; what is no structure has no parts.
 
-    They are listed column by column of a matrix with so many columns: in their own order for one column.
+    They are listed column by column of a matrix with `columns` columns: in their own order for one column.
     """
     most, height = lists.shape[1], z.shape[1] // max(columns, 1)
     for r in range(len(z)):

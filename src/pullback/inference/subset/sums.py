@@ -18,7 +18,7 @@ from pullback.inference.front.checks import OK
 from pullback.inference.subset.kernels import bounds, largest, status_of
 
 LANES = BYTES // 8
-_FLUSH = 512  # so many factors of at least 1/2 make a normal number
+_FLUSH = 512  # the product of this number of factors of at least 1/2 is a normal number
 
 
 @lean

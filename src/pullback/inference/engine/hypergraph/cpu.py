@@ -73,7 +73,7 @@ class Batch:
 
     @property
     def scale(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-        """What scaled weights need to know of the hypergraph."""
+        """The constants of the hypergraph that scaled weights need."""
         graph = self.graph
         return graph.height, graph.extra, graph.counts, int(graph.extra.max(initial=0))
 
