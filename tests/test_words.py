@@ -21,6 +21,7 @@ WORDS = {
     "nobody": "say which program or thread",
     "one program a sentence": "one program per sentence",
     "garbled": "NaN or +inf",
+    r"\blean(_kernel)?\b": "subroutine or no_alloc_kernel",
     "trouble": "a status that is not OK, or a bad score",
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference._numba.compile import inner, lean
+from pullback.inference._numba.compile import inner, subroutine
 from pullback.inference._numba.lanes import bad_score, gather, lanes_in, larger, load, splat, store
 from pullback.inference._numba.rows import store_first
 from pullback.inference._numba.vectors import pack_block, unpack_block
@@ -67,7 +67,7 @@ def unpack(packed, bases, filled, count, out):
             out[bases[lane] + at] = packed[at * lanes + lane]
 
 
-@lean
+@subroutine
 def clear(out, start, stop):
     """Write zeros, by vectors: for large memory, C's way takes longer."""
     lanes = lanes_in(out)

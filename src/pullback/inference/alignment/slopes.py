@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference._numba.compile import kernel, lean
+from pullback.inference._numba.compile import kernel, subroutine
 from pullback.inference._numba.lanes import aligned, lanes_in, load, store
 from pullback.inference._numba.rows import shift_down, shift_up
 from pullback.inference._numba.vectors import load_wide, select_positive, splat_wide, widen
@@ -23,7 +23,7 @@ SLOPE, ENTROPY, ENTROPY_SLOPE = range(3)
 """The results that `slopes` writes."""
 
 
-@lean
+@subroutine
 def _rates(direction, lines, rows, columns, surprise, chances, shifts, at, keep):
     """Rates of a band: `edge` gets those of its last row, `last` those of the last step; if `keep`, `shifts` of the chances."""
     bases, place, last, edge = lines
@@ -50,7 +50,7 @@ def _rates(direction, lines, rows, columns, surprise, chances, shifts, at, keep)
     edge[0] = 0.0
 
 
-@lean
+@subroutine
 def _back(n, m, stride, begin, chances, shifts, pitch, edge, line, out):
     """Write the derivatives of the marginals, from the last band to the first.
 

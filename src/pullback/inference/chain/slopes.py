@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from pullback.inference._numba.compile import kernel, lean
+from pullback.inference._numba.compile import kernel, subroutine
 from pullback.inference._numba.lanes import aligned, lanes_in, load, splat, store
 from pullback.inference._numba.packing import clear
 from pullback.inference._numba.rows import load_first, store_first, sum_of
@@ -25,7 +25,7 @@ SLOPE, ENTROPY, ENTROPY_SLOPE = range(3)
 """The results that `slopes` writes."""
 
 
-@lean
+@subroutine
 def _load(array, at, width):
     """A vector of which `width` numbers exist; the others are zero."""
     if width >= lanes_in(array):
@@ -33,7 +33,7 @@ def _load(array, at, width):
     return load_first(array, at, width, splat(array, 0.0))
 
 
-@lean
+@subroutine
 def _term(p, before, direction, at, width, surprise):
     """The summand of a transition in the rate of its tag, 0 without probability; of surprises, without log of the sum of p."""
     zero = splat_wide(0.0, direction)
@@ -45,7 +45,7 @@ def _term(p, before, direction, at, width, surprise):
     return select_positive(widen(p), x, zero)
 
 
-@lean
+@subroutine
 def rates_of(tags, weights, at, direction, there, surprise, alpha, row, before, rate, whole):
     """Rates of a position's tags, from those of the position before, and the sums of p.
 
@@ -67,7 +67,7 @@ def rates_of(tags, weights, at, direction, there, surprise, alpha, row, before, 
         store(whole, k, total)
 
 
-@lean
+@subroutine
 def back(tags, weights, at, direction, there, surprise, alpha, row, before, rate, whole, q, slope, next_q, next_slope):
     """Write the derivatives of a position's parts over their weights; q and `slope` become those of the tags before."""
     lanes, zero, one = lanes_in(weights), splat_wide(0.0, weights), splat_wide(1.0, weights)
@@ -94,7 +94,7 @@ def back(tags, weights, at, direction, there, surprise, alpha, row, before, rate
         q[a], slope[a] = next_q[a], next_slope[a]
 
 
-@lean
+@subroutine
 def end(tags, alpha, row, rate, surprise, q, slope):
     """The probabilities of the last tags and their derivatives; returns the rate of all."""
     whole, mean = 0.0, 0.0

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference._numba.compile import kernel, lean
+from pullback.inference._numba.compile import kernel, subroutine
 from pullback.inference._numba.lanes import aligned, lanes_in, load, store
 from pullback.inference._numba.vectors import load_wide, select_positive, splat_wide, widen
 from pullback.inference._numba.ways import rate_of
@@ -22,7 +22,7 @@ SLOPE, ENTROPY, ENTROPY_SLOPE = range(3)
 """The results that `slopes` writes."""
 
 
-@lean
+@subroutine
 def _rates(direction, begin, frames, stride, states, work, zeros, surprise, chances, shifts, keep):
     """The rate of the goal; if `keep`, `shifts` of the chances."""
     symbols, _, numbers, lines = work
@@ -54,14 +54,14 @@ def _rates(direction, begin, frames, stride, states, work, zeros, surprise, chan
     return lines[(frames + 1) % 2 * row + lanes + states - 1]
 
 
-@lean
+@subroutine
 def _moved(q, slope, way, chances, shifts, at, like):
     """The probability that a way passes to the state before it, and its derivative."""
     p, zero = widen(load(chances, at + way)), splat_wide(0.0, like)
     return q * p, select_positive(q, slope * p + q * load_wide(shifts, at + way, like), zero)
 
 
-@lean
+@subroutine
 def _downward(begin, frames, stride, states, symbols, chances, shifts, mass, moved, width, out):
     """Add the derivatives of the marginals to zeros; `mass` is the probability of each state, `moved` its derivative."""
     lanes = lanes_in(chances)

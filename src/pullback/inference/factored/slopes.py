@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference._numba.compile import kernel, lean
+from pullback.inference._numba.compile import kernel, subroutine
 from pullback.inference._numba.lanes import aligned, lanes_in
 from pullback.inference._numba.packing import clear
 from pullback.inference.chain.slopes import ENTROPY, SLOPE, back, end, rates_of
 from pullback.inference.factored.kernels import add, are_bad, forward, weigh, weigh_again, worst_of
 
 
-@lean
+@subroutine
 def _copy(scores, base, tags, weights, careful, values, logs, row, out):
     """The weights of a position."""
     if careful:

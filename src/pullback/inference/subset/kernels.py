@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from pullback.inference._numba.compile import inner, kernel, lean
+from pullback.inference._numba.compile import inner, kernel, subroutine
 from pullback.inference._numba.random_kernels import uniform
 from pullback.inference.front.checks import BAD_SIZE, INFEASIBLE, INFINITE, NAN, OK
 
@@ -31,7 +31,7 @@ def _heads(s, n, c):
     return mean, variance
 
 
-@lean
+@subroutine
 def largest(a, n, k):
     """The k-th largest of the first n numbers (the largest for k = 0), by selection in place; 0 where there is none or -inf."""
     if n == 0:
@@ -57,7 +57,7 @@ def largest(a, n, k):
     return a[wanted] if a[wanted] > -np.inf else 0.0
 
 
-@lean
+@subroutine
 def bounds(a, n, k):
     """Between which shifts the expected number of heads is k; equal where any value there will do.
 
@@ -116,7 +116,7 @@ def table(s, n, k, c, row, weights):
     return log_z + math.log(row[k]) if row[k] > 0.0 else -np.inf
 
 
-@lean
+@subroutine
 def status_of(scores, b, length, k):
     if length < 0 or length > scores.shape[1] or k < 0:
         return BAD_SIZE

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pullback.inference._numba.compile import lean_kernel
+from pullback.inference._numba.compile import no_alloc_kernel
 from pullback.inference._numba.lanes import BYTES
 from pullback.inference._numba.threads import scratch, spread
 from pullback.inference.front import checks
@@ -21,7 +21,7 @@ LOG_PARTITION, MARGINALS, SAMPLE, PRODUCT, ENTROPY, ENTROPY_GRADIENT = range(6)
 """The modes of a kernel. From PRODUCT on there are tangents, from ENTROPY on those of surprises."""
 
 
-@lean_kernel
+@no_alloc_kernel
 def by_length(lengths, n, starts, order):
     """Write the examples in order of falling length; returns the sum of the cubed lengths and the longest.
 
