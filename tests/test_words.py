@@ -22,6 +22,7 @@ WORDS = {
     "one program a sentence": "one program per sentence",
     "garbled": "NaN or +inf",
     r"\blean(_kernel)?\b": "subroutine or no_alloc_kernel",
+    r"ENTROPY_SLOPE|\bslopes\.py|companion": "tangent, for a derivative along a direction",
     "trouble": "a status that is not OK, or a bad score",
 }
 

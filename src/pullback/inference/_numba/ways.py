@@ -1,4 +1,4 @@
-"""Recursions in which a cell is entered in one of three ways, in SIMD lanes: sums with their chances, and rates."""
+"""Recursions in which a cell is entered in one of three ways, in SIMD lanes: sums with their chances, and tangents."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def combined(like, a, b, c, s, chances, at, apart, keep):
 
 
 @subroutine
-def rate_of(chance, before, surprise, like):
-    """The rate of a way: that of the cell before and, if wanted, its surprise. Ways without a chance have none."""
+def tangent_of(chance, before, surprise, like):
+    """The tangent of a way: that of the cell before and, if wanted, its surprise. Ways without a chance have none."""
     zero, one = splat_wide(0.0, like), splat_wide(1.0, like)
     if surprise:
         before = before - log(select_positive(chance, chance, one))

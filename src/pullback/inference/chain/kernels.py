@@ -47,7 +47,7 @@ from pullback.inference._numba.vectors import load_wide, log, narrow, select_pos
 from pullback.inference.chain.downward import add_structure, back, draw
 from pullback.inference.chain.exponential import exp_or_nan
 
-LOG_PARTITION, MARGINALS, SLOPE, SAMPLE = range(4)
+LOG_PARTITION, MARGINALS, LOG_PROB, SAMPLE = range(4)
 MANY = 64  # tags from which on most of their exponentials are nothing if any are
 
 
@@ -276,7 +276,7 @@ def sums(worker, workers, tags, scores, lengths, what, z, seeds, out, log_z, log
     """
     cells, lanes = tags * tags, lanes_in(scores)
     n, room = scores.shape[1], -(-tags // lanes) * lanes
-    keep, sign = what != LOG_PARTITION, -1 if what == SLOPE else 1
+    keep, sign = what != LOG_PARTITION, -1 if what == LOG_PROB else 1
     flat, flat_z = scores.reshape(-1), z.reshape(-1)
     flat_out = out.reshape(-1) if keep else aligned(cells + 2 * lanes, scores)
     value, above, rate = aligned(2 * room, np.empty(0)), aligned(room, scores), aligned(room, scores)
@@ -304,6 +304,6 @@ def sums(worker, workers, tags, scores, lengths, what, z, seeds, out, log_z, log
             clear(flat_out, begin + length * cells, begin + n * cells)
             for tag in range(tags * min(length, 1)):
                 flat_out[begin + tag] = sign * rate[tag]
-            if what == SLOPE:
+            if what == LOG_PROB:
                 log_p[b] = _add_first(flat, flat_z, flat_out, begin, tags * min(length, 1)) - log_z[b]
                 log_p[b] += add_structure(flat, flat_z, flat_out, begin + min(length, 1) * cells, begin + length * cells)

@@ -25,8 +25,8 @@ from pullback.inference.chain.downward import add_structure, back_rows, pick, ra
 from pullback.inference.chain.exponential import exp_or_nan
 from pullback.inference.chain.kernels import (
     LOG_PARTITION,
+    LOG_PROB,
     SAMPLE,
-    SLOPE,
     careful_step,
     enter,
     last_tags,
@@ -234,7 +234,7 @@ def sums(worker, workers, tags, scores, lengths, what, z, seeds, out, log_z, log
     cells, lanes, rows = tags * tags, lanes_in(scores), scores.shape[1]
     n, room, wide = rows - 2 - tags, -(-tags // lanes) * lanes, np.empty(0)
     flat, flat_z, flat_out = scores.reshape(-1), z.reshape(-1), out.reshape(-1)
-    keep, sign = what != LOG_PARTITION, -1.0 if what == SLOPE else 1.0
+    keep, sign = what != LOG_PARTITION, -1.0 if what == LOG_PROB else 1.0
     value, state, most = aligned(2 * room, wide), np.empty(3), aligned(room, wide)
     values, logs, careful = aligned((n + 1) * room, wide), aligned((n + 1) * room, wide), np.zeros(n + 1, np.bool_)
     alpha, total = aligned((n + 2) * room + 4 * lanes, scores), aligned((n + 2) * room + 4 * lanes, scores)
@@ -285,7 +285,7 @@ def sums(worker, workers, tags, scores, lengths, what, z, seeds, out, log_z, log
             put(above, 0, tags, sign, flat_out, begin + (i - 1) * tags)
         put(above, 0, tags, sign, flat_out, begin + n * tags)
         add_pairs(length, tags, room, alpha, total, weights, sign, flat_out, base)
-        if what == SLOPE:
+        if what == LOG_PROB:
             log_p[b] = _rows_of(flat, n, length, tags, begin, flat_z, flat_out) - log_z[b]
 
 
