@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from pullback.inference._numba import records
-from pullback.inference._numba.compile import called, lean_kernel
+from pullback.inference._numba.compile import called, no_alloc_kernel
 from pullback.inference._numba.records import Arrangement, Memory, Record
 
 Inner = Record("Inner", values=(np.float64, 1))
@@ -20,7 +20,7 @@ def _add(outer, limit):
     outer.square[1, 2] = outer.square.shape[0]
 
 
-@lean_kernel
+@no_alloc_kernel
 def work(outers, which, givens):
     outer, given = outer_of(outers, which), given_of(givens, 0)
     _add(outer, given.limit)

@@ -138,7 +138,7 @@ def test_a_structure_of_another_size(case, operation):
 
 
 @EACH
-def test_without_checks_a_garbled_sentence_does_not_spoil_its_neighbours(tree, operation):
+def test_without_checks_a_sentence_with_nan_does_not_spoil_its_neighbours(tree, operation):
     structure = pb.DependencyTree(projective=tree.projective, multiroot=tree.multiroot, validate=False)
     scores = tree.random(3, n=4)
     expected = operation(structure, scores)

@@ -50,7 +50,7 @@ def warn_unused(owner: object) -> None:
 
 
 def _code(downstream: Callable[..., Tensor]) -> Any:
-    """What is the same each time that a function is defined anew, as in a training loop."""
+    """The part of a function that stays the same when it is defined anew, as in a training loop."""
     while isinstance(downstream, functools.partial):
         downstream = downstream.func
     return getattr(downstream, "__code__", type(downstream))

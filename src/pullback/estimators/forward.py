@@ -88,7 +88,7 @@ class Surrogate(Estimator):
     """
 
     start: Start = FromArgmax()
-    """What the decoder sees: a start whose `is_forward` is true."""
+    """The input of the decoder: a start whose `is_forward` is true."""
 
     @abc.abstractmethod
     def gradient(self, structure: Structure, scores: Tensor, z: Tensor, gamma: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ from pullback.structures import Structure
 from pullback.structures.members import check, why_no_target
 
 Cost = Tensor | Callable[[Tensor], Tensor]
-"""What each part costs, `[..., *parts]`, or a function from the target to that. A structure costs the sum over its parts."""
+"""The cost of each part, `[..., *parts]`, or a function from the target to it. A structure costs the sum over its parts."""
 
 
 class Loss(Configured, abc.ABC):
@@ -64,11 +64,11 @@ class FenchelYoungLoss(Loss):
     """A loss whose gradient is prediction(s) - target, so that it can be the intermediate loss of `PulledBack`."""
 
     predicts: ClassVar[str] = "another"
-    """What the prediction is: `argmax` or `marginals`, which a start may share; `another` for anything else."""
+    """The kind of the prediction: `argmax` or `marginals`, which a start may share; `another` for anything else."""
 
     @abc.abstractmethod
     def prediction(self, inference: Inference) -> Tensor:
-        """What the gradient of the loss compares with the target: `[..., *parts]`."""
+        """The prediction that the gradient of the loss compares with the target: `[..., *parts]`."""
 
 
 Method = TypeVar("Method", bound=Callable[..., Tensor])

@@ -32,7 +32,7 @@ class Perturbed(Layer):
 
     @abc.abstractmethod
     def _layer(self, structure: Structure, perturbed: Tensor) -> Tensor:
-        """What the decoder sees, given (s + g) / T."""
+        """Returns the input of the decoder, given (s + g) / T."""
 
 
 class PerturbedMarginals(Perturbed):

@@ -22,7 +22,7 @@ class Start(Configured, abc.ABC):
     is_forward: ClassVar[bool] = False
     """Whether mu^(0) is the z of the forward pass: its gamma then comes with the ordinary backward pass."""
     begins_at: ClassVar[str] = ""
-    """What mu^(0) is, of the perturbed scores: `argmax` or `marginals`; empty for anything else."""
+    """The operation on the perturbed scores that gives mu^(0): `argmax` or `marginals`; empty for anything else."""
     samples: int = 1
     """The number of z per example that the decoder sees, with one call of `downstream` each."""
 

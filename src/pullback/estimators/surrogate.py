@@ -75,7 +75,7 @@ def with_weights(losses: Tensor, zero: Tensor) -> Tensor:
 
 
 class _Surrogate(torch.autograd.Function):
-    """What these functions do not offer, said in words."""
+    """Raises errors for the transforms that these functions do not support."""
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:

@@ -108,5 +108,5 @@ class CTC(FamilyStructure):
         return ones_at(symbols, torch.ones_like(symbols, dtype=torch.bool), V)
 
     def _collapsed(self, path: tuple[int, ...]) -> list[int]:
-        """What is left of a path."""
+        """Returns the target that a path collapses to."""
         return [symbol for symbol, _ in itertools.groupby(path) if symbol != self.blank]

@@ -276,7 +276,7 @@ class FactoredChain(OwnScores):
         return position < lengths_of(self.lengths, batch, n, x.device)[..., None]
 
     def _own_score(self, scores: Tensor, z: Tensor) -> Tensor:
-        """What transitions, start and end add to the score of sequences, in float64: bilinear in their tags."""
+        """The score of sequences by transitions, start and end, in float64: bilinear in their tags."""
         z = self._cleaned(z.expand(torch.broadcast_shapes(scores.shape, z.shape))).double()
         if z.shape[-2] == 0:
             return z.new_zeros(z.shape[:-2])

@@ -67,7 +67,7 @@ class FactoredSegmentation(OwnScores, Segmentation):
         return flat.restore(self._call("log_prob", flat, _join(ending.mT @ starting, used))[0])
 
     def _own_score(self, scores: Tensor, z: Tensor) -> Tensor:
-        """What the transitions add: bilinear in the segments that end where others start."""
+        """The score by transitions: bilinear in the segments that end where others start."""
         z = self._cleaned(z.expand(torch.broadcast_shapes(scores.shape, z.shape))).double()
         ending, starting = _neighbours(z)
         return bilinear(ending, self.transitions, starting).sum(-1)

@@ -41,7 +41,7 @@ class OwnScores(FamilyStructure):
 
     @abc.abstractmethod
     def _own_score(self, scores: Tensor, z: Tensor) -> Tensor:
-        """What the structure's own tensors add to the score of structures, in float64."""
+        """The score of structures by the structure's own tensors, in float64."""
 
     @abc.abstractmethod
     def _joined(self, flat: Flat) -> Tensor:
@@ -49,7 +49,7 @@ class OwnScores(FamilyStructure):
 
     @abc.abstractmethod
     def _apart(self, joined: Tensor, flat: Flat) -> Tensor:
-        """What belongs to the scores, of a tensor like `_joined`."""
+        """The entries that belong to the scores, of a tensor like `_joined`."""
 
     def _own(self) -> tuple[Tensor | None, ...]:
         return tuple([getattr(self, name) for name in self.own])

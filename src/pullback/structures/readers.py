@@ -1,4 +1,4 @@
-"""What people write (heads, tags, segments, masks) as tensors: the inverses of what structures say of z."""
+"""Readers of heads, tags, segments and masks as tensors: the inverses of the conversions that structures offer for z."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pullback.inference._torch.transforms import is_mapped
 from pullback.inference.front.layout import as_sizes, broadcasts, check_batches, check_tensor
 
 PADDING = (-1, -100)
-"""What stands for nothing: the readers' own, and the one that PyTorch's cross-entropy ignores."""
+"""Values that stand for nothing: the readers' own, and the one that PyTorch's cross-entropy ignores."""
 _INSTEAD = {
     "tags": "; pullback.nn.CRF skips what has no tag",
     "heads": "; where only some heads are known use log_prob_within(scores, allowed)",
 }
-"""What there is for values that have padding in between."""
+"""The alternatives for values that have padding in between."""
 
 
 def is_readable(x: Tensor) -> bool:

@@ -1,4 +1,4 @@
-"""What SVG drawings share: escaping, type, colours for light and dark pages, and stacking."""
+"""Helpers of all SVG drawings: escaping, type, colours for light and dark pages, and stacking."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def _gradients(estimator: Estimator, structure: Structure, s: Tensor, copies: Co
 
 
 def _calls(estimator: Estimator, structure: Structure, s: Tensor, copies: Copies) -> dict[str, int]:
-    """What one training step calls, by operation; `downstream` is the decoder."""
+    """The numbers of calls of one training step, by operation; `downstream` is the decoder."""
     counting, counts = counted(structure)
     state, copies.calls = torch.get_rng_state(), 0
     _gradients(estimator, counting, s, copies, 1)

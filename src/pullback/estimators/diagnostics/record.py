@@ -1,4 +1,4 @@
-"""What a diagnosis says."""
+"""The results of a diagnosis."""
 
 from __future__ import annotations
 

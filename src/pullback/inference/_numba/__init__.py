@@ -3,6 +3,6 @@ inner functions that are optimized with their kernels only.
 
 `cache.works()` and `linked.options()` are the self-tests. Where they fail, with a Numba that has changed, kernels are compiled
 anew in each process, or in more time, by public means alone. `usable.works()` is the self-test of the whole: where Numba cannot
-be imported, or a release that nobody has tested gives wrong results or errors (`trial`), PyTorch's operators take the place of
+be imported, or an untested release gives wrong results or errors (`trial`), PyTorch's operators take the place of
 kernels. An upgrade costs time at worst.
 """

@@ -123,7 +123,7 @@ def attach(dispatcher: Any, function: Callable[..., Any]) -> None:
 
 
 def _read(path: Path, stamp: bytes) -> bytes | None:
-    """What was written with this stamp; None if there is nothing, or something else, or it is damaged."""
+    """Returns the bytes written with this stamp; None if there are none, or others, or they are damaged."""
     try:
         content = path.read_bytes()
     except OSError:

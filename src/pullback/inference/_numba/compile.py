@@ -32,7 +32,7 @@ def kernel(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     return dispatcher
 
 
-def lean_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+def no_alloc_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """An entry point that makes no arrays: without reference counting, which takes long to compile and to run."""
     return kernel(function, _nrt=False)
 
@@ -42,7 +42,7 @@ def inner(function: Callable[..., Any]) -> Callable[..., Any]:
     return _njit(**INNER)(function)
 
 
-def lean(function: Callable[..., Any]) -> Callable[..., Any]:
+def subroutine(function: Callable[..., Any]) -> Callable[..., Any]:
     """An inner function that makes no arrays: inlined, without reference counting, both of which short loops feel."""
     return _njit(forceinline=True, _nrt=False, **INNER)(function)
 

@@ -45,7 +45,7 @@ def vector_of(kind):
 
 
 def floats(dtype, size=BYTES):
-    """The type of a vector of so many bytes."""
+    """The type of a vector of `size` bytes."""
     return Lanes(dtype, size * 8 // dtype.bitwidth)
 
 
@@ -200,7 +200,7 @@ def call(builder, name, vector, *operands):
 
 
 def lanewise(make, count):
-    """A function of so many vectors, from what it does to them in LLVM; its result is like the last one."""
+    """A function of `count` vectors, from the instructions that `make` emits; its result is like the last one."""
 
     def define(*kinds):
         return kinds[-1](*kinds), lambda context, builder, signature, args: make(builder, *args)
@@ -214,7 +214,7 @@ def lanewise(make, count):
     return intrinsic(by_count[count - 1])
 
 
-def _trouble(builder, x):
+def _bad_score(builder, x):
     def constant(value):
         return ir.Constant(x.type, [value] * x.type.count)
 
@@ -228,7 +228,7 @@ larger = lanewise(lambda builder, a, b: builder.select(builder.fcmp_ordered(">",
 """The larger of each pair; b where they are equal or one is NaN."""
 where_larger = lanewise(lambda builder, a, b, c, d: builder.select(builder.fcmp_ordered(">", a, b), c, d), 4)
 """`where_larger(a, b, then, otherwise)`: `then` in the lanes where a > b, else `otherwise`."""
-trouble = lanewise(_trouble, 1)
+bad_score = lanewise(_bad_score, 1)
 """1 in the lanes that are +inf, 2 in those that are NaN, else 0."""
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference._numba.compile import inner, lean
-from pullback.inference._numba.lanes import gather, lanes_in, larger, load, splat, store, trouble
+from pullback.inference._numba.compile import inner, subroutine
+from pullback.inference._numba.lanes import bad_score, gather, lanes_in, larger, load, splat, store
 from pullback.inference._numba.rows import store_first
 from pullback.inference._numba.vectors import pack_block, unpack_block
 
@@ -51,7 +51,7 @@ def check(packed, count, codes):
     """Write a code for each lane that says what is wrong with its numbers."""
     lanes, worst = lanes_in(packed), splat(packed, 0.0)
     for at in range(count):
-        worst = larger(trouble(load(packed, at * lanes)), worst)
+        worst = larger(bad_score(load(packed, at * lanes)), worst)
     store(codes, 0, worst)
 
 
@@ -67,7 +67,7 @@ def unpack(packed, bases, filled, count, out):
             out[bases[lane] + at] = packed[at * lanes + lane]
 
 
-@lean
+@subroutine
 def clear(out, start, stop):
     """Write zeros, by vectors: for large memory, C's way takes longer."""
     lanes = lanes_in(out)

@@ -132,7 +132,7 @@ class Memory:
 
     @staticmethod
     def kept(plan: Arrangement, count: int) -> Memory:
-        """What this thread kept of the same plan, as it was left and perhaps with more records, or a new one."""
+        """Returns the memory that this thread kept for the same plan, unchanged and perhaps with more records, or a new one."""
         kept: dict[Arrangement, Memory] = _own.__dict__.setdefault("memory", {})
         found = kept.pop(plan, None)  # a user's argmax may need such memory too
         return Memory(plan, count) if found is None or found._count < count else found
@@ -156,7 +156,7 @@ class Memory:
         return flat.view(dtype).reshape(self._count, *shape)
 
     def enlarged(self, plan: Arrangement, used: Mapping[str, int]) -> Memory:
-        """The same in arrays that are larger; of some only so many first entries are in use."""
+        """The same in larger arrays; `used` is the number of first entries in use, for arrays that are not full."""
         new = Memory(plan, self._count)
         for name in plan.arrays:
             old = self.array(name)[:, : used.get(name)]

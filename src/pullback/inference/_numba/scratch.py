@@ -1,4 +1,4 @@
-"""What the workers of a kernel share, in compiled code: a queue of work, and bytes of scratch memory, cut into arrays.
+"""A queue of work for the workers of a kernel, and bytes of scratch memory cut into arrays, in compiled code.
 
 The bytes are Python's (`threads.scratch`): kernels that make no arrays compile faster.
 """

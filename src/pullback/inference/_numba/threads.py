@@ -20,11 +20,11 @@ from pullback.inference._threads import forks, leaving, pool, team
 _KEPT = 1 << 24  # bytes of scratch: what is larger is made anew, and given back
 _NOTHING = np.empty(0, np.uint8), np.empty((0, 0), np.uint8)
 _own = threading.local()
-LITTLE = 1e5  # operations that are not worth a worker: so many are done before another thread has begun
+LITTLE = 1e5  # operations that are not worth a worker: they are done before another thread has begun
 
 
 def scratch(units: int, size: int) -> np.ndarray:
-    """So many bytes for each of the workers that may share some units of work: a row each, for `scratch.carve`.
+    """Scratch of `size` bytes for each of the workers that may share some units of work: a row each, for `scratch.carve`.
 
     No more workers than rows may run. Each thread keeps its last one, which spares the page faults of fresh memory; what it
     returns is valid until the next call.

@@ -1,4 +1,4 @@
-"""The self-test of what kernels are made of, for releases of Numba and llvmlite that nobody has tested: vectors, rows of them,
+"""The self-test of what kernels are made of, for untested releases of Numba and llvmlite: vectors, rows of them,
 records, scratch memory and calls by address, in one small kernel.
 """
 
@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numba import types
 
-from pullback.inference._numba.compile import callback, called, calling, lean_kernel
+from pullback.inference._numba.compile import callback, called, calling, no_alloc_kernel
 from pullback.inference._numba.lanes import exp, load, store
 from pullback.inference._numba.records import Record
 from pullback.inference._numba.rows import load_first, store_first
@@ -35,7 +35,7 @@ def _address_of_twice():
     return callback(_signature, twice)
 
 
-@lean_kernel
+@no_alloc_kernel
 def _kernel(table, address, work, taken):
     given = _given_of(table, 0)
     room, _ = carve(work, np.int64(0), np.int64(32), np.float32)

@@ -1,4 +1,4 @@
-"""What a fork takes away: all threads but one.
+"""Threads after a fork, of which the child has only one.
 
 OpenMP waits for the threads it had before the fork, for ever: a child that calls a PyTorch operator which runs on several
 threads hangs if such an operator has run in the parent. So where the parent has threads of compiled code, PyTorch in the

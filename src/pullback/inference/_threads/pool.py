@@ -34,6 +34,6 @@ def _submit(kernel: Callable[..., Any], *args: Any) -> Future[Any]:
 
 
 def forget() -> None:
-    """A forked child has none of its parent's threads, and perhaps a lock that nobody will release."""
+    """A forked child has none of its parent's threads, and perhaps a lock that no thread will release."""
     global _pool, _size, _lock
     _pool, _size, _lock = None, 0, threading.Lock()

@@ -1,4 +1,4 @@
-"""What the library uses of PyTorch's internals, with a public way beside it.
+"""The internals of PyTorch that the library uses, with a public way beside them.
 
 `derivatives` registers the derivatives of operators by internals of `torch.autograd` and functorch, which costs less per
 call and knows forward mode. A self-test decides at import whether they work in this version of PyTorch; where they do

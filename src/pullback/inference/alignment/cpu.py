@@ -11,8 +11,9 @@ from torch import Tensor
 
 from pullback.inference._numba.memory import empty_like
 from pullback.inference._numba.threads import spread
-from pullback.inference.alignment import kernels, slopes
+from pullback.inference.alignment import kernels
 from pullback.inference.alignment.family import ALIGNMENT
+from pullback.inference.alignment.tangents import ENTROPY, ENTROPY_TANGENT, TANGENT, tangents
 from pullback.inference.front.checks import finish, in_range
 
 _NO_SEEDS = np.zeros(0, np.int64)
@@ -44,16 +45,16 @@ def sample(scores: Tensor, lengths: Tensor, other_lengths: Tensor, seeds: Tensor
 def marginals_vjp(
     scores: Tensor, lengths: Tensor, other_lengths: Tensor, direction: Tensor, moves: str, validate: bool
 ) -> Tensor:
-    given = slopes.SLOPE, _array(direction.to(scores.dtype))
-    return _run(slopes.slopes, scores, (lengths, other_lengths), moves, validate, True, *given)[1]
+    given = TANGENT, _array(direction.to(scores.dtype))
+    return _run(tangents, scores, (lengths, other_lengths), moves, validate, True, *given)[1]
 
 
 def entropy(scores: Tensor, lengths: Tensor, other_lengths: Tensor, moves: str, validate: bool) -> Tensor:
-    return _run(slopes.slopes, scores, (lengths, other_lengths), moves, validate, False, slopes.ENTROPY, _array(scores))[0]
+    return _run(tangents, scores, (lengths, other_lengths), moves, validate, False, ENTROPY, _array(scores))[0]
 
 
 def entropy_gradient(scores: Tensor, lengths: Tensor, other_lengths: Tensor, moves: str, validate: bool) -> Tensor:
-    return _run(slopes.slopes, scores, (lengths, other_lengths), moves, validate, True, slopes.ENTROPY_SLOPE, _array(scores))[1]
+    return _run(tangents, scores, (lengths, other_lengths), moves, validate, True, ENTROPY_TANGENT, _array(scores))[1]
 
 
 def _array(x: Tensor) -> np.ndarray:
@@ -76,7 +77,7 @@ def _run(
     safe, right = in_range(ALIGNMENT.layout, s.shape, sizes)
     value, codes = np.zeros(len(s)), np.zeros(len(s), np.bool_)
     if len(s) > 0:
-        work = (60.0 if kernel is slopes.slopes else 20.0) * s.numel()
+        work = (60.0 if kernel is tangents else 20.0) * s.numel()
         spread(kernel, len(s), work, s.numpy(), *safe, moves == "any", *given, out.numpy(), value, codes)
     results: tuple[Tensor, ...] = (torch.from_numpy(value), out) if parts else (torch.from_numpy(value),)
     if not right or codes.any():

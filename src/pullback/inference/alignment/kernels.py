@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference._numba.compile import kernel, lean
+from pullback.inference._numba.compile import kernel, subroutine
 from pullback.inference._numba.lanes import aligned, gather, lanes_in, larger, load, splat, store, where_larger
 from pullback.inference._numba.random_kernels import uniform
 from pullback.inference._numba.rows import any_nonzero, count_nan, largest_of, nonzero, shift_down, shift_up
@@ -18,10 +18,10 @@ from pullback.inference._numba.vectors import pack_block, splat_wide, widen
 from pullback.inference._numba.ways import combined
 
 LOG_PARTITION, MARGINALS, SAMPLE = range(3)
-"""What `sums` writes."""
+"""The results that `sums` writes."""
 
 
-@lean
+@subroutine
 def enter(begin, stride, first, rows, bases, place):
     """Where the rows of a band begin; lanes without a row repeat the first."""
     for lane in range(len(bases)):
@@ -29,16 +29,16 @@ def enter(begin, stride, first, rows, bases, place):
         place[lane] = lane
 
 
-@lean
+@subroutine
 def cells(scores, bases, place, t, rows, columns, fill):
-    """What an array holds for the cells of step t; `fill` for lanes that are not at a cell."""
+    """The values of an array at the cells of step t; `fill` for lanes that are not at a cell."""
     none, number = splat(scores, fill), load(place, 0)
     x = gather(scores, bases, t)
     x = where_larger(splat(scores, min(t, rows - 1) + 0.5), number, x, none)
     return where_larger(number, splat(scores, t - columns + 0.5), x, none)
 
 
-@lean
+@subroutine
 def _band(scores, bases, place, rows, columns, down, edge, last, chances, at, keep):
     """Sums over a band; `edge` becomes its last row, `last` the values of the last step.
 
@@ -60,7 +60,7 @@ def _band(scores, bases, place, rows, columns, down, edge, last, chances, at, ke
     return np.inf if any_nonzero(nan) else np.float64(largest_of(worst))
 
 
-@lean
+@subroutine
 def _best_band(scores, bases, place, block, rows, columns, down, edge, last, moves, at):
     """Maxima over a band; `moves` get two bits for each lane and step: whether it is entered from above or, 16 bits ahead,
     from the left. Otherwise as `_band`.
@@ -91,7 +91,7 @@ def _best_band(scores, bases, place, block, rows, columns, down, edge, last, mov
     return np.inf if any_nonzero(nan) else np.float64(largest_of(worst))
 
 
-@lean
+@subroutine
 def _start(edge):
     """The row above the first: only the corner of the first cell has a value."""
     for j in range(len(edge)):
@@ -99,7 +99,7 @@ def _start(edge):
     edge[0] = 0.0
 
 
-@lean
+@subroutine
 def _back(n, m, stride, begin, chances, pitch, edge, line, out):
     """Write the marginals, from the last band to the first; the halves of `edge` hold what enters from the row below."""
     lanes, half = len(line), len(edge) // 2
@@ -129,7 +129,7 @@ def _back(n, m, stride, begin, chances, pitch, edge, line, out):
                 out[begin + (first + lane) * stride + t - lane] = line[lane]
 
 
-@lean
+@subroutine
 def upward(flat, begin, stride, n, m, down, lines, chances, pitch, keep):
     """The log-partition of an example, and its largest score, +inf for NaN; if `keep`, chances of the moves into its cells.
 
@@ -145,7 +145,7 @@ def upward(flat, begin, stride, n, m, down, lines, chances, pitch, keep):
     return last[(n - 1) % lanes], worst
 
 
-@lean
+@subroutine
 def _draw(n, m, stride, begin, chances, pitch, lanes, seed, z):
     """From the last cell back to the first, by moves that are drawn."""
     i, j, drawn = n - 1, m - 1, 0
@@ -195,7 +195,7 @@ def sums(worker, workers, scores, rows, columns, down, what, seeds, out, log_z, 
             _draw(n, m, stride, begin, chances, pitch, lanes, seeds[b], flat_out)
 
 
-@lean
+@subroutine
 def _follow(moves, pitch, lanes, n, m, stride, begin, z):
     """From the last cell back to the first; ties: the diagonal move first, then down, then right."""
     i, j = n - 1, m - 1

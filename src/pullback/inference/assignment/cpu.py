@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pullback.inference._numba.compile import lean_kernel
+from pullback.inference._numba.compile import no_alloc_kernel
 from pullback.inference._numba.scratch import carve
 from pullback.inference._numba.threads import scratch, spread
 from pullback.inference.assignment.family import MATCHING
@@ -29,7 +29,7 @@ def argmax(scores: Tensor, lengths: Tensor, other_lengths: Tensor, validate: boo
     return checks.settled(torch.from_numpy(z), status, validate)
 
 
-@lean_kernel
+@no_alloc_kernel
 def _argmax(worker, workers, scores, rows, columns, z, status, room):
     (n, m), work = z.shape[1:], room[worker]
     column_of, at = carve(work, 0, n, np.int64)

@@ -13,7 +13,7 @@ _DOUBLES = Lanes(types.float64, LANES)
 
 
 def _read(builder, pointer, count):
-    """Eight numbers from an address on, as float64; with a count, -inf behind so many, whose memory is not read."""
+    """Eight numbers from an address on, as float64; with a count, -inf behind the first `count`, whose memory is not read."""
     kind, aligned = pointer.type.pointee, ir.Constant(ir.IntType(32), 4)
     if count is None:
         value = builder.load(pointer)

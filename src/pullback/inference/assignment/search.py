@@ -6,7 +6,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from pullback.inference._numba.compile import called, lean
+from pullback.inference._numba.compile import called, subroutine
 from pullback.inference._numba.lanes import load, splat_index, store, where_larger
 from pullback.inference._numba.rows import any_nonzero, count_nan, largest_of, lowest_bit
 from pullback.inference._numba.scratch import carve
@@ -88,7 +88,7 @@ def _first_prices(p):
     return NAN if any_nonzero(nan) else INFINITE if largest_of(highest) == np.inf else status
 
 
-@lean
+@subroutine
 def _row(p, i, j):
     """Eight scores of a row."""
     if j + LANES <= p.columns:
@@ -96,9 +96,9 @@ def _row(p, i, j):
     return load_first_doubles(p.scores, p.start + i * p.stride + j, p.columns - j)
 
 
-@lean
+@subroutine
 def _worth(p, i, top, j):
-    """What eight columns are worth to a row: its scores less the largest one, so that no mask of a whole row costs digits."""
+    """The values of eight columns for a row: its scores less the largest one, so that no mask of a whole row costs digits."""
     return (_row(p, i, j) - top) - load(p.price, j)
 
 

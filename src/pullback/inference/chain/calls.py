@@ -12,7 +12,7 @@ from torch import Tensor
 from pullback.inference._numba.memory import empty_like
 from pullback.inference._numba.threads import spread
 from pullback.inference.chain import kernels
-from pullback.inference.chain import slopes as kinds
+from pullback.inference.chain import tangents as kinds
 from pullback.inference.front.checks import finish
 from pullback.inference.front.layout import Layout
 
@@ -27,15 +27,15 @@ class Calls:
         layout: of the scores.
         argmax: writes the best structures.
         sums: writes log-partitions and what comes with them.
-        slopes: writes entropies and derivatives.
+        tangents: writes entropies and derivatives.
         pairs: from the shape of the scores to the number of pairs of tags that a pass looks at.
     """
 
     def __init__(
-        self, layout: Layout, argmax: Kernel, sums: Kernel, slopes: Kernel, pairs: Callable[[torch.Size], int]
+        self, layout: Layout, argmax: Kernel, sums: Kernel, tangents: Kernel, pairs: Callable[[torch.Size], int]
     ) -> None:
         self._layout, self._pairs = layout, pairs
-        self._argmax, self._sums_of, self._slopes_of = argmax, sums, slopes
+        self._argmax, self._sums_of, self._tangents_of = argmax, sums, tangents
 
     def argmax(self, scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
         s = scores.detach().contiguous()
@@ -55,28 +55,28 @@ class Calls:
 
     def log_prob(self, scores: Tensor, lengths: Tensor, z: Tensor, validate: bool) -> tuple[Tensor, Tensor]:
         z = z.detach() if z.dtype == scores.dtype else z.detach().to(scores.dtype)
-        return self._sums(kernels.SLOPE, scores, lengths, validate, z.contiguous())
+        return self._sums(kernels.LOG_PROB, scores, lengths, validate, z.contiguous())
 
     def sample(self, scores: Tensor, lengths: Tensor, seeds: Tensor, validate: bool) -> Tensor:
         return self._sums(kernels.SAMPLE, scores, lengths, validate, seeds=seeds.contiguous().numpy())[1]
 
     def marginals_vjp(self, scores: Tensor, lengths: Tensor, direction: Tensor, validate: bool) -> Tensor:
-        return self._slopes(kinds.SLOPE, scores, lengths, validate, direction.detach().to(scores.dtype).contiguous())[1]
+        return self._tangents(kinds.TANGENT, scores, lengths, validate, direction.detach().to(scores.dtype).contiguous())[1]
 
     def entropy(self, scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
-        return self._slopes(kinds.ENTROPY, scores, lengths, validate)[0]
+        return self._tangents(kinds.ENTROPY, scores, lengths, validate)[0]
 
     def entropy_gradient(self, scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
-        return self._slopes(kinds.ENTROPY_SLOPE, scores, lengths, validate)[1]
+        return self._tangents(kinds.ENTROPY_TANGENT, scores, lengths, validate)[1]
 
-    def _slopes(
+    def _tangents(
         self, what: int, scores: Tensor, lengths: Tensor, validate: bool, direction: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Rates of all sequences, and the derivatives of marginals."""
+        """Tangents of all sequences, and the derivatives of marginals."""
         s = scores.detach().contiguous()
         out, value = empty_like(s), np.zeros(len(s))
         given = (s if direction is None else direction).numpy()
-        fine = self._spread(self._slopes_of, 10.0, s, lengths, what, given, out.numpy(), value)
+        fine = self._spread(self._tangents_of, 10.0, s, lengths, what, given, out.numpy(), value)
         results: tuple[Tensor, ...] = torch.from_numpy(value), out
         if not fine:
             results = finish(self._layout, s, (lengths,), results, value, validate)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference._numba.compile import lean
+from pullback.inference._numba.compile import subroutine
 from pullback.inference._numba.lanes import lanes_in, load, splat, store
 from pullback.inference._numba.packing import clear
 from pullback.inference._numba.random_kernels import uniform
@@ -25,7 +25,7 @@ from pullback.inference._numba.rows import (
 from pullback.inference._numba.vectors import select_positive, splat_wide, widen
 
 
-@lean
+@subroutine
 def back(tags, alpha, total, row, room, sums, rate, out, at, sign):
     """Turn the weights w(a, b) of a position into the probabilities p(a, b) = alpha(a) w(a, b) rate(b), times `sign`.
 
@@ -36,7 +36,7 @@ def back(tags, alpha, total, row, room, sums, rate, out, at, sign):
     rates_before(tags, alpha, total, row, room, sums, rate, sign)
 
 
-@lean
+@subroutine
 def back_rows(tags, alpha, row, sums, rate, out, at, sign):
     """The same without the rates of the tags before; writes sum_b w(a, b) rate(b) to `sums`."""
     for a in range(0, tags - 3, 4):
@@ -49,7 +49,7 @@ def back_rows(tags, alpha, row, sums, rate, out, at, sign):
         sums[a] = sum_of(_back_row(tags, alpha, row + a, rate, out, at + a * tags, sign))
 
 
-@lean
+@subroutine
 def rates_before(tags, alpha, total, row, room, sums, rate, like):
     """Turn `sums` into the probabilities of the tags before, alpha(a) sum_b w(a, b) rate(b), and write their rates."""
     for k in range(0, tags, lanes_of(like)):
@@ -59,7 +59,7 @@ def rates_before(tags, alpha, total, row, room, sums, rate, like):
         store(rate, k, select_positive(before, reached / before, like - like))
 
 
-@lean
+@subroutine
 def _back_row(tags, alpha, place, rate, out, at, sign):
     """Multiply a row by the rates and its alpha; returns a vector whose lanes add up to the row's sum without alpha.
 
@@ -89,7 +89,7 @@ def _back_row(tags, alpha, place, rate, out, at, sign):
     return sums
 
 
-@lean
+@subroutine
 def draw(tags, length, alpha, last, room, out, begin, stop, seed, chosen):
     """Draw the tags from the last to the first, by p(a given b) = alpha(a) w(a, b) / total(b); parts replace the weights."""
     row, at, stride, drawn = last, -1, 0, 0
@@ -102,7 +102,7 @@ def draw(tags, length, alpha, last, room, out, begin, stop, seed, chosen):
         out[begin + (i * tags + (chosen[i - 1] if i > 0 else 0)) * tags + chosen[i]] = 1.0
 
 
-@lean
+@subroutine
 def pick(tags, alpha, row, weights, at, stride, u):
     """The tag a that u, from 0 to 1, chooses by alpha(a) w(a), with w(a) at `at + a stride`; of alpha alone if `at` is -1."""
     whole, found = 0.0, 0
@@ -119,7 +119,7 @@ def pick(tags, alpha, row, weights, at, stride, u):
     return found
 
 
-@lean
+@subroutine
 def add_structure(scores, z, out, start, stop):
     """Add z to `out`; returns the sum of s z over the parts that z has, in float64. Most vectors of z are zero."""
     lanes, total = lanes_in(scores), splat_wide(0.0, scores)
@@ -139,7 +139,7 @@ def add_structure(scores, z, out, start, stop):
     return sum_of(total)
 
 
-@lean
+@subroutine
 def _products(x, s):
     """The products x s in float64, 0 where x is 0: what a structure leaves out may be infinite or NaN."""
     none = x - x

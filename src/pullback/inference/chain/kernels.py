@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from pullback.inference._numba.compile import kernel, lean
+from pullback.inference._numba.compile import kernel, subroutine
 from pullback.inference._numba.lanes import (
     aligned,
     exp,
@@ -47,11 +47,11 @@ from pullback.inference._numba.vectors import load_wide, log, narrow, select_pos
 from pullback.inference.chain.downward import add_structure, back, draw
 from pullback.inference.chain.exponential import exp_or_nan
 
-LOG_PARTITION, MARGINALS, SLOPE, SAMPLE = range(4)
+LOG_PARTITION, MARGINALS, LOG_PROB, SAMPLE = range(4)
 MANY = 64  # tags from which on most of their exponentials are nothing if any are
 
 
-@lean
+@subroutine
 def _weigh(scores, base, count, shift, z, out, at):
     """Write w = exp(s - shift) for a matrix of `count` scores, NaN for NaN; returns the largest score.
 
@@ -75,7 +75,7 @@ def _weigh(scores, base, count, shift, z, out, at):
     return np.float64(largest_of(most))
 
 
-@lean
+@subroutine
 def multiply(tags, alpha, row, weights, at, total, place, least, factors, after):
     """Write sum_a alpha(a) w(a, b) to `total` at `place`; returns the largest of these sums, +inf if one is not above `least`.
 
@@ -98,13 +98,13 @@ def multiply(tags, alpha, row, weights, at, total, place, least, factors, after)
     return weights.dtype.type(np.inf) if any_nonzero(small) else largest_of(top)
 
 
-@lean
+@subroutine
 def _times(x, factors, at):
     """Half a vector times factors, which may be None."""
     return x if factors is None else x * load_half(factors, at)
 
 
-@lean
+@subroutine
 def _columns(tags, alpha, row, out, at, width):
     """The sums of three vectors of tags, of which `width` exist; what is read beyond them is not summed.
 
@@ -127,7 +127,7 @@ def _columns(tags, alpha, row, out, at, width):
     return x, y, keep_first(z, width - 2 * lanes, zero)
 
 
-@lean
+@subroutine
 def limits(scores):
     """A sum that is small enough to be doubted, and how far the logarithm of a scale may be off.
 
@@ -136,7 +136,7 @@ def limits(scores):
     return (1e-20, 20.0) if lanes_in(scores) == 16 else (1e-200, 200.0)
 
 
-@lean
+@subroutine
 def _step(scores, base, tags, state, value, alpha, total, row, after, z, out, at):
     """One position: p(a given b) is alpha(a) w(a, b) / total(b), with w at `at`, and the next alpha is at `after`.
 
@@ -166,7 +166,7 @@ def _step(scores, base, tags, state, value, alpha, total, row, after, z, out, at
     return np.inf if nan else most
 
 
-@lean
+@subroutine
 def scale(tags, total, row, factor, factors, alpha, after):
     """The next alpha: the sums times a factor, and times factors, or None."""
     inverse = splat_half(alpha, factor)
@@ -174,7 +174,7 @@ def scale(tags, total, row, factor, factors, alpha, after):
         store(alpha, after + k, _times(load_half(total, row + k) * inverse, factors, after + k))
 
 
-@lean
+@subroutine
 def enter(scores, tags, state, value, alpha, row):
     """Alpha from the logarithms of all tags."""
     most = splat_wide(-np.inf, scores)
@@ -187,7 +187,7 @@ def enter(scores, tags, state, value, alpha, row):
         store(alpha, row + k, exp(narrow(load_wide(value, k, scores) - shift, scores)))
 
 
-@lean
+@subroutine
 def careful_step(scores, base, tags, value, alpha, total, row, out, at):
     """The same with the maximum of each sum taken out, from logarithms to logarithms; returns whether NaN was read.
 
@@ -222,7 +222,7 @@ def careful_step(scores, base, tags, value, alpha, total, row, out, at):
     return any_nonzero(nan)
 
 
-@lean
+@subroutine
 def forward(scores, begin, length, tags, keep, state, value, alpha, total, z, out):
     """Go through all positions; returns the row of the last alpha, and +inf where the scores hold NaN or +inf.
 
@@ -244,7 +244,7 @@ def forward(scores, begin, length, tags, keep, state, value, alpha, total, z, ou
     return row, worst
 
 
-@lean
+@subroutine
 def last_tags(tags, alpha, row, total, before, rate):
     """Write the rate of each last tag; returns the logarithm of alpha's sum."""
     whole = 0.0
@@ -256,7 +256,7 @@ def last_tags(tags, alpha, row, total, before, rate):
     return math.log(whole) if whole > 0.0 else -np.inf
 
 
-@lean
+@subroutine
 def _add_first(scores, z, out, begin, tags):
     """Add z to the parts of position 0; returns the sum of s z over those that z has."""
     total = 0.0
@@ -276,7 +276,7 @@ def sums(worker, workers, tags, scores, lengths, what, z, seeds, out, log_z, log
     """
     cells, lanes = tags * tags, lanes_in(scores)
     n, room = scores.shape[1], -(-tags // lanes) * lanes
-    keep, sign = what != LOG_PARTITION, -1 if what == SLOPE else 1
+    keep, sign = what != LOG_PARTITION, -1 if what == LOG_PROB else 1
     flat, flat_z = scores.reshape(-1), z.reshape(-1)
     flat_out = out.reshape(-1) if keep else aligned(cells + 2 * lanes, scores)
     value, above, rate = aligned(2 * room, np.empty(0)), aligned(room, scores), aligned(room, scores)
@@ -304,6 +304,6 @@ def sums(worker, workers, tags, scores, lengths, what, z, seeds, out, log_z, log
             clear(flat_out, begin + length * cells, begin + n * cells)
             for tag in range(tags * min(length, 1)):
                 flat_out[begin + tag] = sign * rate[tag]
-            if what == SLOPE:
+            if what == LOG_PROB:
                 log_p[b] = _add_first(flat, flat_z, flat_out, begin, tags * min(length, 1)) - log_z[b]
                 log_p[b] += add_structure(flat, flat_z, flat_out, begin + min(length, 1) * cells, begin + length * cells)

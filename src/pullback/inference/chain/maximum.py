@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference._numba.compile import kernel, lean
+from pullback.inference._numba.compile import kernel, subroutine
 from pullback.inference._numba.lanes import aligned, lanes_in, larger, load, load_half, splat, splat_half, store
 from pullback.inference._numba.packing import clear
 from pullback.inference._numba.rows import AHEAD, any_nonzero, count_nan, load_first, prefetch
 from pullback.inference._numba.vectors import raised, widen
 
 
-@lean
+@subroutine
 def _climb(scores, begin, length, tags, values, room, z):
     """Write the value of the best sequence that ends with each tag at each position; returns whether NaN may have been read.
 
@@ -29,7 +29,7 @@ def _climb(scores, begin, length, tags, values, room, z):
     return any_nonzero(count_nan(nan, zero)) or any_nonzero(count_nan(half_nan, half_zero))
 
 
-@lean
+@subroutine
 def step(scores, at, tags, values, now, found, then, nan, half_nan):
     """Write the largest sums of a value and a score for all tags of a position; returns NaN for NaN, in two vectors.
 
@@ -53,7 +53,7 @@ def step(scores, at, tags, values, now, found, then, nan, half_nan):
     return nan, half_nan
 
 
-@lean
+@subroutine
 def _column(scores, at, width, tags, values, now, found, then, nan):
     """The largest sums of a vector of tags; returns `nan` plus its scores."""
     most, least, full = widen(splat(scores, -np.inf)), splat(scores, -np.inf), width == lanes_in(scores)
@@ -66,7 +66,7 @@ def _column(scores, at, width, tags, values, now, found, then, nan):
     return nan
 
 
-@lean
+@subroutine
 def _follow(scores, begin, length, tags, values, room, tag, z):
     """From the last tag back: the first tag whose value and score make the next one's value."""
     for i in range(length - 1, -1, -1):
@@ -77,7 +77,7 @@ def _follow(scores, begin, length, tags, values, room, tag, z):
         tag = before
 
 
-@lean
+@subroutine
 def first_before(scores, at, tags, values, row, goal):
     """The first tag whose value and score, of those a row of `tags` apart, make the goal; the last one if none does."""
     before = 0
@@ -86,7 +86,7 @@ def first_before(scores, at, tags, values, row, goal):
     return before
 
 
-@lean
+@subroutine
 def best_tag(tags, values, row):
     """The first of the tags with the largest value."""
     tag = 0

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pullback.inference._numba.compile import called, lean_kernel
+from pullback.inference._numba.compile import called, no_alloc_kernel
 from pullback.inference._numba.scratch import carve
 from pullback.inference._numba.threads import scratch, spread
 from pullback.inference.chu_liu_edmonds.kernels import best_heads, bytes_for, workspace
@@ -23,7 +23,7 @@ def argmax(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> 
     return checks.settled(z, status, validate)
 
 
-@lean_kernel
+@no_alloc_kernel
 def _argmax(worker, workers, scores, lengths, room, z, status, multiroot):
     batch, n, _ = scores.shape
     work, at = workspace(room[worker], n)

@@ -13,7 +13,7 @@ _NEW, _ON_PATH, _DONE = range(3)
 
 @called
 def workspace(work, n):
-    """What `best_heads` needs for sentences of up to n words, from `bytes_for(n)` bytes, and where they end.
+    """The arrays of `best_heads` for sentences of up to n words, from `bytes_for(n)` bytes, and where they end.
 
     Nodes are the words 0..n-1 and the cycles contracted so far, n, n+1, ...: at most n - 1 of them.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference._numba.compile import lean
+from pullback.inference._numba.compile import subroutine
 from pullback.inference._numba.scratch import carve
 from pullback.inference.chu_liu_edmonds import kernels
 from pullback.inference.front.checks import OK
@@ -52,7 +52,7 @@ def stars(shape, sizes, options, turn, parts):
     return length if turn < length else -1
 
 
-@lean
+@subroutine
 def is_tree(n, length, multiroot, parts, count):
     """Whether parts are the arcs of a tree: entry m being that of word m, head * n + m."""
     if count != length:

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from pullback.inference.front.checks import INFEASIBLE, INFINITE, NAN, OK
-from pullback.inference._numba.compile import called, lean_kernel
+from pullback.inference._numba.compile import called, no_alloc_kernel
 from pullback.inference._numba.vectors import load_wide, narrow, splat_wide, widen
 from pullback.inference._numba.lanes import larger, load, splat, splat_index, store, store_index, where_larger
 from pullback.inference.engine.rules.batch import (
@@ -322,7 +322,7 @@ def draw_logs(size, n, lanes, lane, inside0, sum0, seed, stack, z, base, side):
     return True
 
 
-@lean_kernel
+@no_alloc_kernel
 def argmax(worker, workers, scores, lengths, order, scratch, z, status):
     """Write the best structures of `[B, n, n]` scores as zeros and ones; a status other than OK leaves zeros."""
     side, lanes, dtype = scores.shape[-1], lanes_of(scores), scores.dtype
@@ -351,7 +351,7 @@ def argmax(worker, workers, scores, lengths, order, scratch, z, status):
                 follow(size, n, lanes, lane, choice0, stack, flat, example * cells, side)
 
 
-@lean_kernel
+@no_alloc_kernel
 def marginals(worker, workers, scores, lengths, order, scratch, mu, log_z, status):
     """Marginals `[B, n, n]`, unless there is no room for them, and log-partitions."""
     side, lanes, dtype = scores.shape[-1], lanes_of(scores), scores.dtype
@@ -383,7 +383,7 @@ def marginals(worker, workers, scores, lengths, order, scratch, mu, log_z, statu
             unpack(weights, group, order, n, mu, bases)
 
 
-@lean_kernel
+@no_alloc_kernel
 def product(worker, workers, scores, lengths, order, scratch, direction, out, log_z, status):
     """Write the derivative of the marginals along a direction."""
     side, lanes, dtype = scores.shape[-1], lanes_of(scores), scores.dtype
@@ -422,7 +422,7 @@ def product(worker, workers, scores, lengths, order, scratch, direction, out, lo
         unpack(d_weights, group, order, n, out, bases)
 
 
-@lean_kernel
+@no_alloc_kernel
 def marginals_scaled(worker, workers, scores, lengths, order, scratch, like, mu, log_z, status):
     """The same with an exponent for each number, integers of the dtype of `like`."""
     side, lanes, dtype, whole = scores.shape[-1], lanes_of(scores), scores.dtype, like.dtype
@@ -457,7 +457,7 @@ def marginals_scaled(worker, workers, scores, lengths, order, scratch, like, mu,
             unpack(weights, group, order, n, mu, bases)
 
 
-@lean_kernel
+@no_alloc_kernel
 def product_scaled(worker, workers, scores, lengths, order, scratch, like, direction, out, log_z, status):
     """The same with an exponent for each number."""
     side, lanes, dtype, whole = scores.shape[-1], lanes_of(scores), scores.dtype, like.dtype
@@ -501,7 +501,7 @@ def product_scaled(worker, workers, scores, lengths, order, scratch, like, direc
         unpack(d_weights, group, order, n, out, bases)
 
 
-@lean_kernel
+@no_alloc_kernel
 def sample(worker, workers, scores, lengths, order, scratch, seeds, z, status):
     """Draw structures; an example whose path meets a value too small gets OUT_OF_RANGE."""
     side, lanes, dtype = scores.shape[-1], lanes_of(scores), scores.dtype
@@ -532,7 +532,7 @@ def sample(worker, workers, scores, lengths, order, scratch, seeds, z, status):
                 status[example] = OK if found else OUT_OF_RANGE
 
 
-@lean_kernel
+@no_alloc_kernel
 def sample_scaled(worker, workers, scores, lengths, order, scratch, like, seeds, z, log_z, status):
     """The same with an exponent for each number."""
     side, lanes, dtype, whole = scores.shape[-1], lanes_of(scores), scores.dtype, like.dtype
@@ -564,7 +564,7 @@ def sample_scaled(worker, workers, scores, lengths, order, scratch, like, seeds,
                 )
 
 
-@lean_kernel
+@no_alloc_kernel
 def in_logs(worker, workers, scores, lengths, order, scratch, mode, direction, seeds, out, value, status):
     """All sums in logarithms, for scores of any size: values (log-partitions or entropies), and what `mode` says of parts."""
     side, lanes, dtype = scores.shape[-1], lanes_of(scores), scores.dtype

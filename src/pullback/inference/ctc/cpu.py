@@ -11,8 +11,9 @@ from torch import Tensor
 
 from pullback.inference._numba.memory import empty_like
 from pullback.inference._numba.threads import spread
-from pullback.inference.ctc import kernels, slopes
+from pullback.inference.ctc import kernels
 from pullback.inference.ctc.family import CTC
+from pullback.inference.ctc.tangents import ENTROPY, ENTROPY_TANGENT, TANGENT, tangents
 from pullback.inference.front.checks import finish, in_range
 
 _NO_SEEDS = np.zeros(0, np.int64)
@@ -41,16 +42,16 @@ def sample(scores: Tensor, *rest: Tensor, blank: int, validate: bool) -> Tensor:
 
 def marginals_vjp(scores: Tensor, *rest: Tensor, blank: int, validate: bool) -> Tensor:
     *sizes, direction = rest
-    along = direction.detach().to(scores.dtype).contiguous().numpy()
-    return _run(slopes.slopes, scores, tuple(sizes), blank, validate, True, slopes.SLOPE, along)[1]
+    array = direction.detach().to(scores.dtype).contiguous().numpy()
+    return _run(tangents, scores, tuple(sizes), blank, validate, True, TANGENT, array)[1]
 
 
 def entropy(scores: Tensor, *sizes: Tensor, blank: int, validate: bool) -> Tensor:
-    return _run(slopes.slopes, scores, sizes, blank, validate, False, slopes.ENTROPY, _array(scores))[0]
+    return _run(tangents, scores, sizes, blank, validate, False, ENTROPY, _array(scores))[0]
 
 
 def entropy_gradient(scores: Tensor, *sizes: Tensor, blank: int, validate: bool) -> Tensor:
-    return _run(slopes.slopes, scores, sizes, blank, validate, True, slopes.ENTROPY_SLOPE, _array(scores))[1]
+    return _run(tangents, scores, sizes, blank, validate, True, ENTROPY_TANGENT, _array(scores))[1]
 
 
 def _array(x: Tensor) -> np.ndarray:
@@ -68,7 +69,7 @@ def _run(
     value, codes = np.zeros(len(s)), np.zeros(len(s), np.bool_)
     if len(s) > 0:
         states = 2.0 * sizes[2].shape[1] + 2.0
-        work = len(s) * s.shape[1] * ((60.0 if kernel is slopes.slopes else 20.0) * states + s.shape[2])
+        work = len(s) * s.shape[1] * ((60.0 if kernel is tangents else 20.0) * states + s.shape[2])
         spread(kernel, len(s), work, s.numpy(), *safe, blank, *given, out.numpy(), value, codes)
     results: tuple[Tensor, ...] = (torch.from_numpy(value), out) if parts else (torch.from_numpy(value),)
     if not right or codes.any():

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference._numba.compile import kernel, lean
+from pullback.inference._numba.compile import kernel, subroutine
 from pullback.inference._numba.lanes import aligned, lanes_in, larger, load, splat, store
 from pullback.inference._numba.random_kernels import uniform
 from pullback.inference._numba.rows import any_nonzero, count_nan, largest_of, load_first
@@ -18,12 +18,12 @@ from pullback.inference._numba.vectors import load_wide, widen
 from pullback.inference._numba.ways import combined
 
 LOG_PARTITION, MARGINALS, SAMPLE = range(3)
-"""What `sums` writes."""
+"""The results that `sums` writes."""
 
 
-@lean
+@subroutine
 def is_bad(flat, begin, count):
-    """Whether one of so many scores is NaN or +inf."""
+    """Whether one of `count` scores is NaN or +inf."""
     lanes, lowest = lanes_in(flat), splat(flat, -np.inf)
     worst, nan = lowest, splat(flat, 0.0)
     for i in range(0, count, lanes):
@@ -32,7 +32,7 @@ def is_bad(flat, begin, count):
     return any_nonzero(nan) or largest_of(worst) == np.inf
 
 
-@lean
+@subroutine
 def set_states(targets, length, blank, count, symbols, skips):
     """Write the symbol of each state, and 0 where the state before it may be skipped, else -inf; whether the target is good."""
     skips[:] = -np.inf
@@ -49,7 +49,7 @@ def set_states(targets, length, blank, count, symbols, skips):
     return length == 0 or 0 <= blank < count
 
 
-@lean
+@subroutine
 def emit(flat, begin, symbols, states, is_end, fill, line):
     """Write what an array holds for the states at a frame: `fill` for the goal, where 0 stands behind the last frame."""
     for s in range(states - 1):
@@ -57,15 +57,15 @@ def emit(flat, begin, symbols, states, is_end, fill, line):
     line[states - 1] = 0.0 if is_end else fill
 
 
-@lean
+@subroutine
 def ways(line, at, skips, s, like):
-    """What the three ways to the states from s on bring: from themselves, the states before, and those before these."""
+    """The values of the three ways to the states from s on: from themselves, the states before, and those before these."""
     place = at + lanes_in(like) + s
     two = load_wide(line, place - 2, like) + load_wide(skips, s, like)
     return load_wide(line, place, like), load_wide(line, place - 1, like), two
 
 
-@lean
+@subroutine
 def upward(flat, begin, frames, stride, states, work, chances, best, keep):
     """The value of the goal: the best score if `best`, else the log-partition; if `keep`, `chances` of the ways are written.
 
@@ -93,7 +93,7 @@ def upward(flat, begin, frames, stride, states, work, chances, best, keep):
     return lines[(frames + 1) % room * row + lanes + states - 1]
 
 
-@lean
+@subroutine
 def _downward(begin, frames, stride, states, symbols, blank, chances, mass, out):
     """Add the marginals to zeros, from the last frame to the first; `mass` is the probability of each state."""
     lanes, width = lanes_in(chances), len(mass) - lanes_in(chances)
@@ -112,7 +112,7 @@ def _downward(begin, frames, stride, states, symbols, blank, chances, mass, out)
         out[here + blank] = blanks
 
 
-@lean
+@subroutine
 def _draw(begin, frames, stride, states, symbols, chances, width, seed, z):
     """From the goal back to the first frame, by ways that are drawn."""
     s, drawn = states - 1, 0
@@ -130,7 +130,7 @@ def _draw(begin, frames, stride, states, symbols, chances, width, seed, z):
         z[begin + (t - 1) * stride + symbols[s]] = 1.0
 
 
-@lean
+@subroutine
 def _follow(begin, frames, stride, states, symbols, skips, lines, row, z):
     """From the goal back to the first frame; ties: stay first, then one state back, then two."""
     s, lanes = states - 1, row - len(skips)
@@ -144,7 +144,7 @@ def _follow(begin, frames, stride, states, symbols, skips, lines, row, z):
         z[begin + (t - 1) * stride + symbols[s]] = 1.0
 
 
-@lean
+@subroutine
 def rounded(states, lanes):
     """The states filled up, with two more behind those of a target."""
     return (states + 2 + lanes - 1) // lanes * lanes

@@ -96,7 +96,7 @@ def _start(emissions: Tensor) -> Tensor:
 
 
 def _ways(line: Tensor, skips: Tensor) -> list[Tensor]:
-    """What the three ways to each state `[B, states, ...]` bring."""
+    """The values of the three ways to each state, `[B, states, ...]`."""
     nothing = torch.full_like(line[:, :1], -torch.inf)
     one = torch.cat([nothing, line[:, :-1]], 1)
     two = torch.cat([nothing, nothing, line[:, :-2]], 1)[:, : line.shape[1]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference._numba.compile import lean
+from pullback.inference._numba.compile import subroutine
 from pullback.inference._numba.scratch import carve
 from pullback.inference.chu_liu_edmonds.oracle import columns, is_tree, stars
 from pullback.inference.eisner import spans
@@ -39,7 +39,7 @@ def valid(shape, sizes, options, parts, count):
     return is_tree(shape[0], sizes[0], options[1] != 0, parts, count) and not _crosses(shape[0], parts, count)
 
 
-@lean
+@subroutine
 def _crosses(n, parts, length):
     """Whether two arcs cross; the root stands left of the first word."""
     for m in range(length):
@@ -51,7 +51,7 @@ def _crosses(n, parts, length):
     return False
 
 
-@lean
+@subroutine
 def _ends(head, word):
     return (-1 if head == word else min(head, word)), max(head, word)
 

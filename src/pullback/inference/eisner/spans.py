@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference._numba.compile import called, lean
+from pullback.inference._numba.compile import called, subroutine
 from pullback.inference._numba.lanes import (
     BYTES,
     larger,
@@ -28,13 +28,13 @@ from pullback.inference._numba.scratch import carve
 _MOST_LANES = BYTES // 2 // 4
 
 
-@lean
+@subroutine
 def pitch_of(length):
     """Numbers from one width to the next: a vector may start at each of the positions."""
     return (length // _MOST_LANES + 2) * _MOST_LANES
 
 
-@lean
+@subroutine
 def place_of(head, word, length):
     """Where the scores have an arc: right arcs first, then left ones, each by width and start."""
     pitch = pitch_of(length)
@@ -45,9 +45,9 @@ def place_of(head, word, length):
     return (length + 1 + head - word) * pitch + word + 1
 
 
-@lean
+@subroutine
 def workspace(work, n, dtype):
-    """What `best_heads` needs for sentences of up to n words, from `8 * numbers_for(n)` bytes of zeros, and where they end."""
+    """The arrays of `best_heads` for up to n words, from `8 * numbers_for(n)` bytes of zeros, and where they end."""
     size = (n + 1) * pitch_of(n)
     right, at = carve(work, 0, size, dtype)
     left, at = carve(work, at, size, dtype)
@@ -85,7 +85,7 @@ def best_heads(scores, length, multiroot, work, heads):
     return exists
 
 
-@lean
+@subroutine
 def _fill(right, left, right_arc, left_arc, gaps, scores, splits, pitch, length, width, start, multiroot):
     """The items of the spans of a width that start at `start` and behind, as many as a vector holds."""
     at = width * pitch + start
@@ -119,7 +119,7 @@ def _fill(right, left, right_arc, left_arc, gaps, scores, splits, pitch, length,
     store_index(splits[2], at, left_at)
 
 
-@lean
+@subroutine
 def _follow(length, pitch, splits, stack, heads):
     """Build the tree from its splits; the stack holds (from, to) of items, right ones if from < to."""
     stack[0, 0], stack[0, 1] = 0, length

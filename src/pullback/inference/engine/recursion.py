@@ -99,8 +99,8 @@ class _Problem:
 
         def run(leaf: Tensor) -> tuple[Tensor, Tensor]:
             total = self.value(leaf, log_sum)
-            slope = gradient(total, leaf, create_graph=True)
-            return gradient((slope * v).sum(), leaf), total.detach()
+            mu = gradient(total, leaf, create_graph=True)
+            return gradient((mu * v).sum(), leaf), total.detach()
 
         found, total = with_autograd(run, self.scores)
         return self.finish(found.to(self._dtype), total, validate)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pullback.inference.chain.calls import Calls
-from pullback.inference.factored import kernels, maximum, slopes
+from pullback.inference.factored import kernels, maximum, tangents
 from pullback.inference.factored.family import FACTORED, positions
 
 _calls = Calls(
-    FACTORED.layout, maximum.argmax, kernels.sums, slopes.slopes,
+    FACTORED.layout, maximum.argmax, kernels.sums, tangents.tangents,
     lambda shape: shape[0] * (positions(shape) + 2) * shape[-1] ** 2,
 )  # fmt: skip
 argmax, sample, log_prob = _calls.argmax, _calls.sample, _calls.log_prob

@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from pullback.inference._numba.compile import kernel, lean
+from pullback.inference._numba.compile import kernel, subroutine
 from pullback.inference._numba.lanes import aligned, exp, fma, lanes_in, larger, load, splat, splat_half, store, where_larger
 from pullback.inference._numba.packing import clear
 from pullback.inference._numba.random_kernels import uniform
@@ -25,8 +25,8 @@ from pullback.inference.chain.downward import add_structure, back_rows, pick, ra
 from pullback.inference.chain.exponential import exp_or_nan
 from pullback.inference.chain.kernels import (
     LOG_PARTITION,
+    LOG_PROB,
     SAMPLE,
-    SLOPE,
     careful_step,
     enter,
     last_tags,
@@ -36,7 +36,7 @@ from pullback.inference.chain.kernels import (
 )
 
 
-@lean
+@subroutine
 def worst_of(scores, start, stop):
     """The largest of some numbers, +inf if one of them is NaN."""
     lanes, most, nan = lanes_in(scores), splat(scores, -np.inf), splat(scores, 0.0)
@@ -46,14 +46,14 @@ def worst_of(scores, start, stop):
     return np.inf if any_nonzero(nan) else np.float64(largest_of(most))
 
 
-@lean
+@subroutine
 def are_bad(scores, begin, n, length, tags):
     """Whether NaN or +inf is among the emissions, the start or the end of a sequence of a position or more."""
     worst = max(worst_of(scores, begin, begin + length * tags), worst_of(scores, begin + n * tags, begin + (n + 2) * tags))
     return worst == np.inf
 
 
-@lean
+@subroutine
 def are_equal(scores, one, other, count):
     """Whether the numbers from two places on are the same, none of which is NaN."""
     lanes, unequal, yes, no = lanes_in(scores), splat(scores, 0.0), splat(scores, 1.0), splat(scores, 0.0)
@@ -64,7 +64,7 @@ def are_equal(scores, one, other, count):
     return not any_nonzero(unequal)
 
 
-@lean
+@subroutine
 def weigh(scores, base, tags, most, weights, turned):
     """Write the weights w(a, b) of transitions, the same with a and b exchanged, and the largest transition into each tag.
 
@@ -86,7 +86,7 @@ def weigh(scores, base, tags, most, weights, turned):
                 turned[b * tags + c] = weights[c * tags + b]
 
 
-@lean
+@subroutine
 def emit(scores, at, tags, before, row, end, out, to):
     """Write emissions, plus what is before them, plus the scores at `end` if that is not -1; returns the largest."""
     lanes, least, zero, most = lanes_in(scores), splat(scores, -np.inf), splat(scores, 0.0), splat_wide(-np.inf, scores)
@@ -100,7 +100,7 @@ def emit(scores, at, tags, before, row, end, out, to):
     return largest_of(most)
 
 
-@lean
+@subroutine
 def first_tags(scores, start, tags, out, row):
     """The scores of start in float64, -inf behind them."""
     for k in range(0, tags, lanes_in(scores)):
@@ -108,7 +108,7 @@ def first_tags(scores, start, tags, out, row):
         store(out, row + k, widen(load_first(scores, start + k, width, splat(scores, -np.inf))))
 
 
-@lean
+@subroutine
 def forward(scores, begin, n, length, tags, room, most, weights, state, value, alpha, total, careful, values, sums):
     """Go through all positions; alpha of position i is in row i + 1, its sums before the emission in row i of `total`.
 
@@ -160,7 +160,7 @@ def forward(scores, begin, n, length, tags, room, most, weights, state, value, a
     state[0] += math.log(scale_of)
 
 
-@lean
+@subroutine
 def weigh_again(scores, base, tags, values, sums, row, out):
     """Write the weights of a step that needed care."""
     lanes, least, nothing, zero = lanes_in(scores), splat(scores, -np.inf), splat_wide(-np.inf, scores), splat_wide(0.0, scores)
@@ -172,7 +172,7 @@ def weigh_again(scores, base, tags, values, sums, row, out):
             store_first(out, a * tags + k, width, exp(narrow(x - finite, scores)))
 
 
-@lean
+@subroutine
 def add(source, out, at, count):
     """Add numbers to those at `at`."""
     lanes, zero = lanes_in(out), splat(out, 0.0)
@@ -181,14 +181,14 @@ def add(source, out, at, count):
         store_first(out, at + p, width, load_first(out, at + p, width, zero) + load_first(source, p, width, zero))
 
 
-@lean
+@subroutine
 def put(source, row, tags, factor, out, at):
     """Write numbers of tags times a factor."""
     for k in range(0, tags, lanes_in(out)):
         store_first(out, at + k, min(lanes_in(out), tags - k), load(source, row + k) * splat(out, factor))
 
 
-@lean
+@subroutine
 def add_pairs(length, tags, room, alpha, rates, weights, sign, out, at):
     """Add the sums over positions of alpha(a) w(a, b) rate(b), times the sign: four rows and two vectors at a time."""
     lanes, zero = lanes_in(out), splat(out, 0.0)
@@ -208,7 +208,7 @@ def add_pairs(length, tags, room, alpha, rates, weights, sign, out, at):
                     _add_product(second, weights, sign, out, here + lanes, at + here + lanes, max(min(lanes, width - lanes), 0))
 
 
-@lean
+@subroutine
 def _add_product(x, weights, sign, out, here, there, width):
     """Add a vector times weights and a sign, of which `width` numbers exist."""
     zero = splat(out, 0.0)
@@ -216,7 +216,7 @@ def _add_product(x, weights, sign, out, here, there, width):
     store_first(out, there, width, fma(x * splat(out, sign), load_first(weights, here, width, zero), old))
 
 
-@lean
+@subroutine
 def _rows_of(scores, n, length, tags, begin, z, out):
     """Add z to what a sequence has: emissions, start, end and transitions; returns the sum of s z."""
     ends, base = begin + n * tags, begin + (n + 2) * tags
@@ -234,7 +234,7 @@ def sums(worker, workers, tags, scores, lengths, what, z, seeds, out, log_z, log
     cells, lanes, rows = tags * tags, lanes_in(scores), scores.shape[1]
     n, room, wide = rows - 2 - tags, -(-tags // lanes) * lanes, np.empty(0)
     flat, flat_z, flat_out = scores.reshape(-1), z.reshape(-1), out.reshape(-1)
-    keep, sign = what != LOG_PARTITION, -1.0 if what == SLOPE else 1.0
+    keep, sign = what != LOG_PARTITION, -1.0 if what == LOG_PROB else 1.0
     value, state, most = aligned(2 * room, wide), np.empty(3), aligned(room, wide)
     values, logs, careful = aligned((n + 1) * room, wide), aligned((n + 1) * room, wide), np.zeros(n + 1, np.bool_)
     alpha, total = aligned((n + 2) * room + 4 * lanes, scores), aligned((n + 2) * room + 4 * lanes, scores)
@@ -285,11 +285,11 @@ def sums(worker, workers, tags, scores, lengths, what, z, seeds, out, log_z, log
             put(above, 0, tags, sign, flat_out, begin + (i - 1) * tags)
         put(above, 0, tags, sign, flat_out, begin + n * tags)
         add_pairs(length, tags, room, alpha, total, weights, sign, flat_out, base)
-        if what == SLOPE:
+        if what == LOG_PROB:
             log_p[b] = _rows_of(flat, n, length, tags, begin, flat_z, flat_out) - log_z[b]
 
 
-@lean
+@subroutine
 def _draw(scores, begin, n, length, tags, room, alpha, weights, careful, values, logs, seed, column, chosen, out):
     """Draw the tags from the last to the first, by p(a given b) = alpha(a) w(a, b) / total(b)."""
     base, drawn = begin + (n + 2) * tags, 0

@@ -1,1 +1,1 @@
-"""What operators have in common: declaration, dispatch, layout, errors and plans of calls."""
+"""The parts that all operators share: declaration, dispatch, layout, errors and plans of calls."""

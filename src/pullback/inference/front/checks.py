@@ -54,7 +54,7 @@ class Nouns:
         return f"{self.part}{'es' if self.part.endswith('s') else 's'}"
 
     def say(self, code: int) -> str:
-        """What is wrong with an example of this status."""
+        """Returns the error text for an example of this status."""
         part = f"an {self.part}" if self.part[0] in "ai" else f"a {self.part}"
         texts = {
             NAN: f"contains NaN among its real {self.unit}; check the encoder that made it (padding may be anything)",
@@ -112,9 +112,7 @@ def finish(
 
 
 def status_of(scores: Tensor, mask: Tensor) -> Tensor:
-    """What the values of the scores `[B, *parts]` say about each example, `[B]`: NAN, INFINITE or OK, by the parts in the
-    mask.
-    """
+    """The status of each example, `[B]`, by the values of the scores `[B, *parts]` in the mask: NAN, INFINITE or OK."""
     infinite = ((scores == torch.inf) & mask).flatten(1).any(1)
     nan = (scores.isnan() & mask).flatten(1).any(1)
     return torch.where(nan, NAN, torch.where(infinite, INFINITE, OK))

@@ -91,7 +91,7 @@ class Family:
         return self._most_parts(shape, **{name: options[i] for i, name in self._bounds_parts})
 
     def implementation(self, operation: str, backend: str, options: tuple[Any, ...]) -> Callable[..., Any]:
-        """What does an operation: the backend's own function, or the reference's."""
+        """Returns the function of an operation: the backend's own, or the reference's."""
         find = self.operations[operation].find
         if find is not None:
             return find(self, backend, options)
@@ -123,7 +123,7 @@ class Family:
         return importlib.import_module(name) if importlib.util.find_spec(name) else None
 
     def describe(self, status: Tensor, shape: torch.Size, sizes: tuple[Tensor, ...]) -> str:
-        """What is wrong with the first example whose status is not OK."""
+        """Returns the error text for the first example whose status is not OK."""
         example = int(torch.nonzero(status)[0])
         given = zip(self.layout.sizes, sizes, strict=True)
         values = {size.name: int(x[example]) for size, x in given if not size.dims and size.told}

@@ -79,7 +79,7 @@ class Flat:
 
 
 class Layout:
-    """What the last dimensions of scores mean.
+    """The meaning of the last dimensions of scores.
 
     Args:
         owner: the name of the structure, for messages.
@@ -193,7 +193,7 @@ class Layout:
         return flat.masked_fill(~self.mask(flat, inside), 0).reshape(z.shape)
 
     def status(self, scores: Tensor, sizes: Sequence[Tensor]) -> Tensor:
-        """What can be said of each example without inference, `[B]` of the codes of `checks`: all but INFEASIBLE."""
+        """The status of each example without inference, `[B]` of the codes of `checks`: all but INFEASIBLE."""
         status = checks.status_of(scores, self.mask(scores, sizes))
         return self.out_of_range(status, sizes, self.in_range(scores, sizes))
 
@@ -251,7 +251,7 @@ class Layout:
 
 @functools.lru_cache(maxsize=256)
 def _whole(count: int, size: int) -> Tensor:
-    """The sizes of examples without padding, `[count]`, on the CPU, which nobody writes to: made once, as that takes as long
+    """The sizes of examples without padding, `[count]`, on the CPU, read only: made once, as that takes as long
     as a tenth of a small call.
     """
     with torch.inference_mode(False):  # whose tensors no other call could keep for a backward pass

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Kept(NamedTuple):
-    """What the gradient of an operation knows of its call.
+    """The record of a call that the gradient of its operation reads.
 
     Attributes:
         family: whose operation it was.

@@ -49,9 +49,9 @@ def marginals_vjp(scores: Tensor, lengths: Tensor, direction: Tensor, multiroot:
 
 def entropy_gradient(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
     """The derivative of the entropy in each score, -J s, from the scores' differences alone."""
-    batch, slope = _Batch(scores, lengths, multiroot), np.zeros(scores.shape)
-    batch.products(batch.arrays[0], slope, entropic=True)
-    return batch.settle((_like(scores, slope),), validate)[0]
+    batch, gradient = _Batch(scores, lengths, multiroot), np.zeros(scores.shape)
+    batch.products(batch.arrays[0], gradient, entropic=True)
+    return batch.settle((_like(scores, gradient),), validate)[0]
 
 
 def sample(scores: Tensor, lengths: Tensor, seeds: Tensor, multiroot: bool, validate: bool) -> Tensor:

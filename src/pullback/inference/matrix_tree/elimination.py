@@ -101,7 +101,7 @@ def differentiate(weights, adjoints, size, pitch, lanes, multiroot, sums, gains,
 
 @inline
 def _collect(weights, adjoints, row, own, column, lanes, inverse, gains, uses, h):
-    """What the arcs h -> m pass on to k -> m (gains) and to h -> k (uses): they contain the paths h -> k -> m."""
+    """The derivatives of arcs k -> m (gains) and h -> k (uses) by the arcs h -> m, which contain the paths h -> k -> m."""
     share = times(at(weights, row + column), inverse)
     use = constant(weights, 0.0)
     for m in range(0, column, lanes):

@@ -20,7 +20,7 @@ _NEGLIGIBLE = 50.0  # logs apart
 
 
 class Group(NamedTuple):
-    """What is known of each lane: where its scores begin, its length, trouble, and the guards of the range."""
+    """The state of each lane: where its scores begin, its length, its code for bad scores, and the guards of the range."""
 
     bases: Any
     lengths: Any

@@ -23,15 +23,15 @@ def put(chart, h, m, x):
 
 
 @inner
-def eliminate(scores, direction, entropic, multiroot, words, logs, companions, sums, means):
-    """Fill in the logs of weights and their companions, and eliminate the words from the last to the first.
+def eliminate(scores, direction, entropic, multiroot, words, logs, tangents, sums, means):
+    """Fill in the logs of weights and their tangents, and eliminate the words from the last to the first.
 
     First without the arcs far below the best (a large finite mask, say). Every tree with one of these weighs at most as
     much as the arc, since no shifted score is above zero, and there are at most (n + 1)^n trees: where the others weigh far
     more than that, nothing is lost. Otherwise once more, with all arcs.
 
-    Writes the order of the `words`, what a word's row and column of `logs` `[length + 1, length, 3]` and `companions` held
-    when its turn came, and log S_k and its companion to `sums` `[length, 3]` and `means`. Returns the cutoff for `read`,
+    Writes the order of the `words`, what a word's row and column of `logs` `[length + 1, length, 3]` and `tangents` held
+    when its turn came, and log S_k and its tangent to `sums` `[length, 3]` and `means`. Returns the cutoff for `read`,
     the sum of the shifts of scaling.py, and whether there is a tree.
     """
     length = len(words)
@@ -39,13 +39,13 @@ def eliminate(scores, direction, entropic, multiroot, words, logs, companions, s
     for attempt in range(2):
         cutoff = _CUTOFF if attempt == 0 else -np.inf
         words[:] = np.arange(length)
-        shifts, dropped = read(scores, direction, multiroot, words, cutoff, logs, companions)
-        stuck = _eliminate(logs, companions, entropic, multiroot, sums, means)
+        shifts, dropped = read(scores, direction, multiroot, words, cutoff, logs, tangents)
+        stuck = _eliminate(logs, tangents, entropic, multiroot, sums, means)
         if stuck > 0 and not multiroot:
             # none of the words left leads to this one: a single root has to be above it, so it must be the last
             words[0], words[stuck] = stuck, 0
-            shifts, dropped = read(scores, direction, multiroot, words, cutoff, logs, companions)
-            stuck = _eliminate(logs, companions, entropic, multiroot, sums, means)
+            shifts, dropped = read(scores, direction, multiroot, words, cutoff, logs, tangents)
+            stuck = _eliminate(logs, tangents, entropic, multiroot, sums, means)
         if dropped == -np.inf:
             break
         if stuck < 0 and sums[:, 0].sum() > 0.5 * dropped:
@@ -54,7 +54,7 @@ def eliminate(scores, direction, entropic, multiroot, words, logs, companions, s
 
 
 @inner
-def read(scores, direction, multiroot, words, cutoff, logs, companions):
+def read(scores, direction, multiroot, words, cutoff, logs, tangents):
     """Fill in the logs of weights and the direction, shifted as in scaling.py; arcs below the cutoff are forbidden.
 
     Returns:
@@ -69,19 +69,19 @@ def read(scores, direction, multiroot, words, cutoff, logs, companions):
             x = scores[words[h], words[m]]
             x = max(x, LOWEST) if x > -np.inf else x
             put(logs, row, m, wide(x))
-            companions[row, m] = direction[words[h], words[m]] if x > -np.inf else 0.0
+            tangents[row, m] = direction[words[h], words[m]] if x > -np.inf else 0.0
             if x > best and (h != m or multiroot):
-                best, level = x, companions[row, m]
+                best, level = x, tangents[row, m]
         if best > -np.inf:
             total = plus(total, wide(best))
             for h in range(length + 1):
                 if h != m:
                     put(logs, h, m, minus(at(logs, h, m), wide(best)))
-                    companions[h, m] -= level
+                    tangents[h, m] -= level
     best_root, level = nothing(), 0.0
     for m in range(length):
         if not multiroot and gap(at(logs, length, m), best_root) > 0.0:
-            best_root, level = at(logs, length, m), companions[length, m]
+            best_root, level = at(logs, length, m), tangents[length, m]
     if best_root[0] > -np.inf:
         total = plus(total, best_root)
     for h in range(length + 1):
@@ -90,7 +90,7 @@ def read(scores, direction, multiroot, words, cutoff, logs, companions):
                 continue
             if h == length and best_root[0] > -np.inf:
                 put(logs, h, m, minus(at(logs, h, m), best_root))
-                companions[h, m] -= level
+                tangents[h, m] -= level
             if logs[h, m, 0] < cutoff and logs[h, m, 0] > -np.inf:
                 dropped = max(dropped, narrow(at(logs, h, m)))
                 put(logs, h, m, nothing())
@@ -98,7 +98,7 @@ def read(scores, direction, multiroot, words, cutoff, logs, companions):
 
 
 @inner
-def _eliminate(logs, companions, entropic, multiroot, sums, means):
+def _eliminate(logs, tangents, entropic, multiroot, sums, means):
     """Eliminate in place; returns the first word with S_k = 0, or -1."""
     length = logs.shape[1]
     for k in range(length - 1, -1, -1):
@@ -119,18 +119,18 @@ def _eliminate(logs, companions, entropic, multiroot, sums, means):
             h = length if row == k else row
             share = gap(at(logs, h, k), whole)
             if np.exp(share) > 0.0:
-                means[k] += np.exp(share) * (companions[h, k] - entropic * share)
+                means[k] += np.exp(share) * (tangents[h, k] - entropic * share)
         for h in range(k):
-            _add_paths(logs, companions, entropic, h, k, whole, means[k])
-        _add_paths(logs, companions, entropic, length, k, whole, means[k])
+            _add_paths(logs, tangents, entropic, h, k, whole, means[k])
+        _add_paths(logs, tangents, entropic, length, k, whole, means[k])
     return -1
 
 
 @inner
-def _add_paths(logs, companions, entropic, h, k, whole, mean):
+def _add_paths(logs, tangents, entropic, h, k, whole, mean):
     if logs[h, k, 0] == -np.inf:
         return
-    share, tilt = minus(at(logs, h, k), whole), companions[h, k] - mean
+    share, tilt = minus(at(logs, h, k), whole), tangents[h, k] - mean
     for m in range(k):
         if m == h or logs[k, m, 0] == -np.inf:
             continue
@@ -141,7 +141,7 @@ def _add_paths(logs, companions, entropic, h, k, whole, mean):
         put(logs, h, m, plus(path if apart > 0.0 else arc, wide(more)))
         part = np.exp(log_path)
         if part == 1.0:
-            companions[h, m] = tilt + companions[k, m]
+            tangents[h, m] = tilt + tangents[k, m]
         elif part > 0.0:
-            companions[h, m] += part * (tilt + companions[k, m] - companions[h, m])
-            companions[h, m] -= entropic * (part * log_path + np.exp(log_arc) * log_arc)
+            tangents[h, m] += part * (tilt + tangents[k, m] - tangents[h, m])
+            tangents[h, m] -= entropic * (part * log_path + np.exp(log_arc) * log_arc)

@@ -1,12 +1,12 @@
 """One sentence in logs: for scores so far apart that their weights leave the range of float64. README.md has the maths.
 
 Marginals and their derivative along a direction, together; or marginals, entropy and its gradient. A weight is kept as its
-log, a wide number (wide.py), and a companion of that log. An adjoint is kept as the marginal probability of its arc in the
+log, a wide number (wide.py), and a tangent of that log. An adjoint is kept as the marginal probability of its arc in the
 graph of the moment when one of the arc's words is eliminated. These stay bounded where weights and adjoints would not.
 Rows are heads, the root after the last word.
 
-The companion is the slope of the log along the direction; or, with `entropic` = 1, the entropy of the paths that the weight
-sums over: what the log exceeds its slope along the scores by. Scores themselves never enter these, so that their size
+The tangent is the derivative of the log along the direction; or, with `entropic` = 1, the entropy of the paths that the weight
+sums over: what the log exceeds its derivative along the scores by. Scores themselves never enter these, so that their size
 does not matter.
 """
 
@@ -47,16 +47,16 @@ def solve(worker, workers, sentences, scores, lengths, direction, entropic, mult
 @inner
 def _solve(scores, direction, entropic, length, multiroot, mu, product):
     words = np.arange(length)
-    logs, companions = np.empty((length + 1, length, 3)), np.empty((length + 1, length))
+    logs, tangents = np.empty((length + 1, length, 3)), np.empty((length + 1, length))
     sums, means = np.empty((length, 3)), np.empty(length)
     cutoff, shifts, feasible = eliminate(
-        scores, direction, entropic, multiroot, words, logs, companions, sums, means
+        scores, direction, entropic, multiroot, words, logs, tangents, sums, means
     )  # fmt: skip
     if not feasible:
         return INFEASIBLE, -np.inf, 0.0
-    marginals, derivatives = _differentiate(logs, companions, entropic, multiroot, sums, means)
-    before, companions_before = np.empty_like(logs), np.empty_like(companions)
-    read(scores, direction, multiroot, words, cutoff, before, companions_before)
+    marginals, derivatives = _differentiate(logs, tangents, entropic, multiroot, sums, means)
+    before, tangents_before = np.empty_like(logs), np.empty_like(tangents)
+    read(scores, direction, multiroot, words, cutoff, before, tangents_before)
     for m in range(length):
         for h in range(length + 1):
             if h == m:
@@ -66,7 +66,7 @@ def _solve(scores, direction, entropic, length, multiroot, mu, product):
                 share = gap(at(before, h, m), at(logs, h, m))
                 part = np.exp(share)
                 p = min(max(marginals[h, m] * part, 0.0), 1.0)
-                change = companions_before[h, m] - companions[h, m] - entropic * share
+                change = tangents_before[h, m] - tangents[h, m] - entropic * share
                 d = derivatives[h, m] * part + (p * change if p > 0.0 else 0.0)
             head = words[m] if h == length else words[h]
             mu[head, words[m]], product[head, words[m]] = p, d
@@ -78,15 +78,15 @@ def _solve(scores, direction, entropic, length, multiroot, mu, product):
 
 
 @inner
-def _differentiate(logs, companions, entropic, multiroot, sums, means):
+def _differentiate(logs, tangents, entropic, multiroot, sums, means):
     """The marginals of arcs when one of their words is eliminated, and their derivatives, in reverse order."""
     length = logs.shape[1]
     marginals, derivatives = np.zeros((length + 1, length)), np.zeros((length + 1, length))
     for k in range(length):
         whole = (sums[k, 0], sums[k, 1], sums[k, 2])
         for h in range(k):
-            _collect(logs, companions, entropic, h, k, whole, means[k], marginals, derivatives)
-        _collect(logs, companions, entropic, length, k, whole, means[k], marginals, derivatives)
+            _collect(logs, tangents, entropic, h, k, whole, means[k], marginals, derivatives)
+        _collect(logs, tangents, entropic, length, k, whole, means[k], marginals, derivatives)
         rest, falls = 1.0, 0.0
         for m in range(k):
             rest -= marginals[k, m]
@@ -99,16 +99,16 @@ def _differentiate(logs, companions, entropic, multiroot, sums, means):
             p = np.exp(share)
             if p > 0.0:
                 marginals[h, k] += p * rest
-                derivatives[h, k] += p * (falls + rest * (companions[h, k] - means[k] - entropic * share))
+                derivatives[h, k] += p * (falls + rest * (tangents[h, k] - means[k] - entropic * share))
     return marginals, derivatives
 
 
 @inner
-def _collect(logs, companions, entropic, h, k, whole, mean, marginals, derivatives):
+def _collect(logs, tangents, entropic, h, k, whole, mean, marginals, derivatives):
     """Give the arcs h -> k and k -> m their shares of the arcs h -> m, which contain the paths h -> k -> m."""
     if logs[h, k, 0] == -np.inf:
         return
-    share, tilt = plus(at(logs, h, k), (-whole[0], -whole[1], -whole[2])), companions[h, k] - mean
+    share, tilt = plus(at(logs, h, k), (-whole[0], -whole[1], -whole[2])), tangents[h, k] - mean
     for m in range(k):
         if m == h or logs[k, m, 0] == -np.inf:
             continue
@@ -116,7 +116,7 @@ def _collect(logs, companions, entropic, h, k, whole, mean, marginals, derivativ
         part = np.exp(log_part)
         if part > 0.0:
             p = marginals[h, m] * part
-            d = derivatives[h, m] * part + p * (tilt + companions[k, m] - companions[h, m] - entropic * log_part)
+            d = derivatives[h, m] * part + p * (tilt + tangents[k, m] - tangents[h, m] - entropic * log_part)
             marginals[k, m] += p
             derivatives[k, m] += d
             marginals[h, k] += p

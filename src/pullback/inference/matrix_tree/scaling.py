@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from pullback.inference._numba.compile import inline, inner
-from pullback.inference._numba.lanes import exp_by_series, gather, larger, load, splat, store, trouble, where_larger
+from pullback.inference._numba.lanes import bad_score, exp_by_series, gather, larger, load, splat, store, where_larger
 
 LOWEST = -708.0  # the exponential of what is below this is zero
 
@@ -47,7 +47,7 @@ def read_weights(scores, n, size, pitch, bases, lane_lengths, multiroot, weights
         padding = zero if h == 0 else forbidden
         for m in range(size):
             x = where_larger(long, splat(shifts, max(h, m)), gather(scores, bases, h * n + m), padding)
-            worst = larger(trouble(x), worst)
+            worst = larger(bad_score(x), worst)
             store(weights, (root if h == m else h * row) + m * lanes, x)
             if h != m or multiroot:
                 store(shifts, m * lanes, larger(x, load(shifts, m * lanes)))

@@ -24,7 +24,7 @@ _LANES = BYTES // 8
 
 @kernel
 def sample(worker, workers, scores, lengths, roots, steps, children, seeds, drawn, z, status):
-    """Draw a tree for every sentence of `[B, n, n]` scores, or leave it UNFINISHED after so many `steps` per word.
+    """Draw a tree for every sentence of `[B, n, n]` scores, or leave it UNFINISHED after `steps` steps per word.
 
     With a single root, `roots` `[B, n]` are the marginals of root arcs, and `children` `[B]` of -1 get its child; otherwise
     `roots` is empty. `seeds` and `drawn` `[B]` are the streams of random numbers and how much of each is used up; `z` is

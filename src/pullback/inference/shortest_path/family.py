@@ -12,7 +12,7 @@ from pullback.inference.front.family import FUSED, STANDARD, Family, Nouns
 from pullback.inference.front.layout import Flat, Layout, Size
 from pullback.inference.sparsemap.operation import SPARSEMAP
 
-# only the largest has a goal, so that nobody needs to hear of it
+# only the largest has a goal, so that errors need not mention it
 _SIZES = {shape: (Size("lengths", bounds=shape[0], told=False),) for shape in ("E", "n, m")}
 
 

@@ -15,7 +15,7 @@ import numba
 import numpy as np
 from numba.extending import register_jitable
 
-from pullback.inference._numba.compile import INNER, lean
+from pullback.inference._numba.compile import INNER, subroutine
 from pullback.inference._numba.lanes import fma, load, splat, store
 from pullback.inference._numba.records import Record, Shapes
 from pullback.inference._numba.rows import keep_first, shift_down, sum_of
@@ -38,12 +38,12 @@ reordered = _njit(
 
 @register_jitable
 def padded(capacity: int) -> int:
-    """Room for so many structures in whole vectors, as all vectors have that `append` and `direction` get."""
+    """Room for `capacity` structures in whole vectors, as all vectors have that `append` and `direction` get."""
     return -(-capacity // LANES) * LANES
 
 
 def inverse_shapes(capacity: int, inside: str = "") -> Shapes:
-    """The arrays of an inverse for so many structures."""
+    """The arrays of an inverse for `capacity` structures."""
     room = padded(capacity)
     shapes = {"base": (entries(room),), "sums": (room,)}
     return {inside + name: shape for name, shape in shapes.items()}
@@ -51,11 +51,11 @@ def inverse_shapes(capacity: int, inside: str = "") -> Shapes:
 
 @register_jitable
 def entries(room: int) -> int:
-    """How many there are in the blocks of so many rows, a multiple of 8."""
+    """The number of entries in the blocks of `room` rows, a multiple of 8."""
     return room * (room + LANES) // 2
 
 
-@lean
+@subroutine
 def _at(i, j):
     """Where the entry of a row and a column is, if there is one."""
     first = i & -LANES
@@ -89,19 +89,19 @@ def append(inverse, size, gram, square, work):
     return True
 
 
-@lean
+@subroutine
 def _clear(base, i):
     for j in range(0, (i & -LANES) + LANES, LANES):
         store(base, _at(i, j), splat(base, 0.0))
 
 
-@lean
+@subroutine
 def _write(base, i, row):
     for j in range(0, (i & -LANES) + LANES, LANES):
         store(base, _at(i, j), load(row, j))
 
 
-@lean
+@subroutine
 def _read(base, i, row):
     for j in range(0, (i & -LANES) + LANES, LANES):
         store(row, j, load(base, _at(i, j)))
@@ -134,7 +134,7 @@ def remove(inverse, size, index, carry):
         sums[j] = sums[j + 1]
 
 
-@lean
+@subroutine
 def _rotate(base, i, index, carry, kept, share):
     """Move a row of R up, without the entry of a structure: less a share of the carry, to which the row is added."""
     width, own = (i & -LANES) + LANES, base[_at(i, index)]
@@ -183,9 +183,9 @@ def multiply(inverse, size, vector, out):
         _multiply_rows(base, i, vector, out)
 
 
-@lean
+@subroutine
 def _multiply_rows(base, i, vector, out):
-    """What four rows of R contribute to a product."""
+    """The summand of four rows of R in a product."""
     first, width = _at(i, 0), (i & -LANES) + LANES
     a = b = c = d = splat(base, 0.0)
     at = first
@@ -204,7 +204,7 @@ def _multiply_rows(base, i, vector, out):
         at += 32
 
 
-@lean
+@subroutine
 def move(weights, size, step):
     """Take the step, or as much of it as there is before a weight vanishes.
 

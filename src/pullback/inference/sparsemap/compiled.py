@@ -93,13 +93,13 @@ def search(
 
 @functools.lru_cache(maxsize=16)
 def _one(number: float) -> Tensor:
-    """A number as an array that nobody writes to."""
+    """A number as an array, read only."""
     return torch.from_numpy(np.array([number]))
 
 
 @functools.lru_cache(maxsize=64)
 def _states(oracle: Oracle, shape: tuple[int, ...], width: int, room: int) -> tuple[Arrangement, int]:
-    """The states of a search with room for so many structures at least, and for how many there is."""
+    """The states of a search with room for at least `room` structures, and the room that there is."""
     plan = state_plan(math.prod(shape), oracle.place_count(shape), width, room, rough=oracle.rough, work=oracle.work(shape))
     return plan, room_of(plan)
 

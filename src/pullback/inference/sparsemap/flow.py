@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pullback.inference._numba.compile import called, lean_kernel
+from pullback.inference._numba.compile import called, no_alloc_kernel
 from pullback.inference._numba.records import Memory, Record
 from pullback.inference._numba.scratch import take
 from pullback.inference._numba.threads import spread
@@ -81,7 +81,7 @@ Problem = Record(
 problem_of = Problem.reader
 
 
-@lean_kernel
+@no_alloc_kernel
 def project(worker, workers, problems, states):
     """Solve what has not converged, and list the edges of all examples, until none is left."""
     problem, state = problem_of(problems, 0), flow_state_of(states, worker)
@@ -155,7 +155,7 @@ def sparsemap_vjp(edges: Tensor, counts: Tensor, direction: Tensor) -> Tensor:
     return result.to(direction.dtype)
 
 
-@lean_kernel
+@no_alloc_kernel
 def circulate(worker, workers, edges, counts, vectors, states, result):
     """Project vectors `[B, K]` onto the circulations of the edges with a flow: less the differences of potentials."""
     state = flow_state_of(states, worker)

@@ -1,4 +1,4 @@
-"""What the projection of an example onto a flow polytope keeps: the graph's edges and nodes, and a factor of its Laplacian."""
+"""The state of a projection onto a flow polytope: the graph's edges and nodes, and a factor of its Laplacian."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ flow_state_of = FlowState.reader
 
 @functools.lru_cache(maxsize=64)
 def flow_plan(parts: int, nodes: int, reach: int) -> Arrangement:
-    """A state for so many parts and nodes, of which an edge joins two that are at most `reach` apart."""
+    """A state for `parts` parts and `nodes` nodes, of which an edge joins two that are at most `reach` apart."""
     shapes: Shapes = dict.fromkeys(["tails", "heads", "scores", "flows", "parts"], (parts,))
     shapes |= dict.fromkeys(["step", "excess", "values", "rank", "firsts", "right"], (nodes,))
     return Arrangement(FlowState, shapes | {"starts": (nodes + 1,), "base": (nodes * (min(reach, nodes) + 1),)})

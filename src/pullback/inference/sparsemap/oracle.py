@@ -1,4 +1,4 @@
-"""What the search needs to know of a structure: its best vertex for given scores, and little else. See README.md."""
+"""The interface between the search and a structure: the best vertex for given scores, and little else. See README.md."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pullback.inference._numba.compile import lean_kernel
+from pullback.inference._numba.compile import no_alloc_kernel
 
 _LITTLE = 1e-14  # flows that are left over by rounding
 
@@ -28,7 +28,7 @@ def decompose(edges: Tensor, flows: Tensor, counts: Tensor, longest: int) -> tup
     return lists[:, :most].clone(), weights[:, :most] / weights.sum(1, keepdim=True).clamp_min(_LITTLE), numbers
 
 
-@lean_kernel
+@no_alloc_kernel
 def peel(edges, flows, counts, first, lists, weights, numbers):
     """Take paths along the largest flows, with the smallest of these as their weights, until nothing is left."""
     for b in range(len(counts)):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pullback.inference._numba.compile import lean_kernel
+from pullback.inference._numba.compile import no_alloc_kernel
 from pullback.inference.sparsemap.active_set import direction
 from pullback.inference.sparsemap.search import activate
 from pullback.inference.sparsemap.starts import enter, suggest
 from pullback.inference.sparsemap.state import COUNT, SIZE, scatter, slopes_of, state_of
 
 
-@lean_kernel
+@no_alloc_kernel
 def apply(worker, workers, vertices, counts, vectors, states, result):
     """Project the vectors `[B, K]` of the worker's share of examples; what no active structure uses is left alone.
 

@@ -1,4 +1,4 @@
-"""What a SparseMAP solver returns: the projection and its certificate."""
+"""The result of a SparseMAP solver: the projection and its certificate."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class NotConverged(RuntimeWarning):
 
 
 def not_converged(limit: int, converged: Tensor, gap: Tensor) -> str:
-    """What to say about a batch of which some did not converge."""
+    """Returns the warning about a batch of which some examples did not converge."""
     return (
         f"SparseMAP stopped at {limit} iterations before {int((~converged).sum())} of {len(converged)} examples had "
         f"converged (largest duality gap {float(gap.max()):.1e}); raise max_iterations"
@@ -182,7 +182,7 @@ def dense(vertices: Tensor, parts: int, dtype: torch.dtype) -> Tensor:
 def listed(z: Tensor, most: int, columns: int = 1) -> Tensor:
     """Lists of parts `[..., most]`, int32, of structures `[..., parts]` of zeros and ones; what is no structure has no parts.
 
-    They are listed column by column of a matrix with so many columns.
+    They are listed column by column of a matrix with `columns` columns.
     """
     if z.is_cpu and not transforming() and not torch.compiler.is_compiling() and plan.serving("cpu") == "cpu":
         from pullback.inference.sparsemap.starts import list_parts  # compiled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference._numba.compile import called, lean_kernel
+from pullback.inference._numba.compile import called, no_alloc_kernel
 from pullback.inference._numba.lanes import load
 from pullback.inference._numba.records import Record
 from pullback.inference._numba.rows import lowest_bit, nonzero
@@ -57,7 +57,7 @@ NEW, ROUGH, EXACT, FACE, DONE = range(5)  # phases
 WRONG = 1e10  # roundings: a structure that is worse than mu by more is no argmax, in float32 either
 
 
-@lean_kernel
+@no_alloc_kernel
 def solve(worker, workers, problems, states, results):
     """Solve examples until none is left; or, with an oracle in Python, do one iteration for each of them.
 

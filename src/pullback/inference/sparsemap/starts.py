@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference._numba.compile import called, lean_kernel
+from pullback.inference._numba.compile import called, no_alloc_kernel
 from pullback.inference.front.checks import INFINITE, NAN, OK
 from pullback.inference.sparsemap.active_set import reordered
 from pullback.inference.sparsemap.state import CHANGES, COUNT, NEVER_BUILT, SIZE, STALLS, mix, place
@@ -121,11 +121,11 @@ def _subtract(scores, mean, count, part_of, places, residual, roughly):
             roughly[at] = value
 
 
-@lean_kernel
+@no_alloc_kernel
 def list_parts(z, columns, lists):
     """Write the parts of structures `[R, K]` to `[R, most]`, padded with -1; what is no structure has no parts.
 
-    They are listed column by column of a matrix with so many columns: in their own order for one column.
+    They are listed column by column of a matrix with `columns` columns: in their own order for one column.
     """
     most, height = lists.shape[1], z.shape[1] // max(columns, 1)
     for r in range(len(z)):

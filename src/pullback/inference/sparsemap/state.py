@@ -1,4 +1,4 @@
-"""What the active-set method keeps of an example: the parts that its structures have used, and the active structures.
+"""The state of the active-set method for an example: the parts that its structures have used, and the active structures.
 
 A part that a structure has used has a slot. Scores and mean are kept for slots only, so that they cost as much as the
 parts in use. A structure is a list of slots, and a set of bits: the entries of the Gram matrix are the numbers of
@@ -48,12 +48,12 @@ State = Record(
 state_of = State.reader
 COUNT, SIZE, CHANGES, STALLS, PHASE, ATTEMPT, FAILED = range(7)
 """Numbers: of slots, of active structures, of updates since the inverse was built, of tiny gaps that did not shrink, ..."""
-NEVER_BUILT = 1 << 30  # so many changes that the inverse is built before it is used
+NEVER_BUILT = 1 << 30  # a number of changes after which the inverse is built before it is used
 
 
 @functools.lru_cache(maxsize=64)
 def state_plan(parts: int, places: int, width: int, room: int, rough: bool = False, work: int = 0) -> Arrangement:
-    """States for so many parts, places of the oracle, parts of a structure and active structures."""
+    """States for numbers of parts, places of the oracle, parts of a structure and active structures."""
     room = room // 16 * 16 + 24  # rows of an odd number of cache lines spread over its sets
     shapes: Shapes = dict.fromkeys(["slot_of", "part_of", "places", "scores", "mean", "tilt"], (parts,))
     shapes |= dict.fromkeys(["widths", "weights", "gram", "step", "slopes"], (room,))

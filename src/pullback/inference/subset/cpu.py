@@ -31,15 +31,15 @@ def log_partition_marginals(scores: Tensor, lengths: Tensor, k: Tensor, validate
 
 
 def marginals_vjp(scores: Tensor, lengths: Tensor, k: Tensor, direction: Tensor, validate: bool) -> Tensor:
-    return _slopes(kernels.SLOPE, scores, lengths, k, validate, direction)[1]
+    return _tangents(kernels.TANGENT, scores, lengths, k, validate, direction)[1]
 
 
 def entropy(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> Tensor:
-    return _slopes(kernels.ENTROPY, scores, lengths, k, validate)[0]
+    return _tangents(kernels.ENTROPY, scores, lengths, k, validate)[0]
 
 
 def entropy_gradient(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> Tensor:
-    return _slopes(kernels.ENTROPY_SLOPE, scores, lengths, k, validate)[1]
+    return _tangents(kernels.ENTROPY_TANGENT, scores, lengths, k, validate)[1]
 
 
 def sample(scores: Tensor, lengths: Tensor, k: Tensor, seeds: Tensor, validate: bool) -> Tensor:
@@ -57,14 +57,14 @@ def _sums(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool, *, wanted:
     return found[0], found[-1]
 
 
-def _slopes(
+def _tangents(
     what: int, scores: Tensor, lengths: Tensor, k: Tensor, validate: bool, direction: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     s = scores.detach().contiguous()
     out, value = torch.zeros_like(s), torch.zeros(len(s), dtype=torch.float64)
-    along = s if direction is None else direction.detach().to(s.dtype).contiguous()
-    arrays = what, along.numpy(), out.numpy(), value.numpy()
-    found = _run(kernels.slopes, s, lengths, k, validate, (value, out), *arrays)
+    given = s if direction is None else direction.detach().to(s.dtype).contiguous()
+    arrays = what, given.numpy(), out.numpy(), value.numpy()
+    found = _run(kernels.tangents, s, lengths, k, validate, (value, out), *arrays)
     return found[0], found[1]
 
 

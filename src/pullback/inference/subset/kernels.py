@@ -12,11 +12,11 @@ import math
 
 import numpy as np
 
-from pullback.inference._numba.compile import inner, kernel, lean
+from pullback.inference._numba.compile import inner, kernel, subroutine
 from pullback.inference._numba.random_kernels import uniform
 from pullback.inference.front.checks import BAD_SIZE, INFEASIBLE, INFINITE, NAN, OK
 
-ENTROPY, SLOPE, ENTROPY_SLOPE = range(3)
+ENTROPY, TANGENT, ENTROPY_TANGENT = range(3)
 
 
 @inner
@@ -31,7 +31,7 @@ def _heads(s, n, c):
     return mean, variance
 
 
-@lean
+@subroutine
 def largest(a, n, k):
     """The k-th largest of the first n numbers (the largest for k = 0), by selection in place; 0 where there is none or -inf."""
     if n == 0:
@@ -57,7 +57,7 @@ def largest(a, n, k):
     return a[wanted] if a[wanted] > -np.inf else 0.0
 
 
-@lean
+@subroutine
 def bounds(a, n, k):
     """Between which shifts the expected number of heads is k; equal where any value there will do.
 
@@ -116,7 +116,7 @@ def table(s, n, k, c, row, weights):
     return log_z + math.log(row[k]) if row[k] > 0.0 else -np.inf
 
 
-@lean
+@subroutine
 def status_of(scores, b, length, k):
     if length < 0 or length > scores.shape[1] or k < 0:
         return BAD_SIZE
@@ -168,22 +168,22 @@ def sample(worker, workers, scores, lengths, ks, seeds, out, status):
 
 
 @kernel
-def slopes(worker, workers, scores, lengths, ks, what, direction, out, value, status):
+def tangents(worker, workers, scores, lengths, ks, what, direction, out, value, status):
     """Write entropies to `value`, or derivatives of the marginals to `out`."""
     n, most = scores.shape[1], _most(ks, scores.shape[1])
-    weights, rates = np.empty((n, most + 1)), np.empty((n + 1, most + 1))
+    weights, cell_tangents = np.empty((n, most + 1)), np.empty((n + 1, most + 1))
     row, s = np.empty(most + 1), np.empty(n)
-    reached, moved = np.empty(most + 2), np.empty(most + 2)
+    reached, reached_tangents = np.empty(most + 2), np.empty(most + 2)
     for b in range(worker, len(lengths), workers):
         k, length = ks[b], lengths[b]
         status[b] = status_of(scores, b, length, k)
         if status[b] == OK:
             _prepare(scores, b, length, k, row, weights, s)
-            _slopes(weights, length, k, direction[b], what != SLOPE, rates)
+            _tangents(weights, length, k, direction[b], what != TANGENT, cell_tangents)
             if what == ENTROPY:
-                value[b] = rates[length, k]
+                value[b] = cell_tangents[length, k]
             else:
-                _derivative(weights, length, k, direction[b], what != SLOPE, rates, reached, moved, out[b])
+                _derivative(weights, length, k, direction[b], what != TANGENT, cell_tangents, reached, reached_tangents, out[b])
 
 
 @inner
@@ -203,39 +203,39 @@ def _surprise(p):
 
 
 @inner
-def _slopes(weights, n, k, direction, surprise, rates):
+def _tangents(weights, n, k, direction, surprise, cell_tangents):
     """Expectations, over the items so far, of the direction, or of the surprise of each choice: then entropies."""
-    rates[0, : k + 1] = 0.0
+    cell_tangents[0, : k + 1] = 0.0
     for i in range(n):
         for j in range(k + 1):
             w = weights[i, j] if j <= i + 1 else 0.0
             own, other = (_surprise(w), _surprise(1.0 - w)) if surprise else (float(direction[i]), 0.0)
             mean = 0.0
             if w > 0.0:
-                mean += w * (rates[i, j - 1] + own)
+                mean += w * (cell_tangents[i, j - 1] + own)
             if w < 1.0:
-                mean += (1.0 - w) * (rates[i, j] + other)
-            rates[i + 1, j] = mean
+                mean += (1.0 - w) * (cell_tangents[i, j] + other)
+            cell_tangents[i + 1, j] = mean
 
 
 @inner
-def _derivative(weights, n, k, direction, surprise, rates, reached, moved, out):
+def _derivative(weights, n, k, direction, surprise, cell_tangents, reached, reached_tangents, out):
     """The derivative of `_marginals`: dual numbers."""
     reached[: k + 1] = 0.0
-    moved[: k + 1] = 0.0
+    reached_tangents[: k + 1] = 0.0
     reached[k] = 1.0
     for i in range(n - 1, -1, -1):
         taken = 0.0
         for j in range(min(i + 1, k) + 1):
             w = weights[i, j]
             own, other = (_surprise(w), _surprise(1.0 - w)) if surprise else (float(direction[i]), 0.0)
-            up = rates[i, j - 1] + own - rates[i + 1, j] if w > 0.0 else 0.0
-            stay = rates[i, j] + other - rates[i + 1, j] if w < 1.0 else 0.0
-            q, dq = reached[j] * w, w * (moved[j] + reached[j] * up)
+            up = cell_tangents[i, j - 1] + own - cell_tangents[i + 1, j] if w > 0.0 else 0.0
+            stay = cell_tangents[i, j] + other - cell_tangents[i + 1, j] if w < 1.0 else 0.0
+            q, dq = reached[j] * w, w * (reached_tangents[j] + reached[j] * up)
             taken += dq
-            rest, drest = reached[j] * (1.0 - w), (1.0 - w) * (moved[j] + reached[j] * stay)
-            reached[j], moved[j] = rest, drest
+            rest, drest = reached[j] * (1.0 - w), (1.0 - w) * (reached_tangents[j] + reached[j] * stay)
+            reached[j], reached_tangents[j] = rest, drest
             if j > 0:
                 reached[j - 1] += q
-                moved[j - 1] += dq
+                reached_tangents[j - 1] += dq
         out[i] = taken

@@ -12,16 +12,16 @@ import math
 
 import numpy as np
 
-from pullback.inference._numba.compile import kernel, lean
+from pullback.inference._numba.compile import kernel, subroutine
 from pullback.inference._numba.lanes import BYTES, aligned, exp, larger, load, splat, store, where_larger
 from pullback.inference.front.checks import OK
 from pullback.inference.subset.kernels import bounds, largest, status_of
 
 LANES = BYTES // 8
-_FLUSH = 512  # so many factors of at least 1/2 make a normal number
+_FLUSH = 512  # the product of this number of factors of at least 1/2 is a normal number
 
 
-@lean
+@subroutine
 def _enter(scores, b, lane, length, k, s, sorted_, control):
     """Write an example's scores, less the k-th largest, to a lane; `control` gets the bounds of its shift."""
     n = scores.shape[1]
@@ -37,7 +37,7 @@ def _enter(scores, b, lane, length, k, s, sorted_, control):
     return last
 
 
-@lean
+@subroutine
 def _newton(weight, n, ks, control, line):
     """Move each lane's shift until the expected number of heads is near k: Newton's method between bounds that close in."""
     one = splat(weight, 1.0)
@@ -70,7 +70,7 @@ def _newton(weight, n, ks, control, line):
             return
 
 
-@lean
+@subroutine
 def _forward(weight, s, n, most, control, line, heads, table, log_z):
     """Write the chance of heads for each coin and F; `log_z` gets the sum over the coins of log(1 + exp(s - c))."""
     zero, one = splat(weight, 0.0), splat(weight, 1.0)
@@ -104,7 +104,7 @@ def _forward(weight, s, n, most, control, line, heads, table, log_z):
         log_z[lane] += line[lane]
 
 
-@lean
+@subroutine
 def _backward(n, most, heads, table, rest_of, out):
     """Write the marginals to `out`; `rest_of` is G, at the start that of no coins."""
     one = splat(heads, 1.0)

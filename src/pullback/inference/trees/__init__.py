@@ -1,1 +1,1 @@
-"""What dependency trees have beyond a recursion: their family, and certificates of projections."""
+"""Dependency trees beyond their recursions: their family, and certificates of projections."""

@@ -149,7 +149,7 @@ def _solve(trees: _Trees, scores: Tensor, mu: Tensor, delta: Tensor, among: Tens
 
 
 def _none(sentences: Tensor) -> bool:
-    """Whether nothing is left to do; on a GPU nobody waits to know."""
+    """Whether no sentence is left; false on a GPU, where the answer would have to wait for the device."""
     return sentences.device.type == "cpu" and not sentences.any()
 
 

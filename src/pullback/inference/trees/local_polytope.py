@@ -51,7 +51,7 @@ def is_empty(allowed: Tensor, words: Tensor, multiroot: bool) -> Tensor:
 
 
 def _search(scores: Tensor, allowed: Tensor, multiroot: bool) -> Tensor:
-    """What to add to the scores of the root, `[B]`, such that its sum is one."""
+    """Returns the numbers `[B]` that, added to the scores of the root, make its sum one."""
     low, high = _interval(scores, allowed, multiroot)
     found = x = high
     error = torch.full_like(high, torch.inf)

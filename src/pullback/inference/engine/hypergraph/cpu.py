@@ -44,13 +44,13 @@ def operations(layout: Layout, graph: Graph) -> tuple[Callable[..., Any], ...]:
 
     def marginals_vjp(scores: Tensor, *rest: Tensor, validate: bool, **options: Any) -> Tensor:
         *sizes, direction = rest
-        return batch(scores, tuple(sizes), options).slope(direction, validate)
+        return batch(scores, tuple(sizes), options).tangent(direction, validate)
 
     def entropy(scores: Tensor, *sizes: Tensor, validate: bool, **options: Any) -> Tensor:
-        return batch(scores, sizes, options).slopes(kernels.ENTROPY, validate)[0]
+        return batch(scores, sizes, options).tangents(kernels.ENTROPY, validate)[0]
 
     def entropy_gradient(scores: Tensor, *sizes: Tensor, validate: bool, **options: Any) -> Tensor:
-        return batch(scores, sizes, options).slopes(kernels.ENTROPY_SLOPE, validate)[1]
+        return batch(scores, sizes, options).tangents(kernels.ENTROPY_TANGENT, validate)[1]
 
     return argmax, log_partition, marginals, log_partition_marginals, marginals_vjp, entropy, entropy_gradient, sample
 
@@ -73,7 +73,7 @@ class Batch:
 
     @property
     def scale(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-        """What scaled weights need to know of the hypergraph."""
+        """The constants of the hypergraph that scaled weights need."""
         graph = self.graph
         return graph.height, graph.extra, graph.counts, int(graph.extra.max(initial=0))
 
@@ -92,31 +92,31 @@ class Batch:
         self.spread(kernels.sums, work, self.graph.widest, self.scale, what, stream, flat(out), log_z, self.codes)
         return self._finish(log_z, out, wanted, validate)
 
-    def slope(self, direction: Tensor, validate: bool) -> Tensor:
+    def tangent(self, direction: Tensor, validate: bool) -> Tensor:
         """The derivative of the marginals along a direction: by weights in float64, or logarithms where those lose digits."""
         if self.scale[3] > MOST_EXTRA or self.count == 0:
-            return self.slopes(kernels.SLOPE, validate, direction)[1]
+            return self.tangents(kernels.TANGENT, validate, direction)[1]
         wide = Batch(self.layout, self.graph_of, self.scores.double(), self.sizes, self.options)
         out, value = torch.zeros_like(wide.scores), np.where(self.goals < 0, -np.inf, 0.0)
         along = direction.detach().double().contiguous()
-        wide.spread(kernels.weighted_slopes, 10.0, self.scale, flat(along), flat(out), self.codes)
+        wide.spread(kernels.weighted_tangents, 10.0, self.scale, flat(along), flat(out), self.codes)
         lost = np.flatnonzero(self.codes == kernels.LOST)
         found = out.to(self.scores.dtype)
         if len(lost):
             rows = torch.from_numpy(lost)
             some = Batch(self.layout, self.graph_of, self.scores[rows], tuple(x[rows] for x in self.sizes), self.options)
-            found[rows] = some.slopes(kernels.SLOPE, False, direction[rows])[1]
+            found[rows] = some.tangents(kernels.TANGENT, False, direction[rows])[1]
             self.codes[lost], value[lost] = some.codes, some.value
         return self._finish(value, found, True, validate)[1]
 
-    def slopes(self, what: int, validate: bool, direction: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Rates, and what each part gets (for rates alone: anything)."""
+    def tangents(self, what: int, validate: bool, direction: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Tangents of the values, and the results of each part (without parts: anything)."""
         value = self.value = np.zeros(self.count)
         wanted = what != kernels.ENTROPY
         out = torch.zeros_like(self.scores) if wanted else self.scores
         along = self.scores if direction is None else direction.detach().to(self.scores.dtype).contiguous()
         rest = self.graph.widest, what, flat(along), flat(out), value, self.codes
-        self.spread(kernels.slopes, 20.0, *rest)
+        self.spread(kernels.tangents, 20.0, *rest)
         return self._finish(value, out, wanted, validate)
 
     def spread(self, kernel: Callable[..., Any], cost: float, *rest: Any) -> None:

@@ -16,19 +16,19 @@ from pullback.inference._numba.packing import check, pack, unpack
 from pullback.inference._numba.random_kernels import uniform
 from pullback.inference._numba.vectors import load_wide, narrow
 from pullback.inference.engine.hypergraph.scaled import MOST_EXTRA, SMALL
-from pullback.inference.engine.hypergraph.scaled import slopes as slopes_by_weights
 from pullback.inference.engine.hypergraph.scaled import sums as by_weights
+from pullback.inference.engine.hypergraph.scaled import tangents as tangents_by_weights
 from pullback.inference.engine.hypergraph.sweeps import (
     downward,
-    downward_slope,
+    downward_tangent,
     upward_entropy,
     upward_maximum,
-    upward_slope,
     upward_sum,
+    upward_tangent,
 )
 
 LOG_PARTITION, MARGINALS, SAMPLE = range(3)
-ENTROPY, SLOPE, ENTROPY_SLOPE = range(3)
+ENTROPY, TANGENT, ENTROPY_TANGENT = range(3)
 LOST = 16.0  # a code: digits would be lost, and nothing is written
 
 
@@ -157,17 +157,17 @@ def _walk(first, left, right, part, goal, weights, lanes, lane, seed, stack, z):
 
 
 @kernel
-def slopes(worker, workers, graph, scores, goals, order, widest, what, direction, out, value, codes):
+def tangents(worker, workers, graph, scores, goals, order, widest, what, direction, out, value, codes):
     """Write entropies, or the derivative of the marginals along a direction or along -log p (the entropy's gradient)."""
     first, left, right, part, reach = graph
     lanes = lanes_in(scores)
-    flat, bases, along = scores.reshape(-1), np.empty(lanes, np.int64), direction.reshape(-1)
+    flat, bases, flat_direction = scores.reshape(-1), np.empty(lanes, np.int64), direction.reshape(-1)
     nodes = max(goals[order[0]], 0) + 1
     wide = np.empty(0)
     values, terms = aligned(nodes * lanes, wide), aligned((widest + 1) * lanes, wide)
     weights, found = aligned(first[nodes] * lanes, scores), aligned(lanes, scores)
     packed = aligned((scores.shape[1] + 1) * lanes, scores)
-    rates = aligned(nodes * lanes, wide)
+    node_tangents = aligned(nodes * lanes, wide)
     downwards = what != ENTROPY
     reached, moved = aligned(nodes * lanes * downwards, wide), aligned(nodes * lanes * downwards, wide)
     used = aligned((scores.shape[1] + 1) * lanes * downwards, wide)
@@ -176,47 +176,47 @@ def slopes(worker, workers, graph, scores, goals, order, widest, what, direction
         pack(flat, bases, reach[top], packed)
         check(packed, reach[top], found)
         upward_sum(first, left, right, part, top, lanes, packed, values, weights, terms)
-        if what == SLOPE:
-            pack(along, bases, reach[top], packed)
-            upward_slope(first, left, right, part, top, lanes, weights, packed, packed, rates)
+        if what == TANGENT:
+            pack(flat_direction, bases, reach[top], packed)
+            upward_tangent(first, left, right, part, top, lanes, weights, packed, packed, node_tangents)
         else:
-            upward_entropy(first, left, right, part, top, lanes, weights, packed, rates)
+            upward_entropy(first, left, right, part, top, lanes, weights, packed, node_tangents)
         for lane in range(filled):
             b, goal = order[group + lane], goals[order[group + lane]]
             feasible = goal >= 0 and values[goal * lanes + lane] > -np.inf
-            value[b] = rates[goal * lanes + lane] if feasible else -np.inf
+            value[b] = node_tangents[goal * lanes + lane] if feasible else -np.inf
             codes[b] = found[lane] + (not feasible)
         if downwards:
             _seed(goals, order, group, lanes, top, reached)
             moved[: (top + 1) * lanes] = 0.0
             used[:] = 0.0
-            along_surprise = what == ENTROPY_SLOPE
-            downward_slope(graph, top, lanes, weights, packed, along_surprise, packed, rates, reached, moved, used)
+            along_surprise = what == ENTROPY_TANGENT
+            downward_tangent(graph, top, lanes, weights, packed, along_surprise, packed, node_tangents, reached, moved, used)
             for at in range(reach[top]):
                 store(packed, at * lanes, narrow(load_wide(used, at * lanes, packed), packed))
             unpack(packed, bases, filled, reach[top], out.reshape(-1))
 
 
 @kernel
-def weighted_slopes(worker, workers, graph, scores, goals, order, scale, direction, out, codes):
+def weighted_tangents(worker, workers, graph, scores, goals, order, scale, direction, out, codes):
     """Write the derivative of the marginals along a direction, all in float64, by weights.
 
     Groups of examples in which those would lose digits get the code LOST.
     """
     reach, lanes, nodes, parts = graph[4], lanes_in(scores), max(goals[order[0]], 0) + 1, scores.shape[1] + 1
-    flat, bases, along = scores.reshape(-1), np.empty(lanes, np.int64), direction.reshape(-1)
-    packed, packed_along, found = aligned(parts * lanes, scores), aligned(parts * lanes, scores), aligned(lanes, scores)
+    flat, bases, flat_direction = scores.reshape(-1), np.empty(lanes, np.int64), direction.reshape(-1)
+    packed, packed_direction, found = aligned(parts * lanes, scores), aligned(parts * lanes, scores), aligned(lanes, scores)
     weights, values, outside = aligned(parts * lanes, scores), aligned(nodes * lanes, scores), aligned(nodes * lanes, scores)
     room = weights, values, outside, aligned(SMALL * lanes, scores)
-    tangents, moved, used = aligned(nodes * lanes, scores), aligned(nodes * lanes, scores), aligned(parts * lanes, scores)
+    node_tangents, moved, used = aligned(nodes * lanes, scores), aligned(nodes * lanes, scores), aligned(parts * lanes, scores)
     for group in range(worker * lanes, len(order), workers * lanes):
         top, filled = _enter(scores, goals, order, group, bases)
         pack(flat, bases, reach[top], packed)
         check(packed, reach[top], found)
-        pack(along, bases, reach[top], packed_along)
+        pack(flat_direction, bases, reach[top], packed_direction)
         used[:] = 0.0
-        right = slopes_by_weights(
-            graph, scale, goals, order, group, filled, top, packed, packed_along, room, tangents, moved, used
+        right = tangents_by_weights(
+            graph, scale, goals, order, group, filled, top, packed, packed_direction, room, node_tangents, moved, used
         )
         for p in range(reach[top] * lanes):  # 0 times an infinite direction, on a part without probability
             right &= used[p] == used[p]

@@ -110,7 +110,7 @@ def by_level(graph: Hypergraph, parts: int, device: torch.device) -> Levels:
     used = np.concatenate(children)
     by_child = np.argsort(used, kind="stable")
     use_counts = np.bincount(used, minlength=nodes)
-    use_counts[0] = 0  # nobody asks for the axiom's probability
+    use_counts[0] = 0  # the axiom's probability is not needed
     by_child = by_child[used[by_child] > 0]
     uses, use_begin, use_own = room(use_counts)
     at = use_own[used[by_child]] + _rank(use_counts)

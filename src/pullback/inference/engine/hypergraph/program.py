@@ -35,7 +35,7 @@ Value = Callable[[Tensor, recursion.Combine], Tensor]
 
 @dataclass(frozen=True)
 class Table:
-    """What tracing a recursion has found.
+    """The result of tracing a recursion.
 
     Attributes:
         graph: the hypergraph, with a goal for each length.
@@ -96,7 +96,7 @@ class Program:
         )  # fmt: skip
 
     def table(self, shape: tuple[int, ...]) -> Table:
-        """What is known of scores of one shape."""
+        """The table for scores of one shape."""
         return _trace(self, shape)
 
     def graph(self, shape: tuple[int, ...]) -> Hypergraph:

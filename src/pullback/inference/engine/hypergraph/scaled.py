@@ -180,26 +180,26 @@ def sums(graph, scale, goals, order, group, filled, top, packed, room, log_z, us
 
 
 @inner
-def _upward_tangent(first, left, right, part, extra, top, lanes, weights, powers, last, direction, values, tangents):
+def _upward_tangent(first, left, right, part, extra, top, lanes, weights, powers, last, direction, values, node_tangents):
     """The derivatives of `values` along a direction of the scores."""
     zero, ends = splat(weights, 0.0), load(last, 0)
-    store(tangents, 0, zero)
+    store(node_tangents, 0, zero)
     for v in range(1, top + 1):
         total = zero
         for e in range(first[v], first[v + 1]):
             a, d = load(values, left[e] * lanes), load(direction, part[e] * lanes)
-            x = a * d + load(tangents, left[e] * lanes)
+            x = a * d + load(node_tangents, left[e] * lanes)
             if len(right) > 0:
-                x = x * load(values, right[e] * lanes) + a * load(tangents, right[e] * lanes)
+                x = x * load(values, right[e] * lanes) + a * load(node_tangents, right[e] * lanes)
             x = x * load(weights, part[e] * lanes)
             if len(extra) > 0:
                 x = x * load(powers, extra[e] * lanes)
             total = total + x
-        store(tangents, v * lanes, where_larger(splat(weights, v), ends, zero, total))
+        store(node_tangents, v * lanes, where_larger(splat(weights, v), ends, zero, total))
 
 
 @inner
-def _downward_tangent(graph, extra, top, lanes, weights, powers, direction, values, tangents, outside, moved, used, peak):
+def _downward_tangent(graph, extra, top, lanes, weights, powers, direction, values, node_tangents, outside, moved, used, peak):
     """The dual numbers of `_downward`: `moved` are the derivatives of outside values, `used` gets those of probabilities."""
     first, left, right, part, _ = graph
     zero = splat(weights, 0.0)
@@ -213,9 +213,9 @@ def _downward_tangent(graph, extra, top, lanes, weights, powers, direction, valu
                 w = w * load(powers, extra[e] * lanes)
             q = out * w
             dq = select_positive(out, (dout + out * load(direction, part[e] * lanes)) * w, zero)
-            a, da = load(values, left[e] * lanes), load(tangents, left[e] * lanes)
+            a, da = load(values, left[e] * lanes), load(node_tangents, left[e] * lanes)
             if len(right) > 0:
-                b, db = load(values, right[e] * lanes), load(tangents, right[e] * lanes)
+                b, db = load(values, right[e] * lanes), load(node_tangents, right[e] * lanes)
                 store(outside, right[e] * lanes, load(outside, right[e] * lanes) + q * a)
                 store(moved, right[e] * lanes, load(moved, right[e] * lanes) + (dq * a + q * da))
                 dq = dq * b + q * db
@@ -227,7 +227,7 @@ def _downward_tangent(graph, extra, top, lanes, weights, powers, direction, valu
 
 
 @inner
-def slopes(graph, scale, goals, order, group, filled, top, packed, direction, room, tangents, moved, used):
+def tangents(graph, scale, goals, order, group, filled, top, packed, direction, room, node_tangents, moved, used):
     """The derivatives of the parts' probabilities along a direction of the scores, in float64; returns whether they are right.
 
     The direction, side by side like the scores, is changed where parts have no weight: it may be infinite there.
@@ -246,7 +246,7 @@ def slopes(graph, scale, goals, order, group, filled, top, packed, direction, ro
         store(direction, p * lanes, d)
         longest = larger(larger(d, zero - d), longest)
     store(small, lanes, longest)
-    _upward_tangent(first, left, right, part, extra, top, lanes, weights, powers, small, direction, values, tangents)
+    _upward_tangent(first, left, right, part, extra, top, lanes, weights, powers, small, direction, values, node_tangents)
     outside[: (top + 1) * lanes] = 0.0
     moved[: (top + 1) * lanes] = 0.0
     for lane in range(lanes):
@@ -254,9 +254,9 @@ def slopes(graph, scale, goals, order, group, filled, top, packed, direction, ro
         if goal > 0:
             value = values[goal * lanes + lane]
             outside[goal * lanes + lane] = 1.0 / value
-            moved[goal * lanes + lane] = -tangents[goal * lanes + lane] / value / value
+            moved[goal * lanes + lane] = -node_tangents[goal * lanes + lane] / value / value
     _downward_tangent(
-        graph, extra, top, lanes, weights, powers, direction, values, tangents, outside, moved, used, peaks[2 * lanes :]
+        graph, extra, top, lanes, weights, powers, direction, values, node_tangents, outside, moved, used, peaks[2 * lanes :]
     )
     for lane in range(filled):
         reach_of = 1.0 + small[lanes + lane] * height[int(small[lane])]

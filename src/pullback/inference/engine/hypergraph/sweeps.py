@@ -94,30 +94,30 @@ def downward(first, left, right, part, top, lanes, weights, scores, reached, use
 
 
 @inner
-def slope_of(left, right, e, lanes, slopes, scores):
-    """Slope(left) + slope(right) of an edge."""
-    d = load_wide(slopes, left[e] * lanes, scores)
+def tangent_of(left, right, e, lanes, tangents, scores):
+    """Tangent(left) + tangent(right) of an edge."""
+    d = load_wide(tangents, left[e] * lanes, scores)
     if len(right) > 0:
-        d = d + load_wide(slopes, right[e] * lanes, scores)
+        d = d + load_wide(tangents, right[e] * lanes, scores)
     return d
 
 
 @inner
-def upward_slope(first, left, right, part, top, lanes, weights, direction, scores, slopes):
+def upward_tangent(first, left, right, part, top, lanes, weights, direction, scores, tangents):
     """The derivatives of values along a direction of the scores: expectations of it under p(edge | node).
 
-    Weights in float32 do not quite add up to 1. Slopes grow with the size of a structure, and would feel that at every node.
+    Weights in float32 do not quite add up to 1. Tangents grow with the size of a structure, and would feel that at every node.
     """
     zero, one = splat_wide(0.0, scores), splat_wide(1.0, scores)
-    store(slopes, 0, zero)
+    store(tangents, 0, zero)
     for v in range(1, top + 1):
         mean, total = zero, zero
         for e in range(first[v], first[v + 1]):
             w = widen(load(weights, e * lanes))
-            d = slope_of(left, right, e, lanes, slopes, scores)
+            d = tangent_of(left, right, e, lanes, tangents, scores)
             d = d + widen(load(direction, part[e] * lanes))
             mean, total = mean + select_positive(w, w * d, zero), total + select_positive(w, w, zero)
-        store(slopes, v * lanes, select_positive(total, mean / select_positive(total, total, one), zero))
+        store(tangents, v * lanes, select_positive(total, mean / select_positive(total, total, one), zero))
 
 
 @inner
@@ -130,13 +130,13 @@ def upward_entropy(first, left, right, part, top, lanes, weights, scores, entrop
         for e in range(first[v], first[v + 1]):
             w = widen(load(weights, e * lanes))
             some = select_positive(w, w, splat_wide(1.0, scores))
-            d = slope_of(left, right, e, lanes, entropies, scores) - log(some)
+            d = tangent_of(left, right, e, lanes, entropies, scores) - log(some)
             mean, total = mean + select_positive(w, w * d, zero), total + select_positive(w, w, zero)
         store(entropies, v * lanes, select_positive(total, mean / select_positive(total, total, one), zero))
 
 
 @inner
-def downward_slope(graph, top, lanes, weights, direction, surprise, scores, slopes, reached, moved, used):
+def downward_tangent(graph, top, lanes, weights, direction, surprise, scores, tangents, reached, moved, used):
     """The derivatives of the parts' probabilities: the dual numbers of `downward`.
 
     Args:
@@ -145,9 +145,9 @@ def downward_slope(graph, top, lanes, weights, direction, surprise, scores, slop
         lanes: how many there are.
         weights: p(edge | node).
         direction: of the scores; the derivative is along it if `surprise` is false,
-        surprise: and along -log p of each edge, whose slopes are entropies, if it is true.
+        surprise: and along -log p of each edge, whose tangents are entropies, if it is true.
         scores: for their dtype.
-        slopes: of the nodes.
+        tangents: of the nodes.
         reached: their probabilities, 1 at the goals.
         moved: the derivatives of those, 0 at the start.
         used: the derivatives of the parts' probabilities, to be added to.
@@ -156,10 +156,10 @@ def downward_slope(graph, top, lanes, weights, direction, surprise, scores, slop
     zero, one = splat_wide(0.0, scores), splat_wide(1.0, scores)
     for v in range(top, 0, -1):
         out, dout = load_wide(reached, v * lanes, scores), load_wide(moved, v * lanes, scores)
-        own = load_wide(slopes, v * lanes, scores)
+        own = load_wide(tangents, v * lanes, scores)
         for e in range(first[v], first[v + 1]):
             w = widen(load(weights, e * lanes))
-            d = slope_of(left, right, e, lanes, slopes, scores) - own
+            d = tangent_of(left, right, e, lanes, tangents, scores) - own
             if surprise:
                 d = d - log(select_positive(w, w, one))
             else:

@@ -23,7 +23,7 @@ _plain = torch._C.DisableTorchFunctionSubclass
 
 
 class Tape:
-    """What was added and combined, in order.
+    """A record of the additions and combinations, in order.
 
     Attributes:
         blocks: operands, `[elements, operands]`, of one operation on a whole tensor each.

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pullback.inference._numba.compile import lean_kernel
+from pullback.inference._numba.compile import no_alloc_kernel
 from pullback.inference._numba.lanes import BYTES
 from pullback.inference._numba.threads import scratch, spread
 from pullback.inference.front import checks
@@ -18,10 +18,10 @@ _ONE = np.zeros(1, np.int64)  # the order of one example
 _SMALL = 1 << 14  # bytes of a result up to which NumPy's memory is made in less time than PyTorch's
 OUT_OF_RANGE = -1  # a status of this folder's own: to be computed again in a wider range
 LOG_PARTITION, MARGINALS, SAMPLE, PRODUCT, ENTROPY, ENTROPY_GRADIENT = range(6)
-"""What a kernel computes. From PRODUCT on there are tangents, from ENTROPY on those of surprises."""
+"""The modes of a kernel. From PRODUCT on there are tangents, from ENTROPY on those of surprises."""
 
 
-@lean_kernel
+@no_alloc_kernel
 def by_length(lengths, n, starts, order):
     """Write the examples in order of falling length; returns the sum of the cubed lengths and the longest.
 
@@ -91,7 +91,7 @@ class Batch:
     def run(
         self, kernel: Callable[..., None], sweeps: float, room: tuple[int, int], options: tuple[Any, ...], *rest: Any
     ) -> None:
-        """Run a kernel of so many sweeps over the splits, with scratch for some charts and lines per thread.
+        """Run a kernel that sweeps over the splits `sweeps` times, with scratch for some charts and lines per thread.
 
         In float32 lanes an operation takes about a sixth of the time that `spread` counts on, in float64 a third.
         """
@@ -103,7 +103,7 @@ class Batch:
         spread(kernel, len(memory), work, *self.arrays, *options, memory, *rest, self.status)
 
     def settle(self, results: tuple[Tensor, ...], validate: bool) -> tuple[Tensor, ...]:
-        """Raise for the first example with trouble, if asked; otherwise its results are NaN."""
+        """If asked, raise for the first example whose status is not OK; otherwise its results are NaN."""
         if self.beyond is not None:
             self.status[self.beyond] = checks.BAD_SIZE
         if np.count_nonzero(self.status) == 0:  # much faster than `any`

@@ -1,4 +1,4 @@
-"""What a recursion over spans is: items, and how each is combined from smaller ones and from parts.
+"""The definition of a recursion over spans: items, and how each is combined from smaller ones and from parts.
 
     Sum("between(i, j)", "right(i, k)", "left(k + 1, j)", k=("i", "j"))
 

@@ -1,4 +1,4 @@
-"""What the kernels of a recursion do lane by lane: seeds, results, and directions."""
+"""The steps that the kernels of a recursion do lane by lane: seeds, results, and directions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def limit_of(array):
 
 @called
 def lane_scratch(work, at, lanes, dtype, largest):
-    """What a group needs for each lane: lengths, codes and peaks; scale and factor; bases; and a stack of items."""
+    """The arrays of a group, one entry per lane: lengths, codes and peaks; scale and factor; bases; and a stack of items."""
     lengths, at = carve(work, at, lanes, dtype)
     codes, at = carve(work, at, lanes, dtype)
     peaks, at = carve(work, at, lanes, dtype)

@@ -17,7 +17,7 @@ FOLDERS = ("eisner", "cky")
 
 
 def module(folder: str) -> str:
-    """What `<folder>/generated.py` contains."""
+    """Returns the text of `<folder>/generated.py`."""
     recursion = importlib.import_module(f"pullback.inference.{folder}.rules").RECURSION
     analysis, text = Analysis(recursion), Text()
     inside.weights(text, analysis)
@@ -42,7 +42,7 @@ def _fill(template: str, words: dict[str, str]) -> str:
 
 
 def _words(recursion: Recursion, analysis: Analysis) -> dict[str, str]:
-    """What the kernels of all structures differ in."""
+    """The differences between the kernels of all structures."""
     ins, outs = arrays(analysis.inside), arrays(analysis.outside)
     sizes = {name: "line" if name.startswith(("inside_", "outside_")) else "square" for name in (*ins, *outs)}
     kinds = ["line" if len(rule.goal.at) == 1 else "square" for rule in analysis.sums]

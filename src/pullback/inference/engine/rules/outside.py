@@ -13,7 +13,7 @@ _FREE = "t"
 
 
 class Use(NamedTuple):
-    """What one use adds to the outside value of an item (p, q): a sum over `variable`, or one product if that is "".
+    """The summand of one use in the outside value of an item (p, q): a sum over `variable`, or one product if that is "".
 
     Attributes:
         goal: the item that is built, whose outside value is a factor.

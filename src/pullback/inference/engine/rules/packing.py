@@ -10,7 +10,7 @@ import numpy as np
 
 from pullback.inference._numba import packing as blocks
 from pullback.inference._numba.compile import called
-from pullback.inference._numba.lanes import BYTES, larger, load, splat, store, trouble, where_larger
+from pullback.inference._numba.lanes import BYTES, bad_score, larger, load, splat, store, where_larger
 
 
 @called
@@ -52,7 +52,7 @@ def pack(scores, order, first, lengths, upper, packed, lane_lengths, bases, code
 
     `order` has the longest examples first; the first one's length is the group's size, which is returned. What is no part is 0:
     columns beyond the size and, with `upper`, all below the diagonal. `lane_lengths` and `codes` get the length of each lane, 0
-    without an example, and the trouble found in it: 1 for +inf, 2 for NaN. `bases` is scratch.
+    without an example, and the code of the worst score: 1 for +inf, 2 for NaN. `bases` is scratch.
     """
     lanes, side = lanes_of(packed), scores.shape[-1]
     bases_of(order, first, side * side, bases)
@@ -68,7 +68,7 @@ def pack(scores, order, first, lengths, upper, packed, lane_lengths, bases, code
                 store(packed, at, zero)
             else:
                 x = where_larger(long, splat(packed, max(h, m)), load(packed, at), forbidden)
-                worst = larger(trouble(x), worst)
+                worst = larger(bad_score(x), worst)
                 store(packed, at, x)
             at += lanes
     store(codes, 0, worst)

@@ -54,7 +54,7 @@ class _Values:
                 self.known.setdefault(rule.goal.item, {})[place] = self.rule(rule, {"j": j}, None)
 
     def rule(self, rule: Sum, at: dict[str, int], count: int | None) -> Tensor:
-        """What a rule says of the spans i = 0 ... count - 1 of a width, or of one position (no count)."""
+        """The value of a rule for the spans i = 0 ... count - 1 of a width, or for one position (no count)."""
         if rule.variable:
             first, stop = _number(rule.first, at), _number(rule.stop, at)
             if rule.option and not self.options[rule.option]:

@@ -87,7 +87,7 @@ class Memory:
 
 
 class Analysis:
-    """What the loops of a recursion need to know of its rules."""
+    """The facts about the rules of a recursion that its loops need."""
 
     def __init__(self, recursion: Recursion) -> None:
         self.recursion = recursion

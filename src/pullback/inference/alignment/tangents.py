@@ -1,57 +1,57 @@
 """Entropies of alignments, and derivatives of marginals, on the CPU: from the chances that `kernels.upward` has kept.
 
-A second sweep finds the rates of the cells: with p the chances of the three moves into a cell,
+A second sweep finds the tangents of the cells: with p the chances of the three moves into a cell,
 
-    rate(i, j) = direction(i, j) + sum over moves of p rate(i - down, j - right),
+    tangent(i, j) = direction(i, j) + sum over moves of p tangent(i - down, j - right),
 
-or, for entropies, with -log p added to the rate of each move instead of the direction. Along it, chances change by
-p (rate of the move - their mean). The way back is that of marginals, for dual numbers. All of it is in float64.
+or, for entropies, with -log p added to the tangent of each move instead of the direction. Along it, chances change by
+p (tangent of the move - their mean). The way back is that of marginals, for dual numbers. All of it is in float64.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference._numba.compile import kernel, lean
+from pullback.inference._numba.compile import kernel, subroutine
 from pullback.inference._numba.lanes import aligned, lanes_in, load, store
 from pullback.inference._numba.rows import shift_down, shift_up
 from pullback.inference._numba.vectors import load_wide, select_positive, splat_wide, widen
-from pullback.inference._numba.ways import rate_of
+from pullback.inference._numba.ways import tangent_of
 from pullback.inference.alignment.kernels import cells, enter, upward
 
-SLOPE, ENTROPY, ENTROPY_SLOPE = range(3)
-"""What `slopes` writes."""
+TANGENT, ENTROPY, ENTROPY_TANGENT = range(3)
+"""The results that `tangents` writes."""
 
 
-@lean
-def _rates(direction, lines, rows, columns, surprise, chances, shifts, at, keep):
-    """Rates of a band: `edge` gets those of its last row, `last` those of the last step; if `keep`, `shifts` of the chances."""
+@subroutine
+def _band_tangents(direction, lines, rows, columns, surprise, chances, chance_tangents, at, keep):
+    """Tangents of a band: `edge` gets those of its last row, `last` those of the last step; if `keep`, of the chances too."""
     bases, place, last, edge = lines
     lanes, zero, one = len(bases), splat_wide(0.0, chances), splat_wide(1.0, chances)
     one_ago, two_ago = zero, zero
     for t in range(columns + rows - 1):
         to = at + 3 * lanes * t
         a, b, c = widen(load(chances, to)), widen(load(chances, to + lanes)), widen(load(chances, to + 2 * lanes))
-        corner = rate_of(a, shift_up(two_ago, edge[t]), surprise, chances)
-        above = rate_of(b, shift_up(one_ago, edge[t + 1]), surprise, chances)
-        left = rate_of(c, one_ago, surprise, chances)
-        total = a + b + c  # in float32 not quite 1, which rates would feel that grow along a path
-        rate = (a * corner + b * above + c * left) / select_positive(total, total, one)
+        corner = tangent_of(a, shift_up(two_ago, edge[t]), surprise, chances)
+        above = tangent_of(b, shift_up(one_ago, edge[t + 1]), surprise, chances)
+        left = tangent_of(c, one_ago, surprise, chances)
+        total = a + b + c  # in float32 not quite 1, which tangents would feel that grow with every step of a path
+        tangent = (a * corner + b * above + c * left) / select_positive(total, total, one)
         if keep:
-            store(shifts, to, a * (corner - rate))
-            store(shifts, to + lanes, b * (above - rate))
-            store(shifts, to + 2 * lanes, c * (left - rate))
+            store(chance_tangents, to, a * (corner - tangent))
+            store(chance_tangents, to + lanes, b * (above - tangent))
+            store(chance_tangents, to + 2 * lanes, c * (left - tangent))
         if not surprise:
-            rate = rate + widen(cells(direction, bases, place, t, rows, columns, 0.0))
-        two_ago, one_ago = one_ago, rate
-        store(last, 0, rate)
+            tangent = tangent + widen(cells(direction, bases, place, t, rows, columns, 0.0))
+        two_ago, one_ago = one_ago, tangent
+        store(last, 0, tangent)
         if t >= lanes - 1:
             edge[t - lanes + 2] = last[lanes - 1]
     edge[0] = 0.0
 
 
-@lean
-def _back(n, m, stride, begin, chances, shifts, pitch, edge, line, out):
+@subroutine
+def _back(n, m, stride, begin, chances, chance_tangents, pitch, edge, line, out):
     """Write the derivatives of the marginals, from the last band to the first.
 
     The halves of `edge` hold what enters from the row below, and its derivative.
@@ -63,35 +63,37 @@ def _back(n, m, stride, begin, chances, shifts, pitch, edge, line, out):
         for lane in range(lanes):
             line[lane] = 1.0 if first + lane == n - 1 else 0.0
         left, up, corner = load_wide(line, 0, chances), zero, zero
-        left_slope, up_slope, corner_slope = zero, zero, zero
+        left_tangent, up_tangent, corner_tangent = zero, zero, zero
         for t in range(m + rows - 2, -1, -1):
             column, at = t - lanes + 1, first // lanes * pitch + 3 * lanes * t
             inside = rows == lanes and 0 <= column < m
             q = left + shift_down(up, edge[column] if inside else 0.0)
-            slope = left_slope + shift_down(up_slope, edge[half + column] if inside else 0.0)
+            q_tangent = left_tangent + shift_down(up_tangent, edge[half + column] if inside else 0.0)
             a, b, c = widen(load(chances, at)), widen(load(chances, at + lanes)), widen(load(chances, at + 2 * lanes))
             up = q * b + corner
-            up_slope = select_positive(q, slope * b + q * load_wide(shifts, at + lanes, chances), zero) + corner_slope
-            corner, corner_slope = q * a, select_positive(q, slope * a + q * load_wide(shifts, at, chances), zero)
-            left, left_slope = q * c, select_positive(q, slope * c + q * load_wide(shifts, at + 2 * lanes, chances), zero)
+            up_tangent = select_positive(q, q_tangent * b + q * load_wide(chance_tangents, at + lanes, chances), zero)
+            up_tangent = up_tangent + corner_tangent
+            corner, left = q * a, q * c
+            corner_tangent = select_positive(q, q_tangent * a + q * load_wide(chance_tangents, at, chances), zero)
+            left_tangent = select_positive(q, q_tangent * c + q * load_wide(chance_tangents, at + 2 * lanes, chances), zero)
             if t < m:
                 store(line, 0, up)
                 edge[t] = line[0]
-                store(line, 0, up_slope)
+                store(line, 0, up_tangent)
                 edge[half + t] = line[0]
-            store(line, 0, slope)
+            store(line, 0, q_tangent)
             for lane in range(max(t - m + 1, 0), min(rows - 1, t) + 1):
                 out[begin + (first + lane) * stride + t - lane] = line[lane]
 
 
 @kernel
-def slopes(worker, workers, scores, rows, columns, down, what, direction, out, value, codes):
-    """Write entropies, or rates of log-partitions, and derivatives of marginals over zeros; `codes` as of `kernels.sums`."""
+def tangents(worker, workers, scores, rows, columns, down, what, direction, out, value, codes):
+    """Write entropies, or tangents of log-partitions, and derivatives of marginals over zeros; `codes` as of `kernels.sums`."""
     lanes, stride, keep = lanes_in(scores), scores.shape[2], what != ENTROPY
-    size, flat, flat_out, along = scores.shape[1] * stride, scores.reshape(-1), out.reshape(-1), direction.reshape(-1)
+    size, flat, flat_out, flat_direction = scores.shape[1] * stride, scores.reshape(-1), out.reshape(-1), direction.reshape(-1)
     pitch, bands = 3 * lanes * (stride + lanes - 1), -(-scores.shape[1] // lanes)
     edge, other = np.empty(stride + lanes + 2), np.empty(2 * (stride + 2))
-    chances, shifts = aligned(pitch * bands, scores), aligned(pitch * bands if keep else lanes, edge)
+    chances, chance_tangents = aligned(pitch * bands, scores), aligned(pitch * bands if keep else lanes, edge)
     lines = np.empty(lanes, np.int64), aligned(lanes, scores), aligned(lanes, edge), edge
     for b in range(worker, len(scores), workers):
         n, m, begin = rows[b], columns[b], b * size
@@ -109,7 +111,7 @@ def slopes(worker, workers, scores, rows, columns, down, what, direction, out, v
         for first in range(0, n, lanes):
             count, at = min(lanes, n - first), first // lanes * pitch
             enter(begin, stride, first, count, lines[0], lines[1])
-            _rates(along, lines, count, m, what != SLOPE, chances, shifts, at, keep)
+            _band_tangents(flat_direction, lines, count, m, what != TANGENT, chances, chance_tangents, at, keep)
         value[b] = lines[2][(n - 1) % lanes]
         if keep:
-            _back(n, m, stride, begin, chances, shifts, pitch, other, lines[2], flat_out)
+            _back(n, m, stride, begin, chances, chance_tangents, pitch, other, lines[2], flat_out)
