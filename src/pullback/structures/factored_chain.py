@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any, ClassVar
 
 import torch
@@ -23,10 +22,9 @@ from pullback.structures.readers import as_lengths, check_range, integers, is_re
 from pullback.structures.top import TopK, check_count
 
 
-@functools.cache
 def _kernels() -> Any:
-    """The kernels of 0/1 tensors, None where none can be compiled."""
-    if serving("cpu") != "cpu":
+    """The kernels of 0/1 tensors; None where none can be compiled, and where PyTorch compiles its own."""
+    if torch.compiler.is_compiling() or serving("cpu") != "cpu":
         return None
     from pullback.inference.factored import members
 
