@@ -3,8 +3,9 @@
 Each combination gets a virtual environment with these releases. One with the Python and the PyTorch of the environment that
 runs this shares everything else with it; any other is installed from the package index, where PyTorch can be several GB.
 Interpreters are found by their names on the PATH (`python3.12`), or by `--interpreter`. The tests are those of `SEAMS`: every
-operation of every structure, compiled and by PyTorch's operators, records, threads, memory and derivatives; more can be named.
-The result is a table; `--write` puts each row into docs/versions.md once it is known, beside the rows of earlier runs.
+operation of every structure, compiled and by PyTorch's operators, records, threads, memory and derivatives; with another
+PyTorch also those of `torch.func`; others can be named. The result is a table; `--write` puts each row into docs/versions.md once
+it is known, beside the rows of earlier runs.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ ROOT = Path(__file__).parents[1]
 PAGE, MARK = ROOT / "docs" / "versions.md", "<!-- written by make matrix -->\n"
 HEAD = "| Python | PyTorch | Numba | llvmlite | NumPy | tests | commit |\n|---|---|---|---|---|---|---|\n"
 SEAMS = [f"tests/inference/test_{name}.py" for name in ("numba_seam", "records", "threads", "memory", "torch_seam")]
+TRANSFORMS = ["tests/structures/test_transforms.py"]  # beside them, with another PyTorch than the suite's
 TOOLS = ["pytest>=8", "hypothesis>=6.100"]  # what the tests need beside the releases
 FOUND = """
 import platform, torch, numba, llvmlite, numpy
@@ -161,7 +163,7 @@ def named_path(given: str) -> tuple[str, str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run the tests of the seams with several releases of what they touch.")
     add = parser.add_argument
-    add("tests", nargs="*", default=SEAMS, help="tests to run; by default those of the seams")
+    add("tests", nargs="*", help="tests to run; by default those of the seams")
     add("--numba", action="append", help="only these releases of Numba")
     add("--python", action="append", help="only these releases of Python")
     add("--interpreter", action="append", default=[], type=named_path, metavar="RELEASE=PATH", help="where a Python is")
@@ -169,12 +171,15 @@ def main() -> int:
     add("--write", action="store_true", help=f"write the rows to {PAGE.relative_to(ROOT)}")
     options = parser.parse_args()
     named = dict(options.interpreter)
-    commit = subprocess.check_output(["git", "describe", "--always", "--dirty"], cwd=ROOT, text=True).strip()
+    commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip()
+    if subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "src", "tests"], cwd=ROOT).returncode:
+        commit += "-dirty"
     found, right = {}, True
     for wanted in COMBINATIONS:
         if wanted.numba in (options.numba or [wanted.numba]) and wanted.python in (options.python or [wanted.python]):
+            tests = options.tests or SEAMS + TRANSFORMS * (wanted.torch != running().torch)
             with tempfile.TemporaryDirectory() as folder:
-                passed, said = run(Path(options.keep or folder).absolute() / "-".join(wanted), wanted, named, options.tests)
+                passed, said = run(Path(options.keep or folder).absolute() / "-".join(wanted), wanted, named, tests)
             found[wanted] = f"| {' | '.join(wanted)} | {said} | {commit} |"
             right &= passed
             print(found[wanted], file=sys.stderr, flush=True)
