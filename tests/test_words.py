@@ -23,6 +23,7 @@ WORDS = {
     "garbled": "NaN or +inf",
     r"\blean(_kernel)?\b": "subroutine or no_alloc_kernel",
     r"ENTROPY_SLOPE|\bslopes\.py|companion": "tangent, for a derivative along a direction",
+    r"\blevels\[\d\]": "a name for the index",
     "trouble": "a status that is not OK, or a bad score",
 }
 

@@ -13,8 +13,9 @@ from pullback.inference._numba.memory import empty_like
 from pullback.inference._numba.threads import spread
 from pullback.inference.alignment import kernels
 from pullback.inference.alignment.family import ALIGNMENT
-from pullback.inference.alignment.tangents import ENTROPY, ENTROPY_TANGENT, TANGENT, tangents
+from pullback.inference.alignment.tangents import tangents
 from pullback.inference.front.checks import finish, in_range
+from pullback.inference.front.modes import Mode
 
 _NO_SEEDS = np.zeros(0, np.int64)
 
@@ -24,7 +25,7 @@ def argmax(scores: Tensor, lengths: Tensor, other_lengths: Tensor, moves: str, v
 
 
 def log_partition(scores: Tensor, lengths: Tensor, other_lengths: Tensor, moves: str, validate: bool) -> Tensor:
-    return _run(kernels.sums, scores, (lengths, other_lengths), moves, validate, False, kernels.LOG_PARTITION, _NO_SEEDS)[0]
+    return _run(kernels.sums, scores, (lengths, other_lengths), moves, validate, False, int(Mode.LOG_PARTITION), _NO_SEEDS)[0]
 
 
 def marginals(scores: Tensor, lengths: Tensor, other_lengths: Tensor, moves: str, validate: bool) -> Tensor:
@@ -34,27 +35,27 @@ def marginals(scores: Tensor, lengths: Tensor, other_lengths: Tensor, moves: str
 def log_partition_marginals(
     scores: Tensor, lengths: Tensor, other_lengths: Tensor, moves: str, validate: bool
 ) -> tuple[Tensor, Tensor]:
-    return _run(kernels.sums, scores, (lengths, other_lengths), moves, validate, True, kernels.MARGINALS, _NO_SEEDS)
+    return _run(kernels.sums, scores, (lengths, other_lengths), moves, validate, True, int(Mode.MARGINALS), _NO_SEEDS)
 
 
 def sample(scores: Tensor, lengths: Tensor, other_lengths: Tensor, seeds: Tensor, moves: str, validate: bool) -> Tensor:
-    given = kernels.SAMPLE, seeds.contiguous().numpy()
+    given = int(Mode.SAMPLE), seeds.contiguous().numpy()
     return _run(kernels.sums, scores, (lengths, other_lengths), moves, validate, True, *given)[1]
 
 
 def marginals_vjp(
     scores: Tensor, lengths: Tensor, other_lengths: Tensor, direction: Tensor, moves: str, validate: bool
 ) -> Tensor:
-    given = TANGENT, _array(direction.to(scores.dtype))
+    given = int(Mode.TANGENT), _array(direction.to(scores.dtype))
     return _run(tangents, scores, (lengths, other_lengths), moves, validate, True, *given)[1]
 
 
 def entropy(scores: Tensor, lengths: Tensor, other_lengths: Tensor, moves: str, validate: bool) -> Tensor:
-    return _run(tangents, scores, (lengths, other_lengths), moves, validate, False, ENTROPY, _array(scores))[0]
+    return _run(tangents, scores, (lengths, other_lengths), moves, validate, False, int(Mode.ENTROPY), _array(scores))[0]
 
 
 def entropy_gradient(scores: Tensor, lengths: Tensor, other_lengths: Tensor, moves: str, validate: bool) -> Tensor:
-    return _run(tangents, scores, (lengths, other_lengths), moves, validate, True, ENTROPY_TANGENT, _array(scores))[1]
+    return _run(tangents, scores, (lengths, other_lengths), moves, validate, True, int(Mode.ENTROPY_TANGENT), _array(scores))[1]
 
 
 def _array(x: Tensor) -> np.ndarray:

@@ -16,9 +16,7 @@ from pullback.inference._numba.random_kernels import uniform
 from pullback.inference._numba.rows import any_nonzero, count_nan, largest_of, nonzero, shift_down, shift_up
 from pullback.inference._numba.vectors import pack_block, splat_wide, widen
 from pullback.inference._numba.ways import combined
-
-LOG_PARTITION, MARGINALS, SAMPLE = range(3)
-"""The results that `sums` writes."""
+from pullback.inference.front.modes import Mode
 
 
 @subroutine
@@ -167,13 +165,13 @@ def _draw(n, m, stride, begin, chances, pitch, lanes, seed, z):
 
 
 @kernel
-def sums(worker, workers, scores, rows, columns, down, what, seeds, out, log_z, codes):
-    """Write log-partitions and, by `what`, marginals or samples over zeros.
+def sums(worker, workers, scores, rows, columns, down, mode, seeds, out, log_z, codes):
+    """Write log-partitions and, by `mode`, marginals or samples over zeros.
 
     `down` says whether paths may move down. `codes[b]` is not zero where scores of an example hold NaN or +inf, or no path is
     feasible.
     """
-    lanes, stride, keep = lanes_in(scores), scores.shape[2], what != LOG_PARTITION
+    lanes, stride, keep = lanes_in(scores), scores.shape[2], mode != Mode.LOG_PARTITION
     size, flat, flat_out = scores.shape[1] * stride, scores.reshape(-1), out.reshape(-1)
     pitch, bands = 3 * lanes * (stride + lanes - 1), -(-scores.shape[1] // lanes)
     chances, line = aligned(pitch * bands if keep else lanes, scores), aligned(lanes, scores)
@@ -189,9 +187,9 @@ def sums(worker, workers, scores, rows, columns, down, what, seeds, out, log_z, 
         codes[b] = worst == np.inf or log_z[b] == -np.inf
         if codes[b]:
             continue
-        if what == MARGINALS:
+        if mode == Mode.MARGINALS:
             _back(n, m, stride, begin, chances, pitch, other, line, flat_out)
-        elif what == SAMPLE:
+        elif mode == Mode.SAMPLE:
             _draw(n, m, stride, begin, chances, pitch, lanes, seeds[b], flat_out)
 
 

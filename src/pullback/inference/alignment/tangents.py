@@ -18,9 +18,7 @@ from pullback.inference._numba.rows import shift_down, shift_up
 from pullback.inference._numba.vectors import load_wide, select_positive, splat_wide, widen
 from pullback.inference._numba.ways import tangent_of
 from pullback.inference.alignment.kernels import cells, enter, upward
-
-TANGENT, ENTROPY, ENTROPY_TANGENT = range(3)
-"""The results that `tangents` writes."""
+from pullback.inference.front.modes import Mode
 
 
 @subroutine
@@ -87,9 +85,9 @@ def _back(n, m, stride, begin, chances, chance_tangents, pitch, edge, line, out)
 
 
 @kernel
-def tangents(worker, workers, scores, rows, columns, down, what, direction, out, value, codes):
+def tangents(worker, workers, scores, rows, columns, down, mode, direction, out, value, codes):
     """Write entropies, or tangents of log-partitions, and derivatives of marginals over zeros; `codes` as of `kernels.sums`."""
-    lanes, stride, keep = lanes_in(scores), scores.shape[2], what != ENTROPY
+    lanes, stride, keep = lanes_in(scores), scores.shape[2], mode != Mode.ENTROPY
     size, flat, flat_out, flat_direction = scores.shape[1] * stride, scores.reshape(-1), out.reshape(-1), direction.reshape(-1)
     pitch, bands = 3 * lanes * (stride + lanes - 1), -(-scores.shape[1] // lanes)
     edge, other = np.empty(stride + lanes + 2), np.empty(2 * (stride + 2))
@@ -111,7 +109,7 @@ def tangents(worker, workers, scores, rows, columns, down, what, direction, out,
         for first in range(0, n, lanes):
             count, at = min(lanes, n - first), first // lanes * pitch
             enter(begin, stride, first, count, lines[0], lines[1])
-            _band_tangents(flat_direction, lines, count, m, what != TANGENT, chances, chance_tangents, at, keep)
+            _band_tangents(flat_direction, lines, count, m, mode != Mode.TANGENT, chances, chance_tangents, at, keep)
         value[b] = lines[2][(n - 1) % lanes]
         if keep:
             _back(n, m, stride, begin, chances, chance_tangents, pitch, other, lines[2], flat_out)

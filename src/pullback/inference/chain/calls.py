@@ -11,10 +11,9 @@ from torch import Tensor
 
 from pullback.inference._numba.memory import empty_like
 from pullback.inference._numba.threads import spread
-from pullback.inference.chain import kernels
-from pullback.inference.chain import tangents as kinds
 from pullback.inference.front.checks import finish
 from pullback.inference.front.layout import Layout
+from pullback.inference.front.modes import Mode
 
 _NO_SEEDS = np.zeros(0, np.int64)
 Kernel = Callable[..., Any]
@@ -45,56 +44,62 @@ class Calls:
         return z if fine else finish(self._layout, s, (lengths,), (z,), best, validate)[0]
 
     def log_partition(self, scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
-        return self._sums(kernels.LOG_PARTITION, scores, lengths, validate)[0]
+        return self._sums(Mode.LOG_PARTITION, scores, lengths, validate)[0]
 
     def marginals(self, scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
-        return self._sums(kernels.MARGINALS, scores, lengths, validate)[1]
+        return self._sums(Mode.MARGINALS, scores, lengths, validate)[1]
 
     def log_partition_marginals(self, scores: Tensor, lengths: Tensor, validate: bool) -> tuple[Tensor, Tensor]:
-        return self._sums(kernels.MARGINALS, scores, lengths, validate)
+        return self._sums(Mode.MARGINALS, scores, lengths, validate)
 
     def log_prob(self, scores: Tensor, lengths: Tensor, z: Tensor, validate: bool) -> tuple[Tensor, Tensor]:
         z = z.detach() if z.dtype == scores.dtype else z.detach().to(scores.dtype)
-        return self._sums(kernels.LOG_PROB, scores, lengths, validate, z.contiguous())
+        return self._sums(Mode.LOG_PROB, scores, lengths, validate, z.contiguous())
 
     def sample(self, scores: Tensor, lengths: Tensor, seeds: Tensor, validate: bool) -> Tensor:
-        return self._sums(kernels.SAMPLE, scores, lengths, validate, seeds=seeds.contiguous().numpy())[1]
+        return self._sums(Mode.SAMPLE, scores, lengths, validate, seeds=seeds.contiguous().numpy())[1]
 
     def marginals_vjp(self, scores: Tensor, lengths: Tensor, direction: Tensor, validate: bool) -> Tensor:
-        return self._tangents(kinds.TANGENT, scores, lengths, validate, direction.detach().to(scores.dtype).contiguous())[1]
+        return self._tangents(Mode.TANGENT, scores, lengths, validate, direction.detach().to(scores.dtype).contiguous())[1]
 
     def entropy(self, scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
-        return self._tangents(kinds.ENTROPY, scores, lengths, validate)[0]
+        return self._tangents(Mode.ENTROPY, scores, lengths, validate)[0]
 
     def entropy_gradient(self, scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
-        return self._tangents(kinds.ENTROPY_TANGENT, scores, lengths, validate)[1]
+        return self._tangents(Mode.ENTROPY_TANGENT, scores, lengths, validate)[1]
 
     def _tangents(
-        self, what: int, scores: Tensor, lengths: Tensor, validate: bool, direction: Tensor | None = None
+        self, mode: Mode, scores: Tensor, lengths: Tensor, validate: bool, direction: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """Tangents of all sequences, and the derivatives of marginals."""
         s = scores.detach().contiguous()
         out, value = empty_like(s), np.zeros(len(s))
         given = (s if direction is None else direction).numpy()
-        fine = self._spread(self._tangents_of, 10.0, s, lengths, what, given, out.numpy(), value)
+        fine = self._spread(self._tangents_of, 10.0, s, lengths, int(mode), given, out.numpy(), value)
         results: tuple[Tensor, ...] = torch.from_numpy(value), out
         if not fine:
             results = finish(self._layout, s, (lengths,), results, value, validate)
         return results[0], results[1]
 
     def _sums(
-        self, what: int, scores: Tensor, lengths: Tensor, validate: bool, z: Tensor | None = None, seeds: np.ndarray = _NO_SEEDS
+        self,
+        mode: Mode,
+        scores: Tensor,
+        lengths: Tensor,
+        validate: bool,
+        z: Tensor | None = None,
+        seeds: np.ndarray = _NO_SEEDS,
     ) -> tuple[Tensor, Tensor]:
         """Log-partitions and marginals or samples, or the log-probabilities of z and z less the marginals."""
         s = scores.detach().contiguous()
-        out = s if what == kernels.LOG_PARTITION else empty_like(s)
+        out = s if mode == Mode.LOG_PARTITION else empty_like(s)
         log_z, given = np.zeros(s.shape[0]), (s if z is None else z).numpy()
         value = np.zeros(len(log_z))  # in float64, where large scores do not cancel to noise
-        fine = self._spread(self._sums_of, 2.0, s, lengths, what, given, seeds, out.numpy(), log_z, value)
+        fine = self._spread(self._sums_of, 2.0, s, lengths, int(mode), given, seeds, out.numpy(), log_z, value)
         first = torch.from_numpy(log_z) if z is None else torch.from_numpy(value).to(s.dtype)
         if fine:
             return first, out
-        found = (first,) if what == kernels.LOG_PARTITION else (first, out)
+        found = (first,) if mode == Mode.LOG_PARTITION else (first, out)
         results = finish(self._layout, s, (lengths,), found, log_z, validate)
         return results[0], results[-1]
 

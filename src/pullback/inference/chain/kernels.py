@@ -46,8 +46,8 @@ from pullback.inference._numba.rows import (
 from pullback.inference._numba.vectors import load_wide, log, narrow, select_positive, splat_wide, widen
 from pullback.inference.chain.downward import add_structure, back, draw
 from pullback.inference.chain.exponential import exp_or_nan
+from pullback.inference.front.modes import Mode
 
-LOG_PARTITION, MARGINALS, LOG_PROB, SAMPLE = range(4)
 MANY = 64  # tags from which on most of their exponentials are nothing if any are
 
 
@@ -268,22 +268,22 @@ def _add_first(scores, z, out, begin, tags):
 
 
 @kernel
-def sums(worker, workers, tags, scores, lengths, what, z, seeds, out, log_z, log_p, codes):
-    """Write log-partitions and, by `what`, marginals, samples, or z less the marginals and the log-probabilities of z.
+def sums(worker, workers, tags, scores, lengths, mode, z, seeds, out, log_z, log_p, codes):
+    """Write log-partitions and, by `mode`, marginals, samples, or z less the marginals and the log-probabilities of z.
 
     `scores`, `z` and `out` are `[B, n, tags, tags]`; `codes[b]` is not zero where the scores of an example hold NaN or +inf,
     no structure is feasible, or the length is not from 0 to n.
     """
     cells, lanes = tags * tags, lanes_in(scores)
     n, room = scores.shape[1], -(-tags // lanes) * lanes
-    keep, sign = what != LOG_PARTITION, -1 if what == LOG_PROB else 1
+    keep, sign = mode != Mode.LOG_PARTITION, -1 if mode == Mode.LOG_PROB else 1
     flat, flat_z = scores.reshape(-1), z.reshape(-1)
     flat_out = out.reshape(-1) if keep else aligned(cells + 2 * lanes, scores)
     value, above, rate = aligned(2 * room, np.empty(0)), aligned(room, scores), aligned(room, scores)
     rows, state = (n + 1 if keep else 1), np.empty(3)
     alpha, total = aligned(rows * room, scores), aligned(rows * room, scores)
     total[:room], above[:] = 1.0, 0.0  # before the first position there is nothing to divide by
-    chosen = np.empty(n if what == SAMPLE else 0, np.int64)
+    chosen = np.empty(n if mode == Mode.SAMPLE else 0, np.int64)
     for b in range(worker, len(scores), workers):
         length, begin = min(max(lengths[b], 0), n), b * n * cells
         codes[b], last = lengths[b] != length, room
@@ -291,7 +291,7 @@ def sums(worker, workers, tags, scores, lengths, what, z, seeds, out, log_z, log
             last, worst = forward(flat, begin, length, tags, keep, state, value, alpha, total, flat_z, flat_out)
             log_z[b] = state[0] + last_tags(tags, alpha, last, total, last - room * keep, rate)
             codes[b] |= worst == np.inf or log_z[b] == -np.inf
-        if what == SAMPLE:
+        if mode == Mode.SAMPLE:
             draw(tags, length * (not codes[b]), alpha, last, room, flat_out, begin, begin + n * cells, seeds[b], chosen)
         elif keep:
             for i in range(length - 1, 0, -1):
@@ -304,6 +304,6 @@ def sums(worker, workers, tags, scores, lengths, what, z, seeds, out, log_z, log
             clear(flat_out, begin + length * cells, begin + n * cells)
             for tag in range(tags * min(length, 1)):
                 flat_out[begin + tag] = sign * rate[tag]
-            if what == LOG_PROB:
+            if mode == Mode.LOG_PROB:
                 log_p[b] = _add_first(flat, flat_z, flat_out, begin, tags * min(length, 1)) - log_z[b]
                 log_p[b] += add_structure(flat, flat_z, flat_out, begin + min(length, 1) * cells, begin + length * cells)

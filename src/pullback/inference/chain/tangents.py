@@ -21,9 +21,7 @@ from pullback.inference._numba.packing import clear
 from pullback.inference._numba.rows import load_first, store_first, sum_of
 from pullback.inference._numba.vectors import load_wide, log, narrow, select_positive, splat_wide, widen
 from pullback.inference.chain.kernels import forward
-
-TANGENT, ENTROPY, ENTROPY_TANGENT = range(3)
-"""The results that `tangents` writes."""
+from pullback.inference.front.modes import Mode
 
 
 @subroutine
@@ -116,9 +114,9 @@ def end(tags, alpha, row, tangent, surprise, q, q_tangent):
 
 
 @kernel
-def tangents(worker, workers, tags, scores, lengths, what, direction, out, value, codes):
+def tangents(worker, workers, tags, scores, lengths, mode, direction, out, value, codes):
     """Write entropies, or tangents of log-partitions, and derivatives of marginals; `codes` as of `kernels.sums`."""
-    cells, lanes, surprise = tags * tags, lanes_in(scores), what != TANGENT
+    cells, lanes, surprise = tags * tags, lanes_in(scores), mode != Mode.TANGENT
     n, room, wide = scores.shape[1], -(-tags // lanes) * lanes, np.empty(0)
     flat, flat_direction, weights = scores.reshape(-1), direction.reshape(-1), out.reshape(-1)
     alpha, total = aligned((n + 1) * room, scores), aligned((n + 1) * room, scores)
@@ -146,7 +144,7 @@ def tangents(worker, workers, tags, scores, lengths, what, direction, out, value
             at = begin + i * cells
             tangents_of(tags, weights, at, flat_direction, at, surprise, alpha, i * room, before, tangent, whole)
         value[b] = end(tags, alpha, last, tag_tangents[(length - 1) * room :], surprise, q, q_tangent)
-        if what == ENTROPY:
+        if mode == Mode.ENTROPY:
             continue
         for i in range(length - 1, 0, -1):
             before, tangent, whole = tag_tangents[(i - 1) * room : i * room], tag_tangents[i * room :], wholes[i * room :]

@@ -11,12 +11,11 @@ import math
 import numpy as np
 
 from pullback.inference.front.checks import INFEASIBLE, INFINITE, NAN, OK
+from pullback.inference.front.modes import Mode
 from pullback.inference._numba.compile import called, no_alloc_kernel
 from pullback.inference._numba.vectors import load_wide, narrow, splat_wide, widen
 from pullback.inference._numba.lanes import larger, load, splat, splat_index, store, store_index, where_larger
-from pullback.inference.engine.rules.batch import (
-    ENTROPY, ENTROPY_GRADIENT, LOG_PARTITION, MARGINALS, OUT_OF_RANGE, PRODUCT, SAMPLE,
-)
+from pullback.inference.engine.rules.batch import OUT_OF_RANGE
 from pullback.inference.engine.rules.choices import choose, choose_log, choose_scaled, uniform
 from pullback.inference.engine.rules.lanewise import (
     expect, finish, finish_scaled, flatten, flatten_tangents, lane_scratch, limit_of, normalise, pack_direction, seed,
@@ -571,8 +570,8 @@ def in_logs(worker, workers, scores, lengths, order, scratch, mode, direction, s
     first = worker * lanes
     if first >= len(order):
         return
-    surprise, tangent = mode >= ENTROPY, mode >= PRODUCT
-    down = mode == MARGINALS or mode == PRODUCT or mode == ENTROPY_GRADIENT
+    surprise, tangent = mode >= Mode.ENTROPY, mode >= Mode.TANGENT
+    down = mode == Mode.MARGINALS or mode == Mode.TANGENT or mode == Mode.ENTROPY_TANGENT
     largest, work, at = lengths[order[first]], scratch[worker], 0
     square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
     packed, at = carve(work, at, (largest * side + 1) * lanes, dtype)
@@ -614,7 +613,7 @@ def in_logs(worker, workers, scores, lengths, order, scratch, mode, direction, s
             if codes[lane] > 0:
                 status[example] = INFINITE if codes[lane] == 1 else NAN
             value[example] = max(inside0[TANGENT][place], 0.0) if surprise and size > 0 else 0.0 if surprise else log_z
-            if mode == SAMPLE:
+            if mode == Mode.SAMPLE:
                 clear(out, example, 0)
                 if status[example] == OK and size > 0:
                     draw_logs(
@@ -632,7 +631,7 @@ def in_logs(worker, workers, scores, lengths, order, scratch, mode, direction, s
                 outside_tangents(n, side, lanes, packed, along, surprise, inside0, sum0)
             else:
                 outside_logs(n, side, lanes, packed, inside0, sum0)
-            if mode == PRODUCT:
+            if mode == Mode.TANGENT:
                 scale(packed, n, side, lane_lengths, factor, peaks)
             unpack(packed, group, order, n, out, bases)
 

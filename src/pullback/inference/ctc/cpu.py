@@ -13,8 +13,9 @@ from pullback.inference._numba.memory import empty_like
 from pullback.inference._numba.threads import spread
 from pullback.inference.ctc import kernels
 from pullback.inference.ctc.family import CTC
-from pullback.inference.ctc.tangents import ENTROPY, ENTROPY_TANGENT, TANGENT, tangents
+from pullback.inference.ctc.tangents import tangents
 from pullback.inference.front.checks import finish, in_range
+from pullback.inference.front.modes import Mode
 
 _NO_SEEDS = np.zeros(0, np.int64)
 
@@ -24,7 +25,7 @@ def argmax(scores: Tensor, *sizes: Tensor, blank: int, validate: bool) -> Tensor
 
 
 def log_partition(scores: Tensor, *sizes: Tensor, blank: int, validate: bool) -> Tensor:
-    return _run(kernels.sums, scores, sizes, blank, validate, False, kernels.LOG_PARTITION, _NO_SEEDS)[0]
+    return _run(kernels.sums, scores, sizes, blank, validate, False, int(Mode.LOG_PARTITION), _NO_SEEDS)[0]
 
 
 def marginals(scores: Tensor, *sizes: Tensor, blank: int, validate: bool) -> Tensor:
@@ -32,26 +33,26 @@ def marginals(scores: Tensor, *sizes: Tensor, blank: int, validate: bool) -> Ten
 
 
 def log_partition_marginals(scores: Tensor, *sizes: Tensor, blank: int, validate: bool) -> tuple[Tensor, Tensor]:
-    return _run(kernels.sums, scores, sizes, blank, validate, True, kernels.MARGINALS, _NO_SEEDS)
+    return _run(kernels.sums, scores, sizes, blank, validate, True, int(Mode.MARGINALS), _NO_SEEDS)
 
 
 def sample(scores: Tensor, *rest: Tensor, blank: int, validate: bool) -> Tensor:
     *sizes, seeds = rest
-    return _run(kernels.sums, scores, tuple(sizes), blank, validate, True, kernels.SAMPLE, seeds.contiguous().numpy())[1]
+    return _run(kernels.sums, scores, tuple(sizes), blank, validate, True, int(Mode.SAMPLE), seeds.contiguous().numpy())[1]
 
 
 def marginals_vjp(scores: Tensor, *rest: Tensor, blank: int, validate: bool) -> Tensor:
     *sizes, direction = rest
     array = direction.detach().to(scores.dtype).contiguous().numpy()
-    return _run(tangents, scores, tuple(sizes), blank, validate, True, TANGENT, array)[1]
+    return _run(tangents, scores, tuple(sizes), blank, validate, True, int(Mode.TANGENT), array)[1]
 
 
 def entropy(scores: Tensor, *sizes: Tensor, blank: int, validate: bool) -> Tensor:
-    return _run(tangents, scores, sizes, blank, validate, False, ENTROPY, _array(scores))[0]
+    return _run(tangents, scores, sizes, blank, validate, False, int(Mode.ENTROPY), _array(scores))[0]
 
 
 def entropy_gradient(scores: Tensor, *sizes: Tensor, blank: int, validate: bool) -> Tensor:
-    return _run(tangents, scores, sizes, blank, validate, True, ENTROPY_TANGENT, _array(scores))[1]
+    return _run(tangents, scores, sizes, blank, validate, True, int(Mode.ENTROPY_TANGENT), _array(scores))[1]
 
 
 def _array(x: Tensor) -> np.ndarray:

@@ -16,9 +16,7 @@ from pullback.inference._numba.random_kernels import uniform
 from pullback.inference._numba.rows import any_nonzero, count_nan, largest_of, load_first
 from pullback.inference._numba.vectors import load_wide, widen
 from pullback.inference._numba.ways import combined
-
-LOG_PARTITION, MARGINALS, SAMPLE = range(3)
-"""The results that `sums` writes."""
+from pullback.inference.front.modes import Mode
 
 
 @subroutine
@@ -151,12 +149,12 @@ def rounded(states, lanes):
 
 
 @kernel
-def sums(worker, workers, scores, lengths, target_lengths, targets, blank, what, seeds, out, log_z, codes):
-    """Write log-partitions and, by `what`, marginals or samples over zeros.
+def sums(worker, workers, scores, lengths, target_lengths, targets, blank, mode, seeds, out, log_z, codes):
+    """Write log-partitions and, by `mode`, marginals or samples over zeros.
 
     `codes[b]` is not zero where scores of an example hold NaN or +inf, or no path is feasible.
     """
-    lanes, frames, stride, keep = lanes_in(scores), scores.shape[1], scores.shape[2], what != LOG_PARTITION
+    lanes, frames, stride, keep = lanes_in(scores), scores.shape[1], scores.shape[2], mode != Mode.LOG_PARTITION
     flat, flat_out, size = scores.reshape(-1), out.reshape(-1), frames * stride
     width = rounded(2 * targets.shape[1] + 2, lanes)
     chances, mass = aligned(3 * width * (frames + 1) * keep + lanes, scores), aligned(width + lanes, scores)
@@ -179,9 +177,9 @@ def sums(worker, workers, scores, lengths, target_lengths, targets, blank, what,
         codes[b] = log_z[b] == -np.inf
         if codes[b]:
             continue
-        if what == MARGINALS:
+        if mode == Mode.MARGINALS:
             _downward(begin, n, stride, states, symbols, blank, chances, mass, flat_out)
-        elif what == SAMPLE:
+        elif mode == Mode.SAMPLE:
             _draw(begin, n, stride, states, symbols, chances, width, seeds[b], flat_out)
 
 

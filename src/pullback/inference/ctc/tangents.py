@@ -17,9 +17,7 @@ from pullback.inference._numba.lanes import aligned, lanes_in, load, store
 from pullback.inference._numba.vectors import load_wide, select_positive, splat_wide, widen
 from pullback.inference._numba.ways import tangent_of
 from pullback.inference.ctc.kernels import emit, is_bad, rounded, set_states, upward, ways
-
-TANGENT, ENTROPY, ENTROPY_TANGENT = range(3)
-"""The results that `tangents` writes."""
+from pullback.inference.front.modes import Mode
 
 
 @subroutine
@@ -82,9 +80,9 @@ def _downward(begin, frames, stride, states, symbols, chances, chance_tangents, 
 
 
 @kernel
-def tangents(worker, workers, scores, lengths, target_lengths, targets, blank, what, direction, out, value, codes):
+def tangents(worker, workers, scores, lengths, target_lengths, targets, blank, mode, direction, out, value, codes):
     """Write entropies, or tangents of log-partitions, and derivatives of marginals over zeros; `codes` as of `kernels.sums`."""
-    lanes, frames, stride, keep = lanes_in(scores), scores.shape[1], scores.shape[2], what != ENTROPY
+    lanes, frames, stride, keep = lanes_in(scores), scores.shape[1], scores.shape[2], mode != Mode.ENTROPY
     flat, flat_out, flat_direction, size = scores.reshape(-1), out.reshape(-1), direction.reshape(-1), frames * stride
     width = rounded(2 * targets.shape[1] + 2, lanes)
     chances = aligned(3 * width * (frames + 1) + lanes, scores)
@@ -111,7 +109,7 @@ def tangents(worker, workers, scores, lengths, target_lengths, targets, blank, w
             continue
         numbers[states:] = 0.0
         value[b] = _goal_tangent(
-            flat_direction, begin, n, stride, states, work, zeros, what != TANGENT, chances, chance_tangents, keep
+            flat_direction, begin, n, stride, states, work, zeros, mode != Mode.TANGENT, chances, chance_tangents, keep
         )
         if keep:
             _downward(begin, n, stride, states, symbols, chances, chance_tangents, mass, mass_tangent, width, flat_out)

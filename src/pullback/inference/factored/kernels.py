@@ -24,9 +24,6 @@ from pullback.inference._numba.vectors import load_wide, narrow, splat_wide, wid
 from pullback.inference.chain.downward import add_structure, back_rows, pick, rates_before
 from pullback.inference.chain.exponential import exp_or_nan
 from pullback.inference.chain.kernels import (
-    LOG_PARTITION,
-    LOG_PROB,
-    SAMPLE,
     careful_step,
     enter,
     last_tags,
@@ -34,6 +31,7 @@ from pullback.inference.chain.kernels import (
     multiply,
     scale,
 )
+from pullback.inference.front.modes import Mode
 
 
 @subroutine
@@ -229,18 +227,18 @@ def _rows_of(scores, n, length, tags, begin, z, out):
 
 
 @kernel
-def sums(worker, workers, tags, scores, lengths, what, z, seeds, out, log_z, log_p, codes):
+def sums(worker, workers, tags, scores, lengths, mode, z, seeds, out, log_z, log_p, codes):
     """As `sums` of chains, of `[B, n + 2 + tags, tags]`: emissions, start, end and transitions."""
     cells, lanes, rows = tags * tags, lanes_in(scores), scores.shape[1]
     n, room, wide = rows - 2 - tags, -(-tags // lanes) * lanes, np.empty(0)
     flat, flat_z, flat_out = scores.reshape(-1), z.reshape(-1), out.reshape(-1)
-    keep, sign = what != LOG_PARTITION, -1.0 if what == LOG_PROB else 1.0
+    keep, sign = mode != Mode.LOG_PARTITION, -1.0 if mode == Mode.LOG_PROB else 1.0
     value, state, most = aligned(2 * room, wide), np.empty(3), aligned(room, wide)
     values, logs, careful = aligned((n + 1) * room, wide), aligned((n + 1) * room, wide), np.zeros(n + 1, np.bool_)
     alpha, total = aligned((n + 2) * room + 4 * lanes, scores), aligned((n + 2) * room + 4 * lanes, scores)
     weights, turned = aligned(cells + 4 * lanes, scores), aligned(cells + 4 * lanes, scores)
     scratch, above, rate = aligned(cells + 4 * lanes, scores), aligned(room, scores), aligned(room, scores)
-    chosen = np.empty(n if what == SAMPLE else 0, np.int64)
+    chosen = np.empty(n if mode == Mode.SAMPLE else 0, np.int64)
     alpha[:], total[:], total[:room], above[:], rate[:] = 0.0, 0.0, 1.0, 0.0, 0.0
     known = -1
     for b in range(worker, len(scores), workers):
@@ -263,7 +261,7 @@ def sums(worker, workers, tags, scores, lengths, what, z, seeds, out, log_z, log
             clear(flat_out, begin, stop)
         if not keep or codes[b] or length == 0:
             continue
-        if what == SAMPLE:
+        if mode == Mode.SAMPLE:
             _draw(flat, begin, n, length, tags, room, alpha, weights, careful, values, logs, seeds[b], above, chosen, flat_out)
             continue
         for k in range(0, tags, lanes):  # the last tags
@@ -285,7 +283,7 @@ def sums(worker, workers, tags, scores, lengths, what, z, seeds, out, log_z, log
             put(above, 0, tags, sign, flat_out, begin + (i - 1) * tags)
         put(above, 0, tags, sign, flat_out, begin + n * tags)
         add_pairs(length, tags, room, alpha, total, weights, sign, flat_out, base)
-        if what == LOG_PROB:
+        if mode == Mode.LOG_PROB:
             log_p[b] = _rows_of(flat, n, length, tags, begin, flat_z, flat_out) - log_z[b]
 
 

@@ -12,8 +12,9 @@ import numpy as np
 from pullback.inference._numba.compile import kernel, subroutine
 from pullback.inference._numba.lanes import aligned, lanes_in
 from pullback.inference._numba.packing import clear
-from pullback.inference.chain.tangents import ENTROPY, TANGENT, back, end, tangents_of
+from pullback.inference.chain.tangents import back, end, tangents_of
 from pullback.inference.factored.kernels import add, are_bad, forward, weigh, weigh_again, worst_of
+from pullback.inference.front.modes import Mode
 
 
 @subroutine
@@ -27,9 +28,9 @@ def _copy(scores, base, tags, weights, careful, values, logs, row, out):
 
 
 @kernel
-def tangents(worker, workers, tags, scores, lengths, what, direction, out, value, codes):
+def tangents(worker, workers, tags, scores, lengths, mode, direction, out, value, codes):
     """Write entropies, or tangents of log-partitions, and derivatives of marginals; `codes` as of `kernels.sums`."""
-    cells, lanes, rows, surprise = tags * tags, lanes_in(scores), scores.shape[1], what != TANGENT
+    cells, lanes, rows, surprise = tags * tags, lanes_in(scores), scores.shape[1], mode != Mode.TANGENT
     n, room, wide = rows - 2 - tags, -(-tags // lanes) * lanes, np.empty(0)
     flat, flat_direction, flat_out = scores.reshape(-1), direction.reshape(-1), out.reshape(-1)
     held, state, most = aligned(2 * room, wide), np.empty(3), aligned(room, wide)
@@ -76,7 +77,7 @@ def tangents(worker, workers, tags, scores, lengths, what, direction, out, value
                     tag_tangents[row + tag] += flat_direction[begin + i * tags + tag]
                     tag_tangents[row + tag] += flat_direction[final + tag] if i == length - 1 else 0.0
         value[b] = end(tags, alpha, length * room, tag_tangents[(length - 1) * room :], surprise, q, q_tangent)
-        if what == ENTROPY:
+        if mode == Mode.ENTROPY:
             continue
         for tag in range(tags):
             flat_out[final + tag] = q_tangent[tag]

@@ -13,7 +13,7 @@ import numpy as np
 from pullback.inference._numba.compile import called
 from pullback.inference._numba.random_kernels import uniform
 from pullback.inference.sparsemap.active_set import direction, reordered
-from pullback.inference.sparsemap.state import ATTEMPT, COUNT, FAILED, SIZE, scatter, slopes_of
+from pullback.inference.sparsemap.state import ATTEMPT, COUNT, FAILED, SIZE, TIE_SLACK, TILT_SIZE, scatter, slopes_of
 
 _TILT = 100.0  # in units of what may be rounding
 _ACCURATE = 1e-6  # slopes that an accurate inverse leaves after one projection
@@ -23,18 +23,18 @@ _GAIN = 1e-6  # of a structure along a direction of length 1, which is rounding 
 @called
 def enter_face(state, gap, rounding):
     """Begin with the first direction."""
-    state.levels[0] = max(100 * rounding, 4 * gap)
-    state.levels[1] = _TILT
+    state.levels[TIE_SLACK] = max(100 * rounding, 4 * gap)
+    state.levels[TILT_SIZE] = _TILT
     state.numbers[ATTEMPT] = state.numbers[FAILED] = 0
 
 
 @called
 def on_face(state, gap):
     """Whether a structure ties with the active ones; if not, the next tilt is smaller, or along another direction."""
-    if gap > -state.levels[0]:
+    if gap > -state.levels[TIE_SLACK]:
         return True
-    if state.levels[1] > 2.0:
-        state.levels[1] *= 0.1
+    if state.levels[TILT_SIZE] > 2.0:
+        state.levels[TILT_SIZE] *= 0.1
     else:
         fail(state)
     return False
@@ -88,7 +88,7 @@ def tilt(state, finite):
     With `finite` they get a large penalty instead of -inf, which a user's argmax may not know.
     """
     numbers, q = state.numbers, state.tilt
-    scale = state.levels[0] * state.levels[1] / max(_norm(q, numbers[COUNT]), 1e-300)
+    scale = state.levels[TIE_SLACK] * state.levels[TILT_SIZE] / max(_norm(q, numbers[COUNT]), 1e-300)
     penalty = 1.0 + 2.0 * _size(state.residual) if finite else np.inf
     for at in range(len(state.tilted)):
         state.tilted[at] = state.residual[at] - penalty

@@ -7,7 +7,19 @@ from __future__ import annotations
 
 from pullback.inference._numba.compile import called
 from pullback.inference.sparsemap.active_set import append, direction, move, normalize, remove
-from pullback.inference.sparsemap.state import CHANGES, COUNT, SIZE, STALLS, copy, drop, mix, overlap, slopes_of
+from pullback.inference.sparsemap.state import (
+    CHANGES,
+    COUNT,
+    MEAN_GAIN,
+    MEAN_TERMS,
+    SIZE,
+    STALLS,
+    copy,
+    drop,
+    mix,
+    overlap,
+    slopes_of,
+)
 
 _ROUNDING = 4 * 2.0**-52
 _CLOSE = 1e2  # gaps of fewer roundings than this are as small as errors of the weights, which are then refined
@@ -112,7 +124,7 @@ def improvement(state, count):
         slack = state.residual[state.places[state.found[at]]]
         gain += slack
         size += abs(slack)
-    return gain - state.levels[2], _ROUNDING * (size + state.levels[3])
+    return gain - state.levels[MEAN_GAIN], _ROUNDING * (size + state.levels[MEAN_TERMS])
 
 
 @called

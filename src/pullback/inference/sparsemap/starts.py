@@ -7,7 +7,7 @@ import numpy as np
 from pullback.inference._numba.compile import called, no_alloc_kernel
 from pullback.inference.front.checks import INFINITE, NAN, OK
 from pullback.inference.sparsemap.active_set import reordered
-from pullback.inference.sparsemap.state import CHANGES, COUNT, NEVER_BUILT, SIZE, STALLS, mix, place
+from pullback.inference.sparsemap.state import CHANGES, COUNT, MEAN_GAIN, MEAN_TERMS, NEVER_BUILT, SIZE, STALLS, mix, place
 
 _LITTLE = 2.0  # differences of scores, in units of one over the number of parts of a structure
 
@@ -97,7 +97,7 @@ def are_nearly_equal(state, longest):
 def subtract_mean(state):
     """Write s - mu where structures have had parts, elsewhere mu is zero; and <s - mu, mu>."""
     count = state.numbers[COUNT]
-    state.levels[2], state.levels[3] = _of_the_mean(state.scores, state.mean, count)
+    state.levels[MEAN_GAIN], state.levels[MEAN_TERMS] = _of_the_mean(state.scores, state.mean, count)
     _subtract(state.scores, state.mean, count, state.part_of, state.places, state.residual, state.roughly)
 
 

@@ -43,11 +43,13 @@ State = Record(
     gram=(np.float64, 1),  # [room]: scratch, as the next two
     step=(np.float64, 1),
     slopes=(np.float64, 1),
-    levels=(np.float64, 1),  # [4]: the slack and the size of tilts; <s - mu, mu>, and the sum of its terms' sizes
+    levels=(np.float64, 1),  # [4]: see below
 )
 state_of = State.reader
 COUNT, SIZE, CHANGES, STALLS, PHASE, ATTEMPT, FAILED = range(7)
 """Numbers: of slots, of active structures, of updates since the inverse was built, of tiny gaps that did not shrink, ..."""
+TIE_SLACK, TILT_SIZE, MEAN_GAIN, MEAN_TERMS = range(4)
+"""Levels: the gap up to which structures tie and the size of tilts in it; <s - mu, mu>, and the sum of its terms' sizes."""
 NEVER_BUILT = 1 << 30  # a number of changes after which the inverse is built before it is used
 
 

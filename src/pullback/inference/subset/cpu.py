@@ -14,6 +14,7 @@ from torch import Tensor
 
 from pullback.inference._numba.threads import spread
 from pullback.inference.front import checks
+from pullback.inference.front.modes import Mode
 from pullback.inference.subset import kernels
 from pullback.inference.subset import sums as lanes
 
@@ -31,15 +32,15 @@ def log_partition_marginals(scores: Tensor, lengths: Tensor, k: Tensor, validate
 
 
 def marginals_vjp(scores: Tensor, lengths: Tensor, k: Tensor, direction: Tensor, validate: bool) -> Tensor:
-    return _tangents(kernels.TANGENT, scores, lengths, k, validate, direction)[1]
+    return _tangents(Mode.TANGENT, scores, lengths, k, validate, direction)[1]
 
 
 def entropy(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> Tensor:
-    return _tangents(kernels.ENTROPY, scores, lengths, k, validate)[0]
+    return _tangents(Mode.ENTROPY, scores, lengths, k, validate)[0]
 
 
 def entropy_gradient(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> Tensor:
-    return _tangents(kernels.ENTROPY_TANGENT, scores, lengths, k, validate)[1]
+    return _tangents(Mode.ENTROPY_TANGENT, scores, lengths, k, validate)[1]
 
 
 def sample(scores: Tensor, lengths: Tensor, k: Tensor, seeds: Tensor, validate: bool) -> Tensor:
@@ -58,12 +59,12 @@ def _sums(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool, *, wanted:
 
 
 def _tangents(
-    what: int, scores: Tensor, lengths: Tensor, k: Tensor, validate: bool, direction: Tensor | None = None
+    mode: Mode, scores: Tensor, lengths: Tensor, k: Tensor, validate: bool, direction: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     s = scores.detach().contiguous()
     out, value = torch.zeros_like(s), torch.zeros(len(s), dtype=torch.float64)
     given = s if direction is None else direction.detach().to(s.dtype).contiguous()
-    arrays = what, given.numpy(), out.numpy(), value.numpy()
+    arrays = int(mode), given.numpy(), out.numpy(), value.numpy()
     found = _run(kernels.tangents, s, lengths, k, validate, (value, out), *arrays)
     return found[0], found[1]
 

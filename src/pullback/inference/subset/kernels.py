@@ -15,8 +15,7 @@ import numpy as np
 from pullback.inference._numba.compile import inner, kernel, subroutine
 from pullback.inference._numba.random_kernels import uniform
 from pullback.inference.front.checks import BAD_SIZE, INFEASIBLE, INFINITE, NAN, OK
-
-ENTROPY, TANGENT, ENTROPY_TANGENT = range(3)
+from pullback.inference.front.modes import Mode
 
 
 @inner
@@ -168,7 +167,7 @@ def sample(worker, workers, scores, lengths, ks, seeds, out, status):
 
 
 @kernel
-def tangents(worker, workers, scores, lengths, ks, what, direction, out, value, status):
+def tangents(worker, workers, scores, lengths, ks, mode, direction, out, value, status):
     """Write entropies to `value`, or derivatives of the marginals to `out`."""
     n, most = scores.shape[1], _most(ks, scores.shape[1])
     weights, cell_tangents = np.empty((n, most + 1)), np.empty((n + 1, most + 1))
@@ -179,11 +178,13 @@ def tangents(worker, workers, scores, lengths, ks, what, direction, out, value, 
         status[b] = status_of(scores, b, length, k)
         if status[b] == OK:
             _prepare(scores, b, length, k, row, weights, s)
-            _tangents(weights, length, k, direction[b], what != TANGENT, cell_tangents)
-            if what == ENTROPY:
+            _tangents(weights, length, k, direction[b], mode != Mode.TANGENT, cell_tangents)
+            if mode == Mode.ENTROPY:
                 value[b] = cell_tangents[length, k]
             else:
-                _derivative(weights, length, k, direction[b], what != TANGENT, cell_tangents, reached, reached_tangents, out[b])
+                _derivative(
+                    weights, length, k, direction[b], mode != Mode.TANGENT, cell_tangents, reached, reached_tangents, out[b]
+                )
 
 
 @inner

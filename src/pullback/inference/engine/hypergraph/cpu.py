@@ -16,6 +16,7 @@ from pullback.inference.engine.hypergraph.graph import Graph
 from pullback.inference.engine.hypergraph.scaled import MOST_EXTRA
 from pullback.inference.front import checks
 from pullback.inference.front.layout import Layout
+from pullback.inference.front.modes import Mode
 
 
 def operations(layout: Layout, graph: Graph) -> tuple[Callable[..., Any], ...]:
@@ -30,27 +31,27 @@ def operations(layout: Layout, graph: Graph) -> tuple[Callable[..., Any], ...]:
         return batch(scores, sizes, options).maximum(validate)
 
     def log_partition(scores: Tensor, *sizes: Tensor, validate: bool, **options: Any) -> Tensor:
-        return batch(scores, sizes, options).sums(kernels.LOG_PARTITION, validate)[0]
+        return batch(scores, sizes, options).sums(Mode.LOG_PARTITION, validate)[0]
 
     def marginals(scores: Tensor, *sizes: Tensor, validate: bool, **options: Any) -> Tensor:
-        return batch(scores, sizes, options).sums(kernels.MARGINALS, validate)[1]
+        return batch(scores, sizes, options).sums(Mode.MARGINALS, validate)[1]
 
     def log_partition_marginals(scores: Tensor, *sizes: Tensor, validate: bool, **options: Any) -> tuple[Tensor, Tensor]:
-        return batch(scores, sizes, options).sums(kernels.MARGINALS, validate)
+        return batch(scores, sizes, options).sums(Mode.MARGINALS, validate)
 
     def sample(scores: Tensor, *rest: Tensor, validate: bool, **options: Any) -> Tensor:
         *sizes, seeds = rest
-        return batch(scores, tuple(sizes), options).sums(kernels.SAMPLE, validate, seeds)[1]
+        return batch(scores, tuple(sizes), options).sums(Mode.SAMPLE, validate, seeds)[1]
 
     def marginals_vjp(scores: Tensor, *rest: Tensor, validate: bool, **options: Any) -> Tensor:
         *sizes, direction = rest
         return batch(scores, tuple(sizes), options).tangent(direction, validate)
 
     def entropy(scores: Tensor, *sizes: Tensor, validate: bool, **options: Any) -> Tensor:
-        return batch(scores, sizes, options).tangents(kernels.ENTROPY, validate)[0]
+        return batch(scores, sizes, options).tangents(Mode.ENTROPY, validate)[0]
 
     def entropy_gradient(scores: Tensor, *sizes: Tensor, validate: bool, **options: Any) -> Tensor:
-        return batch(scores, sizes, options).tangents(kernels.ENTROPY_TANGENT, validate)[1]
+        return batch(scores, sizes, options).tangents(Mode.ENTROPY_TANGENT, validate)[1]
 
     return argmax, log_partition, marginals, log_partition_marginals, marginals_vjp, entropy, entropy_gradient, sample
 
@@ -82,20 +83,20 @@ class Batch:
         self.spread(kernels.argmax, 1.0, flat(z), best, self.codes)
         return self._finish(best, z, True, validate)[1]
 
-    def sums(self, what: int, validate: bool, seeds: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def sums(self, mode: Mode, validate: bool, seeds: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Log-partitions, and what each part gets (for log-partitions alone: anything)."""
         log_z = np.zeros(self.count)
-        wanted = what != kernels.LOG_PARTITION
+        wanted = mode != Mode.LOG_PARTITION
         out = torch.zeros_like(self.scores) if wanted else self.scores
         stream = np.zeros(0, np.int64) if seeds is None else seeds.contiguous().numpy()
-        work = 8.0 if what == kernels.MARGINALS else 5.0
-        self.spread(kernels.sums, work, self.graph.widest, self.scale, what, stream, flat(out), log_z, self.codes)
+        work = 8.0 if mode == Mode.MARGINALS else 5.0
+        self.spread(kernels.sums, work, self.graph.widest, self.scale, int(mode), stream, flat(out), log_z, self.codes)
         return self._finish(log_z, out, wanted, validate)
 
     def tangent(self, direction: Tensor, validate: bool) -> Tensor:
         """The derivative of the marginals along a direction: by weights in float64, or logarithms where those lose digits."""
         if self.scale[3] > MOST_EXTRA or self.count == 0:
-            return self.tangents(kernels.TANGENT, validate, direction)[1]
+            return self.tangents(Mode.TANGENT, validate, direction)[1]
         wide = Batch(self.layout, self.graph_of, self.scores.double(), self.sizes, self.options)
         out, value = torch.zeros_like(wide.scores), np.where(self.goals < 0, -np.inf, 0.0)
         along = direction.detach().double().contiguous()
@@ -105,17 +106,17 @@ class Batch:
         if len(lost):
             rows = torch.from_numpy(lost)
             some = Batch(self.layout, self.graph_of, self.scores[rows], tuple(x[rows] for x in self.sizes), self.options)
-            found[rows] = some.tangents(kernels.TANGENT, False, direction[rows])[1]
+            found[rows] = some.tangents(Mode.TANGENT, False, direction[rows])[1]
             self.codes[lost], value[lost] = some.codes, some.value
         return self._finish(value, found, True, validate)[1]
 
-    def tangents(self, what: int, validate: bool, direction: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def tangents(self, mode: Mode, validate: bool, direction: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Tangents of the values, and the results of each part (without parts: anything)."""
         value = self.value = np.zeros(self.count)
-        wanted = what != kernels.ENTROPY
+        wanted = mode != Mode.ENTROPY
         out = torch.zeros_like(self.scores) if wanted else self.scores
         along = self.scores if direction is None else direction.detach().to(self.scores.dtype).contiguous()
-        rest = self.graph.widest, what, flat(along), flat(out), value, self.codes
+        rest = self.graph.widest, int(mode), flat(along), flat(out), value, self.codes
         self.spread(kernels.tangents, 20.0, *rest)
         return self._finish(value, out, wanted, validate)
 

@@ -26,9 +26,8 @@ from pullback.inference.engine.hypergraph.sweeps import (
     upward_sum,
     upward_tangent,
 )
+from pullback.inference.front.modes import Mode
 
-LOG_PARTITION, MARGINALS, SAMPLE = range(3)
-ENTROPY, TANGENT, ENTROPY_TANGENT = range(3)
 LOST = 16.0  # a code: digits would be lost, and nothing is written
 
 
@@ -86,15 +85,15 @@ def argmax(worker, workers, graph, scores, goals, order, z, log_z, codes):
 
 
 @kernel
-def sums(worker, workers, graph, scores, goals, order, widest, scale, what, seeds, out, log_z, codes):
-    """Write log-partitions and, by `what`, marginals or samples: by weights, or by logarithms where those lose digits."""
+def sums(worker, workers, graph, scores, goals, order, widest, scale, mode, seeds, out, log_z, codes):
+    """Write log-partitions and, by `mode`, marginals or samples: by weights, or by logarithms where those lose digits."""
     first, left, right, part, reach = graph
     lanes = lanes_in(scores)
     flat, bases = scores.reshape(-1), np.empty(lanes, np.int64)
     nodes = max(goals[order[0]], 0) + 1
     values, terms = aligned(nodes * lanes, np.empty(0)), aligned((widest + 1) * lanes, np.empty(0))
     found = aligned(lanes, scores)
-    scaled = what != SAMPLE and scale[3] <= MOST_EXTRA
+    scaled = mode != Mode.SAMPLE and scale[3] <= MOST_EXTRA
     of_nodes, of_parts = nodes * lanes, (scores.shape[1] + 1) * lanes
     # one piece of memory: the system would take back several large ones after each call, and clear their pages
     block = aligned(first[nodes] * lanes + 2 * of_nodes + 3 * of_parts, scores)
@@ -112,7 +111,7 @@ def sums(worker, workers, graph, scores, goals, order, widest, scale, what, seed
         if scaled and by_weights(graph, scale, goals, order, group, filled, top, packed, room, log_z, used):
             for lane in range(filled):
                 codes[order[group + lane]] = found[lane] + (goals[order[group + lane]] < 0)
-            if what == MARGINALS:
+            if mode == Mode.MARGINALS:
                 unpack(used, bases, filled, reach[top], out.reshape(-1))
             continue
         upward_sum(first, left, right, part, top, lanes, packed, values, weights, terms)
@@ -120,9 +119,9 @@ def sums(worker, workers, graph, scores, goals, order, widest, scale, what, seed
             b = order[group + lane]
             log_z[b] = values[goals[b] * lanes + lane] if goals[b] >= 0 else -np.inf
             codes[b] = found[lane] + (log_z[b] == -np.inf)
-            if what == SAMPLE and -np.inf < log_z[b] < np.inf:  # elsewhere no edge has a weight
+            if mode == Mode.SAMPLE and -np.inf < log_z[b] < np.inf:  # elsewhere no edge has a weight
                 _walk(first, left, right, part, goals[b], weights, lanes, lane, seeds[b], stack, out[b])
-        if what == MARGINALS:
+        if mode == Mode.MARGINALS:
             _seed(goals, order, group, lanes, top, reached)
             used[:] = 0.0
             downward(first, left, right, part, top, lanes, weights, packed, reached, used)
@@ -157,7 +156,7 @@ def _walk(first, left, right, part, goal, weights, lanes, lane, seed, stack, z):
 
 
 @kernel
-def tangents(worker, workers, graph, scores, goals, order, widest, what, direction, out, value, codes):
+def tangents(worker, workers, graph, scores, goals, order, widest, mode, direction, out, value, codes):
     """Write entropies, or the derivative of the marginals along a direction or along -log p (the entropy's gradient)."""
     first, left, right, part, reach = graph
     lanes = lanes_in(scores)
@@ -168,7 +167,7 @@ def tangents(worker, workers, graph, scores, goals, order, widest, what, directi
     weights, found = aligned(first[nodes] * lanes, scores), aligned(lanes, scores)
     packed = aligned((scores.shape[1] + 1) * lanes, scores)
     node_tangents = aligned(nodes * lanes, wide)
-    downwards = what != ENTROPY
+    downwards = mode != Mode.ENTROPY
     reached, moved = aligned(nodes * lanes * downwards, wide), aligned(nodes * lanes * downwards, wide)
     used = aligned((scores.shape[1] + 1) * lanes * downwards, wide)
     for group in range(worker * lanes, len(order), workers * lanes):
@@ -176,7 +175,7 @@ def tangents(worker, workers, graph, scores, goals, order, widest, what, directi
         pack(flat, bases, reach[top], packed)
         check(packed, reach[top], found)
         upward_sum(first, left, right, part, top, lanes, packed, values, weights, terms)
-        if what == TANGENT:
+        if mode == Mode.TANGENT:
             pack(flat_direction, bases, reach[top], packed)
             upward_tangent(first, left, right, part, top, lanes, weights, packed, packed, node_tangents)
         else:
@@ -190,7 +189,7 @@ def tangents(worker, workers, graph, scores, goals, order, widest, what, directi
             _seed(goals, order, group, lanes, top, reached)
             moved[: (top + 1) * lanes] = 0.0
             used[:] = 0.0
-            along_surprise = what == ENTROPY_TANGENT
+            along_surprise = mode == Mode.ENTROPY_TANGENT
             downward_tangent(graph, top, lanes, weights, packed, along_surprise, packed, node_tangents, reached, moved, used)
             for at in range(reach[top]):
                 store(packed, at * lanes, narrow(load_wide(used, at * lanes, packed), packed))

@@ -17,8 +17,6 @@ from pullback.inference.front import checks
 _ONE = np.zeros(1, np.int64)  # the order of one example
 _SMALL = 1 << 14  # bytes of a result up to which NumPy's memory is made in less time than PyTorch's
 OUT_OF_RANGE = -1  # a status of this folder's own: to be computed again in a wider range
-LOG_PARTITION, MARGINALS, SAMPLE, PRODUCT, ENTROPY, ENTROPY_GRADIENT = range(6)
-"""The modes of a kernel. From PRODUCT on there are tangents, from ENTROPY on those of surprises."""
 
 
 @no_alloc_kernel

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pullback.inference.engine.rules import batch as modes
-from pullback.inference.engine.rules.batch import Attempt, Batch, widening
+from pullback.inference.engine.rules.batch import OUT_OF_RANGE, Attempt, Batch, widening
+from pullback.inference.front.modes import Mode
 
 _NO_SEEDS = np.zeros(0, np.int64)
 _LARGE = 1e4  # scores beyond which entropies from differences of sums lose digits
@@ -48,22 +48,22 @@ class Kernels:
         return batch.settle((z,), validate)[0]
 
     def log_partition(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
-        return self._sums(modes.LOG_PARTITION, scores, lengths, validate, named)[0]
+        return self._sums(Mode.LOG_PARTITION, scores, lengths, validate, named)[0]
 
     def marginals(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
-        return self._sums(modes.MARGINALS, scores, lengths, validate, named)[1]
+        return self._sums(Mode.MARGINALS, scores, lengths, validate, named)[1]
 
     def log_partition_marginals(
         self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any
     ) -> tuple[Tensor, Tensor]:
-        log_z, mu = self._sums(modes.MARGINALS, scores, lengths, validate, named)
+        log_z, mu = self._sums(Mode.MARGINALS, scores, lengths, validate, named)
         return log_z, mu
 
     def marginals_vjp(self, scores: Tensor, lengths: Tensor, direction: Tensor, *, validate: bool, **named: Any) -> Tensor:
         options = tuple(map(named.__getitem__, self._module.OPTIONS))
         batch = Batch(scores, lengths, direction.detach().to(scores.dtype).contiguous())
         return self._wide(
-            batch, functools.partial(self._product, options), lambda b: self._in_logs(b, modes.PRODUCT, options)[1:], validate,
+            batch, functools.partial(self._product, options), lambda b: self._in_logs(b, Mode.TANGENT, options)[1:], validate,
         )[0]  # fmt: skip
 
     def entropy(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
@@ -73,13 +73,13 @@ class Kernels:
         def from_weights(batch: Batch, scaled: bool) -> tuple[Tensor]:
             log_w = self._shifted(batch.scores, batch.lengths)
             batch.arrays = log_w.numpy(), *batch.arrays[1:]
-            log_z, mu = self._weighed(modes.MARGINALS, options, batch, scaled)
+            log_z, mu = self._weighed(Mode.MARGINALS, options, batch, scaled)
             if scaled:
-                batch.status[((mu > 0) & (log_w.abs() > _LARGE)).any(2).any(1).numpy()] = modes.OUT_OF_RANGE
+                batch.status[((mu > 0) & (log_w.abs() > _LARGE)).any(2).any(1).numpy()] = OUT_OF_RANGE
             return ((log_z - torch.where(mu > 0, mu * log_w, 0.0).sum((1, 2))).clamp_min(0.0),)
 
         def in_logs(batch: Batch) -> tuple[Tensor, ...]:
-            return self._in_logs(batch, modes.ENTROPY, options)[:1]
+            return self._in_logs(batch, Mode.ENTROPY, options)[:1]
 
         return self._wide(Batch(scores.double(), lengths), from_weights, in_logs, validate)[0]
 
@@ -91,11 +91,11 @@ class Kernels:
             assert batch.extra is not None
             (found,) = self._product(options, batch, scaled)
             if scaled:
-                batch.status[(batch.extra.abs() > _LARGE).any(2).any(1).numpy()] = modes.OUT_OF_RANGE
+                batch.status[(batch.extra.abs() > _LARGE).any(2).any(1).numpy()] = OUT_OF_RANGE
             return (found.neg_(),)
 
         def in_logs(batch: Batch) -> tuple[Tensor, ...]:
-            return self._in_logs(batch, modes.ENTROPY_GRADIENT, options)[1:]
+            return self._in_logs(batch, Mode.ENTROPY_TANGENT, options)[1:]
 
         given = scores.double() if self._precise else scores
         batch = Batch(given, lengths, self._shifted(given, lengths))
@@ -114,7 +114,7 @@ class Kernels:
             return (z,)
 
         def in_logs(batch: Batch) -> tuple[Tensor, ...]:
-            return self._in_logs(batch, modes.SAMPLE, options)[1:]
+            return self._in_logs(batch, Mode.SAMPLE, options)[1:]
 
         batch = Batch(scores.double(), lengths, seeds.contiguous())
         return self._wide(batch, from_weights, in_logs, validate)[0].to(scores.dtype)
@@ -122,16 +122,16 @@ class Kernels:
     def _options(self, named: dict[str, Any]) -> tuple[Any, ...]:
         return tuple(map(named.__getitem__, self._module.OPTIONS))
 
-    def _sums(self, mode: int, scores: Tensor, lengths: Tensor, validate: bool, named: dict[str, Any]) -> tuple[Tensor, ...]:
+    def _sums(self, mode: Mode, scores: Tensor, lengths: Tensor, validate: bool, named: dict[str, Any]) -> tuple[Tensor, ...]:
         options = tuple(map(named.__getitem__, self._module.OPTIONS))
         return self._wide(
             Batch(scores, lengths), functools.partial(self._weighed, mode, options),
             lambda b: self._in_logs(b, mode, options), validate,
         )  # fmt: skip
 
-    def _weighed(self, mode: int, options: tuple[Any, ...], batch: Batch, scaled: bool) -> tuple[Tensor, ...]:
+    def _weighed(self, mode: Mode, options: tuple[Any, ...], batch: Batch, scaled: bool) -> tuple[Tensor, ...]:
         """Log-partitions, and marginals if they are wanted."""
-        wanted = mode == modes.MARGINALS
+        wanted = mode == Mode.MARGINALS
         mu, array = batch.result() if wanted else (batch.scores, batch.arrays[0][:0])
         log_z = np.empty(len(batch.arrays[0]))
         name, like = ("marginals_scaled", (_exponents(batch),)) if scaled else ("marginals", ())
@@ -148,15 +148,15 @@ class Kernels:
         batch.run(getattr(self._module, name), 200 if scaled else 27, self._rooms[name], options, *rest)
         return (out,)
 
-    def _in_logs(self, batch: Batch, mode: int, options: tuple[Any, ...]) -> tuple[Tensor, ...]:
+    def _in_logs(self, batch: Batch, mode: Mode, options: tuple[Any, ...]) -> tuple[Tensor, ...]:
         """Log-partitions or entropies, and what the mode says of the parts, if anything."""
-        wanted = mode not in (modes.LOG_PARTITION, modes.ENTROPY)
+        wanted = mode not in (Mode.LOG_PARTITION, Mode.ENTROPY)
         out = torch.empty_like(batch.scores) if wanted else batch.scores[:0]
         value, direction = np.empty(len(batch.scores)), batch.scores.numpy()
-        seeds = _extra(batch) if mode == modes.SAMPLE else _NO_SEEDS
-        if mode == modes.PRODUCT:
+        seeds = _extra(batch) if mode == Mode.SAMPLE else _NO_SEEDS
+        if mode == Mode.TANGENT:
             direction = _extra(batch)
-        rest = options, mode, direction, seeds, out.numpy(), value
+        rest = options, int(mode), direction, seeds, out.numpy(), value
         batch.run(self._module.in_logs, 60 if wanted else 20, self._rooms["logs"], *rest)
         return (torch.from_numpy(value), out) if wanted else (torch.from_numpy(value),)
 
