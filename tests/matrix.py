@@ -4,8 +4,8 @@ Each combination gets a virtual environment with these releases. One with the Py
 runs this shares everything else with it; any other is installed from the package index, where PyTorch can be several GB.
 Interpreters are found by their names on the PATH (`python3.12`), or by `--interpreter`. The tests are those of `SEAMS`: every
 operation of every structure, compiled and by PyTorch's operators, records, threads, memory and derivatives; with another
-PyTorch also those of `torch.func`; others can be named. The result is a table; `--write` puts each row into docs/versions.md once
-it is known, beside the rows of earlier runs.
+PyTorch also those of `torch.func`; others can be named. The result is a table; `--write` puts each row into docs/versions.md
+once it is known, beside the rows of earlier runs.
 """
 
 from __future__ import annotations
