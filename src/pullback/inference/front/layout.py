@@ -207,9 +207,7 @@ class Layout:
         """The sizes, those out of range at the nearest value that is possible."""
         safe: list[Tensor] = []
         for index, size in enumerate(sizes):
-            axis = self._limits[index]
-            most = None if axis is None else scores.shape[axis]
-            safe.append(size if self.sizes[index].dims else size.clamp(0, most))
+            safe.append(size if self.sizes[index].dims else size.clamp(0, self.limit(index, scores.shape)))
         return tuple(safe)
 
     def limit(self, index: int, shape: torch.Size) -> int | None:
@@ -220,8 +218,8 @@ class Layout:
     def limits(self, shape: torch.Size) -> tuple[int, ...]:
         """The largest value of each size for scores of this shape, 0 where there is no limit."""
         found: tuple[int, ...] = ()
-        for axis in self._limits:
-            found += (0 if axis is None else shape[axis],)
+        for index in range(len(self.sizes)):
+            found += (self.limit(index, shape) or 0,)
         return found
 
     def _flat_size(self, index: int, size: Tensor | None, s: Tensor, batch: torch.Size) -> Tensor:
