@@ -171,7 +171,13 @@ def _generate(edit: Edit, folder: Path) -> None:
     """Write the generated kernels, if they follow from the file of the edit."""
     if edit.generates:
         environment = os.environ | {"PYTHONPATH": str(folder / "src")}
-        subprocess.run([sys.executable, "-m", "pullback.inference.engine.rules"], cwd=folder, env=environment, check=True)
+        subprocess.run(
+            [sys.executable, "-m", "pullback.inference.engine.rules"],
+            cwd=folder,
+            env=environment,
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
 
 
 def _fails(edit: Edit, folder: Path) -> bool:
