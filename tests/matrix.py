@@ -153,6 +153,13 @@ def write(found: dict[Releases, str]) -> None:
     PAGE.write_text(before + MARK + "\n" + system + report(rows(there) | found))
 
 
+def commit() -> str:
+    """The commit of the code, marked if the code has changed since."""
+    found = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip()
+    changed = subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "src", "tests"], cwd=ROOT).returncode
+    return f"{found}-dirty" if changed else found
+
+
 def named_path(given: str) -> tuple[str, str]:
     release, separator, path = given.partition("=")
     if not separator:
@@ -171,16 +178,14 @@ def main() -> int:
     add("--write", action="store_true", help=f"write the rows to {PAGE.relative_to(ROOT)}")
     options = parser.parse_args()
     named = dict(options.interpreter)
-    commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip()
-    if subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "src", "tests"], cwd=ROOT).returncode:
-        commit += "-dirty"
     found, right = {}, True
     for wanted in COMBINATIONS:
         if wanted.numba in (options.numba or [wanted.numba]) and wanted.python in (options.python or [wanted.python]):
             tests = options.tests or SEAMS + TRANSFORMS * (wanted.torch != running().torch)
+            before = commit()
             with tempfile.TemporaryDirectory() as folder:
                 passed, said = run(Path(options.keep or folder).absolute() / "-".join(wanted), wanted, named, tests)
-            found[wanted] = f"| {' | '.join(wanted)} | {said} | {commit} |"
+            found[wanted] = f"| {' | '.join(wanted)} | {said} | {before} |"
             right &= passed
             print(found[wanted], file=sys.stderr, flush=True)
             if options.write:
