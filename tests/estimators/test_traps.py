@@ -11,7 +11,7 @@ import pullback as pb
 from cases import ENTRIES as STRUCTURES
 from cases import Entry as Case
 from oracles import mask_of
-from pullback.estimators import dependence
+from pullback.estimators import checks
 from pullback.estimators.registry import ENTRIES, Entry
 
 NEEDS_GRADIENT = [e for e in ENTRIES if not e.name.startswith("sfe") and e.name != "sparse-expectation"]
@@ -25,7 +25,7 @@ BLIND = {
 
 @pytest.fixture(autouse=True)
 def forgotten() -> None:
-    dependence._looked_at.clear()
+    checks._looked_at.clear()
 
 
 def _objective(entry: Entry, downstream) -> None:

@@ -4,7 +4,7 @@ from pullback.estimators import diagnostics, registry
 from pullback.estimators.adaptive_imle import AdaptiveIMLE
 from pullback.estimators.base import Downstream, Estimator, Layer
 from pullback.estimators.blackbox import Blackbox
-from pullback.estimators.dependence import UnusedStructureWarning
+from pullback.estimators.checks import UnusedStructureWarning
 from pullback.estimators.diagnostics import Diagnosis, diagnose
 from pullback.estimators.entmax import Entmax
 from pullback.estimators.forward import Surrogate

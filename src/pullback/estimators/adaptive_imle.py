@@ -10,8 +10,7 @@ from torch import Tensor
 
 from pullback.estimators.base import Downstream, Estimator, needs_objective
 from pullback.estimators.checks import at_least, in_unit_interval, not_negative, positive, switch
-from pullback.estimators.forward import examples_of, forward_losses
-from pullback.estimators.gammas import Gammas
+from pullback.estimators.forward import Gammas, examples_of, forward_losses
 from pullback.estimators.masks import counted
 from pullback.estimators.noise import Gumbel, Noise, noise_or_gumbel
 from pullback.estimators.starts import FromPerturbedArgmax

@@ -9,9 +9,8 @@ from typing import Any, TypeVar
 
 from torch import Tensor
 
-from pullback.estimators.checks import arguments_error, losses_of
+from pullback.estimators.checks import arguments_error, losses_of, warn_if_unused
 from pullback.estimators.config import Configured
-from pullback.estimators.dependence import warn_if_unused
 from pullback.structures import Structure
 
 Method = TypeVar("Method", bound=Callable[..., Tensor])

@@ -1,19 +1,27 @@
-"""Errors about the arguments of estimators, and about what `downstream` returns."""
+"""Errors about the arguments of estimators, and errors and a warning about what `downstream` returns."""
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 import numbers
+import warnings
 from collections.abc import Callable
+from typing import Any
+from weakref import WeakKeyDictionary
 
+import torch
 from torch import Tensor
 
+from pullback.inference._torch.derivatives import transforming
 from pullback.structures import Categorical, Structure
 
 
 def positive(owner: object, name: str, value: float | Tensor) -> float | Tensor:
     """`value` if it is positive; tensors on a GPU pass unseen, since looking would synchronise with the device."""
+    if type(value) is float and 0 < value < math.inf:
+        return value
     if isinstance(value, Tensor):
         if value.device.type == "cpu" and not bool((value > 0).all()):
             raise ValueError(f"{_setting(owner, name, value)}; all its entries must be positive, such as {_such(owner, name)}")
@@ -87,7 +95,7 @@ def losses_of(structure: Structure, scores: Tensor, losses: Tensor) -> Tensor:
     """The losses that `downstream` returned, if there is one for each example."""
     if not isinstance(losses, Tensor):
         raise TypeError(f"downstream returned {type(losses).__name__}; it must return a tensor of losses, [B]")
-    expected = example_shape(structure, scores)
+    expected = tuple(scores.shape[: scores.dim() - structure.event_dims][:1])
     if tuple(losses.shape) != expected:
         raise ValueError(
             f"downstream returned losses of shape {list(losses.shape)} for scores of shape {list(scores.shape)}; "
@@ -113,3 +121,59 @@ def categorical_only(owner: object, structure: Structure, instead: str) -> None:
     """An error for structures other than a `Categorical`, which says what to use instead."""
     if not isinstance(structure, Categorical):
         raise TypeError(f"{owner!r} works with Categorical() only, not with {structure!r}; use {instead}")
+
+
+_looked_at: WeakKeyDictionary[Any, set[type]] = WeakKeyDictionary()
+
+
+class UnusedStructureWarning(UserWarning):
+    """The losses that `downstream` returns have no gradient in z."""
+
+
+def warn_if_unused(owner: object, downstream: Callable[..., Tensor], losses: Tensor, z: Tensor) -> None:
+    """Warn if the losses do not depend on z: once for each function and type of estimator, since looking takes time.
+
+    Args:
+        owner: the estimator.
+        downstream: what returned the losses.
+        losses: `[B]`.
+        z: what it was given; without a gradient, nothing is said.
+    """
+    if torch.compiler.is_compiling() or z.grad_fn is None:
+        return
+    seen = _looked_at.setdefault(getattr(downstream, "__code__", None) or _code(downstream), set())
+    if type(owner) in seen or transforming():
+        return
+    seen.add(type(owner))
+    if not _depends(losses, z):
+        warn_unused(owner)
+
+
+def warn_unused(owner: object) -> None:
+    """The warning itself."""
+    warnings.warn(
+        f"the losses do not depend on z, so the scores get no gradient from {owner!r}: downstream takes an argmax of z, "
+        f"detaches it, or ignores it. For losses without a gradient in z use ScoreFunction()",
+        UnusedStructureWarning,
+        stacklevel=4,
+    )
+
+
+def _code(downstream: Callable[..., Tensor]) -> Any:
+    """The part of a function that stays the same when it is defined anew, as in a training loop."""
+    while isinstance(downstream, functools.partial):
+        downstream = downstream.func
+    return getattr(downstream, "__code__", type(downstream))
+
+
+def _depends(losses: Tensor, z: Tensor) -> bool:
+    """Whether a path leads from the losses to z in the autograd graph."""
+    left, known = [losses.grad_fn], set()
+    while left:
+        node = left.pop()
+        if node is z.grad_fn:
+            return True
+        if node is not None and node not in known:
+            known.add(node)
+            left.extend(following for following, _ in node.next_functions)
+    return False

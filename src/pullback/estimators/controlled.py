@@ -10,11 +10,9 @@ from torch import Tensor
 
 from pullback.estimators.base import Downstream, Estimator
 from pullback.estimators.baselines import Point, mean_of_others
-from pullback.estimators.checks import example_shape, losses_of
+from pullback.estimators.checks import example_shape, losses_of, warn_if_unused
 from pullback.estimators.decoder import Decoder
-from pullback.estimators.dependence import warn_if_unused
-from pullback.estimators.forward import forward_losses
-from pullback.estimators.gammas import Gammas
+from pullback.estimators.forward import Gammas, forward_losses
 from pullback.estimators.starts import FromSample
 from pullback.inference._torch.derivatives import may_be_differentiated, transforming
 from pullback.structures import Structure

@@ -16,8 +16,7 @@ from torch import Tensor
 
 from pullback.estimators.base import Downstream
 from pullback.estimators.buffers import buffers_kept
-from pullback.estimators.checks import losses_of
-from pullback.estimators.dependence import warn_unused
+from pullback.estimators.checks import losses_of, warn_unused
 from pullback.inference._torch.derivatives import transforming
 from pullback.structures import Structure
 

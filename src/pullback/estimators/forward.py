@@ -9,13 +9,11 @@ import torch
 from torch import Tensor
 
 from pullback.estimators.base import Downstream, Estimator, needs_objective
-from pullback.estimators.checks import losses_of
+from pullback.estimators.checks import losses_of, warn_if_unused
 from pullback.estimators.decoder import Decoder
-from pullback.estimators.dependence import warn_if_unused
-from pullback.estimators.gammas import Gammas
 from pullback.estimators.starts import FromArgmax, Start
 from pullback.estimators.surrogate import Rule, point_with, with_weights
-from pullback.inference._torch.derivatives import may_be_differentiated
+from pullback.inference._torch.derivatives import is_plain, may_be_differentiated
 from pullback.structures import Structure
 
 Gamma = Callable[[Tensor], Tensor]
@@ -49,10 +47,14 @@ def forward_losses(
         z, zero = point_with(structure, perturbed, start.point, rule, examples=examples)
     else:
         z, zero = start.point(structure, perturbed), None
-    if start.samples == 1:
-        losses = _losses(structure, scores, downstream, z, later, owner)
-    else:
-        losses = torch.stack([_losses(structure, scores, downstream, each, later, owner) for each in z])
+    found = []
+    for each in (z,) if start.samples == 1 else z:
+        if later is not None:
+            later.append(Decoder(structure, scores, downstream))
+        found.append(losses_of(structure, scores, downstream(each)))
+        if owner is not None:
+            warn_if_unused(owner, downstream, found[-1], each)
+    losses = found[0] if start.samples == 1 else torch.stack(found)
     losses = losses if zero is None else with_weights(losses, zero)
     return losses if start.samples == 1 else losses.mean(0)
 
@@ -63,20 +65,39 @@ def examples_of(structure: Structure, perturbed: Tensor, start: Start) -> int:
     return int(several) + min(1, perturbed.dim() - structure.event_dims - several)
 
 
-def _losses(
-    structure: Structure,
-    scores: Tensor,
-    downstream: Downstream,
-    z: Tensor,
-    later: list[Decoder] | None,
-    owner: Estimator | None,
-) -> Tensor:
-    if later is not None:
-        later.append(Decoder(structure, scores, downstream))
-    losses = losses_of(structure, scores, downstream(z))
-    if owner is not None:
-        warn_if_unused(owner, downstream, losses, z)
-    return losses
+class Gammas:
+    """The gammas of one batch as rules may read them: on allowed parts, and finite. Examples fail one by one.
+
+    An example whose gamma is not finite on an allowed part gets a NaN gradient (there: zeros stay on all other
+    parts), which a `GradScaler` sees and skips; inference gets zeros in its place, and the other examples are not
+    affected.
+
+    Args:
+        allowed: which parts may be used, `[B, ..., *parts]` or `[samples, B, ..., *parts]` of bool.
+        examples: how many leading dimensions have losses of their own.
+    """
+
+    def __init__(self, allowed: Tensor, examples: int) -> None:
+        self.allowed = allowed
+        self._examples = examples
+        self._failed: Tensor | None = None
+
+    def read(self, gamma: Tensor) -> Tensor:
+        """Gamma with zeros on parts that are not allowed and in examples that fail."""
+        gamma = torch.where(self.allowed, gamma, 0.0)
+        finite = gamma.isfinite()
+        if gamma.is_cpu and is_plain() and finite.all():  # looking is free
+            return gamma
+        finite = finite.flatten(self._examples).all(-1)
+        failed = ~finite.reshape(finite.shape + (1,) * (gamma.dim() - finite.dim()))
+        self._failed = failed if self._failed is None else self._failed | failed
+        return torch.where(failed, 0.0, gamma)
+
+    def mark(self, surrogate: Tensor) -> Tensor:
+        """The surrogate gradient, NaN on the allowed parts of the examples that failed."""
+        if self._failed is None:
+            return surrogate
+        return torch.where(self._failed & self.allowed, torch.nan, surrogate)
 
 
 class Surrogate(Estimator):

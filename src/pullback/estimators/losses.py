@@ -21,7 +21,7 @@ from torch import Tensor
 
 from pullback.estimators.checks import arguments_error, event_dims
 from pullback.estimators.config import Configured
-from pullback.estimators.inference import Inference
+from pullback.estimators.starts import Inference
 from pullback.inference.front.layout import result_dtype, working
 from pullback.structures import Structure
 from pullback.structures.members import check, why_no_target
@@ -157,8 +157,6 @@ class CrossEntropy(FenchelYoungLoss):
         return -structure._log_prob(scores + cost, target) + structure._product(cost, target)
 
     def prediction(self, inference: Inference) -> Tensor:
-        if self.cost is not None:
-            raise TypeError(f"{self!r} has a cost, which needs the target; as an intermediate loss use CrossEntropy()")
         return inference.marginals()
 
 

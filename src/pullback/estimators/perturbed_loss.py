@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from pullback.estimators.checks import at_least, positive
-from pullback.estimators.inference import Inference
 from pullback.estimators.losses import FenchelYoungLoss
 from pullback.estimators.noise import Gumbel, Noise, drawn, noise_or_gumbel
+from pullback.estimators.starts import Inference
 from pullback.structures import Structure
 
 

@@ -10,11 +10,9 @@ from torch import Tensor
 from pullback.estimators.base import Downstream, Estimator, needs_objective
 from pullback.estimators.checks import at_least, losses_of
 from pullback.estimators.decoder import Decoder
-from pullback.estimators.forward import Gamma, examples_of, forward_losses
-from pullback.estimators.gammas import Gammas
-from pullback.estimators.inference import Inference
+from pullback.estimators.forward import Gamma, Gammas, examples_of, forward_losses
 from pullback.estimators.losses import FenchelYoungLoss
-from pullback.estimators.starts import Start
+from pullback.estimators.starts import Inference, Start
 from pullback.estimators.surrogate import Rule, attach, point_with
 from pullback.estimators.updates import Update
 from pullback.inference._torch.derivatives import may_be_differentiated
@@ -70,6 +68,8 @@ class PulledBack(Estimator):
     def __init__(self, loss: FenchelYoungLoss, start: Start, update: Update, steps: int = 1) -> None:
         if not isinstance(loss, FenchelYoungLoss):
             raise TypeError(f"loss is {loss!r}; an intermediate loss must be a FenchelYoungLoss, such as CrossEntropy()")
+        if getattr(loss, "cost", None) is not None:
+            raise TypeError(f"{loss!r} has a cost, which needs the target; as an intermediate loss use {type(loss).__name__}()")
         if update.from_marginals and start.begins_at != "marginals":
             raise ValueError(f"{update!r} can only start from FromMarginals(), not from {start!r}")
         self.loss = loss
@@ -115,7 +115,7 @@ class PulledBack(Estimator):
     def _surrogate(self, inference: Inference, gamma: Gamma, first: Tensor | None = None) -> Tensor:
         """prediction(s) - mu^(k), with `first` the gamma at mu^(0) where it is known."""
         structure, scores = inference.structure, inference.scores
-        start, prediction = self.start.mu(inference), self.loss.prediction(inference)
+        start = self.start.mu(inference)
         from_marginals = self.start.begins_at == "marginals"
         state = self.update.init(structure, scores, start, vertex=inference.z, from_marginals=from_marginals)
         gammas = Gammas(state.allowed, examples_of(structure, scores, self.start))
@@ -123,5 +123,6 @@ class PulledBack(Estimator):
             here = first if step == 0 and first is not None else gamma(state.mu)
             state = self.update.step(structure, state, gammas.read(here))
         # The difference by itself, where it is the surrogate: it may be far smaller than mu's rounding errors.
-        surrogate = state.moved if self.loss.predicts == self.start.begins_at else prediction - state.mu
+        same = self.loss.predicts == self.start.begins_at
+        surrogate = state.moved if same else self.loss.prediction(inference) - state.mu
         return gammas.mark(surrogate / self.update.step_size if self.per_step else surrogate)

@@ -10,9 +10,8 @@ from torch import Tensor
 
 from pullback.estimators.base import Downstream, Estimator, Layer, needs_objective
 from pullback.estimators.baselines import Point, known_point
-from pullback.estimators.checks import at_least, event_dims, losses_of
+from pullback.estimators.checks import at_least, event_dims, losses_of, warn_if_unused
 from pullback.estimators.controlled import Draws, controlled_losses
-from pullback.estimators.dependence import warn_if_unused
 from pullback.estimators.surrogate import linear
 from pullback.inference._torch.derivatives import may_be_differentiated
 from pullback.structures import Structure

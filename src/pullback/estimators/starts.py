@@ -11,9 +11,38 @@ from torch import Tensor
 
 from pullback.estimators.checks import at_least, not_negative
 from pullback.estimators.config import Configured
-from pullback.estimators.inference import Inference
 from pullback.estimators.noise import Gumbel, Noise, drawn, noise_or_gumbel
 from pullback.structures import Structure
+
+
+class Inference:
+    """A structure and scores without a gradient, with the results that starts and losses share, each made at most once.
+
+    Args:
+        structure: the structure.
+        scores: `[..., *parts]`.
+        z: what the decoder sees in the forward pass.
+        is_argmax: whether z is the argmax of the scores.
+    """
+
+    def __init__(self, structure: Structure, scores: Tensor, z: Tensor, *, is_argmax: bool = True) -> None:
+        self.structure = structure
+        self.scores = scores
+        self.z = z
+        self._argmax = z if is_argmax else None
+        self._marginals: Tensor | None = None
+
+    @property
+    def argmax(self) -> Tensor:
+        """The argmax of the scores."""
+        if self._argmax is None:
+            self._argmax = self.structure.argmax(self.scores)
+        return self._argmax
+
+    def marginals(self) -> Tensor:
+        if self._marginals is None:
+            self._marginals = self.structure.marginals(self.scores)
+        return self._marginals
 
 
 class Start(Configured, abc.ABC):

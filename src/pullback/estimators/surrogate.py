@@ -26,7 +26,7 @@ Point = Callable[[Structure, Tensor], Tensor]
 
 
 def _no_forward_mode(scores: Tensor) -> None:
-    if in_forward_mode() and forward_ad.unpack_dual(scores).tangent is not None:
+    if forward_ad.unpack_dual(scores).tangent is not None:
         raise NotImplementedError(
             "a surrogate gradient has no forward mode (torch.func.jvp): it is defined by what a backward pass returns. "
             "Use torch.func.grad or vjp, or a relaxation (Marginals, SparseMAP)"
@@ -35,7 +35,8 @@ def _no_forward_mode(scores: Tensor) -> None:
 
 def attach(structure: Structure, losses: Tensor, scores: Tensor, surrogate: Tensor) -> Tensor:
     """The losses, `[B]`, whose gradient for the scores is w * surrogate on allowed parts; NaN there where the loss is NaN."""
-    _no_forward_mode(scores)
+    if in_forward_mode():
+        _no_forward_mode(scores)
     failed = _like(losses.detach().isnan(), surrogate)
     surrogate = torch.where(failed, torch.nan, surrogate)
     surrogate = torch.where(structure.allowed(scores.detach()), surrogate, 0.0)
@@ -59,13 +60,15 @@ def point_with(
         examples: how many leading dimensions have losses of their own: the shape of the zeros, which must be added to
             the losses by `with_weights`. None: w is taken to be one, and gamma is the incoming gradient itself.
     """
-    _no_forward_mode(scores)
+    if in_forward_mode():
+        _no_forward_mode(scores)
     return apply(_PointWith, scores, structure, point, rule, examples)  # type: ignore[no-any-return]
 
 
 def linear(scores: Tensor, value: Tensor, rule: Callable[[Tensor], Tensor]) -> Tensor:
     """`value`, of the shape of the scores, whose gradient for the scores is a rule of the incoming one, linear in it."""
-    _no_forward_mode(scores)
+    if in_forward_mode():
+        _no_forward_mode(scores)
     return apply(_Linear, scores, value, rule)  # type: ignore[no-any-return]
 
 
@@ -118,10 +121,12 @@ class _PointWith(_Surrogate):
         scores, z = ctx.saved_tensors
         with torch.no_grad():
             if ctx.weighted:
-                w, usual = _like(weights, incoming), _are_usual(weights)
+                w = _like(weights, incoming)
+                # as they are but for masked or failed examples; looking is free on the CPU
+                usual = weights.is_cpu and is_plain() and bool((weights.isfinite() & (weights != 0)).all())
                 gamma = incoming / w if usual else torch.where(w == 0, 0.0, incoming / torch.where(w == 0, 1.0, w))
                 gradient = ctx.rule(scores, z, gamma.to(z.dtype))
-                gradient = _like(weights, gradient) * gradient if usual else _weighted(gradient, weights)
+                gradient = w * gradient if usual else _weighted(gradient, weights)
             else:
                 gradient = ctx.rule(scores, z, incoming)
         return _once(gradient, scores), None, None, None, None
@@ -193,11 +198,6 @@ def _zeros(like: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 def _like(weights: Tensor, values: Tensor) -> Tensor:
     return weights.reshape(weights.shape + (1,) * (values.dim() - weights.dim()))
-
-
-def _are_usual(weights: Tensor) -> bool:
-    """Whether weights on the CPU are all finite and not zero, as they are but for masked or failed examples."""
-    return weights.is_cpu and is_plain() and bool((weights.isfinite() & (weights != 0)).all())
 
 
 def _weighted(surrogate: Tensor, weights: Tensor) -> Tensor:

@@ -217,10 +217,7 @@ class Layout:
 
     def limits(self, shape: torch.Size) -> tuple[int, ...]:
         """The largest value of each size for scores of this shape, 0 where there is no limit."""
-        found: tuple[int, ...] = ()
-        for index in range(len(self.sizes)):
-            found += (self.limit(index, shape) or 0,)
-        return found
+        return tuple([0 if axis is None else shape[axis] for axis in self._limits])
 
     def _flat_size(self, index: int, size: Tensor | None, s: Tensor, batch: torch.Size) -> Tensor:
         name, dims = self.sizes[index].name, self.sizes[index].dims

@@ -158,7 +158,7 @@ class Derivative:
             first = output[0]
             ctx.mark_non_differentiable(*output[1:])
             ctx.set_materialize_grads(False)
-        if derivatives.in_forward_mode() and not ctx.validate:
+        if not ctx.validate and derivatives.in_forward_mode():
             ctx.failed = first.isnan().reshape(first.shape[0], -1).any(1)
         return kept
 

@@ -16,9 +16,8 @@ from pullback.inference.sparsemap.solution import (
     PathSet,
     SparseMAPSolution,
     VertexSet,
-    default_limit,
-    default_tolerance,
     start_vertices,
+    stops,
 )
 
 
@@ -36,11 +35,10 @@ def project(
     A warm start, structures of the shape of the caller's scores or an earlier solution, is only a hint: what is no
     structure, or is forbidden now, is ignored. `max_iterations` calls of the oracle are enough for an example, by default
     10 K + 1000 for K parts, but 4000 at most: only nearly equal scores of many parts need more. Examples that have not
-    converged by then are reported. A duality gap of `tolerance` is small enough; for the default see `default_tolerance`.
+    converged by then are reported. A duality gap of `tolerance` is small enough; for the default see `stops`.
     """
     scores, batch, parts = flat.scores, flat.batch, flat.scores.shape[1:]
-    limit = default_limit(parts) if max_iterations is None else max_iterations
-    enough = default_tolerance(flat.dtype) if tolerance is None else float(tolerance)
+    limit, enough = stops(parts, flat.dtype, max_iterations, tolerance)
     most = family.most_parts(tuple(parts), options[:-1])
     starts = None
     if warm_start is not None:

@@ -15,9 +15,8 @@ from pullback.inference.sparsemap.operation import with_an_argmax
 from pullback.inference.sparsemap.solution import (
     SparseMAPSolution,
     VertexSet,
-    default_limit,
-    default_tolerance,
     start_vertices,
+    stops,
     warn,
 )
 
@@ -54,8 +53,7 @@ def project(
     s = working(scores)
     split = s.dim() - structure.event_dims
     _batch, parts = s.shape[:split], s.shape[split:]
-    limit = default_limit(parts) if max_iterations is None else max_iterations
-    enough = default_tolerance(scores.dtype) if tolerance is None else float(tolerance)
+    limit, enough = stops(parts, scores.dtype, max_iterations, tolerance)
     starts = start_vertices(warm_start, s.shape, len(parts), parts.numel() if capturing(s) else None)
     found = apply(_Project, s, structure, starts, (limit, enough), may_be_differentiated(s))
     mu, vertices, weights, counts, gap, calls, converged = found
@@ -83,7 +81,8 @@ class _Project(torch.autograd.Function):
         if not capturing(s):
             _raise_for(status)
             oracle.check_single(flat, mu, found[2])
-            warn(found[5], found[3], ends[0])
+            if not found[5].all():
+                warn(found[5], found[3], ends[0])
         return mu.reshape(s.shape), *(x.reshape(batch + x.shape[1:]) for x in found)
 
     @staticmethod

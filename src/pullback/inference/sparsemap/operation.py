@@ -110,12 +110,12 @@ def _by_argmax(
 
 
 def _checked(found: tuple[Tensor, ...], status: Tensor, limit: int, validate: bool) -> tuple[Tensor, ...]:
-    from pullback.inference.sparsemap.solution import warn
-
     mu, *rest = found
     if not (status.is_cpu and np.count_nonzero(status.numpy()) == 0):
         mu = checks.settled(mu, status.numpy() if status.is_cpu else status, validate)
-    if validate or mu.is_cpu:
+    if (validate or mu.is_cpu) and not rest[5].all():
+        from pullback.inference.sparsemap.solution import warn
+
         warn(rest[5], rest[3], limit)
     return mu, *rest
 

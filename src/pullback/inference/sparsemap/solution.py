@@ -20,17 +20,16 @@ Starts = tuple[Tensor, Tensor]
 """Structures to start from, as lists of parts `[B, k, width]`, and their weights `[B, k]`."""
 
 
-def default_tolerance(dtype: torch.dtype) -> float:
-    """The duality gap at which SparseMAP stops, which bounds the squared distance to the projection.
+def stops(parts: torch.Size, dtype: torch.dtype, max_iterations: int | None, tolerance: float | None) -> tuple[int, float]:
+    """When a search ends: how many calls of an argmax are enough for an example, and a duality gap that is small enough.
 
-    0 for float64: the search goes on until the gap is rounding. 1e-12 for all others, whose results are then within 1e-6.
+    By default 10 K + 1000 calls for K parts, 4000 at most, as each takes longer than the one before; and a gap of 0 for
+    float64, which is searched until the gap is rounding, and of 1e-12 for all others, whose results are then within 1e-6.
     """
-    return 0.0 if dtype == torch.float64 else 1e-12
-
-
-def default_limit(parts: torch.Size) -> int:
-    """How many calls of an argmax are enough for an example: each takes longer than the one before."""
-    return min(10 * parts.numel() + 1000, 4000)
+    limit = min(10 * parts.numel() + 1000, 4000) if max_iterations is None else max_iterations
+    if tolerance is None:
+        return limit, 0.0 if dtype == torch.float64 else 1e-12
+    return limit, float(tolerance)
 
 
 class NotConverged(RuntimeWarning):
@@ -47,8 +46,7 @@ def not_converged(limit: int, converged: Tensor, gap: Tensor) -> str:
 
 def warn(converged: Tensor, gap: Tensor, limit: int) -> None:
     """Warn of a batch of which some did not converge."""
-    if not converged.all():
-        warnings.warn(not_converged(limit, converged, gap), NotConverged, stacklevel=3)
+    warnings.warn(not_converged(limit, converged, gap), NotConverged, stacklevel=3)
 
 
 class ActiveSet(Protocol):
