@@ -205,22 +205,6 @@ def test_a_bad_example_that_a_loss_leaves_out_has_no_gradient(entry, value):
         torch.testing.assert_close(slopes[1][1:], slopes[0][1:])
 
 
-@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf], ids=["NaN", "+inf", "infeasible"])
-def test_a_bad_example_has_no_tangent(entry, value):
-    """Forward mode agrees with the reverse: the derivative of a failed example is 0, and those of the others are theirs."""
-    if value == -torch.inf and not entry.infeasible:
-        pytest.skip("a structure without parts is left")
-    scores, structure = torch.where(mask_of(entry), entry.scores(), 0.0), entry.structure(validate=False)
-    bad, z, direction = scores.clone(), structure.argmax(scores), entry.scores(seed=3)
-    bad[0] = torch.where(mask_of(entry)[0], value, 0.0)
-    for name in entry.differentiable:
-        function = (lambda s: structure._log_prob(s, z)) if name == "log_prob" else getattr(structure, name)
-        found, tangent = torch.func.jvp(function, (bad,), (direction,))
-        assert found[0].isnan().all(), name
-        assert tangent[0].isfinite().all() if name == "log_prob" else not tangent[0].any(), name  # <direction, z> is left
-        torch.testing.assert_close(tangent[1:], torch.func.jvp(function, (scores,), (direction,))[1][1:])
-
-
 def test_an_upstream_gradient_of_zero_has_a_derivative(gibbs):
     """Forward mode by two backward passes starts from zeros."""
     scores, direction = torch.where(mask_of(gibbs), gibbs.scores(), 0.0), gibbs.scores(seed=3)

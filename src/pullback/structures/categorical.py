@@ -49,25 +49,24 @@ class Categorical(FamilyStructure):
         return flat.restore(z if self._checked(flat, best) else z + 0.0 * best)  # NaN without a finite best score
 
     def marginals(self, scores: Tensor) -> Tensor:
-        flat, failed = self._differentiated(scores)
+        flat = self._differentiated(scores)
         mu = _softmax(flat.scores)
         self._checked(flat, mu.detach().select(-1, 0))
-        return flat.restore(_with_failures(mu, failed))
+        return flat.restore(mu)
 
     def log_partition(self, scores: Tensor) -> Tensor:
-        flat, failed = self._differentiated(scores)
+        flat = self._differentiated(scores)
         best = flat.scores.detach().amax(-1, keepdim=True)  # apart, so that its size does not round the gradient
         self._checked(flat, best)
-        log_z = (flat.scores - best).logsumexp(-1) + best.squeeze(-1)
-        return flat.restore(_with_failures(log_z, failed))
+        return flat.restore((flat.scores - best).logsumexp(-1) + best.squeeze(-1))
 
     def entropy(self, scores: Tensor) -> Tensor:
-        flat, failed = self._differentiated(scores)
+        flat = self._differentiated(scores)
         log_p = flat.scores.log_softmax(-1)
         p = log_p.exp()
         self._checked(flat, p.detach().select(-1, 0))
         finite = torch.where(p > 0, log_p, 0.0)  # without probability: -inf, or a mask too large to be multiplied
-        return flat.restore(_with_failures(-(p * finite).sum(-1), failed))
+        return flat.restore(-(p * finite).sum(-1))
 
     def contains(self, z: Tensor) -> Tensor:
         self.family.layout.check(z, "z")
@@ -81,10 +80,10 @@ class Categorical(FamilyStructure):
 
     def _log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
         self._check_same_shape(scores, z)
-        flat, failed = self._differentiated(scores)
+        flat = self._differentiated(scores)
         log_p = flat.scores.log_softmax(-1)
         self._checked(flat, log_p.detach().select(-1, 0).exp())
-        log_p = flat.reshape(_with_failures(log_p, failed))
+        log_p = flat.reshape(log_p)
         return self.score(log_p, z.to(log_p.dtype)).to(flat.dtype)
 
     def sparsemap(
@@ -135,16 +134,15 @@ class Categorical(FamilyStructure):
     def _decompose(self, mu: Tensor) -> _Classes:
         return _Classes(mu)
 
-    def _differentiated(self, scores: Tensor) -> tuple[Flat, Tensor | None]:
-        """Scores as one batch, and which rows `[B]` fail without an error. These have no derivative, in either direction:
-        0 times theirs would be NaN in weights that all rows share.
+    def _differentiated(self, scores: Tensor) -> Flat:
+        """Scores as one batch. Rows that fail without an error have no gradient: 0 times theirs would be NaN in weights that
+        all rows share.
         """
         flat = self._flat(scores)
-        if self._checks(flat) or not derivatives.may_be_differentiated(flat.scores):
-            return flat, None
-        failed = ~flat.scores.detach().amax(-1).isfinite()
-        flat.scores = flat.scores.masked_fill(failed[:, None], 0.0)
-        return flat, failed
+        if torch.is_grad_enabled() and flat.scores.requires_grad and not self._checks(flat):
+            constant = flat.scores.detach()
+            flat.scores = torch.where(constant.amax(-1, keepdim=True).isfinite(), flat.scores, constant)
+        return flat
 
     def _checks(self, flat: Flat) -> bool:
         """Whether values are checked: not inside of `torch.compile` and `torch.vmap`."""
@@ -188,13 +186,6 @@ def _softmax(s: Tensor) -> Tensor:
         return s.softmax(-1)
     p = (s - s.detach().amax(-1, keepdim=True)).exp()
     return p / p.sum(-1, keepdim=True)
-
-
-def _with_failures(results: Tensor, failed: Tensor | None) -> Tensor:
-    """Results with NaN for the rows that fail."""
-    if failed is None:
-        return results
-    return results.masked_fill(failed if results.ndim == 1 else failed[:, None], torch.nan)
 
 
 def _raise_for(flat: Flat) -> None:

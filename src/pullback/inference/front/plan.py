@@ -153,13 +153,9 @@ class Derivative:
             kept = operation.keep(kept, output)
         ctx.save_for_backward(*kept)
         ctx.options, ctx.product, ctx.validate = args[self._options], None, args[-1]
-        first = output
         if not isinstance(output, Tensor):
-            first = output[0]
             ctx.mark_non_differentiable(*output[1:])
             ctx.set_materialize_grads(False)
-        if not ctx.validate and derivatives.in_forward_mode():
-            ctx.failed = first.isnan().reshape(first.shape[0], -1).any(1)
         return kept
 
     def backward(self, ctx: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -182,8 +178,6 @@ class Derivative:
             wide = self._gradient(ctx, saved).double()
             inner = wide * torch.where(wide != 0, direction, 0.0)  # padding may be NaN
             first = inner.sum(tuple(range(1, inner.dim())))
-        if not ctx.validate:
-            first = first.masked_fill(ctx.failed.reshape(-1, *[1] * (first.dim() - 1)), 0.0)
         outputs = self._operation.outputs.count("Tensor")
         return first if outputs == 1 else (first, *[None] * (outputs - 1))
 
