@@ -109,6 +109,8 @@ EDITS = [
     Edit("inference/segmentation/derivations.py", "* labels + label\n", "* labels\n",
          f"{_FUZZ} and segmentation'"),
     Edit("inference/cky/rules.py", '"split(i, j)", part="i, j"', '"split(i, j)", part="j, i"', f"{_FUZZ} and binary'"),
+    Edit("inference/eisner/scaling.py", "where_larger(load(weights, at), least, mean, zero)", "mean",
+         "tests/inference/test_rules.py -k same_bits"),
     Edit("inference/engine/rules/inside.py", "for i in range(j - 1, -1, -1):", "for i in range(j - 1, 0, -1):",
          f"{_FUZZ} and projective-single and not non'"),
     Edit("inference/engine/rules/outside.py", "for j in range(n - 1, i, -1):", "for j in range(i + 1, n):",

@@ -68,6 +68,21 @@ def test_the_same_from_every_kind_of_number(name, dtype, monkeypatch):
     assert {"marginals", "marginals_scaled", "product", "product_scaled", "in_logs"} <= set(kinds)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 3e5])
+@pytest.mark.parametrize("multiroot", [False, True], ids=["one root", "any roots"])
+def test_derivatives_have_the_same_bits_alone_as_next_to_longer_examples(multiroot, scale, dtype):
+    """The cells beyond a short example have no part, whatever is subtracted from a direction, and scale nothing."""
+    generator, lengths = torch.Generator().manual_seed(0), torch.tensor([4, 2, 3, 1, 2, 2, 3, 2])
+    scores, direction = (torch.randn(8, 5, 5, generator=generator, dtype=dtype) for _ in range(2))
+    _, mu, product, _ = found(pb.DependencyTree(lengths, multiroot=multiroot), scale * scores, direction)
+    for i, n in enumerate(lengths):
+        structure = pb.DependencyTree(lengths[i : i + 1], multiroot=multiroot)
+        _, own_mu, own, _ = found(structure, scale * scores[i : i + 1], direction[i : i + 1])
+        assert torch.equal(own_mu[0], mu[i])
+        assert torch.equal(own[0], product[i]), f"{n} words"
+
+
 @pytest.mark.parametrize("scale", [1.0, 40.0, 3e6])
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_samples_have_the_marginals_at_every_scale(name, scale):

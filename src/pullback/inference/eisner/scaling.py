@@ -88,7 +88,8 @@ def to_scaled(packed, exponents, n, side, lane_lengths, log_scale, factor):
 def centre(tangents, weights, none, n, side, lane_lengths):
     """Subtract from a direction its mean over the heads of each word, which changes no result but keeps digits.
 
-    `none` is the weight, or its logarithm, of what is no part.
+    `none` is the weight, or its logarithm, of what is no part, which stays 0: the largest entry scales the direction, and
+    must not depend on an example's padding.
     """
     row, lanes = side * lanes_of(weights), lanes_of(weights)
     zero, one, least = splat(weights, 0.0), splat(weights, 1.0), splat(weights, none)
@@ -99,4 +100,5 @@ def centre(tangents, weights, none, n, side, lane_lengths):
             total, number = total + load(tangents, at), number + used
         mean = total / larger(number, one)
         for at in range(m * lanes, n * row, row):
-            store(tangents, at, load(tangents, at) - mean)
+            used = where_larger(load(weights, at), least, mean, zero)
+            store(tangents, at, load(tangents, at) - used)
