@@ -1,6 +1,7 @@
 """The package as a whole: what it exports, what importing it costs, and which way its arrows point."""
 
 import ast
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +45,16 @@ def test_losses_and_parts_have_modules_of_their_own():
     assert sum(map(len, groups)) == len(set().union(*groups))
     for name in set().union(*groups[1:]):
         assert not hasattr(pb, name)
+
+
+def test_signatures_of_classes_name_their_arguments():
+    """What `help` and editors show; `*args` would hide the names."""
+    classes = {name: each for name, each in vars(pb).items() if name in pb.__all__ and inspect.isclass(each)}
+    for name, each in classes.items():
+        if not issubclass(each, Warning):
+            kinds = {parameter.kind for parameter in inspect.signature(each).parameters.values()}
+            assert inspect.Parameter.VAR_POSITIONAL not in kinds, name
+    assert list(inspect.signature(pb.Segmentation).parameters) == ["lengths", "transitions", "validate"]
 
 
 @pytest.mark.parametrize("name", ["losses", "nn", "parts", "viz"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, ClassVar
 
 import torch
@@ -24,6 +25,8 @@ class Segmentation(FamilyStructure):
 
     Args:
         lengths: the number of positions of each example, `[...]`. The default is n for all.
+        transitions: scores for pairs of neighbouring labels, `[C, C]` or `[..., C, C]`, the former label first. They belong to
+            the structure, have gradients, and count in everything but `allowed` and `contains`. There is no SparseMAP then.
         validate: check the values of the scores; costs a synchronisation on a GPU. The default is to check on a CPU only.
 
     >>> scores = torch.tensor([[[0.0], [3.0]], [[0.0], [0.0]], [[1.0], [0.0]]])   # n = 3, W = 2, C = 1
@@ -50,6 +53,8 @@ class Segmentation(FamilyStructure):
         if transitions is not None and self.family is SEGMENTATION:
             raise TypeError(f"{type(self).__name__} has no transitions: subclass FactoredSegmentation instead")
         self.lengths, self.transitions = as_lengths(lengths, "lengths"), transitions
+
+    __new__.__signature__ = inspect.signature(__init__)  # type: ignore[attr-defined]  # what `help` shows of the class
 
     def segments(self, z: Tensor) -> list[Any]:
         """The segments of each structure, as lists of (start, end, label) with the end excluded, nested like the batch."""
