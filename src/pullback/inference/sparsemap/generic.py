@@ -11,14 +11,9 @@ from pullback.inference._torch.derivatives import apply, keep, may_be_differenti
 from pullback.inference.front.checks import BROKEN, INFEASIBLE, INFINITE, NAN, WORSE, capturing
 from pullback.inference.front.family import backend_of
 from pullback.inference.front.layout import result_dtype, working
+from pullback.inference.sparsemap.families import start_vertices, stops
 from pullback.inference.sparsemap.operation import with_an_argmax
-from pullback.inference.sparsemap.solution import (
-    SparseMAPSolution,
-    VertexSet,
-    start_vertices,
-    stops,
-    warn,
-)
+from pullback.inference.sparsemap.solution import SparseMAPSolution, VertexSet, warn
 
 if TYPE_CHECKING:
     from pullback.structures.base import Structure
