@@ -29,8 +29,8 @@ from pullback_study.results.protocol import Evidence, Protocol
 from pullback_study.results.registry import Group, Section
 from pullback_study.results.tables import Column, Row, Table
 from pullback_study.tasks import find_task
-from pullback_study.tasks.blended import BLENDED
 from pullback_study.tasks.listops.task import EXTRAPOLATED, RATES
+from pullback_study.tasks.own import BLENDED
 
 TASK = find_task("listops")
 METHODS = TASK.methods

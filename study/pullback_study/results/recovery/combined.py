@@ -10,7 +10,7 @@ import numpy as np
 from pullback_study.results.cells import Cell, bootstrap
 from pullback_study.results.recovery.beds import Bed
 from pullback_study.results.tables import Column, Row, Table
-from pullback_study.tasks.blended import BLENDED
+from pullback_study.tasks.own import BLENDED
 
 AGAINST = ("sampled-ste", "marginals", "perturbed-marginals")
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pullback_study.tasks.four_samples import FOUR_SAMPLES
 from pullback_study.tasks.schema import EstimatorConfig, option
-from pullback_study.tasks.task import Method, Metric, ReplicaTask, registered
+from pullback_study.tasks.task import Method, Metric, ReplicaTask, by_name, registered
 
 PLANTED = ("tree", "chain", "segmentation", "subset", "alignment", "binary-tree")
 SELECTIONS = ("xor", "orange-skin", "additive", "switch")
@@ -63,7 +61,7 @@ class PlantedTask(ReplicaTask):
 
     @property
     def methods(self) -> Mapping[str, Method]:
-        return _methods()
+        return by_name(*BASELINES, *registered(in_paper=(), four_samples=True))
 
     def defaults(self, method: Method) -> dict[str, Any]:
         missing = {name: None for name in ("temperature", "samples") if name not in method.accepted}
@@ -72,11 +70,6 @@ class PlantedTask(ReplicaTask):
     def order(self, config: Config) -> tuple[float, ...]:
         noise, share, *others = super().order(config)
         return noise, -share, *others
-
-
-@functools.cache
-def _methods() -> dict[str, Method]:
-    return {method.name: method for method in (*BASELINES, *registered({}, in_paper=lambda name: False), *FOUR_SAMPLES)}
 
 
 TASK = PlantedTask(
