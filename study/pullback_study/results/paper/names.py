@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from pullback_study.results.cells import Reference
+from pullback_study.results.cells import Reference
 
 _PAPER: dict[str, Any] = json.loads(resources.files(__package__).joinpath("paper.json").read_text())
 
@@ -18,8 +17,6 @@ def reported(study: str, row: str, setting: str, measure: str) -> Reference | No
     >>> reported("synthetic", "STE-I", "10 clusters", "v_measure")
     Reference(value=94.48, spread=1.35, source='paper')
     """
-    from pullback_study.results.cells import Reference
-
     found = rows(study).get(row, {}).get(setting, {}).get(measure)
     return None if found is None else Reference(*found)
 

@@ -32,7 +32,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -40,11 +40,9 @@ from pullback_study.results.cells import Cell, Summary, bootstrap, deviation, nu
 from pullback_study.results.choice import Runs
 from pullback_study.results.protocol import Protocol
 from pullback_study.results.recovery.plans import BASES, ESTIMATORS, FULL, TASK, Setting, chosen
+from pullback_study.runs.store import Stored
 from pullback_study.tasks import Task, all_tasks
 from pullback_study.tasks.planted.task import SELECTIONS
-
-if TYPE_CHECKING:
-    from pullback_study.runs.store import Stored
 
 RECOVERY = ("test_recovery", "test_attachment", "test_v_measure")
 """Measures of recovery, one of which a task with gold structures has."""

@@ -32,7 +32,6 @@ class LatentConfig(EstimatorConfig):
     train_examples: int | None = option(None, help="Use only this many training examples.", shown="all", least=1)
     batch_size: int = option(32, help="Examples per batch.", least=1)
     weight_decay: float = option(0.0, help="The weight decay of AdamW.", least=0)
-    dtype: str = option("float32", help="The precision.", choices=("float32", "float64"))
 
 
 @dataclass(frozen=True, kw_only=True)

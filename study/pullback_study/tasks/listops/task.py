@@ -68,7 +68,6 @@ class Config(EstimatorConfig):
         shown="local",
         choices=("exact", "local"),
     )
-    dtype: str = option("float32", help="Precision.", choices=("float32", "float64"))
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -41,7 +41,6 @@ class Config(EstimatorConfig):
     train_examples: int = option(2048, help="Training examples.", least=1)
     validation_examples: int = option(500, help="Validation examples.", least=1)
     test_examples: int = option(1000, help="Test examples.", least=1)
-    dtype: str = option("float32", help="Precision.", choices=("float32", "float64"))
 
     def __post_init__(self) -> None:
         super().__post_init__()
