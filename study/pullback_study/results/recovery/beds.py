@@ -148,9 +148,11 @@ def best_and_tied(cells: Mapping[str, Cell]) -> list[str]:
 
 
 def _tied(best: Cell, other: Cell) -> bool:
-    values = [dict(zip(cell.seeds, np.nan_to_num(cell.values, nan=0.0), strict=True)) for cell in (best, other)]
-    common = [seed for seed in values[0] if seed in values[1]]
-    if len(common) < _SEEDS:
-        return True
-    low = bootstrap([values[0][seed] - values[1][seed] for seed in common], np.mean).low
-    return low <= 0 or best.value - other.value < _MARGIN
+    paired = differences(best, other)
+    return len(paired) < _SEEDS or bootstrap(paired, np.mean).low <= 0 or best.value - other.value < _MARGIN
+
+
+def differences(first: Cell, other: Cell) -> list[float]:
+    """On the seeds that both have; a run that diverged counts as 0."""
+    mine, its = (dict(zip(cell.seeds, np.nan_to_num(cell.values), strict=True)) for cell in (first, other))
+    return [mine[seed] - its[seed] for seed in mine if seed in its]

@@ -12,14 +12,11 @@ from pullback_study.results.figures import Figure, curves_against, learning_curv
 from pullback_study.results.protocol import Protocol
 from pullback_study.results.recovery import bias
 from pullback_study.results.recovery.beds import RECOVERY, Bed, all_beds, best_and_tied, missing, planted
-from pullback_study.results.recovery.combined import combined
-from pullback_study.results.recovery.grid import grid_tables
-from pullback_study.results.recovery.leaderboard import leaderboard, mean_ranks, rank_text
+from pullback_study.results.recovery.boards import combined, grid_tables, leaderboard, mean_ranks, rank_text, summary, times
 
 from pullback_study.results.recovery.plans import (  # isort: skip
     BASELINES, BASES, FULL, GRID, METHODS, NOISES, SHARES, Setting, chosen, settings,
 )  # fmt: skip
-from pullback_study.results.recovery.summary import summary, times
 from pullback_study.results.registry import Group, Section
 from pullback_study.results.tables import Column, Row, Table
 from pullback_study.tasks.planted.task import SELECTIONS
