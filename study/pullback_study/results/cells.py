@@ -25,6 +25,11 @@ class Interval(NamedTuple):
     low: float
     high: float
 
+    def show(self, digits: int = 2) -> str:
+        """`mean [low, high]`; without an interval where nothing is known about it."""
+        mean, low, high = (f"{value:.{digits}f}" for value in self)
+        return mean if math.isinf(self.low) else f"{mean} [{low}, {high}]"
+
 
 def interval(values: Sequence[float]) -> Interval:
     """Mean +- t * s / sqrt(n), with s the standard deviation (n - 1) and t Student's 97.5% point.

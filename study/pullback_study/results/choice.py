@@ -114,10 +114,7 @@ class Plan:
 
     def finished(self, runs: Runs) -> Chosen:
         """The chosen setting once all its runs are done."""
-        none = Chosen(self.task, self.estimator)
-        if (self.task.name, self.estimator) not in runs.estimators:
-            return none
-        return chosen if (chosen := self.choose(runs)).complete else none
+        return chosen if (chosen := self.choose(runs)).complete else Chosen(self.task, self.estimator)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from typing import Any
 from pullback_study.results.cells import comparable
 from pullback_study.results.choice import Chosen, Plan, Runs
 from pullback_study.results.figures import Figure, learning_curves
-from pullback_study.results.paper.names import rows as rows_of
+from pullback_study.results.paper import rows as rows_of
 from pullback_study.results.paper.verdicts import Claim, Finding, Values, decide, exceeds, level, minus, near
 from pullback_study.results.protocol import Protocol
 from pullback_study.results.registry import Group, Section

@@ -42,7 +42,7 @@ def leaderboard(
         cells = {bed: found.get(estimator, Cell()) for bed, found in beds.items()}
         count = sum(cells[bed].count > 1 for bed in ranked)
         rank = ranks.get(estimator)
-        texts = {"rank": rank_text(rank) if rank else "", "beds": f"{count} of {len(ranked)}"}
+        texts = {"rank": rank.show(1) if rank else "", "beds": f"{count} of {len(ranked)}"}
         rows.append((-count, rank.mean if rank else 0.0, Row(estimator, cells, texts, name=estimator)))
     rows.sort(key=lambda row: row[:2])
     columns = [Column("rank", "Mean rank"), Column("beds", "Beds")]
@@ -87,10 +87,6 @@ def over_beds(measured: Sequence[np.ndarray]) -> Interval:
     return Interval(float(np.nanmean(table[:, 0])), float(low), float(high))
 
 
-def rank_text(found: Interval, digits: int = 1) -> str:
-    return "{:.{d}f} [{:.{d}f}, {:.{d}f}]".format(*found, d=digits)
-
-
 def _ranks(cells: Mapping[str, Cell]) -> dict[str, np.ndarray]:
     """For each estimator its rank as measured, then in every resample."""
     stream = np.random.default_rng(0)
@@ -115,20 +111,21 @@ def summary(beds: Sequence[Bed], times: Mapping[str, str]) -> Table:
     for name in names:
         own = [bed for bed in planted if name in bed.rows]
         texts = {
-            "rank": rank_text(ranks[name]) if name in ranks else "",
+            "rank": ranks[name].show(1) if name in ranks else "",
             "planted": f"{len(own)} of {len(planted)}",
             "best": f"{sum(name in found for found in winners)} of {sum(name in bed.rows for bed in scored)}",
-            "recovery": rank_text(_mean([bed.recovery[name] for bed in own])) if own else "",
-            "accuracy": rank_text(_mean([bed.accuracy[name] for bed in own])) if own else "",
+            "recovery": _mean([bed.recovery[name] for bed in own]).show(1) if own else "",
+            "accuracy": _mean([bed.accuracy[name] for bed in own]).show(1) if own else "",
             "ms": times.get(name, ""),
         }
         cells = {bed.title: (bed.recovery or bed.accuracy).get(name, Cell()) for bed in others}
         rows.append((-len(own), ranks[name].mean if name in ranks else 0.0, Row(name, cells, texts, name=name)))
     rows.sort(key=lambda row: row[:2])
+    marks = [" (accuracy)" * (not bed.measure) + " (not ranked)" * (not bed.identified) for bed in others]
     columns = [
         Column("rank", "Mean rank"), Column("planted", "Planted beds"), Column("best", "Best or tied"),
         Column("recovery", "Recovery"), Column("accuracy", "Accuracy"),
-        *(Column(bed.title, bed.title + _marks(bed)) for bed in others),
+        *(Column(bed.title, bed.title + mark) for bed, mark in zip(others, marks, strict=True)),
         Column("ms", "ms per step"),
     ]  # fmt: skip
     notes = [
@@ -154,10 +151,6 @@ def _mean(cells: Sequence[Cell]) -> Interval:
     """Over beds of the means over seeds; a run that diverged counts as 0."""
     stream = np.random.default_rng(0)
     return over_beds([resampled(cell, 0.0, stream) for cell in cells])
-
-
-def _marks(bed: Bed) -> str:
-    return " (accuracy)" * (not bed.measure) + " (not ranked)" * (not bed.identified)
 
 
 def combined(beds: Sequence[Bed]) -> Table:
