@@ -44,7 +44,7 @@ def check(
     """
     from pullback_study.results.archive import unpack
     from pullback_study.results.registry import SECTIONS, find_section
-    from pullback_study.tasks import find_task
+    from pullback_study.tasks import Task, find_task
 
     kept: list[Stored] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -56,7 +56,7 @@ def check(
                 groups = [group for group in section.groups(runs) if not group.warning]
                 terminal.show(*(table for group in groups for table in group.tables if table.runs), **given)
                 kept += [run for run in runs.all if run.state == "done" and not run.older]
-        generated = [run for run in kept if run.task in _generated()]
+        generated = [run for run in kept if type(find_task(run.task)).sources is Task.sources]
         if not generated:
             terminal.stop(f"{results} has no archive of runs whose data are generated; use the folder docs/results (--results)")
         seed = random.SystemRandom().randrange(1000) if draw is None else draw
@@ -89,20 +89,6 @@ def _threads(count: Any) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def _generated() -> list[str]:
-    """The tasks that need no files."""
-    from pullback_study.tasks import all_tasks
-
-    return [task.name for task in all_tasks() if not _needs_files(task)]
-
-
-def _needs_files(task: Any) -> bool:
-    try:
-        return bool(task.sources(task.configure(estimator=next(iter(task.methods)))))
-    except (ValueError, OSError):
-        return True
 
 
 def _beside(drawn: Sequence[Stored], again: Path) -> Any:

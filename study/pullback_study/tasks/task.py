@@ -220,26 +220,36 @@ class ReplicaTask(Task):
         return [group[i : i + self.most] for group in ordered for i in range(0, len(group), self.most)]
 
 
-def registered(
-    best: Mapping[str, tuple[float, float | None]], *, categorical: bool = False, in_paper: Callable[[str], bool] | None = None
-) -> list[Method]:
-    """Every estimator of the library's registry that fits the structure, one of the study's own, and the user's, as methods.
+def by_name(*methods: Method) -> dict[str, Method]:
+    return {method.name: method for method in methods}
 
-    `best` has learning rates and step sizes by name, the defaults of these methods. For a categorical structure some estimators
-    have another name, and there are more. `in_paper` says whether the paper's table has a name; by default, whether any has.
+
+@functools.cache
+def registered(
+    best: tuple[tuple[str, tuple[float, float | None]], ...] = (),
+    *,
+    categorical: bool = False,
+    in_paper: tuple[str, ...] | None = None,
+    four_samples: bool = False,
+) -> list[Method]:
+    """Every estimator of the library's registry that fits the structure, the study's own, and the user's, as methods.
+
+    `best` has names with learning rates and step sizes, the defaults of these methods. For a categorical structure some
+    estimators have another name, and there are more. `in_paper` are the names in the paper's table; by default, in any of its
+    tables. `four_samples`: also those of the study that have as many samples as the control variate.
     """
     from pullback.estimators import registry
     from pullback.structures import Categorical
-    from pullback_study.tasks.blended import BLENDED
+    from pullback_study.tasks.own import BLENDED, FOUR_SAMPLES
 
-    found = []
+    found, settings = [], dict(best)
     for entry in registry.ENTRIES:
         *labels, heading = NAMES.get(entry.name, (entry.name, entry.name, ""))
         kind = heading or {"average": "Relaxed", "structure": "Argmax"}[entry.sees]
-        paper = bool(heading) and (in_paper is None or in_paper(entry.name))
-        own = zip(("learning_rate", "step_size"), best.get(entry.name, ()), strict=False)
+        paper = bool(heading) and (in_paper is None or entry.name in in_paper)
+        own = zip(("learning_rate", "step_size"), settings.get(entry.name, ()), strict=False)
         about = entry.make, entry.aliases, entry.stochastic, paper, {name: value for name, value in own if value}
         if categorical or entry.only is not Categorical:
             found.append(Method(entry.name, labels[not categorical], kind, *about, entry.downstream.at, entry.reads_back))
-    found.append(BLENDED)
+    found += [BLENDED, *(FOUR_SAMPLES if four_samples else ())]
     return [*found, *own_methods({name for method in found for name in (method.name, *method.aliases)})]

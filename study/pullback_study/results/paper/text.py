@@ -11,7 +11,7 @@ from typing import Any
 
 from pullback_study.results.choice import Chosen, Plan, Runs, settings_of
 from pullback_study.results.figures import Figure, curves_against, learning_curves
-from pullback_study.results.paper.names import reported, rows
+from pullback_study.results.paper import reported, rows
 from pullback_study.results.protocol import Protocol
 from pullback_study.results.registry import Group
 from pullback_study.results.tables import Column, Table
