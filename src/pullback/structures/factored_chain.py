@@ -14,7 +14,7 @@ from pullback.inference.factored.joined import join
 from pullback.inference.front.family import Family
 from pullback.inference.front.layout import Flat, broadcasts, check_tensor
 from pullback.inference.front.plan import serving
-from pullback.structures.family import _is_constant
+from pullback.structures.family import FamilyStructure, _is_constant
 from pullback.structures.linear_chain import LinearChain
 from pullback.structures.own_scores import OwnScores, bilinear, for_each, one_each
 from pullback.structures.probabilities import log_probabilities
@@ -142,6 +142,15 @@ class FactoredChain(OwnScores):
             return found[0].reshape(z.shape[:-1])
         used, tag = self._cleaned(z).max(-1)
         return torch.where(used > 0.5, tag, -1)
+
+    def _best_tags(self, scores: Tensor) -> Tensor:
+        """The tags of the argmax, `[..., n]`, for those who want no structure; beyond the length they may be anything."""
+        if _kernels() is None or not _kernels().are_plain(scores, *self._given()):
+            return self.tags(self.argmax(scores))
+        flat = self._flat(scores)
+        z = FamilyStructure._call(self, "argmax", self._join(flat))  # with rows beyond the positions, which are not read
+        tags = _kernels().tags_of(z, flat.sizes[0])[0][:, : flat.scores.shape[1]]
+        return tags if len(flat.batch) == 1 else tags.reshape(scores.shape[:-1])
 
     def from_tags(self, tags: Tensor, C: int | None = None) -> Tensor:
         """The structures of tag sequences `[..., n]`: the inverse of `tags`. C is that of the transitions.
