@@ -152,6 +152,43 @@ def test_prefix_masks_are_lengths(entry):
         entry.make(holes, *masks[1:])
 
 
+@pytest.mark.parametrize("more", [-1, 1])
+@pytest.mark.parametrize("entry", MASKED, ids=lambda entry: entry.name)
+def test_masks_of_another_width_are_errors(entry, more):
+    """Where the lengths themselves would be possible, too."""
+    columns = torch.tensor(entry.sizes).unbind(1)
+    scores, z = torch.where(mask_of(entry), entry.scores(), torch.nan), entry.structure().argmax(entry.scores())
+    reader = _reader(entry.structure()) if entry.converts else None
+    names = [size.name for size in entry.structure()._layout.sizes if size.bounds is not None]
+    for which, name in enumerate(names):
+        n = entry.parts[which]
+        masks = [torch.arange(n + more) < size[:, None] if i == which else size for i, size in enumerate(columns)]
+        structure = entry.make(*masks)
+        calls = [lambda s=structure: s.argmax(scores), lambda s=structure: s.contains(z)]
+        if reader is not None:
+            calls.append(lambda s=structure: getattr(s, reader)(z))
+            read = getattr(entry.structure(), reader)(z)
+            calls.append(lambda s=structure, read=read: READERS[reader](s, read, entry.parts))
+        for call in calls:
+            with pytest.raises(ValueError, match=rf"^{name} is a mask \[\.\.\., {n + more}\], and there are {n} positions"):
+                call()
+
+
+def test_masks_of_another_width_than_what_a_structure_holds():
+    long = torch.ones(1, 4, dtype=torch.bool)
+    with pytest.raises(ValueError, match=r"target_lengths is a mask \[\.\.\., 4\], and there are 3 positions"):
+        pb.CTC([[1, 2, 1]], long)
+    with pytest.raises(ValueError, match=r"lengths is a mask \[\.\.\., 4\], and there are 3 positions"):
+        pb.FactoredChain.hmm(torch.ones(2) / 2, torch.ones(2, 2) / 2, torch.eye(2), torch.zeros(1, 3).long(), long)
+    for structure in (pb.Subset(1, long), pb.Knapsack([1, 1, 1, 1], 2, long)):
+        for call in (
+            lambda s=structure: s.argmax(torch.zeros(1, 3)),
+            lambda s=structure: s.from_indices(torch.tensor([[1]]), 3),
+        ):
+            with pytest.raises(ValueError, match=r"lengths is a mask \[\.\.\., 4\], and there are 3 positions"):
+                call()
+
+
 def test_prefix_masks_of_subsets():
     mask = torch.tensor([[True, True, False], [True, True, True]])
     assert torch.equal(pb.Subset(2, mask).lengths, torch.tensor([2, 3]))

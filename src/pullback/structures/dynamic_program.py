@@ -14,13 +14,12 @@ from pullback.inference.engine.recursion import Combine
 from pullback.inference.front.family import Family
 from pullback.inference.front.layout import Flat, Layout
 from pullback.structures.family import FamilyStructure
-from pullback.structures.readers import as_lengths
 
 if TYPE_CHECKING:
     from pullback.inference.engine.hypergraph.program import Program
 
 _programs: dict[tuple[Any, ...], Program] = {}
-_OWN = "lengths", "validate"
+_OWN = "lengths", "validate", "_widths"
 
 
 class DynamicProgram(FamilyStructure):
@@ -67,7 +66,7 @@ class DynamicProgram(FamilyStructure):
 
     def __init__(self, lengths: Any = None, *, validate: bool | None = None) -> None:
         super().__init__(validate=validate)
-        self.lengths = as_lengths(lengths, "lengths")
+        self.lengths = self._as_lengths(lengths)
 
     @abc.abstractmethod
     def value(self, scores: Tensor, combine: Combine) -> Tensor:
