@@ -9,6 +9,7 @@ problem, or fixed.
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
 from statistics import median
@@ -16,7 +17,7 @@ from statistics import median
 import torch
 
 import pullback as pb
-from benchmarks.environment import environment
+from benchmarks.environment import made_by
 from benchmarks.estimators import EXAMPLES, LOSSES, WORLDS, World, losses
 
 BEGIN, END = "<!-- control variates: python -m benchmarks.control -->", "<!-- end of control variates -->"
@@ -75,9 +76,8 @@ def main() -> None:
     parser.add_argument("page", type=Path, help="the Markdown page to write into")
     parser.add_argument("--draws", type=int, default=1000, help="of each estimator")
     options = parser.parse_args()
-    facts = environment("cpu")
-    known = ", ".join(f"{name} {facts[name]}" for name in ("date", "commit", "torch"))
-    text = f"Made by `python -m benchmarks.control {options.page}`, {options.draws} draws: {known}.\n\n{measure(options.draws)}"
+    command = shlex.join(["python", "-m", "benchmarks.control", *sys.argv[1:]])
+    text = f"{made_by(command, 'date', 'commit', 'torch')}\n\n{measure(options.draws)}"
     before, rest = options.page.read_text().split(BEGIN)
     options.page.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+import sys
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -12,6 +13,8 @@ from pathlib import Path
 import torch
 
 from benchmarks import peers
+
+_CHANGED = " with changes"
 
 
 def environment(device: str) -> dict[str, str]:
@@ -32,6 +35,17 @@ def environment(device: str) -> dict[str, str]:
     return found
 
 
+def made_by(command: str, *names: str) -> str:
+    """How the tables of a page were made, as its first line, with these facts of the environment.
+
+    Leaves the program if the code has changes that no commit has: nobody could make the tables again.
+    """
+    facts = environment("cpu")
+    if facts["commit"].endswith(_CHANGED):
+        sys.exit("src/ or benchmarks/ has changes that no commit has, so that nobody could make this page again; commit them")
+    return f"Made by `{command}`: {', '.join(f'{name} {facts[name]}' for name in names)}."
+
+
 def _processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -48,10 +62,10 @@ def _commit() -> str:
     here = Path(__file__).parent
     try:
         commit = _git("rev-parse", "--short", "HEAD", at=here)
-        changed = _git("status", "--porcelain", "--untracked-files=no", "--", "../src", at=here)
+        changed = _git("status", "--porcelain", "--untracked-files=no", "--", "../src", ".", at=here)
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
-    return f"{commit} with changes" if changed else commit
+    return f"{commit}{_CHANGED}" if changed else commit
 
 
 def _git(*args: str, at: Path) -> str:

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 import pullback as pb
-from benchmarks.environment import environment
+from benchmarks.environment import made_by
 from pullback.estimators.diagnostics import Diagnosis, plot
 from pullback.estimators.registry import ENTRIES, Entry
 
@@ -188,10 +188,8 @@ def main() -> None:
     parser.add_argument("page", type=Path, help="the Markdown page to write into")
     parser.add_argument("--draws", type=int, default=1000, help="of each estimator's noise")
     options = parser.parse_args()
-    facts = environment("cpu")
     command = shlex.join(["python", "-m", "benchmarks.estimators", *sys.argv[1:]])
-    known = ", ".join(f"{name} {facts[name]}" for name in ("date", "commit", "processor", "torch"))
-    parts = [f"Made by `{command}`: {known}."]
+    parts = [made_by(command, "date", "commit", "processor", "torch")]
     parts += [f"### {title}\n\n{table}" for title, table in measure(options.draws)]
     names = figures(options.page.parent, options.draws)
     parts += [f"![{name}]({name}.svg)\n\nThe numbers: [{name}.csv]({name}.csv)." for name in names]
