@@ -21,12 +21,12 @@ import warnings
 from typing import Any
 
 import torch
+from pullback_study.results.paper.names import reported
 from torch import Tensor
 
 from benchmarks.options import text_parser
 from pullback.estimators import registry
 from pullback.structures import Structure
-from pullback_study.results.paper.names import reported
 from pullback_study.tasks import find_task
 from pullback_study.tasks.latent.trainer import LatentTrainer
 
