@@ -53,7 +53,6 @@ class Method:
     make: Callable[..., Estimator] | None = None  # the estimator's factory; None for a baseline
     aliases: tuple[str, ...] = ()  # other names on the command line
     stochastic: bool = False  # whether training draws noise
-    in_paper: bool = False  # whether the paper's tables have this row
     defaults: Mapping[str, Any] = field(default_factory=dict)  # its own fields of a config: learning rate, step size, ...
     decoder_calls: Callable[[int], int] = field(default=lambda steps: 1)  # of a training step, from the inner steps
     reads_back: bool = False  # whether a step reads numbers back from the device, so that no CUDA graph can hold it
@@ -229,14 +228,13 @@ def registered(
     best: tuple[tuple[str, tuple[float, float | None]], ...] = (),
     *,
     categorical: bool = False,
-    in_paper: tuple[str, ...] | None = None,
     four_samples: bool = False,
 ) -> list[Method]:
     """Every estimator of the library's registry that fits the structure, the study's own, and the user's, as methods.
 
     `best` has names with learning rates and step sizes, the defaults of these methods. For a categorical structure some
-    estimators have another name, and there are more. `in_paper` are the names in the paper's table; by default, in any of its
-    tables. `four_samples`: also those of the study that have as many samples as the control variate.
+    estimators have another name, and there are more. `four_samples`: also those of the study that have as many samples as the
+    control variate.
     """
     from pullback.estimators import registry
     from pullback.structures import Categorical
@@ -246,9 +244,8 @@ def registered(
     for entry in registry.ENTRIES:
         *labels, heading = NAMES.get(entry.name, (entry.name, entry.name, ""))
         kind = heading or {"average": "Relaxed", "structure": "Argmax"}[entry.sees]
-        paper = bool(heading) and (in_paper is None or entry.name in in_paper)
         own = zip(("learning_rate", "step_size"), settings.get(entry.name, ()), strict=False)
-        about = entry.make, entry.aliases, entry.stochastic, paper, {name: value for name, value in own if value}
+        about = entry.make, entry.aliases, entry.stochastic, {name: value for name, value in own if value}
         if categorical or entry.only is not Categorical:
             found.append(Method(entry.name, labels[not categorical], kind, *about, entry.downstream.at, entry.reads_back))
     found += [BLENDED, *(FOUR_SAMPLES if four_samples else ())]

@@ -55,7 +55,8 @@ class Clusters:
         """The shortfall from the latent variable row with the highest mean of the measure, against the paper's own."""
         rows = self.rows(clusters, *LATENT)
         mine, best = rows[LATENT.index(name)], best_of(rows, self.choosing(measure))
-        margin = self.margins[measure] + own_shortfall(name, clusters, measure)
+        paper = {each: level(published(each, clusters).values(measure)) for each in LATENT}
+        margin = self.margins[measure] + (max(paper.values()) - paper[name])
         return near_best(mine, best, measure, f"{_WORDS[measure]}, {clusters} clusters", round(margin, 2))
 
 
@@ -79,9 +80,3 @@ def published(estimator: str, clusters: int) -> PaperRow:
         if cell := reported("synthetic", method.label, f"{clusters} clusters", measure):
             found[f"test_{measure}"] = Published(cell.value, cell.spread, _RUNS)
     return PaperRow(method, found)
-
-
-def own_shortfall(name: str, clusters: int, measure: str) -> float:
-    """How far below its best latent variable row the paper's table has a row."""
-    values = {each: level(published(each, clusters).values(measure)) for each in LATENT}
-    return max(values.values()) - values[name]

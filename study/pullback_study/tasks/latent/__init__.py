@@ -48,10 +48,10 @@ class LatentTask(Task):
 
     @property
     def methods(self) -> Mapping[str, Method]:
-        """The registry's estimators, and a baseline where the paper has one; those with settings of the paper are its rows."""
+        """The registry's estimators, and a baseline where the paper has one."""
         rates = [{"learning_rate": rate} for name, (rate, _) in self.best.items() if name == "baseline"]
-        baselines = [Method("baseline", "Baseline", "", in_paper=True, defaults=each) for each in rates]
-        return by_name(*baselines, *registered(tuple(self.best.items()), in_paper=tuple(self.best)))
+        baselines = [Method("baseline", "Baseline", "", defaults=each) for each in rates]
+        return by_name(*baselines, *registered(tuple(self.best.items())))
 
     def estimator(self, config: Any) -> Estimator | None:
         """The estimator of a config; None for a baseline."""

@@ -11,8 +11,8 @@ from pullback_study.tasks.task import Method, Metric, ReplicaTask, by_name, regi
 LSTMS = {"lstm": 1, "gold": 0}
 """How many LSTMs a baseline has; all other rows have two."""
 BASELINES = (
-    Method("lstm", "LSTM, no trees", "Baselines", in_paper=True),
-    Method("gold", "Gold trees", "Baselines", in_paper=True),
+    Method("lstm", "LSTM, no trees", "Baselines"),
+    Method("gold", "Gold trees", "Baselines"),
 )
 EXTRAPOLATED = (8, 10)
 """Depths beyond those of training that a model is tested on."""

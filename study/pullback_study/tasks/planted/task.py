@@ -60,7 +60,7 @@ class PlantedTask(ReplicaTask):
 
     @property
     def methods(self) -> Mapping[str, Method]:
-        return by_name(*BASELINES, *registered(in_paper=(), four_samples=True))
+        return by_name(*BASELINES, *registered(four_samples=True))
 
     def defaults(self, method: Method) -> dict[str, Any]:
         missing = {name: None for name in ("temperature", "samples") if name not in method.accepted}

@@ -53,8 +53,8 @@ def unnormalised_with_moving_average(groups: int = 1) -> UnnormalisedScoreFuncti
 
 
 METHODS = by_name(
-    Method("linear", "Linear model", "Baselines", in_paper=True, defaults={"learning_rate": 0.001}),
-    Method("gold", "Gold cluster labels", "Baselines", in_paper=True, defaults={"learning_rate": 0.001}),
+    Method("linear", "Linear model", "Baselines", defaults={"learning_rate": 0.001}),
+    Method("gold", "Gold cluster labels", "Baselines", defaults={"learning_rate": 0.001}),
     *registered(tuple(_BEST.items()), categorical=True),
     Method("ste-s-diagonal", "STE-S, diagonal", "Erratum", DiagonalStraightThrough, defaults={"learning_rate": 0.002}),
     Method("sfe-no-partition", "SFE, no log Z", "Erratum", UnnormalisedScoreFunction, stochastic=True),

@@ -42,7 +42,7 @@ class TagTask(LatentTask):
     @property
     def methods(self) -> Mapping[str, Method]:
         given = [Method(name, name.replace("-", " ").capitalize() + " trees", "Baselines") for name in GIVEN]
-        return by_name(*given, *registered(in_paper=()))
+        return by_name(*given, *registered())
 
     def sources(self, config: Config) -> dict[str, Path]:
         from pullback_study.corpora import corpus_file, find_data
