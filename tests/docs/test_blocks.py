@@ -56,3 +56,12 @@ def test_prompts_are_in_blocks(page):
     """A session outside of a fence would not be run."""
     inside = sum(block.code.count(">>>") for block in blocks(page.read_text()) if block.language in RUN)
     assert page.read_text().count(">>>") == inside
+
+
+def test_pages_have_the_titles_that_people_search():
+    titles = [page.read_text().partition("\n")[0] for page in (ROOT / "docs" / "how").glob("*.md")]
+    for question in (
+        "CRF on BERT", "Differentiable top-k", "Hungarian matching on a GPU", "Monotonic alignment for TTS", "Soft-DTW",
+        "Shortest paths and SPO+", "Confidence of spans",
+    ):  # fmt: skip
+        assert any(title.startswith(f"# {question}") for title in titles), question

@@ -191,7 +191,8 @@ def test_masks_of_another_width_than_what_a_structure_holds():
 
 def test_prefix_masks_of_subsets():
     mask = torch.tensor([[True, True, False], [True, True, True]])
-    assert torch.equal(pb.Subset(2, mask).lengths, torch.tensor([2, 3]))
+    for given in (mask, mask.tolist(), mask.numpy()):
+        assert torch.equal(pb.Subset(2, given).lengths, torch.tensor([2, 3]))
     with pytest.raises(ValueError, match="lengths is a mask with a hole"):
         pb.Subset(2, ~mask)
 

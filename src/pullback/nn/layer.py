@@ -62,9 +62,11 @@ class StructuredLayer(torch.nn.Module):
 def with_lengths(structure: Structure, lengths: Any) -> Structure:
     """A copy of the structure with these lengths."""
     own = copy.copy(_innermost(structure))
-    if not hasattr(own, "lengths"):
+    is_known = isinstance(own, FamilyStructure)
+    takes = "lengths" in {size.name for size in own._layout.sizes if size.told} if is_known else hasattr(own, "lengths")
+    if not takes:
         raise TypeError(f"{structure!r} has no lengths; call the layer without them")
-    if not isinstance(own, FamilyStructure):
+    if not is_known:
         return _changed(structure, {"lengths": as_lengths(lengths, "lengths")})
     return _changed(structure, {"lengths": own._as_lengths(lengths), "_widths": own._widths})
 

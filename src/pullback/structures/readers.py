@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -40,7 +41,9 @@ def as_lengths(values: Any, name: str) -> Tensor | None:
 
 
 def as_mask(values: Any) -> Tensor | None:
-    """A boolean mask, if this is one or a list of one."""
+    """A boolean mask, if this is one, or an array or a list of one."""
+    if isinstance(values, np.ndarray):
+        values = torch.as_tensor(values)
     if not isinstance(values, Tensor) and isinstance(values, Sequence) and values and not isinstance(values, str):
         first = values[0][0] if isinstance(values[0], Sequence) and values[0] else values[0]
         values = torch.as_tensor(values) if isinstance(first, bool) else values
