@@ -8,6 +8,7 @@ import torch
 from torch.testing import assert_close
 
 from cases import TREE_CASES
+from each import each
 from oracles import brute_force, chi_square_tail, everything, index_of, totals
 from pullback.inference.front.family import backend
 from pullback.inference.matrix_tree import cpu, logs, wilson
@@ -85,8 +86,8 @@ def test_log_partition_and_marginals_against_200_digits(case, kind):
     assert_close(case.whole().log_partition(scores.to(case.device)).item(), log_z, rtol=1e-13, atol=1e-12)
 
 
-@pytest.mark.parametrize("strength", [-50.0, 50.0, 1e6])
-@pytest.mark.parametrize("operation", ["marginals", "log_partition", "entropy"])
+@each("strength", [-50.0, 50.0, 1e6])
+@each("operation", ["marginals", "log_partition", "entropy"])
 def test_strong_cycles(case, strength, operation):
     scores = strong_cycles(case.random(3, n=5, seed=2), strength)
     found = getattr(case.whole(), operation)(scores).cpu()

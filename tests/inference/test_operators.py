@@ -9,6 +9,7 @@ from torch.testing import assert_close
 from torch.utils.checkpoint import checkpoint
 
 from cases import CATEGORICAL_CASES, DIFFERENTIABLE, OPERATIONS, TREE_CASES, backends
+from each import each
 from pullback.inference.front.family import backend, backend_of
 from pullback.inference.trees.family import TREES
 
@@ -190,7 +191,7 @@ def test_a_backend_is_forced_for_the_length_of_a_block():
 
 @pytest.mark.parametrize("name", backends)
 @pytest.mark.parametrize("projective", [True, False])
-@pytest.mark.parametrize("operation", TREES.operations)
+@each("operation", TREES.operations)
 def test_every_backend_implements_every_operation(name, projective, operation):
     """Its own function, in `inference/<algorithm>/<backend>.py`, or the reference's."""
     assert callable(TREES.implementation(operation, name, (projective, True)))

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 import pullback as pb
+from each import each
 from pullback.inference.front.family import backend
 
 LENGTHS = torch.tensor([6, 3, 1, 0, 2])
@@ -150,8 +151,8 @@ def _random(*batch: int, tags: int, scale: float, forbidden: float, dtype: torch
     return found
 
 
-@pytest.mark.parametrize("forbidden", [0.0, 0.3])
-@pytest.mark.parametrize("scale", [1.0, 30.0, 1e3, 1e6])
+@each("forbidden", [0.0, 0.3])
+@each("scale", [1.0, 30.0, 1e3, 1e6])
 @pytest.mark.parametrize("tags", [1, 3, 8, 16, 20, 37, 70])
 def test_backends_agree(tags: int, scale: float, forbidden: float) -> None:
     """Large scores, for which sums are taken in logarithms, forbidden ones, and tags that do not fill a vector."""

@@ -5,9 +5,10 @@ import torch
 from torch.testing import assert_close
 
 from cases import DIFFERENTIABLE, value_and_gradient
+from each import each
 from oracles import assert_structures, brute_force
 
-HALF = pytest.mark.parametrize("half", [torch.float16, torch.bfloat16], ids=["float16", "bfloat16"])
+HALF = each("half", [torch.float16, torch.bfloat16])
 
 
 @HALF
@@ -56,7 +57,7 @@ def extreme(case, dtype, kind):
     return {"all +1e6": noise + 1e6, "all -1e6": noise - 1e6, "mixed": noise + million}[kind]
 
 
-EXTREMES = pytest.mark.parametrize("kind", ["all +1e6", "all -1e6", "mixed"])
+EXTREMES = each("kind", ["all +1e6", "all -1e6", "mixed"])
 
 
 @EXTREMES
@@ -131,14 +132,14 @@ def test_gradients_of_long_sentences(tree, n, scale, operation):
     assert_close(gradient.sum(1), shift, atol=1e-3, rtol=0)
 
 
-@pytest.mark.parametrize("scale", [10.0, 100.0])
+@each("scale", [10.0, 100.0])
 def test_peaked_scores_are_not_nan(case, dtype, scale):
     scores = case.random(6, n=5, dtype=dtype, scale=scale, seed=6)
     for name, operation in case.operations.items():
         assert operation(case.whole(), scores).isfinite().all(), name
 
 
-@pytest.mark.parametrize("scale", [10.0, 20.0, 100.0])
+@each("scale", [10.0, 20.0, 100.0])
 def test_marginals_of_peaked_scores_are_exact(gibbs_case, dtype, scale):
     """Where an LU of the Laplacian is off by 3e-3 at scores of 10 and NaN at 100."""
     scores = gibbs_case.random(6, n=5, dtype=dtype, scale=scale, seed=6)

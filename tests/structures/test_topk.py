@@ -7,6 +7,7 @@ import torch
 
 import pullback as pb
 from cases import Entry
+from each import each
 from oracles import exact, poisoned
 
 
@@ -18,7 +19,7 @@ def _expected(entry: Entry, scores: torch.Tensor, example: int) -> tuple[torch.T
     return z[order], value[order]
 
 
-@pytest.mark.parametrize("k", [1, 2, 7, 150])
+@each("k", [1, 2, 7, 150])
 @pytest.mark.parametrize("kind", ["normal", "forbidden", "large", "masked"])
 def test_against_enumeration(entry, kind, k):
     scores = entry.scores(scale=1e6 if kind == "large" else 1.0)
@@ -101,7 +102,7 @@ def test_bad_examples_are_named_or_nan(entry):
     torch.testing.assert_close(found.structures[:, 1:], entry.structure().topk(entry.scores(), 2).structures[:, 1:])
 
 
-@pytest.mark.parametrize("k", [0, -1, 1.5, True, None])
+@each("k", [0, -1, 1.5, True, None])
 def test_a_number_that_cannot_be(entry, k):
     with pytest.raises(ValueError, match=r"k is .*; it must be an integer of at least 1"):
         entry.structure().topk(entry.scores(), k)
