@@ -15,7 +15,7 @@ GONE = """
 import torch
 class Other:  # torch._C without what is private to PyTorch and used here
     gone = {"_are_functorch_transforms_active", "_len_torch_dispatch_stack", "_is_tracing", "_any_requires_grad", "_autograd",
-            "_AutoDispatchBelowAutograd", "_functorch"}
+            "_AutoDispatchBelowAutograd", "_functorch", "_len_torch_function_stack"}
     def __getattr__(self, name):
         if name in self.gone:
             raise AttributeError(name)
@@ -133,3 +133,9 @@ def test_a_call_keeps_no_scores_alive():
     del scores
     gc.collect()
     assert gone() is None
+
+
+def test_internals_work_whatever_the_default_device(monkeypatch):
+    monkeypatch.setattr(derivatives, "_works", None)
+    with torch.device("meta"):
+        assert derivatives.internals_work()

@@ -47,6 +47,44 @@ def test_expanded_scores(gibbs, operation):
     torch.testing.assert_close(found, 3 * alone)
 
 
+def test_negative_views(entry):
+    """Scores and gradients that PyTorch negates when they are read, as the imaginary part of a conjugate."""
+    structure, scores, negative = entry.structure(), entry.scores(), torch._neg_view(-entry.scores())
+    assert torch.equal(structure.argmax(negative), structure.argmax(scores))
+    for name in (*EXPECTATIONS * entry.gibbs, *["sparsemap"] * entry.projects):
+        results = []
+        for x in (scores, negative):
+            leaf = x.detach().requires_grad_()
+            found = getattr(structure, name)(leaf)
+            incoming = torch.linspace(0.5, 1.5, found.numel(), dtype=found.dtype).reshape(found.shape)
+            incoming = incoming if x is scores else torch._neg_view(-incoming)
+            results.append((found, *torch.autograd.grad(found, leaf, incoming)))
+        assert torch.equal(results[0][0], results[1][0])
+        assert torch.equal(results[0][1], results[1][1])
+
+
+def test_the_default_device_is_not_read(entry):
+    """Scores on a CPU stay there, whatever `torch.set_default_device` says: "meta" has no numbers."""
+    structure, scores, direction = entry.structure(), entry.scores(), entry.scores(seed=3)
+    leaf, z = scores.clone().requires_grad_(), structure.argmax(scores)
+    names = [*EXPECTATIONS * entry.gibbs, *["sparsemap"] * entry.projects]
+    expected = [getattr(structure, name)(scores) for name in names]
+    with torch.device("meta"):
+        assert structure.contains(z).all()
+        assert torch.equal(structure.argmax(scores), z)
+        assert torch.equal(structure.topk(scores, 3).structures[0], z)
+        for name, right in zip(names, expected, strict=True):
+            found = getattr(structure, name)(leaf)
+            assert torch.equal(found, right)
+            (slope,) = torch.autograd.grad(found, leaf, direction if found.dim() == scores.dim() else right)
+            assert slope.is_cpu
+        if entry.projects:
+            assert structure.sparsemap_solution(scores).structures.is_cpu
+        if entry.gibbs:
+            assert structure.sample(scores).is_cpu
+            assert structure.log_prob(scores, z).is_cpu
+
+
 @each("operation", ["marginals", "log_partition", "entropy"])
 def test_transforms(gibbs, operation):
     """Forward mode agrees with backward mode, vmap with a loop, and second derivatives of marginals raise."""

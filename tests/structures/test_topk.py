@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import pytest
 import torch
 
@@ -17,6 +20,14 @@ def _expected(entry: Entry, scores: torch.Tensor, example: int) -> tuple[torch.T
     order = value.argsort(descending=True)
     order = order[value[order] > -torch.inf]
     return z[order], value[order]
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_results_go_to_other_processes(k):
+    found = pb.Subset(2).topk(torch.randn(3, 4), k)
+    for other in (pickle.loads(pickle.dumps(found)), copy.deepcopy(found)):
+        assert torch.equal(other.structures, found.structures)
+        assert torch.equal(other.scores, found.scores)
 
 
 @each("k", [1, 2, 7, 150])

@@ -77,7 +77,7 @@ class CTC(FamilyStructure):
         batch = torch.broadcast_shapes(lengths.shape, targets.shape[:-1])
         known = lengths_of(lengths, batch, targets.shape[-1], targets.device, "target_lengths").expand(batch)
         targets = targets.expand(*batch, -1)
-        real = torch.arange(targets.shape[-1]) < known[..., None]
+        real = torch.arange(targets.shape[-1], device=known.device) < known[..., None]
         check_range(targets, real, 2**63 - 1, "targets", "a symbol is at least 0; beyond target_lengths, anything is padding")
         check_range(torch.where(targets == self.blank, -1, 0), real, 0, "targets", "a target has no blanks")
 

@@ -205,7 +205,7 @@ class FactoredChain(OwnScores):
         batch, lengths = z.shape[:-2], self.lengths
         z = z.detach().reshape(batch.numel(), *z.shape[-2:])
         if lengths is None or not broadcasts(lengths.shape, batch):
-            return _kernels().tags_of(z, torch.full((len(z),), z.shape[1]))
+            return _kernels().tags_of(z, torch.full((len(z),), z.shape[1], device=z.device))
         lengths = lengths_of(lengths, batch, z.shape[1], z.device)
         return _kernels().tags_of(z, lengths.expand(batch).reshape(-1))
 

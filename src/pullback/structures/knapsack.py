@@ -53,7 +53,7 @@ class Knapsack(FamilyStructure):
         wrong = self.costs < 1
         if self.lengths is not None:
             check_batches(wrong.shape[:-1], self.lengths.shape, "costs", "lengths")
-            wrong = wrong & (torch.arange(self.costs.shape[-1]) < self.lengths[..., None])
+            wrong = wrong & (torch.arange(self.costs.shape[-1], device=wrong.device) < self.lengths[..., None])
         if wrong.any():
             where = torch.nonzero(wrong)[0].tolist()
             cost = int(self.costs.expand(wrong.shape)[tuple(where)])

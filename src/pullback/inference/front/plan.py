@@ -94,6 +94,9 @@ class Plan:
         if leaving.ending:
             leaving.hold(thread)
         try:
+            if derivatives.function_modes():  # such as a default device, on which a kernel would make its tensors
+                with args[0].device:
+                    return (kernel or self._kernel)(*args, validate=validate)
             return (kernel or self._kernel)(*args, validate=validate)
         except BadValuesError as error:
             raise ValueError(self._family.describe(error.status, args[0].shape, args[self._sizes])) from None
@@ -160,6 +163,8 @@ class Derivative:
 
     def backward(self, ctx: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         grad = grads[0]
+        if grad is not None and grad.is_neg():  # see `layout.working`
+            grad = grad.resolve_neg()
         if grad is None:
             found = None
         elif self._operation.gradient is None:
@@ -194,6 +199,9 @@ class Derivative:
         known = ctx.product
         if derivatives.is_last_use(direction):
             ctx.product = None  # which keeps memory of its own; PyTorch frees what it has saved
+        if derivatives.function_modes():
+            with direction.device:
+                return known(direction)
         return known(direction)
 
     def _gradient(self, ctx: Any, saved: tuple[Tensor, ...]) -> Tensor:
@@ -230,4 +238,4 @@ def _is_one(x: Tensor) -> bool:
 
 @functools.lru_cache(maxsize=16)
 def _ones(size: int, dtype: torch.dtype) -> bytes:
-    return torch.ones(size // dtype.itemsize, dtype=dtype).numpy().tobytes()
+    return torch.ones(size // dtype.itemsize, dtype=dtype, device="cpu").numpy().tobytes()

@@ -108,7 +108,7 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(direction: Tensor, vertices: Tensor, counts: Tensor) -> Tensor:
         batch = counts.numel()
-        flat = direction.reshape(batch, direction.shape[counts.dim() :].numel())
+        flat = direction.resolve_neg().reshape(batch, direction.shape[counts.dim() :].numel())
         lists = vertices.reshape(batch, *vertices.shape[-2:])
         _, sparsemap_vjp = with_an_argmax(backend_of(direction))
         return sparsemap_vjp(lists, counts.reshape(batch), flat).reshape(direction.shape)
