@@ -44,11 +44,12 @@ def empty_like(x: Tensor) -> Tensor:
 def empty(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
     """A tensor on the CPU, uninitialised."""
     known = _DTYPES.get(dtype)
-    if known is None or not LARGE <= math.prod(shape) * known.itemsize <= MOST:
+    if known is None or (size := math.prod(shape) * known.itemsize) < LARGE:
         return torch.empty(shape, dtype=dtype, device="cpu")
+    if size > MOST:
+        return torch.from_numpy(np.empty(shape, known))  # NumPy asks for large pages
     array = _unused(tuple(shape), known)
     if array is None:
-        size = math.prod(shape) * known.itemsize
         array = _shaped(np.empty(size + 64, np.uint8), tuple(shape), known)
         with contextlib.suppress(IndexError):  # another thread has taken the last one
             while _kept and size + sum(map(_room, list(_kept))) > MOST:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from pullback.inference._numba.compile import kernel, subroutine
-from pullback.inference._numba.lanes import aligned, gather, lanes_in, larger, load, splat, store, where_larger
+from pullback.inference._numba.lanes import aligned, gather, lanes_in, larger, load, prefetch, splat, store, where_larger
+from pullback.inference._numba.packing import clear
 from pullback.inference._numba.random_kernels import uniform
 from pullback.inference._numba.rows import any_nonzero, count_nan, largest_of, nonzero, shift_down, shift_up
 from pullback.inference._numba.vectors import pack_block, splat_wide, widen
@@ -59,7 +60,7 @@ def _band(scores, bases, place, rows, columns, down, edge, last, chances, at, ke
 
 
 @subroutine
-def _best_band(scores, bases, place, block, rows, columns, down, edge, last, moves, at):
+def _best_band(scores, stride, bases, place, block, rows, columns, down, edge, last, moves, at):
     """Maxima over a band; `moves` get two bits for each lane and step: whether it is entered from above or, 16 bits ahead,
     from the left. Otherwise as `_band`.
     """
@@ -67,8 +68,9 @@ def _best_band(scores, bases, place, block, rows, columns, down, edge, last, mov
     yes, no = splat_wide(1.0, scores), splat_wide(0.0, scores)
     one_ago, two_ago = nothing, nothing
     worst, nan = splat(scores, -np.inf), splat(scores, 0.0)
-    ready = 0
+    ready, below = 0, bases[0] + lanes * stride
     for t in range(columns + rows - 1):
+        prefetch(scores, below + t * lanes)  # the next band, whose rows are too short for the processor to foresee
         if t == ready and t >= lanes - 1 and t + lanes <= columns:
             pack_block(scores, bases, t, block, 0)
             ready = t + lanes
@@ -166,7 +168,7 @@ def _draw(n, m, stride, begin, chances, pitch, lanes, seed, z):
 
 @kernel
 def sums(worker, workers, scores, rows, columns, down, mode, seeds, out, log_z, codes):
-    """Write log-partitions and, by `mode`, marginals or samples over zeros.
+    """Write log-partitions and, by `mode`, marginals or samples, and zeros elsewhere.
 
     `down` says whether paths may move down. `codes[b]` is not zero where scores of an example hold NaN or +inf, or no path is
     feasible.
@@ -179,6 +181,8 @@ def sums(worker, workers, scores, rows, columns, down, mode, seeds, out, log_z, 
     lines = np.empty(lanes, np.int64), aligned(lanes, scores), aligned(lanes, edge), edge
     for b in range(worker, len(scores), workers):
         n, m, begin = rows[b], columns[b], b * size
+        if keep:
+            clear(flat_out, begin, begin + size)  # now, as what is written next is then in the cache
         if n == 0 or m == 0:
             log_z[b] = 0.0 if n == m else -np.inf
             codes[b] = n != m
@@ -211,7 +215,7 @@ def _follow(moves, pitch, lanes, n, m, stride, begin, z):
 
 @kernel
 def argmax(worker, workers, scores, rows, columns, down, z, best, codes):
-    """Write the best paths over zeros, and their scores; otherwise as `sums`."""
+    """Write the best paths and their scores; otherwise as `sums`."""
     lanes, stride = lanes_in(scores), scores.shape[2]
     size, flat, flat_z = scores.shape[1] * stride, scores.reshape(-1), z.reshape(-1)
     pitch, bands = stride + lanes - 1, -(-scores.shape[1] // lanes)
@@ -220,6 +224,7 @@ def argmax(worker, workers, scores, rows, columns, down, z, best, codes):
     block = aligned(lanes * lanes, scores)
     for b in range(worker, len(scores), workers):
         n, m, begin, worst = rows[b], columns[b], b * size, -np.inf
+        clear(flat_z, begin, begin + size)
         if n == 0 or m == 0:
             codes[b] = n != m
             best[b] = 0.0 if n == m else -np.inf
@@ -228,7 +233,7 @@ def argmax(worker, workers, scores, rows, columns, down, z, best, codes):
         for first in range(0, n, lanes):
             count, at = min(lanes, n - first), first // lanes * pitch
             enter(begin, stride, first, count, bases, place)
-            worst = max(worst, _best_band(flat, bases, place, block, count, m, down, edge, last, moves, at))
+            worst = max(worst, _best_band(flat, stride, bases, place, block, count, m, down, edge, last, moves, at))
         best[b] = last[(n - 1) % lanes]
         codes[b] = worst == np.inf or best[b] == -np.inf
         if not codes[b]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from pullback.inference._numba.compile import kernel, subroutine
 from pullback.inference._numba.lanes import aligned, lanes_in, load, store
+from pullback.inference._numba.packing import clear
 from pullback.inference._numba.rows import shift_down, shift_up
 from pullback.inference._numba.vectors import load_wide, select_positive, splat_wide, widen
 from pullback.inference._numba.ways import tangent_of
@@ -86,7 +87,7 @@ def _back(n, m, stride, begin, chances, chance_tangents, pitch, edge, line, out)
 
 @kernel
 def tangents(worker, workers, scores, rows, columns, down, mode, direction, out, value, codes):
-    """Write entropies, or tangents of log-partitions, and derivatives of marginals over zeros; `codes` as of `kernels.sums`."""
+    """Write entropies, or tangents of log-partitions, and derivatives of marginals; otherwise as `kernels.sums`."""
     lanes, stride, keep = lanes_in(scores), scores.shape[2], mode != Mode.ENTROPY
     size, flat, flat_out, flat_direction = scores.shape[1] * stride, scores.reshape(-1), out.reshape(-1), direction.reshape(-1)
     pitch, bands = 3 * lanes * (stride + lanes - 1), -(-scores.shape[1] // lanes)
@@ -96,6 +97,8 @@ def tangents(worker, workers, scores, rows, columns, down, mode, direction, out,
     for b in range(worker, len(scores), workers):
         n, m, begin = rows[b], columns[b], b * size
         value[b] = 0.0
+        if keep:
+            clear(flat_out, begin, begin + size)
         if n == 0 or m == 0:
             codes[b] = n != m
             value[b] = 0.0 if n == m else -np.inf
