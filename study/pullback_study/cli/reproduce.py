@@ -11,9 +11,8 @@ import typer
 
 from pullback_study.cli import terminal
 from pullback_study.cli.beds import listops, planted, recovery, ud
-from pullback_study.cli.check import check
 from pullback_study.cli.options import SETTINGS, uses
-from pullback_study.cli.pages import claims, page
+from pullback_study.cli.pages import check, claims, page
 
 if TYPE_CHECKING:
     from pullback_study.results.protocol import Protocol

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from pullback import Downstream, Estimator, ReinMax, ScoreFunction, Structure
 from pullback.parts import LeaveOneOut
-from pullback_study.tasks.task import Method
+from pullback_study.tasks import Method
 
 
 class Blended(Estimator):

@@ -153,11 +153,6 @@ def speed(task: str, found: Sequence[Chosen]) -> Table:
     return Table.of_words(f"{TASKS[task].title}: one epoch of training", columns, lines, notes)
 
 
-def epoch_seconds(row: Chosen) -> list[float]:
-    """The time of every epoch of every run that is done."""
-    return [each["seconds"] for run in row.done for each in run.curve() if "seconds" in each]
-
-
 def steps_table(title: str, found: Sequence[Chosen], runs: Runs) -> Table:
     """Test accuracy against the number of inner steps."""
     columns = [Column(f"k = {k}", f"k = {k}") for k in INNER_STEPS] + [Column("depth", "Depth at each")]

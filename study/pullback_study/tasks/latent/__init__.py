@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pullback_study.tasks import Method, Task, by_name, registered
 from pullback_study.tasks.schema import EstimatorConfig, option
-from pullback_study.tasks.task import Method, Task, by_name, registered
 
 if TYPE_CHECKING:
     from pullback.estimators import Estimator

@@ -11,7 +11,7 @@ from torch import Tensor
 from pullback import Downstream, ScoreFunction, STEMarginals
 from pullback.parts import MovingAverage
 from pullback.structures import Structure, StructureWrapper
-from pullback_study.tasks.task import Method, by_name, registered
+from pullback_study.tasks import Method, by_name, registered
 
 # Learning rate and step size, from the paper's table of training details; where it lists no rate, the grid decides. STE-I
 # has no step size listed: with one inner step and Adam its size does not matter.

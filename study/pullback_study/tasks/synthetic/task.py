@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pullback_study.tasks import Method, Metric, ReplicaTask
 from pullback_study.tasks.schema import GAMMA_SCALE, EstimatorConfig, option
-from pullback_study.tasks.task import Method, Metric, ReplicaTask
 
 _NUMBERS = 1 << 25
 """How many scores a replica group has at most: a tensor of them takes 128 MiB in float32."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pullback_study.tasks import Method, Metric, by_name, registered
 from pullback_study.tasks.latent import LatentConfig, LatentTask
 from pullback_study.tasks.schema import option
-from pullback_study.tasks.task import Method, Metric, by_name, registered
 
 if TYPE_CHECKING:
     from pullback_study.tasks.ud.problem import TagProblem
