@@ -62,13 +62,12 @@ class StructuredLayer(torch.nn.Module):
 def with_lengths(structure: Structure, lengths: Any) -> Structure:
     """A copy of the structure with these lengths."""
     own = copy.copy(_innermost(structure))
-    is_known = isinstance(own, FamilyStructure)
-    takes = "lengths" in {size.name for size in own._layout.sizes if size.told} if is_known else hasattr(own, "lengths")
-    if not takes:
-        raise TypeError(f"{structure!r} has no lengths; call the layer without them")
-    if not is_known:
+    if isinstance(own, FamilyStructure):
+        if any(size.name == "lengths" and size.told for size in own._layout.sizes):
+            return _changed(structure, {"lengths": own._as_lengths(lengths), "_widths": own._widths})
+    elif hasattr(own, "lengths"):
         return _changed(structure, {"lengths": as_lengths(lengths, "lengths")})
-    return _changed(structure, {"lengths": own._as_lengths(lengths), "_widths": own._widths})
+    raise TypeError(f"{structure!r} has no lengths; call the layer without them")
 
 
 def _innermost(structure: Structure) -> Structure:
