@@ -174,14 +174,26 @@ class FactoredChain(OwnScores):
         one &= (z == 1).sum(-1) == 1
         return (one | ~self._real(z)).all(-1)
 
+    def log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
+        self._check_same_shape(scores, z)
+        found = self._log_prob_of_members(scores, z)  # which are not looked at once more
+        return super().log_prob(scores, z) if found is None else found
+
+    def _log_prob_of_members(self, scores: Tensor, z: Tensor) -> Tensor | None:
+        """`_log_prob` of constant structures of the shape of the scores, by kernels; None if they are something else."""
+        if z.shape != scores.shape or not all(_is_constant(x, z) for x in (scores, *self._given())):
+            return None
+        found = self._read(z)
+        return self._log_prob_of(self._flat(scores), found[0]) if found is not None and found[1].all() else None
+
     def _log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
         self._check_same_shape(scores, z)
+        found = self._log_prob_of_members(scores, z)
+        if found is not None:
+            return found
         scores = self._expanded(scores, z)
         flat = self._flat(scores)
         if z.shape == scores.shape and all(_is_constant(x, z) for x in (scores, *self._given())):
-            found = self._read(z)
-            if found is not None and found[1].all():
-                return self._log_prob_of(flat, found[0])
             return flat.restore(self._call("log_prob", flat, self._joined_structure(flat, z.detach()))[0])
         return (self._whole_score(scores, z) - self._log_partition(scores)).to(flat.dtype)
 

@@ -1,4 +1,4 @@
-"""CTC's paths on the CPU. The k best of them are the reference's."""
+"""CTC's paths on the CPU."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pullback.inference._numba.memory import empty_like
 from pullback.inference._numba.threads import spread
 from pullback.inference.ctc import kernels
 from pullback.inference.ctc.family import CTC
+from pullback.inference.ctc.ranked import topk as topk
 from pullback.inference.ctc.tangents import tangents
 from pullback.inference.front.checks import finish, in_range
 from pullback.inference.front.modes import Mode

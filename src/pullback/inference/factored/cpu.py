@@ -2,11 +2,41 @@
 
 from __future__ import annotations
 
-from pullback.inference.chain.calls import Calls
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pullback.inference.chain.calls import Calls, Kernel
 from pullback.inference.factored import kernels, maximum, tangents
 from pullback.inference.factored.family import FACTORED, positions
+from pullback.inference.front.modes import Mode
 
-_calls = Calls(
+
+class _Calls(Calls):
+    """Those of examples in float32 whose weights leave its range are computed in float64 where that has room for them."""
+
+    def _spread(self, kernel: Kernel, cost: float, scores: Tensor, lengths: Tensor, *rest: Any) -> int:
+        failed = super()._spread(kernel, cost, scores, lengths, *rest)
+        if failed == 0 or kernel is not kernels.sums:
+            return failed
+        mode, z, seeds, out, log_z, log_p = rest
+        rows = np.isnan(log_z).nonzero()[0]
+        if len(rows) == 0:
+            return failed
+        wide = [np.take(x, rows, 0).astype(np.float64) for x in (scores.numpy(), z, out)]
+        own = seeds[rows] if len(seeds) > 0 else seeds
+        values = np.zeros((2, len(rows)))
+        given = torch.from_numpy(wide[0]), lengths[torch.from_numpy(rows)]
+        again = super()._spread(kernel, cost, *given, mode, wide[1], own, wide[2], *values)
+        log_z[rows], log_p[rows] = values
+        if mode != Mode.LOG_PARTITION:  # which writes nothing to `out`
+            out[rows] = wide[2]
+        return failed - len(rows) + again
+
+
+_calls = _Calls(
     FACTORED.layout, maximum.argmax, kernels.sums, tangents.tangents,
     lambda shape: shape[0] * (positions(shape) + 2) * shape[-1] ** 2,
 )  # fmt: skip
