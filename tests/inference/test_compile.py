@@ -7,13 +7,14 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 import pullback
-from pullback.inference._numba import folder, messages
+from pullback.inference._numba import folder, messages, turns
 
 KERNEL = """
 from pullback.inference._numba.compile import kernel
@@ -181,8 +182,39 @@ def test_inner_functions_without_numbas_private_parts(install, tmp_path):
     assert "take longer" in log
 
 
-def test_several_processes_may_fill_the_cache_at_once(install, tmp_path):
+def test_several_processes_fill_the_cache_at_once_and_one_compiles(install, tmp_path):
     with ThreadPoolExecutor(2) as pool:
-        found = list(pool.map(lambda _: run(install, tmp_path / "cache", *ADD)[0], range(2)))
-    assert found == [["3"], ["3"]]
+        (first, log), (second, other) = pool.map(lambda _: run(install, tmp_path / "cache", *ADD), range(2))
+    assert first == second == ["3"]
+    assert (log + other).count("compiling caller.add") == 1
     assert "compiling" not in run(install, tmp_path / "cache", *ADD)[1]
+
+
+def test_what_another_process_compiles_is_waited_for(add, tmp_path):
+    add()
+    (kernel,) = (tmp_path / "cache").rglob("*.kernel")
+    content, other = kernel.read_bytes(), turns.Turn()
+    kernel.unlink()
+    other.take(kernel)
+
+    def finish():
+        kernel.write_bytes(content)
+        other.end()
+
+    threading.Timer(0.2, finish).start()
+    assert add() == (3, "")
+    assert list(kernel.parent.iterdir()) == [kernel]
+
+
+def test_a_process_that_takes_too_long_is_not_waited_for(add, tmp_path, monkeypatch):
+    monkeypatch.setattr(turns, "PATIENCE", 0.1)
+    add()
+    (kernel,) = (tmp_path / "cache").rglob("*.kernel")
+    kernel.unlink()
+    other = turns.Turn()
+    other.take(kernel)
+    found, log = add()
+    other.end()
+    assert found == 3
+    assert "compiling caller.add" in log
+    assert kernel.exists()

@@ -39,8 +39,11 @@ def over_the_simplex(structures, scores, steps=2000):
         if (q - new) @ (new - p) > 0:
             t = 1.0
         t_new = (1 + (1 + 4 * t * t) ** 0.5) / 2
+        moved = (new - q).abs().max()  # zero at the projection alone
         q = new + (t - 1) / t_new * (new - p)
         p, t = new, t_new
+        if moved < 1e-13:
+            break
     return (p @ z).reshape(scores.shape)
 
 
