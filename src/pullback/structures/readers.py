@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -31,12 +32,12 @@ def as_lengths(values: Any, name: str) -> Tensor | None:
     >>> as_lengths(torch.tensor([[True, True, False], [True, False, False]]), "lengths")
     tensor([2, 1])
     """
-    mask = values
+    mask = torch.from_numpy(values) if isinstance(values, np.ndarray) and values.dtype == np.bool_ else values
     if not isinstance(mask, Tensor) and isinstance(mask, Sequence) and mask and not isinstance(mask, str):
         first = mask[0][0] if isinstance(mask[0], Sequence) and mask[0] else mask[0]
         mask = torch.as_tensor(mask) if isinstance(first, bool) else mask
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.dim() == 0:
-        return as_sizes(values, name)
+        return as_sizes(mask, name)
     if is_readable(mask):
         _check_prefix(mask, f"{name} is a mask with a hole", "; pullback.nn.CRF takes masks with holes")
     return mask.sum(-1)
