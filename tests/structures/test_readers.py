@@ -145,7 +145,8 @@ def test_prefix_masks_are_lengths(entry):
     sizes = [entry.parts[0], entry.parts[1]] if len(columns) == 2 else [entry.parts[0]]
     masks = [torch.arange(n) < size[:, None] for n, size in zip(sizes, columns, strict=True)]
     assert torch.equal(entry.make(*masks).argmax(scores), entry.structure().argmax(scores))
-    assert torch.equal(entry.make(*[mask.tolist() for mask in masks]).argmax(scores), entry.structure().argmax(scores))
+    for others in ([mask.tolist() for mask in masks], [mask.numpy() for mask in masks]):
+        assert torch.equal(entry.make(*others).argmax(scores), entry.structure().argmax(scores))
     holes = masks[0].clone()
     holes[0, 1] = False
     with pytest.raises(ValueError, match=r"mask with a hole: position 2 of example \[0\] counts .*pullback.nn.CRF"):

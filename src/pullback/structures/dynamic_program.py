@@ -110,7 +110,7 @@ class DynamicProgram(FamilyStructure):
         z = torch.zeros(len(parts), torch.Size(shape).numel())
         for row, chosen in enumerate(parts):
             z[row, list(chosen)] = 1.0
-        return z.reshape(-1, *shape)
+        return z.reshape(len(parts), *shape)
 
     def check(self, *shape: int) -> None:
         """Raise if the recursion has two derivations for one structure, or uses a part twice in one; for a small shape.
