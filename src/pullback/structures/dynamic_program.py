@@ -22,7 +22,16 @@ _programs: dict[tuple[Any, ...], Program] = {}
 _OWN = "lengths", "validate", "_widths"
 
 
-class DynamicProgram(FamilyStructure):
+class _Prepared(abc.ABCMeta):
+    """Makes the program of an instance as soon as its attributes are set: `torch.compile` cannot make it at the first call."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        made = super().__call__(*args, **kwargs)
+        made._program  # noqa: B018
+        return made
+
+
+class DynamicProgram(FamilyStructure, metaclass=_Prepared):
     """The structures of a recursion, written once in plain PyTorch.
 
     A subclass sets `event_dims` and defines `value(scores, combine)`, the value of all structures for scores `[B, *parts]`:
