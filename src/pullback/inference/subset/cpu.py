@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from torch import Tensor
 
 from pullback.inference._numba.threads import spread
 from pullback.inference.front import checks
+from pullback.inference.front.by_mode import by_mode
 from pullback.inference.front.modes import Mode
 from pullback.inference.subset.sums import LANES, sums
 from pullback.inference.subset.tangents import tangents
@@ -18,38 +18,7 @@ from pullback.inference.subset.tangents import tangents
 _NO_SEEDS = np.zeros(0, np.int64)
 
 
-def log_partition(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> Tensor:
-    return _run(sums, Mode.LOG_PARTITION, scores, lengths, k, validate, _NO_SEEDS)[0]
-
-
-def marginals(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> Tensor:
-    return log_partition_marginals(scores, lengths, k, validate)[1]
-
-
-def log_partition_marginals(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> tuple[Tensor, Tensor]:
-    return _run(sums, Mode.MARGINALS, scores, lengths, k, validate, _NO_SEEDS)
-
-
-def sample(scores: Tensor, lengths: Tensor, k: Tensor, seeds: Tensor, validate: bool) -> Tensor:
-    return _run(sums, Mode.SAMPLE, scores, lengths, k, validate, seeds.contiguous().numpy())[1]
-
-
-def marginals_vjp(scores: Tensor, lengths: Tensor, k: Tensor, direction: Tensor, validate: bool) -> Tensor:
-    array = direction.detach().to(scores.dtype).contiguous().numpy()
-    return _run(tangents, Mode.TANGENT, scores, lengths, k, validate, array)[1]
-
-
-def entropy(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> Tensor:
-    return _run(tangents, Mode.ENTROPY, scores, lengths, k, validate, scores.detach().contiguous().numpy())[0]
-
-
-def entropy_gradient(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> Tensor:
-    return _run(tangents, Mode.ENTROPY_TANGENT, scores, lengths, k, validate, scores.detach().contiguous().numpy())[1]
-
-
-def _run(
-    kernel: Callable[..., Any], mode: Mode, scores: Tensor, lengths: Tensor, k: Tensor, validate: bool, given: np.ndarray
-) -> tuple[Tensor, Tensor]:
+def _run(mode: Mode, which: int | slice, scores: Tensor, lengths: Tensor, k: Tensor, *given: Tensor, validate: bool) -> Any:
     """The values that a kernel finds for the examples, and what it writes for the items.
 
     Those of examples with a bad status become NaN, or an error.
@@ -60,9 +29,17 @@ def _run(
     if len(s) > 0:
         sizes = lengths.contiguous().numpy(), k.contiguous().numpy()
         order = np.argsort(-sizes[0] * (sizes[1] + 1), kind="stable")
-        work = (4.0 if kernel is sums else 12.0) * s.numel() * (float(sizes[1].max()) + 10.0)
-        arrays = order, int(mode), given, out.numpy(), value, status
-        spread(kernel, -(-len(s) // LANES), work, s.numpy(), *sizes, *arrays)
+        work, written = s.numel() * (float(sizes[1].max()) + 10.0), (out.numpy(), value, status)
+        arrays = s.numpy(), *sizes, order, int(mode)
+        if mode < Mode.TANGENT:
+            seeds = given[0].contiguous().numpy() if given else _NO_SEEDS
+            spread(sums, -(-len(s) // LANES), 4.0 * work, *arrays, seeds, *written)
+        else:
+            direction = given[0].detach().to(s.dtype).contiguous() if given else s
+            spread(tangents, -(-len(s) // LANES), 12.0 * work, *arrays, direction.numpy(), *written)
     results = (torch.from_numpy(value), *(() if out is s else (out,)))
     found = tuple(checks.settled(x, status, validate) for x in results)
-    return found[0], found[-1]
+    return (found[0], found[-1])[which]
+
+
+log_partition, marginals, log_partition_marginals, marginals_vjp, entropy, entropy_gradient, sample = by_mode(_run)
