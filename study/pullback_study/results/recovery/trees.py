@@ -94,21 +94,17 @@ def table(runs: Runs, n: int, protocol: Protocol = FULL, *, searched: bool = Fal
     return Table(title, columns, lines, notes, f"planted-{n}", protocol.warning, making, "Estimator")
 
 
-def groups(runs: Runs, protocol: Protocol = FULL) -> list[Group]:
+def groups(runs: Runs) -> list[Group]:
     figures = []
     for n in SIZES:
-        rows = [row(runs, name, n, protocol) for name in _DRAWN]
+        rows = [row(runs, name, n) for name in _DRAWN]
         drawn = learning_curves(rows, {"recovery": "Validation: recovery (%)", "accuracy": "Validation: accuracy (%)"})
         figures.append(Figure(f"Planted trees, {n} words", drawn, f"planted-{n}-curves", "Median and range of the seeds."))
-    tables = [table(runs, n, protocol) for n in SIZES]
     return [
-        Group("Planted trees", tables, [figure for figure in figures if figure.drawn], warning=protocol.warning),
-        Group("Longer trees", [table(runs, n, protocol) for n in LONGER], warning=protocol.warning),
-        Group(
-            "A wide search with equal decoder calls", [table(runs, n, protocol, searched=True) for n in SIZES],
-            warning=protocol.warning,
-        ),
-    ]  # fmt: skip
+        Group("Planted trees", [table(runs, n) for n in SIZES], [figure for figure in figures if figure.drawn]),
+        Group("Longer trees", [table(runs, n) for n in LONGER]),
+        Group("A wide search with equal decoder calls", [table(runs, n, searched=True) for n in SIZES]),
+    ]
 
 
 def claims(runs: Runs) -> list[Claim]:
