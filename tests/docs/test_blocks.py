@@ -58,6 +58,11 @@ def test_prompts_are_in_blocks():
         assert page.read_text().count(">>>") == inside, page.relative_to(ROOT)
 
 
+def test_the_home_page_has_code():
+    home = blocks((ROOT / "docs" / "index.md").read_text())
+    assert "CRF" in " ".join(block.code for block in home if block.language == "python")
+
+
 def test_pages_have_the_titles_that_people_search():
     titles = [page.read_text().partition("\n")[0] for page in (ROOT / "docs" / "how").glob("*.md")]
     for question in (

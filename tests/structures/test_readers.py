@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import pytest
 import torch
 
@@ -188,6 +191,19 @@ def test_masks_of_another_width_than_what_a_structure_holds():
         ):
             with pytest.raises(ValueError, match=r"lengths is a mask \[\.\.\., 4\], and there are 3 positions"):
                 call()
+
+
+def test_masks_under_transforms_and_in_copies():
+    mask, scores = torch.tensor([[True, True, False], [True, False, False]]), torch.randn(2, 3, 2, 2)
+    expected = pb.LinearChain([2, 1]).marginals(scores)
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda m, s: pb.LinearChain(m).marginals(s), fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(mask, scores), expected)
+    torch.testing.assert_close(torch.vmap(lambda m, s: pb.LinearChain(m).marginals(s))(mask, scores), expected)
+    for chain in (copy.deepcopy(pb.LinearChain(mask)), pickle.loads(pickle.dumps(pb.LinearChain(mask)))):
+        assert chain == pb.LinearChain([2, 1])
+        with pytest.raises(ValueError, match=r"lengths is a mask \[\.\.\., 3\], and there are 2 positions"):
+            chain.argmax(scores[:, :2])
 
 
 def test_prefix_masks_of_subsets():
