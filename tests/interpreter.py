@@ -78,15 +78,37 @@ def patch() -> None:
     interpreter._patch_lang_tensor, interpreter._patch_lang = patch_tensor_for_numpy, patch_once
     interpreter._get_np_dtype = known_type
     interpreter.InterpretedFunction.__call__ = call
+    interpreter.ReduceOps.generic_reduce = _reduce_in_pairs
     _convert_less(interpreter)
 
 
+def _reduce_in_pairs(self: Any, input: Any) -> list[Any]:
+    """By a function of Triton's: neighbours at once, as on a GPU, instead of one element after the other."""
+    whole = self.axis is None
+    tensors, axis = self.unravel(input, self.axis)
+    shape, found = input[0].handle.data.shape, [tensor.handle.data for tensor in tensors]
+    while found[0].shape[axis] > 1:
+        halves = [np.split(x.reshape(*x.shape[:axis], -1, 2, *x.shape[axis + 1 :]), 2, axis + 1) for x in found]
+        sides = [
+            [self.to_tensor(half[side].squeeze(axis + 1), tensor.dtype) for half, tensor in zip(halves, tensors, strict=True)]
+            for side in (0, 1)
+        ]
+        combined = self.combine_fn.fn(*sides[0], *sides[1])
+        combined = combined if isinstance(combined, tuple) else (combined,)
+        found = [x.handle.data.astype(old.dtype, copy=False) for x, old in zip(combined, found, strict=True)]
+    if whole:
+        found = [x.reshape([1] * len(shape)) if self.keep_dims else x.item() for x in found]
+    elif not self.keep_dims:
+        found = [x.squeeze(axis) for x in found]
+    return [self.to_tensor(x, tensor.dtype) for x, tensor in zip(found, tensors, strict=True)]
+
+
 def _convert_less(interpreter: Any) -> None:
-    """Operands of the same type, and numbers of its kind, stay as they are; NumPy spreads a scalar over a block. The shape of
-    a tensor is made once for each object that is its type.
+    """Operands of the same type, and numbers of its kind, stay as they are; NumPy spreads a scalar over a block. The type of
+    a block with other elements is made once for each type, and the shape of a tensor once for each object that is its type.
     """
     semantic, tl = interpreter.TritonSemantic, interpreter.tl
-    convert, make = semantic.binary_op_type_checking_impl, tl.tensor.__init__
+    convert, spread, make = semantic.binary_op_type_checking_impl, semantic.broadcast_impl_value, tl.tensor.__init__
     kinds = {"int32": int, "int64": int, "fp32": float, "fp64": float}
 
     def convert_others(self, a, b, *options, **names):
@@ -99,6 +121,9 @@ def _convert_less(interpreter: Any) -> None:
                 return a, self.scalar_constant(b, a.dtype)
         return convert(self, a, b, *options, **names)
 
+    def spread_others(self, a, b):
+        return (a, b) if a.type is b.type or (a.shape == b.shape) else spread(self, a, b)
+
     def make_of_known_type(self, handle, type):
         known = vars(type).get("_shape_and_number")
         if known is None:
@@ -108,6 +133,13 @@ def _convert_less(interpreter: Any) -> None:
             self.handle, self.type, self.dtype = handle, type, type.scalar
             self.shape, self.numel = known
 
+    def with_elements(self, kind):
+        known = vars(self).setdefault("_with_elements", {})
+        if kind.name not in known:
+            known[kind.name] = with_new_elements(self, kind)
+        return known[kind.name]
+
+    with_new_elements, tl.block_type.with_element_ty = tl.block_type.with_element_ty, with_elements
     unwrap, plain = tl.core._unwrap_if_constexpr, {tl.tensor, int, float, bool, type(None)}
 
     def patch_function(owner, name, function, builder, scope):
@@ -119,7 +151,8 @@ def _convert_less(interpreter: Any) -> None:
 
         scope.set_attr(owner, name, with_semantic)
 
-    semantic.binary_op_type_checking_impl, tl.tensor.__init__ = convert_others, make_of_known_type
+    semantic.binary_op_type_checking_impl, semantic.broadcast_impl_value = convert_others, spread_others
+    tl.tensor.__init__ = make_of_known_type
     tl.core._unwrap_if_constexpr = lambda x: x if type(x) in plain else unwrap(x)
     interpreter._patch_attr = patch_function
 

@@ -45,7 +45,7 @@ class Group(NamedTuple):
 EARLY_MAXIMA = MappingProxyType({"early": True, "part": "maxima"})
 GROUPS = {
     "projective": Group(
-        ["projective"],
+        PROJECTIVE,
         {
             "eisner.cuda_inside": "log_partition",
             "eisner.cuda_maximum": "argmax",
@@ -63,7 +63,6 @@ GROUPS = {
             "trees.local_polytope_cuda": "_project",
         },
     ),
-    "projective-single": Group(["projective-single"]),
     "nonprojective": Group(
         NONPROJECTIVE,
         {

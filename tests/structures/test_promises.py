@@ -136,7 +136,8 @@ def test_sparsemap_is_the_projection(projected):
 def test_sparsemap_gradient_by_finite_differences(projected):
     leaf = projected.scores(seed=6).requires_grad_()
     structure = projected.structure()
-    assert torch.autograd.gradcheck(structure.sparsemap, leaf, eps=1e-6, atol=1e-5, rtol=1e-4)
+    checks = {"eps": 1e-6, "atol": 1e-5, "rtol": 1e-4, "fast_mode": projected.is_slow}  # along random directions
+    assert torch.autograd.gradcheck(structure.sparsemap, leaf, **checks)
 
 
 def test_kl(gibbs):
