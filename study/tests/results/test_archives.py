@@ -1,5 +1,6 @@
 """The runs behind a page are in an archive beside it: the page is what they make."""
 
+import re
 import shutil
 import tarfile
 from pathlib import Path
@@ -36,6 +37,8 @@ def test_the_archive_makes_the_page(study, tmp_path):
     assert bool(dirty) == (study in DIRTY)
     said = f"{len(dirty)} of the {len(runs.all)} runs of the archive were trained by code with uncommitted changes"
     assert not dirty or said in (PUBLISHED / f"{study}.md").read_text()
+    counted = re.findall(r"So far there are (\d+) runs", (PUBLISHED / f"{study}.md").read_text())
+    assert counted == [str(sum(run.state == "done" for run in runs.all))] * len(counted)
     page = tmp_path / f"{study}.md"
     shutil.copy(PUBLISHED / page.name, page)
     update_page(page, section.groups(runs), section.claims(runs))
