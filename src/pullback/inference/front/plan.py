@@ -162,7 +162,7 @@ class Derivative:
         return kept
 
     def backward(self, ctx: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
-        grad = None if grads[0] is None else grads[0].resolve_neg()  # kernels read memory
+        grad: Any = None if grads[0] is None else grads[0].resolve_neg()  # kernels read memory
         if grad is None:
             found = None
         elif self._operation.gradient is None:
