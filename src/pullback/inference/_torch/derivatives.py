@@ -38,7 +38,7 @@ def route(*args: Any) -> int:
     """How a call with these arguments, the first of which is a tensor, reaches its kernel: read once per call."""
     if is_compiling() or getattr(forward_ad, "_current_level", 0) >= 0 or _transforms_active() or _modes() or _is_tracing():
         return DISPATCHED
-    if type(args[0]) not in _PLAIN:
+    if type(args[0]) not in _PLAIN or args[0].is_neg():  # a view that is negated when it is read, but not by a kernel
         return DISPATCHED
     if not (torch.is_grad_enabled() and _any_requires_grad(*args)):
         return DIRECT

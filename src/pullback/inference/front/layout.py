@@ -128,8 +128,6 @@ class Layout:
         batch, s = scores.shape[:lead], scores
         if dtype not in _FULL:
             s, dtype = working(scores), result_dtype(scores)
-        elif s.is_neg():
-            s = s.resolve_neg()
         if lead != 1:
             s = s.reshape(batch.numel(), *s.shape[lead:])
         flat: list[Tensor] = []

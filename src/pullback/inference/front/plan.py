@@ -162,9 +162,7 @@ class Derivative:
         return kept
 
     def backward(self, ctx: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
-        grad = grads[0]
-        if grad is not None and grad.is_neg():  # see `layout.working`
-            grad = grad.resolve_neg()
+        grad: Any = None if grads[0] is None else grads[0].resolve_neg()  # kernels read memory
         if grad is None:
             found = None
         elif self._operation.gradient is None:
