@@ -114,7 +114,7 @@ def log(typingctx, x):
 
 @intrinsic
 def power_and_rest(typingctx, x):
-    """Whole numbers k and numbers r with x = k log(2) + r, for float64; k = -inf and r = 0 where x is -inf."""
+    """Whole numbers k and numbers r with x = k log(2) + r, for float64. For -inf, k is -inf; from 1e15 on, r is 0."""
     result = types.Tuple((x, x))
 
     def generate(context, builder, signature, args):
@@ -126,8 +126,8 @@ def power_and_rest(typingctx, x):
         k = call(builder, "rint", vector, builder.fmul(args[0], constant(1 / math.log(2))))
         r = call(builder, "fma", vector, k, constant(-0.6931471803691238), args[0])
         r = call(builder, "fma", vector, k, constant(-1.9082149292705877e-10), r)
-        r = builder.select(builder.fcmp_ordered(">", args[0], constant(-math.inf)), r, constant(0.0))
-        return context.make_tuple(builder, result, [k, r])
+        known = builder.fcmp_ordered("<", call(builder, "fabs", vector, args[0]), constant(1e15))
+        return context.make_tuple(builder, result, [k, builder.select(known, r, constant(0.0))])
 
     return result(x), generate
 
