@@ -52,9 +52,8 @@ _CASES: dict[str, tuple[Structure, tuple[int, ...]]] = {
 
 def scale(run: Run) -> Iterator[Row]:
     """What scores of any size cost: random normal scores times 1 to 1000, and a fifth of the parts masked by -1e9 and -1e30,
-    each as a multiple of the time of scores x 1.
-    Transitions that belong to a structure grow with the scores. Every result is compared with that in float64, where masks
-    are -inf.
+    each as a multiple of the time of scores x 1. Transitions that belong to a structure grow with the scores. Every result is
+    compared with that in float64, where masks are -inf.
     """
     for threads in run.threads:
         for name, (structure, parts) in _CASES.items():

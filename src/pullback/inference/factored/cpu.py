@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pullback.inference._numba.memory import empty
 from pullback.inference.chain.calls import Calls, Kernel
 from pullback.inference.factored import kernels, maximum, tangents
 from pullback.inference.factored.family import FACTORED, positions
@@ -25,14 +26,20 @@ class _Calls(Calls):
         rows = np.isnan(log_z).nonzero()[0]
         if len(rows) == 0:
             return failed
-        wide = [np.take(x, rows, 0).astype(np.float64) for x in (scores.numpy(), z, out)]
-        own = seeds[rows] if len(seeds) > 0 else seeds
+        chosen, shape = torch.from_numpy(rows), (len(rows), *scores.shape[1:])
+
+        def wide(x: np.ndarray) -> Tensor:
+            return empty(shape, torch.float64).copy_(torch.from_numpy(x if len(rows) == len(x) else x[rows]))
+
+        s = wide(scores.numpy())
+        own = wide(z).numpy() if mode == Mode.LOG_PROB else s.numpy()  # which no other mode reads
+        found = s if mode == Mode.LOG_PARTITION else empty(shape, torch.float64)  # to which that one writes nothing
         values = np.zeros((2, len(rows)))
-        given = torch.from_numpy(wide[0]), lengths[torch.from_numpy(rows)]
-        again = super()._spread(kernel, cost, *given, mode, wide[1], own, wide[2], *values)
+        given = seeds[rows] if len(seeds) > 0 else seeds
+        again = super()._spread(kernel, cost, s, lengths[chosen], mode, own, given, found.numpy(), *values)
         log_z[rows], log_p[rows] = values
-        if mode != Mode.LOG_PARTITION:  # which writes nothing to `out`
-            out[rows] = wide[2]
+        if mode != Mode.LOG_PARTITION:
+            out[rows] = found.numpy()
         return failed - len(rows) + again
 
 
