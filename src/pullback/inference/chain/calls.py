@@ -113,4 +113,4 @@ class Calls:
         if count > 0:
             work = cost * self._pairs(scores.shape)
             spread(kernel, count, work, tags, scores.numpy(), lengths.contiguous().numpy(), *rest, codes)
-        return np.count_nonzero(codes)  # sooner than `any`
+        return int(np.count_nonzero(codes))  # sooner than `any`
