@@ -7,7 +7,8 @@ Rows are heads, the root after the last word.
 
 The tangent is the derivative of the log along the direction; or, if `entropic`, the entropy of the paths that the weight
 sums over: what the log exceeds its derivative along the scores by. Scores themselves never enter these, so that their size
-does not matter.
+does not matter. Entropies are kept less log m: log m of a share's surprise then cancels, and what is left of it is the
+exponent, without a logarithm.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def solve(worker, workers, scores, lengths, order, exponents, direction, entropi
     flat_mu, flat_product = mu.reshape(-1), product.reshape(-1)
     before, weights, sums = _numbers(exponents, largest), _numbers(exponents, largest), _numbers(exponents, largest)
     some = largest if tilted else 0
-    tangents, tangents_before, slopes, logs = _chart(some), _chart(some), _chart(some), _chart(some if entropic else 0)
+    tangents, tangents_before, slopes = _chart(some), _chart(some), _chart(some)
     adjoints = _chart(largest if back else 0)
     means, best, gains, falls = _line(largest), _line(largest), _line(largest), _line(largest)
     bases, long, last = np.empty(LANES, np.int64), _line(0), np.zeros(LANES, np.int64)
@@ -70,10 +71,11 @@ def solve(worker, workers, scores, lengths, order, exponents, direction, entropi
         for _ in range(2):
             _read(flat, flat_direction, n, size, row, bases, long, last, before, tangents_before, best, dropped)
             _copy(before, weights, size, row)
-            if direction.size == 0:
-                tangents_before[:] = 0.0
-            copy(tangents_before, tangents)
-            _eliminate(weights, logs, tangents, size, row, tilted, entropic, multiroot, sums, means)
+            if entropic:
+                _start(before, tangents_before, size, row)
+            if tilted:
+                copy(tangents_before, tangents)
+            _eliminate(weights, tangents, size, row, tilted, entropic, multiroot, sums, means)
             again = False
             for lane in range(count):
                 # if no word that is left leads to this one, a single root has to be above it, so it must be the last
@@ -83,7 +85,7 @@ def solve(worker, workers, scores, lengths, order, exponents, direction, entropi
             if not again:
                 break
         store(log_z, 0, _log_z(size, best, sums))
-        store(nats, 0, _total(means, size) if tilted else splat(means, 0.0))
+        store(nats, 0, _entropy(size, sums, means) if entropic else splat(means, 0.0))
         for lane in range(count):
             b = order[start + lane]
             status[b] = _verdict(size, lane, sums, dropped)
@@ -92,7 +94,7 @@ def solve(worker, workers, scores, lengths, order, exponents, direction, entropi
                 long[lane] = 0.0
         if back:
             _differentiate(
-                weights, logs, tangents, adjoints, slopes, size, row, tilted, entropic, multiroot, sums, means, gains, falls
+                weights, tangents, adjoints, slopes, size, row, tilted, entropic, multiroot, sums, means, gains, falls
             )
             _settle(before, tangents_before, weights, tangents, adjoints, slopes, size, row, tilted, entropic)
         if mu.size > 0:
@@ -117,6 +119,14 @@ def _numbers(exponents, size):
     if len(exponents) == 1:
         return _chart(size), (_chart(size),)
     return _chart(size), (_chart(size), _chart(size), _chart(size))
+
+
+@inner
+def _start(weights, tangents, size, row):
+    """The tangents of entropies, zero, less log m."""
+    for at in range(0, (size + 1) * row, LANES):
+        m = load(weights[0], at)
+        store(tangents, at, (m - m) - log(m))
 
 
 @inner
@@ -180,21 +190,15 @@ def _exchange(chart, size, row, last):
 
 
 @inner
-def _eliminate(weights, logs, tangents, size, row, tilted, entropic, multiroot, sums, means):
-    """Eliminate in place; what is left of a word's row and column is what they held when its turn came, with a normal m.
-
-    `logs` are those of each m, if `entropic`: one logarithm for each sum.
-    """
+def _eliminate(weights, tangents, size, row, tilted, entropic, multiroot, sums, means):
+    """Eliminate in place; what is left of a word's row and column is what they held when its turn came, with a normal m."""
     root, zero = size * row, splat(weights[0], 0.0)
-    if entropic:
-        for at in range(0, root + row, LANES):
-            store(logs, at, log(load(weights[0], at)))
     for k in range(size - 1, -1, -1):
         column, own = k * LANES, k * row
         for x in range(k):
-            _normalise(weights, logs, entropic, own + x * LANES)
-            _normalise(weights, logs, entropic, x * row + column)
-        _normalise(weights, logs, entropic, root + column)
+            _normalise(weights, tangents, entropic, own + x * LANES)
+            _normalise(weights, tangents, entropic, x * row + column)
+        _normalise(weights, tangents, entropic, root + column)
         whole = get(weights, root + column) if multiroot or k == 0 else nothing(weights)
         for h in range(k):
             a, b, top, _ = aligned_terms(weights[0], whole, get(weights, h * row + column))
@@ -209,17 +213,17 @@ def _eliminate(weights, logs, tangents, size, row, tilted, entropic, multiroot, 
                 mean = mean + _tilt(weights, tangents, h * row + column, whole, entropic)
             store(means, column, mean)
         for h in range(k):
-            _add_paths(weights, logs, tangents, h * row, own, column, whole, tilted, entropic, means)
-        _add_paths(weights, logs, tangents, root, own, column, whole, tilted, entropic, means)
+            _add_paths(weights, tangents, h * row, own, column, whole, tilted, entropic, means)
+        _add_paths(weights, tangents, root, own, column, whole, tilted, entropic, means)
 
 
 @subroutine
-def _normalise(weights, logs, entropic, at):
-    m, k = get(weights, at)
-    m, k = normal(m, k)
-    put(weights, at, (m, k))
+def _normalise(weights, tangents, entropic, at):
+    before, k = get(weights, at)
+    m, k = normal(before, k)
     if entropic:
-        store(logs, at, log(m))
+        store(tangents, at, load(tangents, at) + (log(before) - log(m)))
+    put(weights, at, (m, k))
 
 
 @subroutine
@@ -234,26 +238,21 @@ def _tilt(weights, tangents, at, whole, entropic):
     """What a share adds to the mean of the tangents."""
     m, k = _share(weights, at, whole)
     p = m * power(weights[0], k)
-    mean = p * load(tangents, at)
-    return mean - _p_log_p(p, weights[0]) if entropic else mean
+    t = load(tangents, at)
+    if entropic:
+        t = t - as_log(k, narrow(k))
+    return p * t
 
 
 @subroutine
-def _p_log_p(p, like):
-    return p * log(select_positive(p, p, splat(like, 1.0)))
-
-
-@subroutine
-def _add_paths(weights, logs, tangents, row, own, column, whole, tilted, entropic, means):
+def _add_paths(weights, tangents, row, own, column, whole, tilted, entropic, means):
     """Add the paths h -> k -> m to the arcs h -> m of one row."""
     like = weights[0]
     share = _share(weights, row + column, whole)
     one, empty, zero = splat(like, 1.0), splat(like, NOTHING / 2), splat(like, 0.0)
-    tilt, log_share = zero, zero
+    tilt = zero
     if tilted:
         tilt = load(tangents, row + column) - load(means, column)
-    if entropic:
-        log_share = load(logs, row + column) - log(whole[0])
     for m in range(0, column, LANES):
         other = get(weights, own + m)
         path = share[0] * other[0], added(share[1], other[1])
@@ -262,15 +261,12 @@ def _add_paths(weights, logs, tangents, row, own, column, whole, tilted, entropi
         put(weights, row + m, (total, top))
         if tilted:
             p = where_larger(path[1][0], empty, a / total, zero)
-            q = one - p
-            t = q * load(tangents, row + m) + p * (tilt + load(tangents, own + m))
+            by_path, by_arc = tilt + load(tangents, own + m), load(tangents, row + m)
             if entropic:
-                apart, log_total = as_log(top, gap), log(total)
-                log_a = log_share + load(logs, own + m) + where_larger(apart, zero, zero, apart)
-                log_b = load(logs, row + m) - where_larger(apart, zero, apart, zero)
-                t = t + (log_total - (p * log_a + q * log_b))
-                store(logs, row + m, log_total)
-            store(tangents, row + m, t)
+                apart = as_log(top, gap)
+                by_path = by_path - where_larger(apart, zero, zero, apart)
+                by_arc = by_arc + where_larger(apart, zero, apart, zero)
+            store(tangents, row + m, p * by_path + (one - p) * by_arc)
 
 
 @inner
@@ -309,16 +305,16 @@ def _log_z(size, best, sums):
 
 
 @inner
-def _total(line, size):
-    total = splat(line, 0.0)
-    for k in range(size):
-        total = total + load(line, k * LANES)
+def _entropy(size, sums, means):
+    total = splat(means, 0.0)
+    for k in range(0, size * LANES, LANES):
+        total = total + (load(means, k) + log(load(sums[0], k)))
     return total
 
 
 @inner
 def _differentiate(
-    weights, logs, tangents, adjoints, slopes, size, row, tilted, entropic, multiroot, sums, means, gains, falls
+    weights, tangents, adjoints, slopes, size, row, tilted, entropic, multiroot, sums, means, gains, falls
 ):  # fmt: skip
     """The marginals of arcs when one of their words is eliminated, and their derivatives, both over m, in reverse order."""
     like, root = weights[0], size * row
@@ -334,10 +330,8 @@ def _differentiate(
             store(gains, m, zero)
             store(falls, m, zero)
         for h in range(k):
-            _collect(
-                weights, logs, tangents, adjoints, slopes, h * row, own, column, whole, tilted, entropic, means, gains, falls
-            )
-        _collect(weights, logs, tangents, adjoints, slopes, root, own, column, whole, tilted, entropic, means, gains, falls)
+            _collect(weights, tangents, adjoints, slopes, h * row, own, column, whole, tilted, entropic, means, gains, falls)
+        _collect(weights, tangents, adjoints, slopes, root, own, column, whole, tilted, entropic, means, gains, falls)
         rest, fall = one, zero
         for m in range(0, column, LANES):
             x, y = load(gains, m), load(falls, m)
@@ -356,21 +350,19 @@ def _differentiate(
             if tilted:
                 change = load(tangents, at) - load(means, column)
                 if entropic:
-                    change = change - log(select_positive(p, p, one))
-                store(slopes, at, (load(slopes, at) + p * (fall + rest * change)) / scale)
+                    change = change - as_log(e, narrow(e))
+                store(slopes, at, (load(slopes, at) + select_positive(p, p * (fall + rest * change), zero)) / scale)
 
 
 @subroutine
-def _collect(weights, logs, tangents, adjoints, slopes, row, own, column, whole, tilted, entropic, means, gains, falls):
+def _collect(weights, tangents, adjoints, slopes, row, own, column, whole, tilted, entropic, means, gains, falls):
     """Give the arcs h -> k and k -> m their shares of the arcs h -> m, which contain the paths h -> k -> m."""
     like = weights[0]
     share = _share(weights, row + column, whole)
-    one, zero = splat(like, 1.0), splat(like, 0.0)
-    use, fall, tilt, log_share = zero, zero, zero, zero
+    zero = splat(like, 0.0)
+    use, fall, tilt = zero, zero, zero
     if tilted:
         tilt = load(tangents, row + column) - load(means, column)
-    if entropic:
-        log_share = load(logs, row + column) - log(whole[0])
     for m in range(0, column, LANES):
         other, arc = get(weights, own + m), get(weights, row + m)
         gap = subtracted(added(share[1], other[1]), arc[1])
@@ -381,21 +373,13 @@ def _collect(weights, logs, tangents, adjoints, slopes, row, own, column, whole,
         if tilted:
             change = tilt + load(tangents, own + m) - load(tangents, row + m)
             if entropic:
-                log_part = log_share + load(logs, own + m) - load(logs, row + m) + as_log(gap, narrow(gap))
-                change = change - where_larger(log_part, zero, zero, log_part)
+                change = change - as_log(gap, narrow(gap))
             d = load(slopes, row + m) * part + select_positive(p, p * change, zero)
             fall = fall + d
             store(falls, m, load(falls, m) + d)
     store(adjoints, row + column, use)
     if tilted:
         store(slopes, row + column, fall)
-
-
-@subroutine
-def _log_of_share(p, one):
-    """log p for p > 0, at most 0."""
-    p = where_larger(p, one, one, p)
-    return log(select_positive(p, p, one))
 
 
 @inner
@@ -405,14 +389,15 @@ def _settle(before, tangents_before, weights, tangents, adjoints, slopes, size, 
     one, zero = splat(like, 1.0), splat(like, 0.0)
     for at in range(0, (size + 1) * row, LANES):
         old, new = get(before, at), get(weights, at)
-        part = old[0] * power(like, subtracted(old[1], new[1]))
+        gap = subtracted(old[1], new[1])
+        part = old[0] * power(like, gap)
         p = load(adjoints, at) * part
         p = where_larger(p, one, one, select_positive(p, p, zero))
         store(adjoints, at, p)
         if tilted:
             change = load(tangents_before, at) - load(tangents, at)
             if entropic:
-                change = change - _log_of_share(part / new[0], one)
+                change = change - as_log(gap, narrow(gap))
             store(slopes, at, load(slopes, at) * part + select_positive(p, p * change, zero))
 
 
