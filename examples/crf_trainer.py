@@ -28,7 +28,7 @@ class Tagger(torch.nn.Module):
         self.emissions = torch.nn.Linear(config.hidden_size, len(labels))
         self.crf = CRF(len(labels), batch_first=True, constraints=allowed_transitions("BIO", labels))
 
-    def forward(self, input_ids, attention_mask, labels=None, word_mask=None):
+    def forward(self, input_ids, attention_mask, labels=None):
         hidden = self.encoder(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
         emissions = self.emissions(hidden)
         loss = None if labels is None else -self.crf(emissions, labels, attention_mask.bool(), reduction="mean")

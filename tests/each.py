@@ -1,4 +1,4 @@
-"""Fixtures with many values that cost little: a test runs for each of them in turn, and counts as one.
+"""Fixtures and parameters with many values that cost little: a test runs for each of them in turn, and counts as one.
 
 A failure says for which values. Tests that are worth an own line each are parametrised as usual.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -19,6 +19,11 @@ class Each:
     def __init__(self, values: Sequence[Any], around: Callable[[Any], Any] = contextlib.nullcontext) -> None:
         assert values
         self.values, self.around = list(values), around
+
+
+def each(name: str, values: Iterable[Any]) -> pytest.MarkDecorator:
+    """A parameter with many values that cost little, as `pytest.mark.parametrize` is for those that are worth a line each."""
+    return pytest.mark.parametrize(name, [pytest.param(Each(list(values)), id=name)])
 
 
 def run(item: pytest.Function) -> bool | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,9 @@ def poison(on: bool) -> None:
 
 
 def patch() -> None:
-    """Without what makes it four times slower: checks of every integer operation for overflow, and patching all of
-    `triton.language` anew at every call of one kernel by another (only Triton's own need it, once).
+    """Without what makes it many times slower: checks of every integer operation for overflow, conversions of operands that
+    need none, and patching all of `triton.language` anew at every launch, and at every call of one kernel by another (in a
+    process that interprets kernels it stays patched).
 
     Before Triton 3.7 it made numbers of arrays of one element by `int`, which NumPy 2.4 refuses. Before 3.9 the larger of NaN
     and a number was NaN, which on a GPU is the number. From 3.9 on it wants masks of bool, which it does not always make.
@@ -29,23 +31,36 @@ def patch() -> None:
 
     builder = interpreter.interpreter_builder
     builder.options = dataclasses.replace(builder.options, sanitize_overflow=False)
-    patch_tensor = interpreter._patch_lang_tensor
+    patch_tensor, patch_language, type_of = interpreter._patch_lang_tensor, interpreter._patch_lang, interpreter._get_np_dtype
     patched: set[str] = set()
+    unchanged = SimpleNamespace(restore=lambda: None)
+    known: dict[str, np.dtype] = {}
 
     def patch_tensor_for_numpy(tensor, scope):
         patch_tensor(tensor, scope)
         scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
 
-    def call(self, *args, **kwargs):
-        module = self.fn.__module__
-        if module.startswith("triton.") and module not in patched:
-            interpreter._patch_lang(self.fn)
+    def patch_once(function):
+        module = function.__module__
+        if module not in patched:
+            patch_language(function)
             patched.add(module)
+        return unchanged
+
+    def call(self, *args, **kwargs):
+        if self.fn.__module__.startswith("triton."):
+            patch_once(self.fn)
         return self.rewrite()(*args, **kwargs)
+
+    def known_type(kind):
+        name = kind.scalar.name
+        if name not in known:
+            known[name] = type_of(kind)
+        return known[name]
 
     def with_mask_of_bool(access, place):
         def masked(self, *args):
-            mask = interpreter.TensorHandle(args[place].data.astype(bool), args[place].dtype)
+            mask = interpreter.TensorHandle(args[place].data.astype(bool, copy=False), args[place].dtype)
             return access(self, *args[:place], mask, *args[place + 1 :])
 
         return masked
@@ -60,8 +75,86 @@ def patch() -> None:
     kind.create_minnumf = lambda self, a, b: self.binary_op(a, b, np.fmin)
     kind.create_masked_load = with_mask_of_bool(kind.create_masked_load, 1)
     kind.create_masked_store = with_mask_of_bool(kind.create_masked_store, 2)
-    interpreter._patch_lang_tensor = patch_tensor_for_numpy
+    interpreter._patch_lang_tensor, interpreter._patch_lang = patch_tensor_for_numpy, patch_once
+    interpreter._get_np_dtype = known_type
     interpreter.InterpretedFunction.__call__ = call
+    interpreter.ReduceOps.generic_reduce = _reduce_in_pairs
+    _convert_less(interpreter)
+
+
+def _reduce_in_pairs(self: Any, input: Any) -> list[Any]:
+    """By a function of Triton's: neighbours at once, as on a GPU, instead of one element after the other."""
+    whole = self.axis is None
+    tensors, axis = self.unravel(input, self.axis)
+    shape, found = input[0].handle.data.shape, [tensor.handle.data for tensor in tensors]
+    while found[0].shape[axis] > 1:
+        halves = [np.split(x.reshape(*x.shape[:axis], -1, 2, *x.shape[axis + 1 :]), 2, axis + 1) for x in found]
+        sides = [
+            [self.to_tensor(half[side].squeeze(axis + 1), tensor.dtype) for half, tensor in zip(halves, tensors, strict=True)]
+            for side in (0, 1)
+        ]
+        combined = self.combine_fn.fn(*sides[0], *sides[1])
+        combined = combined if isinstance(combined, tuple) else (combined,)
+        found = [x.handle.data.astype(old.dtype, copy=False) for x, old in zip(combined, found, strict=True)]
+    if whole:
+        found = [x.reshape([1] * len(shape)) if self.keep_dims else x.item() for x in found]
+    elif not self.keep_dims:
+        found = [x.squeeze(axis) for x in found]
+    return [self.to_tensor(x, tensor.dtype) for x, tensor in zip(found, tensors, strict=True)]
+
+
+def _convert_less(interpreter: Any) -> None:
+    """Operands of the same type, and numbers of its kind, stay as they are; NumPy spreads a scalar over a block. The type of
+    a block with other elements is made once for each type, and the shape of a tensor once for each object that is its type.
+    """
+    semantic, tl = interpreter.TritonSemantic, interpreter.tl
+    convert, spread, make = semantic.binary_op_type_checking_impl, semantic.broadcast_impl_value, tl.tensor.__init__
+    kinds = {"int32": int, "int64": int, "fp32": float, "fp64": float}
+
+    def convert_others(self, a, b, *options, **names):
+        if isinstance(a, tl.tensor):
+            name = a.dtype.name
+            if isinstance(b, tl.tensor):
+                if name in kinds and name == b.dtype.name and (a.type is b.type or not b.shape or a.type == b.type):
+                    return a, b
+            elif type(b) is kinds.get(name) and len(options) < 3 and not names and (type(b) is float or abs(b) < 2**31):
+                return a, self.scalar_constant(b, a.dtype)
+        return convert(self, a, b, *options, **names)
+
+    def spread_others(self, a, b):
+        return (a, b) if a.type is b.type or (a.shape == b.shape) else spread(self, a, b)
+
+    def make_of_known_type(self, handle, type):
+        known = vars(type).get("_shape_and_number")
+        if known is None:
+            make(self, handle, type)
+            type._shape_and_number = self.shape, self.numel
+        else:
+            self.handle, self.type, self.dtype = handle, type, type.scalar
+            self.shape, self.numel = known
+
+    def with_elements(self, kind):
+        known = vars(self).setdefault("_with_elements", {})
+        if kind.name not in known:
+            known[kind.name] = with_new_elements(self, kind)
+        return known[kind.name]
+
+    with_new_elements, tl.block_type.with_element_ty = tl.block_type.with_element_ty, with_elements
+    unwrap, plain = tl.core._unwrap_if_constexpr, {tl.tensor, int, float, bool, type(None)}
+
+    def patch_function(owner, name, function, builder, scope):
+        own = getattr(function, "__wrapped__", function)  # without a look whether it has what it is given here
+
+        def with_semantic(*args, **options):
+            options["_semantic"] = interpreter.interpreter_semantic
+            return own(*args, **options)
+
+        scope.set_attr(owner, name, with_semantic)
+
+    semantic.binary_op_type_checking_impl, semantic.broadcast_impl_value = convert_others, spread_others
+    tl.tensor.__init__ = make_of_known_type
+    tl.core._unwrap_if_constexpr = lambda x: x if type(x) in plain else unwrap(x)
+    interpreter._patch_attr = patch_function
 
 
 def record() -> None:

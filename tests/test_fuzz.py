@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -32,19 +32,20 @@ class Group(NamedTuple):
     Attributes:
         names: of structures.
         kernels: which must run, and run in no group before: files in `pullback.inference`, with names.
-        options: of the command.
+        choices: of the `Task`.
         unproven: whether kernels serve that have not been right on a GPU since they changed.
     """
 
     names: list[str]
     kernels: Mapping[str, str] = MappingProxyType({})
-    options: tuple[str, ...] = ()
+    choices: Mapping[str, Any] = MappingProxyType({})
     unproven: bool = False
 
 
+EARLY_MAXIMA = MappingProxyType({"early": True, "part": "maxima"})
 GROUPS = {
     "projective": Group(
-        ["projective"],
+        PROJECTIVE,
         {
             "eisner.cuda_inside": "log_partition",
             "eisner.cuda_maximum": "argmax",
@@ -62,7 +63,6 @@ GROUPS = {
             "trees.local_polytope_cuda": "_project",
         },
     ),
-    "projective-single": Group(["projective-single"]),
     "nonprojective": Group(
         NONPROJECTIVE,
         {
@@ -96,16 +96,16 @@ GROUPS = {
     "early sums": Group(
         ["chain", "segmentation", "binary-tree"],
         {"chain.cuda_wide": "path sums", "engine.hypergraph.cuda_kernels": "downward gather upward"},
-        ("--early", "--part", "sums"),
+        MappingProxyType({"early": True, "part": "sums"}),
     ),
-    "early trees": Group(["projective"], {"sparsemap.cuda_long": "best_long"}, ("--early", "--part", "maxima")),
+    "early trees": Group(["projective"], {"sparsemap.cuda_long": "best_long"}, EARLY_MAXIMA),
     "unproven": Group(
         PROJECTIVE,
         {"eisner.cuda_maximum": "short", "sparsemap.cuda_shared": "best_shared"},
-        ("--part", "maxima"),
+        MappingProxyType({"part": "maxima"}),
         True,
     ),
-    "unproven early": Group(["projective"], {"sparsemap.cuda_shared": "another_shared"}, ("--early", "--part", "maxima"), True),
+    "unproven early": Group(["projective"], {"sparsemap.cuda_shared": "another_shared"}, EARLY_MAXIMA, True),
 }
 EXCEPTIONS = {
     "_triton.launcher._probe": "a test of how kernels are started on a GPU",
@@ -128,21 +128,21 @@ def test_random_batches(name):
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_every_mask_on_the_kernels_of_a_gpu_in_the_interpreter(group):
+def test_every_mask_on_the_kernels_of_a_gpu_in_the_interpreter(group, monkeypatch):
     if triton_support.triton is None:
         pytest.skip("needs Triton: pip install triton")
     if torch.cuda.is_available() or triton_support.interpreting():
         pytest.skip("python tests/cuda/run.py fuzzes the kernels on a GPU")
-    names, _, options, unproven = GROUPS[group]
-    command = [sys.executable, "-m", "tests.fuzz", "--device", "cuda", "--minutes", "30", "--every-mask", *options]
-    environment = os.environ | {"PULLBACK_UNPROVEN_KERNELS": str(int(unproven)), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([*command, "--structures", *names], cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+    names, _, choices, unproven = GROUPS[group]
+    for name, value in (("TRITON_INTERPRET", 1), ("PULLBACK_UNPROVEN_KERNELS", int(unproven)), ("OMP_NUM_THREADS", 1)):
+        monkeypatch.setenv(name, str(value))  # of the process that it starts
     batches = fuzz.TURNS * len(names)
-    assert f"in {batches} batches" in done.stdout
-    assert int(re.search(r"(\d+) checks", done.stdout)[1]) > 8 * batches
-    ran = set(re.search(r"^ran: (.*)$", done.stdout, re.MULTILINE)[1].split())
-    assert not kernels_of(GROUPS[group]) - ran
+    task = Task("cuda", seed=0, seconds=1800, batches=batches, names=names, large=0.0, count=3, every_mask=True)
+    tally = run(replace(task, **choices))
+    assert not tally.failures, "\n".join(tally.failures)
+    assert tally.batches == batches
+    assert tally.checks > 8 * batches
+    assert not kernels_of(GROUPS[group]) - set(tally.ran)
 
 
 def test_every_kernel_is_one_of_a_group():

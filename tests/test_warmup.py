@@ -17,14 +17,16 @@ def run(*arguments, **variables):
     )
 
 
-def test_what_was_warmed_up_is_not_compiled_again(tmp_path):
-    cache = {"PULLBACK_CACHE": str(tmp_path)}
-    done = run("-m", "pullback", "warmup", "projective", "--operations", "argmax", "--dtypes", "float32", **cache)
-    assert done.returncode == 0, done.stderr
-    assert "1/1 projective argmax float32" in done.stderr
-    assert done.stdout == ""
+def test_what_was_warmed_up_is_not_compiled_again(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PULLBACK_CACHE", str(tmp_path))
+    words = ["pullback", "warmup", "projective", "--operations", "argmax", "--dtypes", "float32"]
+    monkeypatch.setattr("sys.argv", words)
+    main()
+    said = capsys.readouterr()
+    assert "1/1 projective argmax float32" in said.err
+    assert said.out == ""
     call = "import torch, pullback; pullback.DependencyTree().argmax(torch.zeros(2, 3, 3))"
-    assert run("-c", call, **cache).stderr == ""
+    assert run("-c", call).stderr == ""
 
 
 def test_every_structure_of_the_table_exists_and_every_name_is_known():
@@ -54,7 +56,6 @@ def test_a_process_that_fails_is_reported(monkeypatch):
         _warmup.compile_job("projective", "argmax", "float32", "cpu")
 
 
-def test_the_command_says_its_version_and_importing_does_not_import_numba():
+def test_the_command_says_its_version():
     done = run("-m", "pullback", "--version")
     assert done.stdout.strip() == f"pullback {pullback.__version__}"
-    assert run("-c", "import sys, pullback; assert 'numba' not in sys.modules").returncode == 0

@@ -11,7 +11,19 @@ from torch import Tensor
 
 from benchmarks.comparison import Row, Run
 from benchmarks.timing import Timing
-from pullback import CTC, Alignment, BinaryTree, Knapsack, LinearChain, Matching, Segmentation, ShortestPath, Structure, Subset
+from pullback import (
+    CTC,
+    Alignment,
+    BinaryTree,
+    FactoredChain,
+    Knapsack,
+    LinearChain,
+    Matching,
+    Segmentation,
+    ShortestPath,
+    Structure,
+    Subset,
+)
 
 
 @dataclass(frozen=True)
@@ -62,6 +74,8 @@ LINES = (
     Line("knapsack: budget, n = 100, batch 16", (30, 100, 300), lambda b: (Knapsack(_costs(100), b), (100,)), 16),
     Line("CTC: T, V = 64, L = 60, batch 1", (1000, 3000, 10_000), lambda t: (_ctc(60), (t, 64)), 1),
     Line("CTC: L, T = 1000, V = 64, batch 1", (30, 100, 300), lambda s: (_ctc(s), (1000, 64)), 1),
+    Line("factored chain: n, C = 20, batch 1", (100, 1000, 10_000), lambda n: (FactoredChain(torch.zeros(20, 20)), (n, 20)), 1),
+    Line("factored chain: C, n = 50, batch 1", (10, 100, 1000), lambda C: (FactoredChain(torch.zeros(C, C)), (50, C)), 1),
     Line("matching: n = m, batch 1", (100, 300, 1000), lambda n: (Matching(), (n, n)), 1),
     Line("shortest path: edges, batch 1", (1000, 10_000, 100_000), lambda e: (_network(e), (e,)), 1),
 )

@@ -327,6 +327,16 @@ def test_the_study_imports_public_names_alone_and_the_library_never_imports_it()
     assert not [path for path in library.rglob("*.py") if "pullback_study" in path.read_text()]
 
 
+@pytest.mark.parametrize("part", ["corpora", "runs", "tasks", "trees"])
+def test_what_trains_and_reads_never_imports_results_report_or_commands(part):
+    above = tuple(f"pullback_study.{each}" for each in ("results", "report", "cli"))
+    for path in (SOURCES / part).rglob("*.py"):
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        modules = [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
+        modules += [each.name for node in nodes if isinstance(node, ast.Import) for each in node.names]
+        assert [each for each in modules if each.startswith(above)] == [], path
+
+
 def test_only_their_folders_and_the_registry_name_the_paper_s_corpora():
     def named(path):
         words = {node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)}

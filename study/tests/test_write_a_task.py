@@ -147,19 +147,28 @@ OTHER = Method("sparsemax", "Taken", "Argmax", Twice)
 """
 
 
-def command(folder, estimators, *words):
+COMMANDS = """
+import sys
+from pullback_study.cli import app
+for words in sys.argv[1:]:
+    app(words.split(), standalone_mode=False)
+"""
+
+
+def command(folder, estimators, *words, program=("-m", "pullback_study")):
     environment = {
         **os.environ, "PULLBACK_ESTIMATORS": estimators,
         "PYTHONPATH": os.pathsep.join([str(folder), *(path for path in sys.path if path)]),
     }  # fmt: skip
-    line = [sys.executable, "-m", "pullback_study", *words]
+    line = [sys.executable, *program, *words]
     return subprocess.run(line, env=environment, capture_output=True, text=True, check=False, cwd=folder)
 
 
 def test_an_estimator_of_ones_own_is_listed_trained_and_reported(tmp_path):
     (tmp_path / "mine.py").write_text(OWN)
-    for task in ("synthetic", "planted", "listops", "sst"):
-        assert "twice" in command(tmp_path, "twice=mine:MINE", "estimators", task).stdout
+    lists = [f"estimators {task}" for task in ("synthetic", "planted", "listops", "sst")]
+    listed = command(tmp_path, "twice=mine:MINE", *lists, program=("-c", COMMANDS))
+    assert listed.stdout.count("twice") == len(lists), listed.stderr
     small = ["--clusters", "3", "--features", "8", "--train-examples", "60", "--steps", "4", "--step-size", "0.5"]
     done = command(tmp_path, "twice=mine:MINE", "train", "synthetic", "--estimator", "two", *small)
     assert done.returncode == 0, done.stderr

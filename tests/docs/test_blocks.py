@@ -51,8 +51,22 @@ def _session(block, namespace, page):
     assert not runner.failures, said.getvalue()
 
 
-@pytest.mark.parametrize("page", sorted(PAGES), ids=lambda page: str(page.relative_to(ROOT)))
-def test_prompts_are_in_blocks(page):
+def test_prompts_are_in_blocks():
     """A session outside of a fence would not be run."""
-    inside = sum(block.code.count(">>>") for block in blocks(page.read_text()) if block.language in RUN)
-    assert page.read_text().count(">>>") == inside
+    for page in PAGES:
+        inside = sum(block.code.count(">>>") for block in blocks(page.read_text()) if block.language in RUN)
+        assert page.read_text().count(">>>") == inside, page.relative_to(ROOT)
+
+
+def test_the_home_page_has_code():
+    home = blocks((ROOT / "docs" / "index.md").read_text())
+    assert "CRF" in " ".join(block.code for block in home if block.language == "python")
+
+
+def test_pages_have_the_titles_that_people_search():
+    titles = [page.read_text().partition("\n")[0] for page in (ROOT / "docs" / "how").glob("*.md")]
+    for question in (
+        "CRF on BERT", "Differentiable top-k", "Hungarian matching on a GPU", "Monotonic alignment for TTS", "Soft-DTW",
+        "Shortest paths and SPO+", "Confidence of spans",
+    ):  # fmt: skip
+        assert any(title.startswith(f"# {question}") for title in titles), question

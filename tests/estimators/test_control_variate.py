@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 import pullback as pb
+from each import each
 from pullback.parts import ControlVariate, SelfCritical
 
 F64 = torch.float64
@@ -97,7 +98,7 @@ def with_beta(beta: float, samples: int = 2, point: str = "samples") -> pb.Score
 @pytest.mark.parametrize("name", SMALL)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("point", ["samples", "marginals"])
-@pytest.mark.parametrize("beta", [0.0, 1.0, -0.7])
+@each("beta", [0.0, 1.0, -0.7])
 def test_unbiased_for_every_structure_loss_and_beta(name: str, loss: str, point: str, beta: float) -> None:
     if (loss, point) == ("no gradient", "marginals"):
         with pytest.raises(RuntimeError, match="losses without a gradient"):

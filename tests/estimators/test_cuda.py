@@ -13,7 +13,8 @@ import pullback as pb
 from estimators.worlds import CATEGORICAL, REGISTERED, WORLDS, Decoder, World
 from pullback.estimators.registry import Entry
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+if not torch.cuda.is_available():
+    pytest.skip("needs a GPU", allow_module_level=True)
 
 
 def _further(name: str, structure: pb.Structure, *shape: int) -> World:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 import pullback as pb
 from cases import Entry
+from each import each
 
 
 def corners(n: int, multiroot: bool) -> Tensor:
@@ -20,8 +21,8 @@ def corners(n: int, multiroot: bool) -> Tensor:
     return torch.nn.functional.one_hot(heads, n).mT.double()
 
 
-@pytest.mark.parametrize("scale", [0.01, 1.0, 100.0, 1e6])
-@pytest.mark.parametrize("n", [1, 2, 3, 4])
+@each("scale", [0.01, 1.0, 100.0, 1e6])
+@each("n", [1, 2, 3, 4])
 def test_no_corner_improves_on_it(tree: Entry, n: int, scale: float) -> None:
     scores = tree.random(20, n=n, scale=scale)
     mu = tree.whole().local_projection(scores)

@@ -9,6 +9,7 @@ from torch import Tensor
 import pullback as pb
 from cases import ENTRIES
 from cases import Entry as Padded
+from each import each
 from estimators.worlds import World
 from oracles import mask_of, poisoned
 
@@ -116,7 +117,7 @@ def test_gold_trees_supervise_a_parser(loss: pb.losses.CrossEntropy) -> None:
     assert torch.equal(tree.argmax(scores), gold)
 
 
-@pytest.mark.parametrize("loss", [*LOSSES, pb.losses.PerturbedLoss(sigma=1.0, samples=2)], ids=lambda loss: type(loss).__name__)
+@each("loss", [*LOSSES, pb.losses.PerturbedLoss(sigma=1.0, samples=2)])
 @pytest.mark.parametrize("padded", ENTRIES, ids=lambda padded: padded.name)
 def test_the_padding_of_a_target_may_hold_anything(padded: Padded, loss: pb.losses.Loss) -> None:
     if not padded.gibbs and isinstance(loss, pb.losses.CrossEntropy):

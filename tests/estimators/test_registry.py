@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 import pullback as pb
+from each import each
 from estimators.worlds import CATEGORICAL, Decoder, World, supported, surrogate
 from pullback.estimators.config import Configured
 from pullback.estimators.registry import ENTRIES, Entry, create, lookup
@@ -88,7 +89,7 @@ def test_every_gradient_is_exactly_zero_on_padding_and_forbidden_parts(entry: En
     assert max(largest) > 0
 
 
-@pytest.mark.parametrize("k", [1, 3])
+@each("k", [1, 3])
 def test_downstream_never_sees_padding_nor_forbidden_parts(entry: Entry, world: World, k: int) -> None:
     supported(entry, world)
     estimator = entry.make(**({"steps": k} if entry.repeated == "steps" else {}))
@@ -139,12 +140,12 @@ def test_no_inner_steps_where_no_gradient_is_wanted(entry: Entry, world: World) 
     assert decoder.w.grad is not None
 
 
-@pytest.mark.parametrize(
-    ("structure", "shape"),
+@each(
+    "empty",
     [(pb.Categorical(), (0, 4)), (pb.DependencyTree(), (0, 3, 3)), (pb.LinearChain(), (0, 3, 2, 2)), (pb.Subset(1), (0, 3))],
-    ids=["categorical", "tree", "chain", "subset"],
 )
-def test_an_empty_batch_has_no_losses(entry: Entry, structure: pb.Structure, shape: tuple[int, ...]) -> None:
+def test_an_empty_batch_has_no_losses(entry: Entry, empty: tuple[pb.Structure, tuple[int, ...]]) -> None:
+    structure, shape = empty
     if not entry.supports(structure):
         pytest.skip(f"{entry.name} is for {entry.only.__name__} only")
     scores = torch.zeros(shape, requires_grad=True)
@@ -154,12 +155,11 @@ def test_an_empty_batch_has_no_losses(entry: Entry, structure: pb.Structure, sha
     assert scores.grad.shape == shape
 
 
-@pytest.mark.parametrize(
-    ("structure", "shape"), [(pb.Categorical(), (2, 0, 3)), (pb.DependencyTree(), (2, 0, 3, 3))], ids=["categorical", "tree"]
-)
+@each("empty", [(pb.Categorical(), (2, 0, 3)), (pb.DependencyTree(), (2, 0, 3, 3))])
 def test_examples_without_structures_have_the_decoders_losses(
-    entry: Entry, structure: pb.Structure, shape: tuple[int, ...]
+    entry: Entry, empty: tuple[pb.Structure, tuple[int, ...]]
 ) -> None:
+    structure, shape = empty
     if not entry.supports(structure):
         pytest.skip(f"{entry.name} is for {entry.only.__name__} only")
     scores, bias = torch.zeros(shape, requires_grad=True), torch.tensor([1.0, 3.0], requires_grad=True)
@@ -186,7 +186,7 @@ def test_losses_that_are_not_per_example_are_refused(entry: Entry) -> None:
         entry.make().objective(pb.Categorical(), scores, lambda z: 0.5)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@each("dtype", [torch.float16, torch.bfloat16, torch.float32])
 def test_dtypes(entry: Entry, dtype: torch.dtype) -> None:
     scores = CATEGORICAL.scores.to(dtype).requires_grad_()
     losses = entry.make().objective(pb.Categorical(), scores, lambda z: z.square().sum(-1) + z[:, 0])
@@ -268,7 +268,7 @@ def test_mistakes_name_the_nearest() -> None:
         create("marginals", steps=1)
 
 
-@pytest.mark.parametrize("scores", [np.zeros((2, 3)), [[0.0, 1.0]], None], ids=["numpy", "list", "None"])
+@each("scores", [np.zeros((2, 3)), [[0.0, 1.0]], None])
 def test_scores_that_are_no_tensor_are_refused(entry: Entry, scores: object) -> None:
     with pytest.raises(TypeError, match=r"scores of type \w+; they must be a tensor: use torch.as_tensor"):
         entry.make().objective(pb.Categorical(), scores, lambda z: z.sum(-1))

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 import pullback as pb
+from each import each
 from estimators.worlds import CATEGORICAL, World, surrogate
 from pullback.estimators.registry import ENTRIES, Entry, create
 
@@ -65,7 +66,7 @@ def test_estimators_have_the_defaults_of_the_registry(entry: Entry) -> None:
 
 
 @pytest.mark.parametrize("kind", NAMED, ids=lambda kind: kind.__name__)
-@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -1, "1", None, [1.0], 1j, torch.tensor([1.0, 0.0])], ids=repr)
+@each("bad", [float("nan"), float("inf"), -1, "1", None, [1.0], 1j, torch.tensor([1.0, 0.0])])
 def test_every_setting_says_what_it_must_be(kind: type, bad: object) -> None:
     parameters = inspect.signature(kind).parameters
     for name in set(parameters) - set(OBJECTS):

@@ -8,6 +8,7 @@ from torch import Tensor
 
 import pullback as pb
 from cases import ENTRIES, Entry
+from each import each
 from oracles import mask_of
 
 SIZED = [entry for entry in ENTRIES if entry.name != "nonprojective-singleroot"]
@@ -115,7 +116,7 @@ LOSSES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: f"{type(loss).__name__}-{getattr(loss, 'cost', None) is not None}")
+@each("loss", LOSSES)
 def test_targets_must_be_structures(entry: Entry, loss: pb.losses.Loss) -> None:
     if not entry.gibbs and isinstance(loss, pb.losses.CrossEntropy):
         pytest.skip("no distribution")
@@ -136,8 +137,8 @@ def test_targets_must_be_structures(entry: Entry, loss: pb.losses.Loss) -> None:
         assert loss(entry.structure(), scores, target=target).isfinite().all()
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("loss", [pb.losses.Perceptron(), pb.losses.Hinge(), pb.losses.CrossEntropy()], ids=repr)
+@each("dtype", [torch.float16, torch.bfloat16])
+@each("loss", [pb.losses.Perceptron(), pb.losses.Hinge(), pb.losses.CrossEntropy()])
 def test_half_precision_is_summed_in_full(entry: Entry, loss: pb.losses.Loss, dtype: torch.dtype) -> None:
     if not entry.gibbs and isinstance(loss, pb.losses.CrossEntropy):
         pytest.skip("no distribution")

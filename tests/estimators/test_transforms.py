@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 import pullback as pb
+from each import each
 from estimators.worlds import CATEGORICAL, WORLDS, World, supported
 from pullback.estimators.registry import Entry
 
@@ -22,7 +23,7 @@ def _total(entry: Entry, world: World) -> object:
     return total
 
 
-@pytest.mark.parametrize("world", [CATEGORICAL, TREES], ids=str)
+@each("world", [CATEGORICAL, TREES])
 def test_func_grad_is_the_ordinary_gradient(entry: Entry, world: World) -> None:
     supported(entry, world)
     if entry.name == "sparse-expectation":

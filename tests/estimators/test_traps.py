@@ -10,6 +10,7 @@ import torch
 import pullback as pb
 from cases import ENTRIES as STRUCTURES
 from cases import Entry as Case
+from each import each
 from oracles import mask_of
 from pullback.estimators import checks
 from pullback.estimators.registry import ENTRIES, Entry
@@ -35,7 +36,7 @@ def _objective(entry: Entry, downstream) -> None:
         losses.sum().backward()
 
 
-@pytest.mark.parametrize("blind", list(BLIND))
+@each("blind", list(BLIND))
 @pytest.mark.parametrize("entry", NEEDS_GRADIENT, ids=lambda entry: entry.name)
 def test_losses_that_do_not_depend_on_z(entry: Entry, blind: str) -> None:
     with pytest.warns(pb.UnusedStructureWarning, match=r"do not depend on z.*ScoreFunction\(\)"):

@@ -33,13 +33,16 @@ def every_mask(name: str, turn: int, longer: int = 0) -> Batch:
     """One of the batches of a structure: each example has another kind of mask, and a structure without masked parts.
 
     Trees are `longer` by so many words. Masks are -1e9 in float64, and -inf in float32: there, where values are not checked,
-    all parts of one more example have one.
+    all parts of one more example have one. Where they are checked, each kind has one of the two: the kernels are the same.
     """
     finite, validate = turn % 2 == 1, turn >= 2
-    kinds = KINDS if finite or validate else ("everything", *KINDS)
     sizes = _SIZES.get(_SAME.get(name, name), [(n + longer,) for n in _TREES])
-    sizes = (sizes * len(kinds))[: len(KINDS)]
-    sizes = [sizes[0]] * (len(kinds) - len(KINDS)) + sizes
+    sizes = (sizes * len(KINDS))[: len(KINDS)]
+    kinds = KINDS
+    if validate:
+        kinds, sizes = kinds[finite::2], sizes[finite::2]
+    elif not finite:
+        kinds, sizes = ("everything", *kinds), [sizes[0], *sizes]
     seed = 3 * zlib.crc32(f"{name} {turn}".encode()) + (turn > 0)  # those of the first turn have forward mode, too
     chooser, generator = random.Random(seed), torch.Generator().manual_seed(seed)
     scores = values("normal", (len(sizes), *parts_of(name, sizes)), generator)

@@ -99,3 +99,10 @@ def test_the_best_path_of_tables_that_are_read_in_blocks(moves, dtype):
     z = pb.Alignment(moves=moves).argmax(scores)
     assert pb.Alignment(moves=moves).contains(z).all()
     assert (z * scores).flatten(1).sum(1).tolist() == [best_score(s, down=moves == "any") for s in scores]
+
+
+def test_log_partition_of_the_only_path_beside_many_cells_that_no_path_reaches():
+    """Numbers that stand for 0 must not grow from band to band until they are infinite."""
+    scores = torch.randn(1, 330, 330, generator=torch.Generator().manual_seed(0))
+    found = pb.Alignment(moves="forward").log_partition(scores)
+    torch.testing.assert_close(found, scores.diagonal(0, 1, 2).double().sum(1).to(found.dtype))

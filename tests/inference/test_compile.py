@@ -1,15 +1,20 @@
 """Compiled kernels are kept on disk, are compiled anew when any source changes, and work where nothing can be kept."""
 
+import errno
+import importlib.util
+import logging
 import os
 import shutil
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 import pullback
+from pullback.inference._numba import folder, messages, turns
 
 KERNEL = """
 from pullback.inference._numba.compile import kernel
@@ -49,6 +54,27 @@ def run(install, cache, *lines, **variables):
     return done.stdout.split(), done.stderr
 
 
+@pytest.fixture
+def add(tmp_path, monkeypatch, caplog):
+    """Calls a small kernel as a new process would, with this one's Numba: the result, and what is logged."""
+    source = tmp_path / "caller.py"
+    source.write_text("from pullback.inference._numba.compile import kernel\n\n@kernel\ndef add(a, b):\n    return a + b\n")
+    monkeypatch.setenv("PULLBACK_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("PULLBACK_QUIET", "")
+
+    def call():
+        folder.stamp.cache_clear()
+        monkeypatch.setattr(messages, "_said", set())
+        caplog.clear()
+        spec = importlib.util.spec_from_file_location("caller", source)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        with caplog.at_level(logging.WARNING, logger="pullback"):
+            return module.add(1, 2), caplog.text
+
+    return call
+
+
 ADD = ("from pullback.inference.caller import add", "print(add(1, 2))")
 
 
@@ -67,17 +93,18 @@ def test_a_kernel_is_compiled_once_and_again_when_a_callee_in_another_file_is_ed
 
 
 @pytest.mark.parametrize("place", ["a file", "where nobody may write"])
-def test_without_a_cache_kernels_still_work_and_say_so(install, tmp_path, place):
+def test_without_a_cache_kernels_still_work_and_say_so(add, tmp_path, monkeypatch, place):
     (tmp_path / "file").touch()
     cache = {"a file": tmp_path / "file", "where nobody may write": Path("/proc/pullback")}[place]
-    found, log = run(install, cache, *ADD)
-    assert found == ["3"]
+    monkeypatch.setenv("PULLBACK_CACHE", str(cache))
+    found, log = add()
+    assert found == 3
     assert log.count("set PULLBACK_CACHE") == 1
 
 
 @pytest.mark.parametrize("damage", ["empty", "truncated", "one byte", "other bytes"])
-def test_a_damaged_file_is_compiled_anew_and_repaired(install, tmp_path, damage):
-    run(install, tmp_path / "cache", *ADD)
+def test_a_damaged_file_is_compiled_anew_and_repaired(add, tmp_path, damage):
+    add()
     files = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
     assert files
     for path in files:
@@ -91,27 +118,34 @@ def test_a_damaged_file_is_compiled_anew_and_repaired(install, tmp_path, damage)
                 "other bytes": b"\x80\x04K*." * 100,
             }[damage]
         )
-    found, log = run(install, tmp_path / "cache", *ADD)
-    assert found == ["3"]
+    found, log = add()
+    assert found == 3
     assert "compiling" in log
-    found, log = run(install, tmp_path / "cache", *ADD)
-    assert (found, log) == (["3"], "")
+    assert add() == (3, "")
 
 
-def test_a_full_disk(install, tmp_path):
-    full = ("import errno, pathlib", "def full(*args): raise OSError(errno.ENOSPC, 'No space left on device')",
-            "pathlib.Path.write_bytes = full")  # fmt: skip
-    found, log = run(install, tmp_path / "cache", *full, *ADD)
-    assert found == ["3"]
+def test_a_full_disk(add, tmp_path, monkeypatch):
+    def full(*args):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", full)
+        found, log = add()
+    assert found == 3
     assert "No space left on device" in log
     assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
 
 
-def test_a_warm_cache_that_is_read_only_is_used(install, tmp_path):
-    run(install, tmp_path / "cache", *ADD)
-    read_only = ("import errno, pathlib", "def refuse(*args, **kw): raise OSError(errno.EROFS, 'Read-only file system')",
-                 "pathlib.Path.write_bytes = pathlib.Path.mkdir = pathlib.Path.touch = refuse")  # fmt: skip
-    assert run(install, tmp_path / "cache", *read_only, *ADD) == (["3"], "")
+def test_a_warm_cache_that_is_read_only_is_used(add, monkeypatch):
+    def refuse(*args, **options):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    add()
+    with monkeypatch.context() as patched:
+        for name in ("write_bytes", "mkdir", "touch"):
+            patched.setattr(Path, name, refuse)
+        found = add()
+    assert found == (3, "")
 
 
 @pytest.mark.parametrize("home", ["", "/"])
@@ -122,8 +156,9 @@ def test_without_a_home_nothing_is_written_to_the_root_folder(install, home):
     assert "set PULLBACK_CACHE" in log
 
 
-def test_the_messages_can_be_silenced(install, tmp_path):
-    assert run(install, tmp_path / "cache", *ADD, PULLBACK_QUIET="1") == (["3"], "")
+def test_the_messages_can_be_silenced(add, monkeypatch):
+    monkeypatch.setenv("PULLBACK_QUIET", "1")
+    assert add() == (3, "")
 
 
 @pytest.mark.parametrize(
@@ -147,8 +182,39 @@ def test_inner_functions_without_numbas_private_parts(install, tmp_path):
     assert "take longer" in log
 
 
-def test_several_processes_may_fill_the_cache_at_once(install, tmp_path):
+def test_several_processes_fill_the_cache_at_once_and_one_compiles(install, tmp_path):
     with ThreadPoolExecutor(2) as pool:
-        found = list(pool.map(lambda _: run(install, tmp_path / "cache", *ADD)[0], range(2)))
-    assert found == [["3"], ["3"]]
+        (first, log), (second, other) = pool.map(lambda _: run(install, tmp_path / "cache", *ADD), range(2))
+    assert first == second == ["3"]
+    assert (log + other).count("compiling caller.add") == 1
     assert "compiling" not in run(install, tmp_path / "cache", *ADD)[1]
+
+
+def test_what_another_process_compiles_is_waited_for(add, tmp_path):
+    add()
+    (kernel,) = (tmp_path / "cache").rglob("*.kernel")
+    content, other = kernel.read_bytes(), turns.Turn()
+    kernel.unlink()
+    other.take(kernel)
+
+    def finish():
+        kernel.write_bytes(content)
+        other.end()
+
+    threading.Timer(0.2, finish).start()
+    assert add() == (3, "")
+    assert list(kernel.parent.iterdir()) == [kernel]
+
+
+def test_a_process_that_takes_too_long_is_not_waited_for(add, tmp_path, monkeypatch):
+    monkeypatch.setattr(turns, "PATIENCE", 0.1)
+    add()
+    (kernel,) = (tmp_path / "cache").rglob("*.kernel")
+    kernel.unlink()
+    other = turns.Turn()
+    other.take(kernel)
+    found, log = add()
+    other.end()
+    assert found == 3
+    assert "compiling caller.add" in log
+    assert kernel.exists()

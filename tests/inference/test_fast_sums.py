@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import pullback as pb
+from each import each
 from pullback.inference._numba.compile import kernel
 from pullback.inference._numba.lanes import lanes_in, load, store
 from pullback.inference.chain.exponential import exp_or_nan
@@ -94,8 +95,8 @@ def test_the_curvature_of_log_prob(name):
     torch.testing.assert_close(found, wanted)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("tags", [*range(1, 18), 20, 23, 24, 31])
+@each("dtype", [torch.float32, torch.float64])
+@each("tags", [*range(1, 18), 20, 23, 24, 31])
 def test_any_number_of_tags(tags, dtype):
     scores = torch.randn(3, 4, tags, tags, generator=torch.Generator().manual_seed(tags), dtype=torch.float64)
     chain = pb.LinearChain(torch.tensor([4, 3, 1]))

@@ -12,6 +12,7 @@ import torch
 from torch.testing import assert_close
 
 import pullback as pb
+from each import each
 from pullback.inference.front.family import backend
 
 MASKS = [-1e9, -1e18, -1e30, torch.finfo(torch.float32).min, "finfo.min"]
@@ -106,7 +107,7 @@ def masked(n, size, projective, multiroot, seed):
 
 @EACH_TREE
 @EACH_DTYPE
-@pytest.mark.parametrize("mask", MASKS, ids=str)
+@each("mask", MASKS)
 def test_a_large_finite_mask_is_like_minus_infinity(projective, multiroot, dtype, mask):
     mask = torch.finfo(dtype).min if mask == "finfo.min" else mask
     for n in (1, 2, 3, 5):
@@ -130,7 +131,7 @@ def test_masks_that_once_lost_all_digits(mask):
 
 @EACH_TREE
 @EACH_DTYPE
-@pytest.mark.parametrize("size", [1e8, 1e9, 1e18, 1e30])
+@each("size", [1e8, 1e9, 1e18, 1e30])
 def test_where_every_tree_uses_a_large_score(projective, multiroot, dtype, size):
     """Two words whose only good heads are each other: a tree takes one large score, one way or the other."""
     scores = normal(8, 4, 4, seed=3)

@@ -8,9 +8,10 @@ import torch
 from torch.testing import assert_close
 
 from cases import TREE_CASES
+from each import each
 from oracles import brute_force, chi_square_tail, everything, index_of, totals
 from pullback.inference.front.family import backend
-from pullback.inference.matrix_tree import cpu, logs, wilson
+from pullback.inference.matrix_tree import cpu, far, wilson
 
 
 @pytest.fixture(params=[case for case in TREE_CASES if not case.projective], ids=str)
@@ -85,8 +86,8 @@ def test_log_partition_and_marginals_against_200_digits(case, kind):
     assert_close(case.whole().log_partition(scores.to(case.device)).item(), log_z, rtol=1e-13, atol=1e-12)
 
 
-@pytest.mark.parametrize("strength", [-50.0, 50.0, 1e6])
-@pytest.mark.parametrize("operation", ["marginals", "log_partition", "entropy"])
+@each("strength", [-50.0, 50.0, 1e6])
+@each("operation", ["marginals", "log_partition", "entropy"])
 def test_strong_cycles(case, strength, operation):
     scores = strong_cycles(case.random(3, n=5, seed=2), strength)
     found = getattr(case.whole(), operation)(scores).cpu()
@@ -122,22 +123,22 @@ def test_a_single_root_above_a_word_that_no_other_leads_to(case):
 
 
 @MULTIROOT
+@pytest.mark.parametrize("exponents", [(0,), (0, 0, 0)], ids=["one-part", "three-parts"])
 @pytest.mark.parametrize("forbidden", [False, True], ids=["all-arcs", "some-forbidden"])
-def test_lanes_and_logs_agree(multiroot, forbidden):
+def test_numbers_with_and_without_exponents_agree(multiroot, exponents, forbidden):
     n, lengths = 30, torch.tensor([30, 17, 1])
     generator = torch.Generator().manual_seed(3)
     scores, v = (4 * torch.randn(3, n, n, generator=generator, dtype=torch.float64) for _ in range(2))
     if forbidden:
         scores[torch.rand(3, n, n, generator=generator) < 0.3] = -torch.inf
         scores[:, 0] = 0.0
-    mu, product = torch.zeros(2, 3, n, n, dtype=torch.float64)
+    mu, product, slope = torch.zeros(3, 3, n, n, dtype=torch.float64)
     totals, status = torch.zeros(3, 2, dtype=torch.float64), torch.full((3,), -1)
-    slope, none = torch.zeros(3, n, n, dtype=torch.float64), np.empty((0, 0, 0))
-    sentences, batch = np.arange(3), (scores.numpy(), lengths.numpy())
+    none, batch = np.empty((0, 0, 0)), (scores.numpy(), lengths.numpy(), np.arange(3), exponents)
     found = [t.numpy() for t in (mu, product, totals, status)]
-    logs.solve(0, 1, sentences, *batch, v.numpy(), 0.0, multiroot, *found)
+    far.solve(0, 1, *batch, v.numpy(), False, multiroot, *found)
     found = [t.numpy() for t in (slope, totals, status)]
-    logs.solve(0, 1, sentences, *batch, none, 1.0, multiroot, none, *found)
+    far.solve(0, 1, *batch, none, True, multiroot, none, *found)
     log_z, entropy = totals.unbind(1)
     assert not status.any()
     flags = (multiroot, True)

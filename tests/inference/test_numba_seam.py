@@ -47,6 +47,11 @@ def untested(monkeypatch):
     monkeypatch.delenv("PULLBACK_COMPILE", raising=False)
 
 
+def test_the_trial_passes_whatever_the_default_device():
+    with torch.device("meta"):
+        trial.run()
+
+
 def test_a_new_release_that_passes_the_trial_compiles(untested):
     assert usable.works()
 

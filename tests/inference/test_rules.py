@@ -117,14 +117,14 @@ def test_large_scores_take_no_other_time_than_numbers_with_exponents(name, monke
 def test_short_examples_in_a_wide_tensor_stay_in_their_memory(name, scale):
     """Scratch memory is for the longest example, and rows of scores are as long as the padding."""
     structure = type(STRUCTURES[name])
-    scores = scale * torch.randn(40, 4, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    wide = torch.full((40, 4, 700), torch.nan, dtype=torch.float64)
+    scores = scale * torch.randn(20, 4, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    wide = torch.full((20, 4, 700), torch.nan, dtype=torch.float64)
     wide[:, :, :4] = scores
     wide = torch.nn.functional.pad(wide, (0, 0, 0, 696), value=torch.nan)
-    direction = torch.randn(40, 4, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    direction = torch.randn(20, 4, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     padded = torch.nn.functional.pad(direction, (0, 696, 0, 696), value=torch.nan)
     narrow = found(structure(), scores, direction)
-    for result, expected in zip(found(structure(torch.full((40,), 4)), wide, padded), narrow, strict=True):
+    for result, expected in zip(found(structure(torch.full((20,), 4)), wide, padded), narrow, strict=True):
         inside = result[:, :4, :4] if result.dim() == 3 else result
         assert torch.allclose(inside, expected, rtol=1e-12, atol=1e-10)
         assert result.dim() < 3 or not result[:, 4:].any()

@@ -29,6 +29,14 @@ def test_the_active_set_of_a_users_structure_spans_the_face():
     assert_close(gradient, torch.where(inside, v - mean, 0.0))
 
 
+def test_the_default_device_is_not_read():
+    scores = CATEGORICAL.random(3, n=5)
+    expected = project(CATEGORICAL.whole(), scores).mu
+    with torch.device("meta"):
+        solution = project(CATEGORICAL.whole(), scores)
+    assert_close(solution.mu, expected)
+
+
 def test_an_iteration_limit_of_the_generic_solver_is_reported():
     scores = CATEGORICAL.random(3, n=30, scale=0.01)
     with pytest.warns(NotConverged, match="stopped at 4 iterations before 3 of 3"):

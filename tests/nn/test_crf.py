@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from pullback import FactoredChain
 from pullback.nn import CRF, allowed_transitions
 
 torchcrf = pytest.importorskip("torchcrf")
@@ -267,6 +268,28 @@ def test_compiles(masked: bool) -> None:
     torch.testing.assert_close(compiled(emissions, tags, mask), crf(emissions, tags, mask))
 
 
+@pytest.mark.parametrize("tags", [1, 3, 40])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_decoding_is_the_argmax_of_the_structure(tags: int, dtype: torch.dtype) -> None:
+    """With and without padding, in the order that ties have, and where a transition is forbidden."""
+    torch.manual_seed(0)
+    crf, emissions, lengths = (
+        CRF(tags, batch_first=True),
+        torch.randn(5, 6, tags).round().to(dtype),
+        torch.tensor([6, 0, 1, 5, 6]),
+    )
+    with torch.no_grad():
+        crf.transitions.round_()
+        if tags > 1:
+            crf.transitions[0, 1] = -torch.inf
+    chain = FactoredChain(crf.transitions.detach(), crf.start_transitions.detach(), crf.end_transitions.detach())
+    assert crf.decode(emissions) == chain.tags(chain.argmax(emissions)).tolist()
+    chain.lengths = lengths
+    emissions[torch.arange(6) >= lengths[:, None]] = torch.nan
+    expected = [row[row >= 0].tolist() for row in chain.tags(chain.argmax(emissions))]
+    assert crf.decode(emissions, torch.arange(6) < lengths[:, None]) == expected
+
+
 def test_empty_batches_and_sentences() -> None:
     crf = CRF(3, batch_first=True)
     assert crf(torch.zeros(0, 4, 3), torch.zeros(0, 4, dtype=torch.long)) == 0
@@ -277,6 +300,17 @@ def test_empty_batches_and_sentences() -> None:
 
 
 ONE = torch.zeros(1, 2, 3)
+
+
+def test_lists_are_no_tensors() -> None:
+    crf = CRF(3, batch_first=True)
+    for name, given in {
+        "emissions": (ONE.tolist(),),
+        "tags": (ONE, [[0, 1]]),
+        "mask": (ONE, torch.zeros(1, 2).long(), [[1, 1]]),
+    }.items():
+        with pytest.raises(TypeError, match=rf"{name} is a list; a CRF needs a torch.Tensor: pass torch.as_tensor\({name}\)"):
+            crf(*given) if len(given) > 1 else crf.decode(*given)
 
 
 @pytest.mark.parametrize(

@@ -77,3 +77,15 @@ def test_supervision_of_trees_and_labels():
     of_tree = tree.log_prob(join_labels(scores), gold.sum(-1))
     of_labels = (gold * scores.log_softmax(-1)).sum()
     torch.testing.assert_close(of_tree + of_labels, totals.log_softmax(0)[5])
+
+
+def test_mistakes_are_named():
+    scores = torch.zeros(4, 4, 2)
+    with pytest.raises(TypeError, match=r"scores is a list; join_labels needs a torch\.Tensor"):
+        join_labels(scores.tolist())
+    with pytest.raises(ValueError, match=r"scores has shape \[4, 4, 0\]; join_labels needs \[\.\.\., \*parts, L\] with L > 0"):
+        join_labels(scores[..., :0])
+    for z in (torch.zeros(3, 3), scores):
+        with pytest.raises(ValueError, match=r"z has shape .* and scores \[4, 4, 2\]; split_labels needs"):
+            split_labels(z, scores)
+    assert split_labels(torch.zeros(7, 4, 4), scores).shape == (7, 4, 4, 2)  # samples of one sentence

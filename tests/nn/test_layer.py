@@ -57,8 +57,13 @@ def test_compiles():
 def test_mistakes_are_named():
     with pytest.raises(TypeError, match="was given SPIGOT and Subset; it needs a Structure and an Estimator"):
         StructuredLayer(pb.SPIGOT(), pb.Subset(1))
-    with pytest.raises(TypeError, match=r"Categorical\(\) has no lengths"):
-        StructuredLayer(pb.Categorical(), pb.Marginals())(torch.zeros(2, 3), [1, 2])
+    for structure, scores in ((pb.Categorical(), torch.zeros(2, 3)), (pb.ShortestPath.grid(3, 3), torch.zeros(2, 3, 3))):
+        with pytest.raises(TypeError, match=r"has no lengths; call the layer without them"):
+            StructuredLayer(structure, pb.Marginals())(scores, [1, 2])
+    with pytest.raises(ValueError, match=r"lengths is a mask \[\.\.\., 4\], and there are 3 positions"):
+        StructuredLayer(pb.DependencyTree(), pb.Marginals())(torch.zeros(2, 3, 3), torch.ones(2, 4, dtype=torch.bool))
+    layer = StructuredLayer(pb.DependencyTree(torch.ones(2, 4, dtype=torch.bool)), pb.Marginals())
+    assert layer(torch.zeros(2, 3, 3), [3, 2]).shape == (2, 3, 3)  # whose own mask does not matter then
     with pytest.raises(TypeError, match=r"estimator\.objective"):
         StructuredLayer(pb.Categorical(), pb.SPIGOTCE())(torch.zeros(2, 3, requires_grad=True))
 

@@ -8,6 +8,7 @@ from torch.testing import assert_close
 
 import pullback as pb
 from cases import DIFFERENTIABLE, TREE_CASES, value_and_gradient
+from each import each
 from oracles import assert_structures
 from pullback.inference.front.family import backend
 
@@ -89,7 +90,7 @@ def expected_at_size(projective, multiroot, n):
     return by_reference(tree.argmax, sized_scores(n)), by_reference(tree.marginals, sized_scores(n))
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 5, 7, 8, 9, 12, 15])
+@each("n", [1, 2, 3, 5, 7, 8, 9, 12, 15])
 def test_odd_sizes(other, dtype, n):
     """Where vector loops over a chart have remainders; 17 sentences, where lanes do too."""
     scores = sized_scores(n).to(other.device, dtype)

@@ -1,20 +1,19 @@
 """Every operation against enumeration, on every structure, backend and dtype: values, gradients, forbidden parts."""
 
-import pytest
 import torch
 from torch.testing import assert_close
 
 from cases import DIFFERENTIABLE, TOLERANCE, value_and_gradient
+from each import each
 from oracles import assert_structures, brute_force, everything, forbid, totals
 
-SIZES = pytest.mark.parametrize(
-    ("n", "forbidden"), [(0, False), (1, False), (3, True), (4, False), (5, True)], ids=lambda x: str(x)
-)
+SIZES = each("size", [(0, False), (1, False), (3, True), (4, False), (5, True)])  # n, and whether parts are forbidden
 EXPECTATIONS = ["marginals", "log_partition", "entropy"]
 
 
-def scores_of(case, dtype, n, forbidden):
+def scores_of(case, dtype, size):
     """Three examples, from flat to peaked."""
+    n, forbidden = size
     n = max(n, case.smallest)
     scale = torch.tensor([0.3, 1.0, 5.0], dtype=dtype, device=case.device).reshape(3, *[1] * case.event_dims)
     scores = scale * case.random(3, n=n, dtype=dtype, seed=n)
@@ -22,8 +21,8 @@ def scores_of(case, dtype, n, forbidden):
 
 
 @SIZES
-def test_argmax_is_a_structure_and_none_is_better(case, dtype, n, forbidden):
-    scores = scores_of(case, dtype, n, forbidden)
+def test_argmax_is_a_structure_and_none_is_better(case, dtype, size):
+    scores = scores_of(case, dtype, size)
     z = case.whole().argmax(scores)
     assert z.dtype == scores.dtype
     assert_structures(case, z)
@@ -33,8 +32,8 @@ def test_argmax_is_a_structure_and_none_is_better(case, dtype, n, forbidden):
 
 
 @SIZES
-def test_expectations_and_their_gradients(gibbs_case, dtype, n, forbidden):
-    scores = scores_of(gibbs_case, dtype, n, forbidden)
+def test_expectations_and_their_gradients(gibbs_case, dtype, size):
+    scores = scores_of(gibbs_case, dtype, size)
     for operation in EXPECTATIONS:
 
         def oracle(_, s, operation=operation):
@@ -50,8 +49,8 @@ def test_expectations_and_their_gradients(gibbs_case, dtype, n, forbidden):
 
 
 @SIZES
-def test_log_probabilities_of_all_structures(gibbs_case, dtype, n, forbidden):
-    for s in scores_of(gibbs_case, dtype, n, forbidden):
+def test_log_probabilities_of_all_structures(gibbs_case, dtype, size):
+    for s in scores_of(gibbs_case, dtype, size):
         z = everything(gibbs_case, s.shape[0]).to(s.device)
         expected = totals(z, s, gibbs_case.own).log_softmax(0)
         found = gibbs_case.whole().log_prob(s, z.to(dtype))
@@ -60,8 +59,8 @@ def test_log_probabilities_of_all_structures(gibbs_case, dtype, n, forbidden):
 
 
 @SIZES
-def test_score_is_the_inner_product(case, dtype, n, forbidden):
-    for s in scores_of(case, dtype, n, forbidden):
+def test_score_is_the_inner_product(case, dtype, size):
+    for s in scores_of(case, dtype, size):
         z = everything(case, s.shape[0])[:60].to(s)
         used = [sum(s[part].item() for part in map(tuple, one.nonzero().tolist())) for one in z]
         expected = (torch.tensor(used, dtype=torch.float64) + case.own(z)).to(case.device, dtype)

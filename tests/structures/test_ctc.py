@@ -63,6 +63,28 @@ def test_backends_agree_on_targets_of_several_vectors():
     torch.testing.assert_close(best.scores[real], ctc.score(scores, best.structures)[real])
 
 
+@pytest.mark.parametrize("tied", [False, True])
+def test_the_k_best_are_those_of_the_reference(tied):
+    """Targets and recordings of all lengths, from none to one too many, with symbols that are forbidden."""
+    generator = torch.Generator().manual_seed(0)
+    frames, targets = 6, torch.tensor([[1, 1, 2], [2, 1, 2], [3, 0, 1], [1, 2, 9]])
+    sizes, lengths = (x.flatten() for x in torch.meshgrid(torch.arange(5), torch.arange(frames + 2), indexing="ij"))
+    for target in targets:
+        scores = torch.randn(len(sizes), frames, 4, generator=generator).masked_fill(
+            torch.rand(len(sizes), frames, 4, generator=generator) < 0.1, -torch.inf
+        )
+        scores = scores.round() if tied else scores
+        ctc = pb.CTC(target.expand(len(sizes), 3), sizes, lengths, validate=False)
+        ours = ctc.topk(scores, 5)
+        with backend("reference"):
+            theirs = ctc.topk(scores, 5)
+        torch.testing.assert_close(ours.scores, theirs.scores, equal_nan=True)
+        if tied:
+            assert torch.equal(ours.structures[0].nan_to_num(2.0), ctc.argmax(scores).nan_to_num(2.0))
+        else:
+            torch.testing.assert_close(ours.structures, theirs.structures, equal_nan=True)
+
+
 def test_a_long_recording_keeps_its_digits():
     """The probabilities of a frame sum to 1 after 10,000 steps in float32."""
     scores = torch.randn(1, 10_000, 8, generator=torch.Generator().manual_seed(0))

@@ -174,6 +174,25 @@ def test_check_finds_parts_used_twice_and_ambiguity():
     Hops().check(6, 2)
 
 
+class Choice(pb.DynamicProgram):
+    """One of the parts, or one of none, or all of none."""
+
+    event_dims = 1
+
+    def value(self, scores, combine):
+        return combine(torch.stack([combine(scores, 1), combine(scores[:, :0], 1), scores[:, :0].sum(1)], 1), 1)
+
+
+@pytest.mark.parametrize("name", ["cpu", "reference"])
+@pytest.mark.parametrize("n", [0, 3])
+def test_combinations_of_nothing_are_impossible_and_its_sum_is_zero(name, n):
+    scores = torch.linspace(-1.0, 1.0, 2 * n).reshape(2, n)
+    with backend(name):
+        torch.testing.assert_close(Choice().log_partition(scores), scores.exp().sum(1).add(1.0).log())
+        assert Choice().argmax(scores).sum() == min(n, 1)
+        assert len(Choice().enumerate(n)) == n + 1
+
+
 def test_lengths_need_a_value_for_each():
     with pytest.raises(ValueError, match=r"value returns \[B\], so it takes no lengths"):
         Grid(lengths=[3]).argmax(torch.zeros(1, 3, 3))

@@ -6,12 +6,13 @@ import torch
 
 import pullback as pb
 from cases import CATEGORICAL, OPERATIONS
+from each import each
 
-EACH = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
+EACH = each("operation", OPERATIONS.values())
 
 
 @EACH
-@pytest.mark.parametrize("value", [torch.nan, torch.inf], ids=["NaN", "+inf"])
+@each("value", [torch.nan, torch.inf])
 def test_a_bad_score_names_its_sentence(tree, dtype, operation, value):
     scores = tree.random(20, n=4, dtype=dtype)
     scores[17, 1, 2] = value
@@ -102,7 +103,7 @@ def test_flags_are_booleans(option, value):
     assert getattr(pb.DependencyTree(**{option: np.False_}), option) is False
 
 
-@pytest.mark.parametrize("kind", [torch.int64, torch.int32, torch.bool])
+@each("kind", [torch.int64, torch.int32, torch.bool])
 def test_integer_scores(case, kind):
     scores = torch.ones(2, *case.shape(3), dtype=kind, device=case.device)
     for operation in case.operations.values():
@@ -130,7 +131,7 @@ def test_bad_categorical_scores_name_their_example(dtype, value, message):
             operation(CATEGORICAL.whole(), scores)
 
 
-@pytest.mark.parametrize("operation", ["score", "log_prob"])
+@each("operation", ["score", "log_prob"])
 def test_a_structure_of_another_size(case, operation):
     scores, z = case.random(2, n=3), torch.zeros(2, *case.shape(4), device=case.device)
     with pytest.raises(ValueError, match=r"scores has shape \[2, 3.*\] and z \[2, 4.*\]"):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
 
 import pullback as pb
+from each import each
+from pullback.inference.factored import cpu
 from pullback.inference.front.family import backend
 
 LENGTHS = torch.tensor([6, 3, 1, 0, 2])
@@ -150,8 +154,8 @@ def _random(*batch: int, tags: int, scale: float, forbidden: float, dtype: torch
     return found
 
 
-@pytest.mark.parametrize("forbidden", [0.0, 0.3])
-@pytest.mark.parametrize("scale", [1.0, 30.0, 1e3, 1e6])
+@each("forbidden", [0.0, 0.3])
+@each("scale", [1.0, 30.0, 1e3, 1e6])
 @pytest.mark.parametrize("tags", [1, 3, 8, 16, 20, 37, 70])
 def test_backends_agree(tags: int, scale: float, forbidden: float) -> None:
     """Large scores, for which sums are taken in logarithms, forbidden ones, and tags that do not fill a vector."""
@@ -301,3 +305,34 @@ def test_tables_that_are_not_checked():
     pb.FactoredChain.hmm(thirds, thirds.expand(3, 3), thirds.expand(3, 3), torch.tensor([0, 1]))
     chain, scores = pb.FactoredChain.hmm(2 * HALF, torch.eye(2), torch.eye(2), torch.tensor([0, 0]), validate=False)
     assert chain.log_partition(scores).exp() == 1.0
+
+
+@pytest.mark.parametrize("operation", ["log_partition", "marginals", "log_prob", "sample"])
+def test_large_scores_take_float64_where_it_has_room(operation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which examples do is their own affair: a result has the same bits in any batch. Beyond float64 there are logarithms."""
+    leaves = [x.detach().float() for x in _leaves(B)]
+    factors = torch.tensor([100.0, 1.0, 100.0, 1.0, 3000.0])
+    emissions, transitions, start, end = (x * factors.reshape(-1, *[1] * (x.dim() - 1)) for x in leaves)
+    lengths = torch.full((B,), N)
+    z = pb.FactoredChain(transitions).from_tags(torch.arange(B * N).reshape(B, N) % C)
+    given: dict[str, tuple[Any, ...]] = {"log_prob": (z.float(),), "sample": (torch.Generator().manual_seed(0),)}
+    dtypes, spread = [], cpu.Calls._spread
+
+    def noted(self: Any, kernel: Any, cost: float, scores: Tensor, *rest: Any) -> int:
+        dtypes.append((scores.dtype, len(scores)))
+        return spread(self, kernel, cost, scores, *rest)
+
+    def found(rows: slice, dtype: torch.dtype = torch.float32) -> Tensor:
+        own = [x[rows].to(dtype) for x in (transitions, start, end)]
+        more = [x[rows].to(dtype) if isinstance(x, Tensor) else x for x in given.get(operation, ())]
+        return getattr(pb.FactoredChain(*own, lengths[rows]), operation)(emissions[rows].to(dtype), *more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cpu.Calls, "_spread", noted)
+        whole = found(slice(None))
+    assert (torch.float64, 2) in dtypes
+    if operation == "sample":
+        assert pb.FactoredChain(transitions, start, end).contains(whole).all()
+        return
+    torch.testing.assert_close(whole.double(), found(slice(None), torch.float64), rtol=1e-6, atol=1e-6)
+    assert torch.equal(whole, torch.cat([found(slice(b, b + 1)) for b in range(B)]))

@@ -5,6 +5,7 @@ import torch
 
 import pullback as pb
 from cases import DIFFERENTIABLE, OPERATIONS, PER_PART, value_and_gradient
+from each import each
 from oracles import everything
 
 
@@ -26,7 +27,7 @@ def batch_last(scores):
     return scores.movedim(0, -1).contiguous().movedim(-1, 0)
 
 
-@pytest.mark.parametrize("layout", [transposed, strided, offset, batch_last])
+@each("layout", [transposed, strided, offset, batch_last])
 def test_strides_do_not_matter(case, dtype, layout):
     scores = case.random(3, n=4, dtype=dtype, seed=1)
     other = layout(scores)
@@ -51,7 +52,7 @@ def test_expanded_scores_and_incoming_gradients(case, dtype):
         torch.testing.assert_close(found, 3 * alone)
 
 
-@pytest.mark.parametrize("batch", [(), (6,), (2, 3), (2, 1, 3)], ids=str)
+@each("batch", [(), (6,), (2, 3), (2, 1, 3)])
 def test_leading_dimensions(case, batch):
     flat = case.random(6, n=4, seed=3)[: torch.Size(batch).numel()]
     scores = flat.reshape(*batch, *case.shape(4))
@@ -88,7 +89,7 @@ def test_gradients_of_several_structures_an_example(tree):
         assert torch.equal(found.flatten(0, 1), flat)
 
 
-@pytest.mark.parametrize("kind", [torch.uint8, torch.int16, torch.int32])
+@each("kind", [torch.uint8, torch.int16, torch.int32])
 def test_lengths_of_any_integer_type(entry, kind):
     if not entry.sizes[0]:
         pytest.skip("no sizes")
@@ -104,8 +105,8 @@ def test_lengths_may_be_a_list_or_a_number():
     assert pb.DependencyTree(3).argmax(scores[0]).sum() == 3
 
 
-@pytest.mark.parametrize("batch", [(0,), (0, 2), (2, 0)], ids=str)
-@pytest.mark.parametrize("n", [0, 3])
+@each("batch", [(0,), (0, 2), (2, 0)])
+@each("n", [0, 3])
 def test_empty_batches(case, dtype, batch, n):
     scores = torch.zeros(*batch, *case.shape(max(n, case.smallest)), dtype=dtype, device=case.device)
     for name, operation in case.operations.items():

@@ -7,6 +7,7 @@ import torch
 
 import pullback as pb
 from cases import ENTRIES
+from each import each
 from oracles import mask_of
 
 
@@ -54,7 +55,7 @@ def test_padding_of_members_is_not_read(entry):
         assert torch.equal(entry.structure().contains(spoilt), ~mask.flatten(1).any(1))
 
 
-@pytest.mark.parametrize("dtype", [torch.bool, torch.long, torch.float16, torch.float32], ids=str)
+@each("dtype", [torch.bool, torch.long, torch.float16, torch.float32])
 def test_members_of_any_dtype_and_layout(entry, dtype):
     gold = torch.stack([entry.all_of(example)[-1] for example in range(len(entry.sizes))]).to(dtype)
     assert entry.structure().contains(gold).all()

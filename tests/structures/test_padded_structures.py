@@ -7,9 +7,10 @@ import torch
 
 import pullback as pb
 from cases import ENTRIES, Entry
+from each import each
 from oracles import exact, mask_of, mean, poisoned
 
-GARBAGE = pytest.mark.parametrize("garbage", [torch.nan, torch.inf, -torch.inf, 7.0], ids=str)
+GARBAGE = each("garbage", [torch.nan, torch.inf, -torch.inf, 7.0])
 CONVERSIONS = ["tags", "indices", "segments", "brackets", "path", "columns", "heads", "symbols"]
 
 
@@ -19,7 +20,7 @@ def gold(entry: Entry) -> torch.Tensor:
 
 
 @GARBAGE
-@pytest.mark.parametrize("learned", [False, True], ids=["gold", "learned"])
+@each("learned", [False, True])
 def test_log_probabilities(gibbs, garbage, learned):
     """And their gradients, of which one in z makes them take another way."""
     scores, mask = gibbs.scores(), mask_of(gibbs)

@@ -5,9 +5,10 @@ import torch
 from torch.testing import assert_close
 
 from cases import DIFFERENTIABLE, value_and_gradient
+from each import each
 from oracles import assert_structures, brute_force
 
-HALF = pytest.mark.parametrize("half", [torch.float16, torch.bfloat16], ids=["float16", "bfloat16"])
+HALF = each("half", [torch.float16, torch.bfloat16])
 
 
 @HALF
@@ -56,7 +57,7 @@ def extreme(case, dtype, kind):
     return {"all +1e6": noise + 1e6, "all -1e6": noise - 1e6, "mixed": noise + million}[kind]
 
 
-EXTREMES = pytest.mark.parametrize("kind", ["all +1e6", "all -1e6", "mixed"])
+EXTREMES = each("kind", ["all +1e6", "all -1e6", "mixed"])
 
 
 @EXTREMES
@@ -103,8 +104,8 @@ def test_gradients_of_scores_of_a_million(gibbs_case, dtype, kind):
 
 @pytest.mark.parametrize("scale", [0.0, 1.0, 1e6])
 def test_long_sentences(tree, scale):
-    """200 words in float32: columns of the marginals sum to one, and nothing overflows."""
-    n = 12 if tree.is_slow else 200
+    """200 words in float32, 80 with scores of a million: columns of the marginals sum to one, and nothing overflows."""
+    n = 12 if tree.is_slow else 80 if scale > 1 else 200
     lengths = [n, n // 4]
     scores = tree.random(2, n=n, dtype=torch.float32, scale=scale, seed=4)
     structure = tree.whole(torch.tensor(lengths))
@@ -131,14 +132,14 @@ def test_gradients_of_long_sentences(tree, n, scale, operation):
     assert_close(gradient.sum(1), shift, atol=1e-3, rtol=0)
 
 
-@pytest.mark.parametrize("scale", [10.0, 100.0])
+@each("scale", [10.0, 100.0])
 def test_peaked_scores_are_not_nan(case, dtype, scale):
     scores = case.random(6, n=5, dtype=dtype, scale=scale, seed=6)
     for name, operation in case.operations.items():
         assert operation(case.whole(), scores).isfinite().all(), name
 
 
-@pytest.mark.parametrize("scale", [10.0, 20.0, 100.0])
+@each("scale", [10.0, 20.0, 100.0])
 def test_marginals_of_peaked_scores_are_exact(gibbs_case, dtype, scale):
     """Where an LU of the Laplacian is off by 3e-3 at scores of 10 and NaN at 100."""
     scores = gibbs_case.random(6, n=5, dtype=dtype, scale=scale, seed=6)

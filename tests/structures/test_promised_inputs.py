@@ -9,12 +9,13 @@ import torch
 from torch.autograd import forward_ad
 
 import pullback as pb
+from each import each
 from oracles import mask_of
 
 EXPECTATIONS = ["marginals", "log_partition", "entropy"]
 
 
-@pytest.mark.parametrize("operation", ["argmax", "marginals", "log_partition", "entropy", "sparsemap", "sample"])
+@each("operation", ["argmax", "marginals", "log_partition", "entropy", "sparsemap", "sample"])
 def test_layouts(gibbs, operation):
     """Leading dimensions, sizes that broadcast, strides, half precision, and an empty batch."""
     if operation not in gibbs.operations:
@@ -35,7 +36,7 @@ def test_layouts(gibbs, operation):
     assert len(empty) == 0
 
 
-@pytest.mark.parametrize("operation", EXPECTATIONS)
+@each("operation", EXPECTATIONS)
 def test_expanded_scores(gibbs, operation):
     """The incoming gradient of a sum is expanded, too."""
     one = gibbs.scores()[:1].requires_grad_()
@@ -46,7 +47,45 @@ def test_expanded_scores(gibbs, operation):
     torch.testing.assert_close(found, 3 * alone)
 
 
-@pytest.mark.parametrize("operation", ["marginals", "log_partition", "entropy"])
+def test_negative_views(entry):
+    """Scores and gradients that PyTorch negates when they are read, as the imaginary part of a conjugate."""
+    structure, scores, negative = entry.structure(), entry.scores(), torch._neg_view(-entry.scores())
+    assert torch.equal(structure.argmax(negative), structure.argmax(scores))
+    for name in (*EXPECTATIONS * entry.gibbs, *["sparsemap"] * entry.projects):
+        results = []
+        for x in (scores, negative):
+            leaf = x.detach().requires_grad_()
+            found = getattr(structure, name)(leaf)
+            incoming = torch.linspace(0.5, 1.5, found.numel(), dtype=found.dtype).reshape(found.shape)
+            incoming = incoming if x is scores else torch._neg_view(-incoming)
+            results.append((found, *torch.autograd.grad(found, leaf, incoming)))
+        assert torch.equal(results[0][0], results[1][0])
+        assert torch.equal(results[0][1], results[1][1])
+
+
+def test_the_default_device_is_not_read(entry):
+    """Scores on a CPU stay there, whatever `torch.set_default_device` says: "meta" has no numbers."""
+    structure, scores, direction = entry.structure(), entry.scores(), entry.scores(seed=3)
+    leaf, z = scores.clone().requires_grad_(), structure.argmax(scores)
+    names = [*EXPECTATIONS * entry.gibbs, *["sparsemap"] * entry.projects]
+    expected = [getattr(structure, name)(scores) for name in names]
+    with torch.device("meta"):
+        assert structure.contains(z).all()
+        assert torch.equal(structure.argmax(scores), z)
+        assert torch.equal(structure.topk(scores, 3).structures[0], z)
+        for name, right in zip(names, expected, strict=True):
+            found = getattr(structure, name)(leaf)
+            assert torch.equal(found, right)
+            (slope,) = torch.autograd.grad(found, leaf, direction if found.dim() == scores.dim() else right)
+            assert slope.is_cpu
+        if entry.projects:
+            assert structure.sparsemap_solution(scores).structures.is_cpu
+        if entry.gibbs:
+            assert structure.sample(scores).is_cpu
+            assert structure.log_prob(scores, z).is_cpu
+
+
+@each("operation", ["marginals", "log_partition", "entropy"])
 def test_transforms(gibbs, operation):
     """Forward mode agrees with backward mode, vmap with a loop, and second derivatives of marginals raise."""
     structure = gibbs.structure()
@@ -92,7 +131,7 @@ def test_second_derivatives_in_forward_mode(gibbs):
         torch.testing.assert_close(torch.autograd.grad(along.sum(), leaf)[0], product)
 
 
-@pytest.mark.parametrize("operation", EXPECTATIONS)
+@each("operation", EXPECTATIONS)
 def test_several_tangents_at_once(gibbs, operation):
     """As the vectorised Jacobians of `torch.autograd` have them."""
     run, scores = getattr(gibbs.structure(), operation), gibbs.scores()
@@ -138,7 +177,7 @@ def test_scores_have_a_shape_and_a_dtype(entry):
         entry.structure().argmax(entry.scores().to(torch.float8_e5m2))
 
 
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.int32, torch.uint16, torch.uint32, torch.uint64], ids=str)
+@each("dtype", [torch.uint8, torch.int32, torch.uint16, torch.uint32, torch.uint64])
 def test_sizes_of_any_integer_dtype(entry, dtype):
     scores, sizes = entry.scores(), torch.tensor(entry.sizes).to(dtype).unbind(1)
     assert torch.equal(entry.make(*sizes).argmax(scores), entry.structure().argmax(scores))
@@ -155,7 +194,7 @@ def test_one_example_of_scores_for_structures_of_several_sizes(entry):
         torch.testing.assert_close(run(scores, z), run(expanded, z))
 
 
-@pytest.mark.parametrize("operation", ["marginals", "sparsemap"])
+@each("operation", ["marginals", "sparsemap"])
 def test_incoming_gradients_outside_of_the_parts_are_ignored(gibbs, operation):
     if operation not in gibbs.operations:
         pytest.skip(f"no {operation}")
@@ -167,7 +206,7 @@ def test_incoming_gradients_outside_of_the_parts_are_ignored(gibbs, operation):
     assert not found[~mask_of(gibbs)].any()
 
 
-@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf], ids=["NaN", "+inf", "infeasible"])
+@each("value", [torch.nan, torch.inf, -torch.inf])
 def test_bad_examples_are_named_or_nan(entry, value):
     if value == -torch.inf and not entry.infeasible:
         pytest.skip("a structure without parts is left")
@@ -182,7 +221,7 @@ def test_bad_examples_are_named_or_nan(entry, value):
         torch.testing.assert_close(found[1:], _seeded(entry.structure(), operation, scores)[1:])
 
 
-@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf], ids=["NaN", "+inf", "infeasible"])
+@each("value", [torch.nan, torch.inf, -torch.inf])
 def test_a_bad_example_that_a_loss_leaves_out_has_no_gradient(entry, value):
     """0 times NaN would be NaN in weights that all examples share. The other gradients are as without it, second ones too."""
     if value == -torch.inf and not entry.infeasible:
@@ -248,7 +287,7 @@ def test_an_operation_that_cannot_be_says_so():
             getattr(pb.Matching(), operation)(torch.zeros(2, 3))
 
 
-@pytest.mark.parametrize("dtype", [torch.bool, torch.long, torch.float16, torch.float64], ids=str)
+@each("dtype", [torch.bool, torch.long, torch.float16, torch.float64])
 def test_structures_of_any_dtype(entry, dtype):
     """The result has the scores' dtype, in half precision too, unless that of the structures is wider."""
     scores, structure = entry.scores().half(), entry.structure()

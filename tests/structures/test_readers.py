@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import pytest
 import torch
 
@@ -145,16 +148,68 @@ def test_prefix_masks_are_lengths(entry):
     sizes = [entry.parts[0], entry.parts[1]] if len(columns) == 2 else [entry.parts[0]]
     masks = [torch.arange(n) < size[:, None] for n, size in zip(sizes, columns, strict=True)]
     assert torch.equal(entry.make(*masks).argmax(scores), entry.structure().argmax(scores))
-    assert torch.equal(entry.make(*[mask.tolist() for mask in masks]).argmax(scores), entry.structure().argmax(scores))
+    for others in ([mask.tolist() for mask in masks], [mask.numpy() for mask in masks]):
+        assert torch.equal(entry.make(*others).argmax(scores), entry.structure().argmax(scores))
     holes = masks[0].clone()
     holes[0, 1] = False
     with pytest.raises(ValueError, match=r"mask with a hole: position 2 of example \[0\] counts .*pullback.nn.CRF"):
         entry.make(holes, *masks[1:])
 
 
+@pytest.mark.parametrize("more", [-1, 1])
+@pytest.mark.parametrize("entry", MASKED, ids=lambda entry: entry.name)
+def test_masks_of_another_width_are_errors(entry, more):
+    """Where the lengths themselves would be possible, too."""
+    columns = torch.tensor(entry.sizes).unbind(1)
+    scores, z = torch.where(mask_of(entry), entry.scores(), torch.nan), entry.structure().argmax(entry.scores())
+    reader = _reader(entry.structure()) if entry.converts else None
+    names = [size.name for size in entry.structure()._layout.sizes if size.bounds is not None]
+    for which, name in enumerate(names):
+        n = entry.parts[which]
+        masks = [torch.arange(n + more) < size[:, None] if i == which else size for i, size in enumerate(columns)]
+        structure = entry.make(*masks)
+        calls = [lambda s=structure: s.argmax(scores), lambda s=structure: s.contains(z)]
+        if reader is not None:
+            calls.append(lambda s=structure: getattr(s, reader)(z))
+            read = getattr(entry.structure(), reader)(z)
+            calls.append(lambda s=structure, read=read: READERS[reader](s, read, entry.parts))
+        for call in calls:
+            with pytest.raises(ValueError, match=rf"^{name} is a mask \[\.\.\., {n + more}\], and there are {n} positions"):
+                call()
+
+
+def test_masks_of_another_width_than_what_a_structure_holds():
+    long = torch.ones(1, 4, dtype=torch.bool)
+    with pytest.raises(ValueError, match=r"target_lengths is a mask \[\.\.\., 4\], and there are 3 positions"):
+        pb.CTC([[1, 2, 1]], long)
+    with pytest.raises(ValueError, match=r"lengths is a mask \[\.\.\., 4\], and there are 3 positions"):
+        pb.FactoredChain.hmm(torch.ones(2) / 2, torch.ones(2, 2) / 2, torch.eye(2), torch.zeros(1, 3).long(), long)
+    for structure in (pb.Subset(1, long), pb.Knapsack([1, 1, 1, 1], 2, long)):
+        for call in (
+            lambda s=structure: s.argmax(torch.zeros(1, 3)),
+            lambda s=structure: s.from_indices(torch.tensor([[1]]), 3),
+        ):
+            with pytest.raises(ValueError, match=r"lengths is a mask \[\.\.\., 4\], and there are 3 positions"):
+                call()
+
+
+def test_masks_under_transforms_and_in_copies():
+    mask, scores = torch.tensor([[True, True, False], [True, False, False]]), torch.randn(2, 3, 2, 2)
+    expected = pb.LinearChain([2, 1]).marginals(scores)
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda m, s: pb.LinearChain(m).marginals(s), fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(mask, scores), expected)
+    torch.testing.assert_close(torch.vmap(lambda m, s: pb.LinearChain(m).marginals(s))(mask, scores), expected)
+    for chain in (copy.deepcopy(pb.LinearChain(mask)), pickle.loads(pickle.dumps(pb.LinearChain(mask)))):
+        assert chain == pb.LinearChain([2, 1])
+        with pytest.raises(ValueError, match=r"lengths is a mask \[\.\.\., 3\], and there are 2 positions"):
+            chain.argmax(scores[:, :2])
+
+
 def test_prefix_masks_of_subsets():
     mask = torch.tensor([[True, True, False], [True, True, True]])
-    assert torch.equal(pb.Subset(2, mask).lengths, torch.tensor([2, 3]))
+    for given in (mask, mask.tolist(), mask.numpy()):
+        assert torch.equal(pb.Subset(2, given).lengths, torch.tensor([2, 3]))
     with pytest.raises(ValueError, match="lengths is a mask with a hole"):
         pb.Subset(2, ~mask)
 

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from each import each
 from oracles import assert_structures, chi_square_tail, everything, forbid, index_of, totals
 
 ALARM = 1e-4  # the chance that a right sampler fails one of these tests, were the seed not fixed
@@ -13,7 +14,7 @@ def draw(gibbs_case, structure, scores, seed=0):
 
 
 @pytest.mark.parametrize("scale", [0.0, 1.0, 3.0])
-@pytest.mark.parametrize("forbidden", [False, True], ids=["all-parts", "some-forbidden"])
+@each("forbidden", [False, True])
 def test_frequencies(gibbs_case, scale, forbidden):
     n, count = 3, 600 if gibbs_case.is_slow else 6000
     scores = gibbs_case.random(1, n=n, scale=scale, seed=1)

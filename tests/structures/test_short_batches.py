@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 import pullback as pb
+from each import each
 from pullback.inference.front.family import backend
 
 # how to make the structure for sizes, the shape of the parts, and the sizes of the examples: one for each axis in `axes`
@@ -38,8 +39,8 @@ def _with_gradient(structure: pb.Structure, operation: str, scores: Tensor, weig
     return result.detach(), leaf.grad
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("name", ["reference", "cpu"])
+@each("dtype", [torch.float32, torch.float64])
+@each("name", ["reference", "cpu"])
 @pytest.mark.parametrize("case", list(CASES))
 def test_short_batches_are_cut_ones(case, name, dtype):
     make, shape, sizes, axes = CASES[case]

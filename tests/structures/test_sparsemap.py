@@ -5,15 +5,16 @@ import torch
 from torch.testing import assert_close
 
 from cases import CATEGORICAL
+from each import each
 from oracles import everything, forbid, index_of, totals
 
 GAP = {torch.float32: 1e-5, torch.float64: 1e-10}
-SIZES = pytest.mark.parametrize(("n", "forbidden"), [(0, False), (1, False), (3, True), (4, False), (5, True)], ids=str)
+SIZES = each("sizes", [(0, False), (1, False), (3, True), (4, False), (5, True)])  # n, and whether parts are forbidden
 
 
-def scores_of(projected_case, dtype, n, forbidden):
+def scores_of(projected_case, dtype, sizes):
     """From well inside the polytope to far outside."""
-    scale = torch.tensor([0.1, 1.0, 10.0], dtype=dtype, device=projected_case.device)
+    (n, forbidden), scale = sizes, torch.tensor([0.1, 1.0, 10.0], dtype=dtype, device=projected_case.device)
     scores = scale.reshape(3, *[1] * projected_case.event_dims) * projected_case.random(
         3, n=max(n, projected_case.smallest), dtype=dtype, seed=n
     )
@@ -34,8 +35,8 @@ def size(scores):
 
 
 @SIZES
-def test_no_structure_improves_on_the_projection_and_its_certificate_is_true(projected_case, dtype, n, forbidden):
-    scores = scores_of(projected_case, dtype, n, forbidden)
+def test_no_structure_improves_on_the_projection_and_its_certificate_is_true(projected_case, dtype, sizes):
+    scores = scores_of(projected_case, dtype, sizes)
     solution = projected_case.whole().sparsemap_solution(scores)
     assert solution.mu.dtype == dtype
     assert not solution.mu[scores == -torch.inf].any()
@@ -46,8 +47,8 @@ def test_no_structure_improves_on_the_projection_and_its_certificate_is_true(pro
 
 
 @SIZES
-def test_the_projection_is_a_mean_of_structures(projected_case, dtype, n, forbidden):
-    scores = scores_of(projected_case, dtype, n, forbidden)
+def test_the_projection_is_a_mean_of_structures(projected_case, dtype, sizes):
+    scores = scores_of(projected_case, dtype, sizes)
     solution = projected_case.whole().sparsemap_solution(scores)
     batch, parts = scores.shape[0], scores.shape[1:]
     assert solution.structures.shape[:2] == solution.weights.shape

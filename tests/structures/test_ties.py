@@ -6,6 +6,7 @@ from torch.testing import assert_close
 
 import pullback as pb
 from cases import DIFFERENTIABLE, OPERATIONS, value_and_gradient
+from each import each
 from oracles import assert_structures, brute_force, everything, mean
 
 
@@ -15,7 +16,7 @@ def tied(case, *batch, n, dtype, seed=0):
     return torch.randint(-1, 2, (*batch, *case.shape(n)), generator=generator).to(case.device, dtype)
 
 
-@pytest.mark.parametrize("n", [2, 5])
+@each("n", [2, 5])
 def test_equal_scores_give_a_structure(case, dtype, n):
     """All-zero scores are where peers return heads that form no tree."""
     for value in (0.0, -3.0, 1e6):
@@ -30,7 +31,7 @@ def test_equal_scores_of_long_sentences_give_a_tree(tree, n):
         assert_structures(tree, tree.whole().argmax(torch.full((2, n, n), value, device=tree.device)))
 
 
-@pytest.mark.parametrize("n", [2, 4])
+@each("n", [2, 4])
 def test_the_argmax_of_tied_scores_is_best(case, dtype, n):
     scores = tied(case, 20, n=n, dtype=dtype, seed=n)
     z = case.whole().argmax(scores)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import pytest
 import torch
 
 import pullback as pb
 from cases import Entry
+from each import each
 from oracles import exact, poisoned
 
 
@@ -18,7 +22,15 @@ def _expected(entry: Entry, scores: torch.Tensor, example: int) -> tuple[torch.T
     return z[order], value[order]
 
 
-@pytest.mark.parametrize("k", [1, 2, 7, 150])
+@pytest.mark.parametrize("k", [1, 2])
+def test_results_go_to_other_processes(k):
+    found = pb.Subset(2).topk(torch.randn(3, 4), k)
+    for other in (pickle.loads(pickle.dumps(found)), copy.deepcopy(found)):
+        assert torch.equal(other.structures, found.structures)
+        assert torch.equal(other.scores, found.scores)
+
+
+@each("k", [1, 2, 7, 150])
 @pytest.mark.parametrize("kind", ["normal", "forbidden", "large", "masked"])
 def test_against_enumeration(entry, kind, k):
     scores = entry.scores(scale=1e6 if kind == "large" else 1.0)
@@ -101,7 +113,7 @@ def test_bad_examples_are_named_or_nan(entry):
     torch.testing.assert_close(found.structures[:, 1:], entry.structure().topk(entry.scores(), 2).structures[:, 1:])
 
 
-@pytest.mark.parametrize("k", [0, -1, 1.5, True, None])
+@each("k", [0, -1, 1.5, True, None])
 def test_a_number_that_cannot_be(entry, k):
     with pytest.raises(ValueError, match=r"k is .*; it must be an integer of at least 1"):
         entry.structure().topk(entry.scores(), k)

@@ -9,9 +9,10 @@ from torch.testing import assert_close
 
 import pullback as pb
 from cases import DIFFERENTIABLE, ENTRIES, OPERATIONS
+from each import each
 from pullback.estimators.registry import create
 
-EACH = pytest.mark.parametrize("operation", DIFFERENTIABLE.values(), ids=DIFFERENTIABLE)
+EACH = each("operation", DIFFERENTIABLE.values())
 
 
 def jacobian(function, scores):
@@ -23,7 +24,7 @@ def along(matrix, direction):
     return (matrix * direction).flatten(matrix.dim() - direction.dim()).sum(-1)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@each("dtype", [torch.float32, torch.float64])
 def test_jvp_is_the_jacobian_times_the_direction(case, dtype):
     scores, direction = case.random(2, n=3, dtype=dtype, seed=1), case.random(2, n=3, dtype=dtype, seed=2)
     for operation in case.differentiable.values():

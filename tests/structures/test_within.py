@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import pullback as pb
+from each import each
 from oracles import exact, mask_of, poisoned
 
 
@@ -23,7 +24,7 @@ def _masks(entry, seed):
     yield torch.ones(shape, dtype=torch.bool)
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@each("seed", [0, 1])
 def test_against_enumeration(gibbs, seed):
     scores, mask = gibbs.scores(seed), mask_of(gibbs)
     for allowed in _masks(gibbs, seed):
@@ -71,7 +72,7 @@ def test_what_the_scores_forbid_stays_forbidden(gibbs):
         torch.testing.assert_close(empty[example], of_empty[example] if exists else torch.tensor(-torch.inf).double())
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
+@each("dtype", [torch.float16, torch.float32])
 def test_precision(gibbs, dtype):
     scores = torch.where(mask_of(gibbs), gibbs.scores(), 0.0).to(dtype)
     allowed = next(iter(_masks(gibbs, 3)))

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import abc
-import functools
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 from torch import Tensor
 
-from pullback.estimators.checks import arguments_error, losses_of, warn_if_unused
+from pullback.estimators.checks import checking, losses_of, warn_if_unused
 from pullback.estimators.config import Configured
 from pullback.structures import Structure
 
-Method = TypeVar("Method", bound=Callable[..., Tensor])
 Downstream = Callable[[Tensor], Tensor]
 """The user's function from z, of the shape of the scores, to the losses of the examples, `[B]`."""
 
@@ -31,7 +29,7 @@ class Estimator(Configured, abc.ABC):
         super().__init_subclass__(**kwargs)
         for name in ("objective", "__call__"):
             if name in cls.__dict__:
-                setattr(cls, name, _checking(cls.__dict__[name]))
+                setattr(cls, name, checking(cls.__dict__[name]))
 
     @abc.abstractmethod
     def objective(self, structure: Structure, scores: Tensor, downstream: Downstream) -> Tensor:
@@ -76,18 +74,6 @@ class Estimator(Configured, abc.ABC):
         """Restore the state that `state_dict` returned."""
         if state:
             raise ValueError(f"{self!r} has no state; got the entries {sorted(state)}")
-
-
-def _checking(method: Method) -> Method:
-    """The method, after a look at its structure and scores."""
-
-    @functools.wraps(method)
-    def checked(self: Estimator, structure: Structure, scores: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if not isinstance(scores, Tensor) or not isinstance(structure, Structure):
-            raise arguments_error(self, structure, scores)
-        return method(self, structure, scores, *args, **kwargs)
-
-    return checked  # type: ignore[return-value]
 
 
 class Layer(Estimator):

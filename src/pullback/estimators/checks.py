@@ -8,7 +8,7 @@ import math
 import numbers
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import torch
@@ -16,6 +16,8 @@ from torch import Tensor
 
 from pullback.inference._torch.derivatives import transforming
 from pullback.structures import Categorical, Structure
+
+Method = TypeVar("Method", bound=Callable[..., Tensor])
 
 
 def positive(owner: object, name: str, value: float | Tensor) -> float | Tensor:
@@ -103,6 +105,18 @@ def losses_of(structure: Structure, scores: Tensor, losses: Tensor) -> Tensor:
             f"use reduction='none' and sum over all other dimensions"
         )
     return losses
+
+
+def checking(method: Method) -> Method:
+    """The method, after a look at its structure and scores."""
+
+    @functools.wraps(method)
+    def checked(self: Any, structure: Structure, scores: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if not isinstance(scores, Tensor) or not isinstance(structure, Structure):
+            raise arguments_error(self, structure, scores)
+        return method(self, structure, scores, *args, **kwargs)
+
+    return checked  # type: ignore[return-value]
 
 
 def arguments_error(owner: object, structure: object, scores: object) -> TypeError:

@@ -20,9 +20,9 @@ from pullback.estimators.entmax import Entmax
 from pullback.estimators.gumbel_rao import GumbelRao
 from pullback.estimators.imle import IMLE
 from pullback.estimators.lpgd import LPGD
-from pullback.estimators.named import SPIGOT, SPIGOTCE, SPIGOTEG, STEIdentity
 from pullback.estimators.perturbed import PerturbAndMAP, PerturbedMarginals, PerturbedSparseMAP
 from pullback.estimators.perturbed_argmax import PerturbedArgmax
+from pullback.estimators.pulled_back import SPIGOT, SPIGOTCE, SPIGOTEG, STEIdentity
 from pullback.estimators.relaxed import Marginals, SparseMAP
 from pullback.estimators.sampled import ReinMax, SampledSTE
 from pullback.estimators.score_function import ScoreFunction

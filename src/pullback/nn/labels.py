@@ -9,6 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pullback.inference.front.layout import check_tensor
+
 
 def join_labels(scores: Tensor, *, best: bool = False) -> Tensor:
     """Scores of the parts, `[..., *parts]`, from scores of the labelled parts, `[..., *parts, L]`; differentiable.
@@ -27,6 +29,7 @@ def join_labels(scores: Tensor, *, best: bool = False) -> Tensor:
     >>> DependencyTree().log_partition(join_labels(scores)).exp()   # 3 trees, each with 25 ways to label its arcs
     tensor(75.0000)
     """
+    _check(scores, "join_labels")
     if best:
         return scores.amax(-1)
     top = scores.detach().amax(-1)
@@ -52,6 +55,13 @@ def split_labels(z: Tensor, scores: Tensor, *, best: bool = False) -> Tensor:
     >>> int(z.sum())
     5
     """
+    _check(scores, "split_labels")
+    check_tensor(z, "split_labels", "z")
+    parts = scores.shape[:-1]
+    if any(a != b and 1 not in (a, b) for a, b in zip(reversed(z.shape), reversed(parts), strict=False)):
+        raise ValueError(
+            f"z has shape {list(z.shape)} and scores {list(scores.shape)}; split_labels needs scores [..., *parts, L]"
+        )
     used = (z != 0)[..., None] & scores.detach().amax(-1, keepdim=True).isfinite()
     safe = torch.where(used, scores, 0.0)
     if best:
@@ -59,3 +69,9 @@ def split_labels(z: Tensor, scores: Tensor, *, best: bool = False) -> Tensor:
     else:
         labels = safe.softmax(-1)
     return torch.where(used, z[..., None] * labels, 0.0).to(z.dtype)
+
+
+def _check(scores: Tensor, owner: str) -> None:
+    check_tensor(scores, owner)
+    if scores.dim() < 2 or scores.shape[-1] == 0:
+        raise ValueError(f"scores has shape {list(scores.shape)}; {owner} needs [..., *parts, L] with L > 0 labels")

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from pullback.estimators.base import Estimator
 from pullback.structures import Structure, StructureWrapper
+from pullback.structures.family import FamilyStructure
 from pullback.structures.readers import as_lengths
 
 
@@ -60,9 +61,13 @@ class StructuredLayer(torch.nn.Module):
 
 def with_lengths(structure: Structure, lengths: Any) -> Structure:
     """A copy of the structure with these lengths."""
-    if not hasattr(_innermost(structure), "lengths"):
-        raise TypeError(f"{structure!r} has no lengths; call the layer without them")
-    return _changed(structure, {"lengths": as_lengths(lengths, "lengths")})
+    own = copy.copy(_innermost(structure))
+    if isinstance(own, FamilyStructure):
+        if any(size.name == "lengths" and size.told for size in own._layout.sizes):
+            return _changed(structure, {"lengths": own._as_lengths(lengths), "_widths": own._widths})
+    elif hasattr(own, "lengths"):
+        return _changed(structure, {"lengths": as_lengths(lengths, "lengths")})
+    raise TypeError(f"{structure!r} has no lengths; call the layer without them")
 
 
 def _innermost(structure: Structure) -> Structure:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from pullback.inference.front.layout import check_tensor
 from pullback.structures.readers import is_readable
 
 if TYPE_CHECKING:
@@ -77,6 +78,9 @@ class Positions:
 def positions_of(crf: CRF, emissions: Tensor, mask: Tensor | None, tags: Tensor | None = None) -> Positions:
     """The positions that count, after a look at the shapes; tags of -100 do not."""
     n = "B, n" if crf.batch_first else "n, B"
+    for name, given in {"emissions": emissions, "tags": tags, "mask": mask}.items():
+        if given is not None:
+            check_tensor(given, "a CRF", name)
     if emissions.dim() != 3 or emissions.shape[-1] != crf.num_tags:
         raise ValueError(f"emissions has shape {list(emissions.shape)}; this CRF needs [{n}, {crf.num_tags}]")
     for name, x in {"tags": tags, "mask": mask}.items():

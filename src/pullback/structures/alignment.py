@@ -10,7 +10,7 @@ from torch import Tensor
 from pullback.inference.alignment.family import ALIGNMENT, MOVES
 from pullback.inference.front.family import Family
 from pullback.structures.family import FamilyStructure
-from pullback.structures.readers import as_lengths, check_range, is_padding, ones_at, tuples
+from pullback.structures.readers import check_range, is_padding, ones_at, tuples
 
 
 class Alignment(FamilyStructure):
@@ -44,8 +44,8 @@ class Alignment(FamilyStructure):
         super().__init__(validate=validate)
         if not isinstance(moves, str) or moves not in MOVES:
             raise ValueError(f"moves is {moves!r}; it must be one of {', '.join(map(repr, MOVES))}")
-        self.lengths = as_lengths(lengths, "lengths")
-        self.other_lengths = as_lengths(other_lengths, "other_lengths")
+        self.lengths = self._as_lengths(lengths)
+        self.other_lengths = self._as_lengths(other_lengths, "other_lengths")
         self.moves = moves
 
     def path(self, z: Tensor) -> list[Any]:

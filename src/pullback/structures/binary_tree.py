@@ -10,7 +10,7 @@ from torch import Tensor
 from pullback.inference.cky.family import BINARY_TREE
 from pullback.inference.front.family import Family
 from pullback.structures.family import FamilyStructure
-from pullback.structures.readers import as_lengths, check_range, is_padding, ones_at, tuples
+from pullback.structures.readers import check_range, is_padding, ones_at, tuples
 
 
 class BinaryTree(FamilyStructure):
@@ -36,7 +36,7 @@ class BinaryTree(FamilyStructure):
 
     def __init__(self, lengths: Any = None, *, validate: bool | None = None) -> None:
         super().__init__(validate=validate)
-        self.lengths = as_lengths(lengths, "lengths")
+        self.lengths = self._as_lengths(lengths)
 
     def brackets(self, z: Tensor) -> list[Any]:
         """The spans of each tree, as lists of (first, last) word, both included, nested like the batch."""

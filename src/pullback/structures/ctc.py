@@ -13,8 +13,8 @@ from pullback.inference.front.family import Family
 from pullback.inference.front.layout import as_sizes, check_batches
 from pullback.structures.family import FamilyStructure
 from pullback.structures.readers import (
-    as_lengths,
     check_range,
+    check_width,
     integers,
     is_readable,
     lengths_of,
@@ -61,9 +61,10 @@ class CTC(FamilyStructure):
         if isinstance(blank, bool) or not isinstance(blank, int) or blank < 0:
             raise ValueError(f"blank is {blank!r}; it must be the index of a symbol, at least 0")
         self.targets = integers(as_sizes(targets, "targets"), "CTC", "targets", "S")
-        self.lengths = as_lengths(lengths, "lengths")
+        self.lengths = self._as_lengths(lengths)
         self.blank = blank
-        known = as_lengths(target_lengths, "target_lengths")
+        known = self._as_lengths(target_lengths, "target_lengths")
+        check_width(self._widths.get("target_lengths"), self.targets.shape[-1], "target_lengths")
         self.target_lengths = real_positions(self.targets, None, "targets")[0].sum(-1) if known is None else known
         if validate is not False:
             self._check_targets()
@@ -76,7 +77,7 @@ class CTC(FamilyStructure):
         batch = torch.broadcast_shapes(lengths.shape, targets.shape[:-1])
         known = lengths_of(lengths, batch, targets.shape[-1], targets.device, "target_lengths").expand(batch)
         targets = targets.expand(*batch, -1)
-        real = torch.arange(targets.shape[-1]) < known[..., None]
+        real = torch.arange(targets.shape[-1], device=known.device) < known[..., None]
         check_range(targets, real, 2**63 - 1, "targets", "a symbol is at least 0; beyond target_lengths, anything is padding")
         check_range(torch.where(targets == self.blank, -1, 0), real, 0, "targets", "a target has no blanks")
 
@@ -94,7 +95,7 @@ class CTC(FamilyStructure):
         Frames from an example's length on may hold anything; without lengths, -1 and -100 are padding.
         """
         x = integers(symbols, "CTC", "symbols", "T")
-        real, x = real_positions(x, self.lengths, "symbols")
+        real, x = self._real_positions(x, "symbols")
         check_range(x, real, V - 1, "symbols", "with V = {V} symbols are from 0 to {last}", V=V, last=V - 1)
         return ones_at(x[..., None], real[..., None], V)
 

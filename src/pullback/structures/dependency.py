@@ -14,13 +14,11 @@ from pullback.inference.trees.family import TREES
 from pullback.structures import members
 from pullback.structures.family import FamilyStructure
 from pullback.structures.readers import (
-    as_lengths,
     check_range,
     integers,
     is_readable,
     lengths_of,
     ones_at,
-    real_positions,
 )
 
 
@@ -62,7 +60,7 @@ class DependencyTree(FamilyStructure):
         validate: bool | None = None,
     ) -> None:
         super().__init__(validate=validate)
-        self.lengths = as_lengths(lengths, "lengths")
+        self.lengths = self._as_lengths(lengths)
         self.projective = as_flag(projective, "projective")
         self.multiroot = as_flag(multiroot, "multiroot")
 
@@ -153,7 +151,7 @@ class DependencyTree(FamilyStructure):
                 [1., 1.]])
         """
         x = integers(heads, "a DependencyTree", "heads")
-        real, x = real_positions(x, self.lengths, "heads")
+        real, x = self._real_positions(x, "heads")
         n, word = x.shape[-1], torch.arange(x.shape[-1], device=x.device)
         limit = n if self.lengths is None else lengths_of(self.lengths, x.shape[:-1], n, x.device)[..., None]
         check_range(x, real, limit, "heads", "heads are from 0 (the root) to the number of words")

@@ -14,16 +14,24 @@ from pullback.inference.engine.recursion import Combine
 from pullback.inference.front.family import Family
 from pullback.inference.front.layout import Flat, Layout
 from pullback.structures.family import FamilyStructure
-from pullback.structures.readers import as_lengths
 
 if TYPE_CHECKING:
     from pullback.inference.engine.hypergraph.program import Program
 
 _programs: dict[tuple[Any, ...], Program] = {}
-_OWN = "lengths", "validate"
+_OWN = "lengths", "validate", "_widths"
 
 
-class DynamicProgram(FamilyStructure):
+class _Prepared(abc.ABCMeta):
+    """Makes the program of an instance as soon as its attributes are set: `torch.compile` cannot make it at the first call."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        made = super().__call__(*args, **kwargs)
+        made._program  # noqa: B018
+        return made
+
+
+class DynamicProgram(FamilyStructure, metaclass=_Prepared):
     """The structures of a recursion, written once in plain PyTorch.
 
     A subclass sets `event_dims` and defines `value(scores, combine)`, the value of all structures for scores `[B, *parts]`:
@@ -67,7 +75,7 @@ class DynamicProgram(FamilyStructure):
 
     def __init__(self, lengths: Any = None, *, validate: bool | None = None) -> None:
         super().__init__(validate=validate)
-        self.lengths = as_lengths(lengths, "lengths")
+        self.lengths = self._as_lengths(lengths)
 
     @abc.abstractmethod
     def value(self, scores: Tensor, combine: Combine) -> Tensor:
@@ -111,7 +119,7 @@ class DynamicProgram(FamilyStructure):
         z = torch.zeros(len(parts), torch.Size(shape).numel())
         for row, chosen in enumerate(parts):
             z[row, list(chosen)] = 1.0
-        return z.reshape(-1, *shape)
+        return z.reshape(len(parts), *shape)
 
     def check(self, *shape: int) -> None:
         """Raise if the recursion has two derivations for one structure, or uses a part twice in one; for a small shape.

@@ -14,11 +14,11 @@ from pullback.inference.factored.joined import join
 from pullback.inference.front.family import Family
 from pullback.inference.front.layout import Flat, broadcasts, check_tensor
 from pullback.inference.front.plan import serving
-from pullback.structures.family import _is_constant
+from pullback.structures.family import FamilyStructure, _is_constant
 from pullback.structures.linear_chain import LinearChain
 from pullback.structures.own_scores import OwnScores, bilinear, for_each, one_each
 from pullback.structures.probabilities import log_probabilities
-from pullback.structures.readers import as_lengths, check_range, integers, is_readable, lengths_of, ones_at, real_positions
+from pullback.structures.readers import check_range, check_width, integers, is_readable, lengths_of, ones_at
 from pullback.structures.top import TopK, check_count
 
 
@@ -89,7 +89,7 @@ class FactoredChain(OwnScores):
                 if x.shape[-1:] != (tags,):
                     raise ValueError(f"{name} has shape {list(x.shape)}; for {tags} tags it needs [..., {tags}]")
         self.transitions, self.start, self.end = transitions, start, end
-        self.lengths = as_lengths(lengths, "lengths")
+        self.lengths = self._as_lengths(lengths)
 
     @classmethod
     def hmm(
@@ -129,10 +129,10 @@ class FactoredChain(OwnScores):
         )
         if shown.dim() != 2 or shown.shape[0] != between.shape[-1]:
             raise ValueError(f"emission has shape {list(shown.shape)}; transition {list(between.shape)} needs [C, V]")
-        sizes = as_lengths(lengths, "lengths")
-        real, x = real_positions(integers(observations, "a FactoredChain", "observations"), sizes, "observations")
+        chain = cls(between, first, lengths=lengths, validate=validate)
+        real, x = chain._real_positions(integers(observations, "a FactoredChain", "observations"), "observations")
         check_range(x, real, shown.shape[-1] - 1, "observations", "symbols are from 0 to {last}", last=shown.shape[-1] - 1)
-        chain = cls(between, first, lengths=real.sum(-1) if sizes is None else sizes, validate=validate)
+        chain.lengths = real.sum(-1) if chain.lengths is None else chain.lengths
         return chain, shown.mT[torch.where(real, x, 0)]
 
     def tags(self, z: Tensor) -> Tensor:
@@ -143,6 +143,15 @@ class FactoredChain(OwnScores):
         used, tag = self._cleaned(z).max(-1)
         return torch.where(used > 0.5, tag, -1)
 
+    def _best_tags(self, scores: Tensor) -> Tensor:
+        """The tags of the argmax, `[..., n]`, for those who want no structure; beyond the length they may be anything."""
+        if _kernels() is None or not _kernels().are_plain(scores, *self._given()):
+            return self.tags(self.argmax(scores))
+        flat = self._flat(scores)
+        z = FamilyStructure._call(self, "argmax", self._join(flat))  # with rows beyond the positions, which are not read
+        tags = _kernels().tags_of(z, flat.sizes[0])[0][:, : flat.scores.shape[1]]
+        return tags if len(flat.batch) == 1 else tags.reshape(scores.shape[:-1])
+
     def from_tags(self, tags: Tensor, C: int | None = None) -> Tensor:
         """The structures of tag sequences `[..., n]`: the inverse of `tags`. C is that of the transitions.
 
@@ -151,7 +160,7 @@ class FactoredChain(OwnScores):
         count = self.transitions.shape[-1]
         if C not in (None, count):
             raise ValueError(f"C is {C}; the transitions are for {count} tags")
-        real, x = real_positions(integers(tags, "a FactoredChain", "tags"), self.lengths, "tags")
+        real, x = self._real_positions(integers(tags, "a FactoredChain", "tags"), "tags")
         check_range(x, real, count - 1, "tags", "with C = {C} tags are from 0 to {last}", C=count, last=count - 1)
         return ones_at(x[..., None], real[..., None], count)
 
@@ -165,14 +174,26 @@ class FactoredChain(OwnScores):
         one &= (z == 1).sum(-1) == 1
         return (one | ~self._real(z)).all(-1)
 
+    def log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
+        self._check_same_shape(scores, z)
+        found = self._log_prob_of_members(scores, z)  # which are not looked at once more
+        return super().log_prob(scores, z) if found is None else found
+
+    def _log_prob_of_members(self, scores: Tensor, z: Tensor) -> Tensor | None:
+        """`_log_prob` of constant structures of the shape of the scores, by kernels; None if they are something else."""
+        if z.shape != scores.shape or not all(_is_constant(x, z) for x in (scores, *self._given())):
+            return None
+        found = self._read(z)
+        return self._log_prob_of(self._flat(scores), found[0]) if found is not None and found[1].all() else None
+
     def _log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
         self._check_same_shape(scores, z)
+        found = self._log_prob_of_members(scores, z)
+        if found is not None:
+            return found
         scores = self._expanded(scores, z)
         flat = self._flat(scores)
         if z.shape == scores.shape and all(_is_constant(x, z) for x in (scores, *self._given())):
-            found = self._read(z)
-            if found is not None and found[1].all():
-                return self._log_prob_of(flat, found[0])
             return flat.restore(self._call("log_prob", flat, self._joined_structure(flat, z.detach()))[0])
         return (self._whole_score(scores, z) - self._log_partition(scores)).to(flat.dtype)
 
@@ -192,10 +213,11 @@ class FactoredChain(OwnScores):
         if not isinstance(z, Tensor) or _kernels() is None or not _kernels().are_plain(z):
             return None
         self._layout.check(z, "z")
+        self._check_widths(z.shape)
         batch, lengths = z.shape[:-2], self.lengths
         z = z.detach().reshape(batch.numel(), *z.shape[-2:])
         if lengths is None or not broadcasts(lengths.shape, batch):
-            return _kernels().tags_of(z, torch.full((len(z),), z.shape[1]))
+            return _kernels().tags_of(z, torch.full((len(z),), z.shape[1], device=z.device))
         lengths = lengths_of(lengths, batch, z.shape[1], z.device)
         return _kernels().tags_of(z, lengths.expand(batch).reshape(-1))
 
@@ -269,6 +291,7 @@ class FactoredChain(OwnScores):
         """Which positions of `[..., n, C]` are no padding."""
         n, batch = x.shape[-2], x.shape[:-2]
         position = torch.arange(n, device=x.device)
+        check_width(self._widths.get("lengths"), n, "lengths")
         if self.lengths is None or not broadcasts(self.lengths.shape, batch):
             return position < n
         return position < lengths_of(self.lengths, batch, n, x.device)[..., None]

@@ -53,7 +53,9 @@ class FactoredSegmentation(OwnScores, Segmentation):
         return TopK(found.scores, lambda: found.structures.narrow(-3, -scores.shape[-3], scores.shape[-3]))
 
     def _without(self) -> Segmentation:
-        return Segmentation(self.lengths, validate=self.validate)
+        found = Segmentation(self.lengths, validate=self.validate)
+        found._widths = self._widths
+        return found
 
     def _are_targets(self, mu: Tensor) -> Tensor:
         return self._without()._are_targets(mu)

@@ -17,7 +17,7 @@ from pullback.inference.sparsemap.solution import ActiveSet, SparseMAPSolution
 from pullback.structures import members
 from pullback.structures.base import Structure
 from pullback.structures.checks import check_limit, repeated
-from pullback.structures.readers import lengths_of
+from pullback.structures.readers import as_lengths, as_mask, check_width, lengths_of, real_positions
 from pullback.structures.top import TopK, check_count, from_parts
 
 _INTERNALS = derivatives.internals_work()
@@ -36,6 +36,8 @@ class FamilyStructure(Structure, checked=False):
     family: ClassVar[Family]
     missing: ClassVar[dict[str, str]] = {}
     """Operations that this structure cannot have: the name, and what to say."""
+    _widths: dict[str, int] = {}  # noqa: RUF012 (replaced, never changed)
+    """Of the masks that sizes were given as, by their names: what the scores must have."""
     _layout: ClassVar[Layout]
     """Of the scores: the family's, unless the structure adds something to them."""
 
@@ -48,6 +50,13 @@ class FamilyStructure(Structure, checked=False):
 
     def __init__(self, *, validate: bool | None = None) -> None:
         self.validate = validate
+
+    def _as_lengths(self, values: Any, name: str = "lengths") -> Tensor | None:
+        """Lengths from integers or from a mask, whose width is kept."""
+        mask = as_mask(values)
+        widths = {other: width for other, width in self._widths.items() if other != name}
+        self._widths = widths if mask is None else widths | {name: mask.shape[-1]}
+        return as_lengths(values if mask is None else mask, name)
 
     def __repr__(self) -> str:
         given = zip(self._layout.sizes, self._sizes(), strict=True)
@@ -171,6 +180,8 @@ class FamilyStructure(Structure, checked=False):
         from pullback.inference.sparsemap.families import project
 
         flat = self._layout.flatten(scores, self)
+        if self._widths:
+            self._check_widths(scores.shape)
         validate = scores.is_cpu if self.validate is None else self.validate
         options = (*self._options(), validate)
         return project(self.family, flat, options, warm_start=warm_start, max_iterations=max_iterations, tolerance=tolerance)
@@ -239,6 +250,7 @@ class FamilyStructure(Structure, checked=False):
     def _cleaned(self, z: Tensor, name: str = "z") -> Tensor:
         """Structures of the right shape, without what padding and entries that are no parts hold."""
         self._layout.check(z, name)
+        self._check_widths(z.shape)
         return self._layout.clean(z, self._sizes())
 
     def _listed(self, z: Tensor, part: Callable[..., tuple[int, ...]] = lambda *index: index) -> list[Any]:
@@ -254,9 +266,21 @@ class FamilyStructure(Structure, checked=False):
     def _limit(self, parts: Tensor, n: int, name: str = "lengths") -> Tensor:
         """The size of each example, for lists of parts `[..., S, width]`: `[..., 1]`, or n itself."""
         lengths = getattr(self, name)
+        check_width(self._widths.get(name), n, name)
         if lengths is None:
             return torch.tensor(n, device=parts.device)
         return lengths_of(lengths, parts.shape[:-2], n, parts.device, name)[..., None]
+
+    def _real_positions(self, x: Tensor, name: str) -> tuple[Tensor, Tensor]:
+        """Which of `[..., n]` count, and x of the same shape; see `real_positions`."""
+        check_width(self._widths.get("lengths"), x.shape[-1], "lengths")
+        return real_positions(x, self.lengths, name)  # type: ignore[attr-defined]
+
+    def _check_widths(self, shape: torch.Size) -> None:
+        """Raise if masks were not made for tensors of this shape."""
+        for index, size in enumerate(self._layout.sizes):
+            if (limit := self._layout.limit(index, shape)) is not None:
+                check_width(self._widths.get(size.name), limit, size.name)
 
     def _refuse_missing(self, operation: str) -> None:
         """Raise in the name of an operation that follows from others, where the structure cannot have it."""
@@ -266,6 +290,8 @@ class FamilyStructure(Structure, checked=False):
     def _run(self, operation: str, scores: Tensor, recorded: str = "") -> Tensor:
         """An operation that takes scores only; see `_call`."""
         flat = self._layout.flatten(scores, self)
+        if self._widths:
+            self._check_widths(scores.shape)
         return flat.restore(self._call(operation, flat, recorded=recorded))
 
     def _call(self, operation: str, flat: Flat, *others: Any, recorded: str = "") -> Any:
@@ -284,7 +310,10 @@ class FamilyStructure(Structure, checked=False):
 
     def _flat(self, scores: Tensor) -> Flat:
         """Scores as one batch."""
-        return self._layout.flatten(scores, self)
+        flat = self._layout.flatten(scores, self)
+        if self._widths:
+            self._check_widths(scores.shape)
+        return flat
 
     def _sizes(self) -> tuple[Tensor | None, ...]:
         return tuple([getattr(self, size.name) for size in self._layout.sizes])

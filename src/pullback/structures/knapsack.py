@@ -13,7 +13,7 @@ from pullback.inference.front.layout import as_sizes, check_batches
 from pullback.inference.knapsack.family import KNAPSACK
 from pullback.structures.family import FamilyStructure
 from pullback.structures.items import from_items, items_of
-from pullback.structures.readers import as_lengths, integers, is_readable
+from pullback.structures.readers import integers, is_readable
 
 
 class Knapsack(FamilyStructure):
@@ -45,7 +45,7 @@ class Knapsack(FamilyStructure):
         found = as_sizes(costs, "costs")
         self.costs = integers(found, "a Knapsack", "costs")
         self.budget = as_sizes(budget, "budget")
-        self.lengths = as_lengths(lengths, "lengths")
+        self.lengths = self._as_lengths(lengths)
         if is_readable(self.costs) and (self.lengths is None or is_readable(self.lengths)):
             self._check_costs()
 
@@ -53,7 +53,7 @@ class Knapsack(FamilyStructure):
         wrong = self.costs < 1
         if self.lengths is not None:
             check_batches(wrong.shape[:-1], self.lengths.shape, "costs", "lengths")
-            wrong = wrong & (torch.arange(self.costs.shape[-1]) < self.lengths[..., None])
+            wrong = wrong & (torch.arange(self.costs.shape[-1], device=wrong.device) < self.lengths[..., None])
         if wrong.any():
             where = torch.nonzero(wrong)[0].tolist()
             cost = int(self.costs.expand(wrong.shape)[tuple(where)])

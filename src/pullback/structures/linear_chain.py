@@ -15,7 +15,7 @@ from pullback.inference.front.family import Family
 from pullback.inference.front.layout import broadcasts, check_tensor
 from pullback.inference.front.plan import serving
 from pullback.structures.family import FamilyStructure
-from pullback.structures.readers import as_lengths, check_range, integers, lengths_of, ones_at, real_positions
+from pullback.structures.readers import check_range, check_width, integers, lengths_of, ones_at
 
 
 class LinearChain(FamilyStructure):
@@ -42,7 +42,7 @@ class LinearChain(FamilyStructure):
 
     def __init__(self, lengths: Any = None, *, validate: bool | None = None) -> None:
         super().__init__(validate=validate)
-        self.lengths = as_lengths(lengths, "lengths")
+        self.lengths = self._as_lengths(lengths)
 
     def combine(self, emissions: Tensor, transitions: Tensor, start: Tensor | None = None, end: Tensor | None = None) -> Tensor:
         """Scores `[..., n, C, C]`: `scores[i, a, b] = transitions[i - 1, a, b] + emissions[i, b]`, differentiable.
@@ -117,7 +117,7 @@ class LinearChain(FamilyStructure):
         Entries beyond an example's length may hold anything; without lengths, -1 and -100 are padding.
         """
         x = integers(tags, "a LinearChain", "tags")
-        real, x = real_positions(x, self.lengths, "tags")
+        real, x = self._real_positions(x, "tags")
         check_range(x, real, C - 1, "tags", "with C = {C} tags are from 0 to {last}", C=C, last=C - 1)
         x = torch.where(real, x, 0).clamp(0, C - 1)
         before = torch.cat([torch.zeros_like(x[..., :1]), x[..., :-1]], -1)
@@ -140,6 +140,7 @@ class LinearChain(FamilyStructure):
     def _lengths_of(self, x: Tensor, n: int, dims: int) -> Tensor:
         """The lengths on the device of x, whose last `dims` dimensions are those of one sequence of n positions."""
         assert self.lengths is not None
+        check_width(self._widths.get("lengths"), n, "lengths")
         return lengths_of(self.lengths, x.shape[: x.dim() - dims], n, x.device)
 
     def enumerate(self, n: int, C: int) -> Tensor:  # type: ignore[override]

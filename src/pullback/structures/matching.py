@@ -11,7 +11,7 @@ from torch import Tensor
 from pullback.inference.assignment.family import MATCHING
 from pullback.inference.front.family import Family
 from pullback.structures.family import FamilyStructure
-from pullback.structures.readers import as_lengths, check_range, integers, ones_at, real_positions
+from pullback.structures.readers import check_range, integers, ones_at
 
 _HARD = (
     "Matching has no `{}`: summing over matchings is #P-hard (it is a permanent). What works: `argmax` and `sparsemap`, "
@@ -48,8 +48,8 @@ class Matching(FamilyStructure):
 
     def __init__(self, lengths: Any = None, other_lengths: Any = None, *, validate: bool | None = None) -> None:
         super().__init__(validate=validate)
-        self.lengths = as_lengths(lengths, "lengths")
-        self.other_lengths = as_lengths(other_lengths, "other_lengths")
+        self.lengths = self._as_lengths(lengths)
+        self.other_lengths = self._as_lengths(other_lengths, "other_lengths")
 
     def columns(self, z: Tensor) -> Tensor:
         """The column of each row, `[..., n]`; -1 for padding."""
@@ -64,7 +64,7 @@ class Matching(FamilyStructure):
         Rows from an example's length on may hold anything; without lengths, -1 and -100 are padding.
         """
         x = integers(columns, "a Matching", "columns")
-        real, x = real_positions(x, self.lengths, "columns")
+        real, x = self._real_positions(x, "columns")
         limit = self._limit(x[..., None], m, "other_lengths")
         check_range(x, real, limit - 1, "columns", "columns are from 0 to {last}, or other_lengths less one", last=m - 1)
         return ones_at(x[..., None], real[..., None], m)

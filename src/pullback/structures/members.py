@@ -38,7 +38,7 @@ def are_equal(structure: Structure, z: Tensor, best: Tensor) -> Tensor:
 
 def are_members(structure: FamilyStructure, z: Tensor) -> Tensor:
     """Whether each of `[..., *parts]` is a structure, `[...]` of bool; padding is not read."""
-    flat = structure._layout.flatten(signs(z), structure)
+    flat = structure._flat(signs(z))
     best = _argmax(structure, flat)
     if best.shape[1:].numel() == 0:
         return flat.reshape(_exist(structure, flat))
@@ -69,7 +69,7 @@ def _exist(structure: FamilyStructure, flat: Flat) -> Tensor:
 def is_feasible(structure: FamilyStructure, scores: Tensor) -> Tensor:
     """Whether each of `[..., *parts]` leaves some structure without a forbidden part, `[...]` of bool."""
     free = torch.where(scores.detach() == -torch.inf, -torch.inf, 0.0)
-    flat = structure._layout.flatten(free, structure)
+    flat = structure._flat(free)
     best = _argmax(structure, flat)
     if best.shape[1:].numel() == 0:
         return flat.reshape(_exist(structure, flat))

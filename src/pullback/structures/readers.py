@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -31,15 +32,31 @@ def as_lengths(values: Any, name: str) -> Tensor | None:
     >>> as_lengths(torch.tensor([[True, True, False], [True, False, False]]), "lengths")
     tensor([2, 1])
     """
-    mask = values
-    if not isinstance(mask, Tensor) and isinstance(mask, Sequence) and mask and not isinstance(mask, str):
-        first = mask[0][0] if isinstance(mask[0], Sequence) and mask[0] else mask[0]
-        mask = torch.as_tensor(mask) if isinstance(first, bool) else mask
-    if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.dim() == 0:
+    mask = as_mask(values)
+    if mask is None:
         return as_sizes(values, name)
     if is_readable(mask):
         _check_prefix(mask, f"{name} is a mask with a hole", "; pullback.nn.CRF takes masks with holes")
     return mask.sum(-1)
+
+
+def as_mask(values: Any) -> Tensor | None:
+    """A boolean mask, if this is one, or an array or a list of one."""
+    if isinstance(values, np.ndarray):
+        values = torch.as_tensor(values)
+    if not isinstance(values, Tensor) and isinstance(values, Sequence) and values and not isinstance(values, str):
+        first = values[0][0] if isinstance(values[0], Sequence) and values[0] else values[0]
+        values = torch.as_tensor(values) if isinstance(first, bool) else values
+    return values if isinstance(values, Tensor) and values.dtype == torch.bool and values.dim() > 0 else None
+
+
+def check_width(width: int | None, count: int, name: str) -> None:
+    """Raise if lengths were given as a mask of another width than the number of positions."""
+    if width not in (None, count):
+        raise ValueError(
+            f"{name} is a mask [..., {width}], and there are {count} positions; a mask needs an entry for each: cut or pad it, "
+            f"or pass {name}=mask.sum(-1)"
+        )
 
 
 def _check_prefix(mask: Tensor, what: str, instead: str) -> None:

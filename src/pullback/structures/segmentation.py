@@ -11,7 +11,7 @@ from torch import Tensor
 from pullback.inference.front.family import Family
 from pullback.inference.segmentation.family import SEGMENTATION
 from pullback.structures.family import FamilyStructure
-from pullback.structures.readers import as_lengths, check_range, is_padding, ones_at, tuples
+from pullback.structures.readers import check_range, is_padding, ones_at, tuples
 
 
 class Segmentation(FamilyStructure):
@@ -52,7 +52,7 @@ class Segmentation(FamilyStructure):
         super().__init__(validate=validate)
         if transitions is not None and self.family is SEGMENTATION:
             raise TypeError(f"{type(self).__name__} has no transitions: subclass FactoredSegmentation instead")
-        self.lengths, self.transitions = as_lengths(lengths, "lengths"), transitions
+        self.lengths, self.transitions = self._as_lengths(lengths), transitions
 
     __new__.__signature__ = inspect.signature(__init__)  # type: ignore[attr-defined]  # what `help` shows of the class
 

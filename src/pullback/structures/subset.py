@@ -15,7 +15,6 @@ from pullback.inference.subset.family import SUBSET
 from pullback.structures.checks import check_limit
 from pullback.structures.family import FamilyStructure
 from pullback.structures.items import from_items, items_of
-from pullback.structures.readers import as_lengths
 
 
 class Subset(FamilyStructure):
@@ -53,7 +52,7 @@ class Subset(FamilyStructure):
         # how large tables must be; unknown where k cannot be read, or only by a synchronisation
         known = self.k is not None and not self.k.is_cuda and self.k.numel() > 0 and not torch.compiler.is_compiling()
         self.most = int(self.k.max()) if known and self.k is not None else 2**31 - 1
-        self.lengths = as_lengths(lengths, "lengths")
+        self.lengths = self._as_lengths(lengths)
 
     def __repr__(self) -> str:
         k = self.k.item() if self.k is not None and self.k.numel() == 1 else list(self.k.shape) if self.k is not None else None

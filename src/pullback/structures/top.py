@@ -42,6 +42,10 @@ class TopK:
     def __repr__(self) -> str:
         return f"TopK(scores={self.scores})"
 
+    def __getstate__(self) -> dict[str, Tensor]:
+        """With the structures in place of the function that computes them, so that other processes can have both."""
+        return {"scores": self.scores, "structures": self.structures}
+
 
 def check_count(k: Any) -> int:
     """The number of structures, or an error that says what it must be."""

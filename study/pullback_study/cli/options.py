@@ -84,6 +84,7 @@ def with_options(
     def run(**given: Any) -> None:
         command(**{name: str(value) if name in added and isinstance(value, Enum) else value for name, value in given.items()})
 
+    run.__name__ = command.__name__
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {each.name: each.annotation for each in parameters}
     run.__doc__ = (command.__doc__ or "").replace("\\b", "\b")

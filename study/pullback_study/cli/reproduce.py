@@ -10,26 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pullback_study.cli import terminal
-from pullback_study.cli.check import check
-from pullback_study.cli.listops import listops
+from pullback_study.cli.beds import listops, planted, recovery, ud
 from pullback_study.cli.options import SETTINGS, uses
-from pullback_study.cli.pages import claims, page
-from pullback_study.cli.planted import planted
-from pullback_study.cli.recovery import recovery
-from pullback_study.cli.ud import ud
+from pullback_study.cli.pages import check, claims, page
 
 if TYPE_CHECKING:
-    from pullback_study.results.choice import Chosen, Plan, Runs
     from pullback_study.results.protocol import Protocol
 
 app = typer.Typer(help="Make the paper's tables, figures and pages.", **SETTINGS)
-app.command("recovery")(recovery)
-app.command("listops")(listops)
-app.command("planted")(planted)
-app.command("ud")(ud)
-app.command("check")(check)
-app.command("claims")(claims)
-app.command("page")(page)
+for command in (recovery, listops, planted, ud, check, claims, page):
+    app.command()(command)
 
 Scale = StrEnum("Scale", ["paper", "example", "both"])
 Text = StrEnum("Text", ["sst", "snli"])
@@ -58,7 +48,7 @@ def table1(
     from pullback_study.results.paper import clusters
 
     with terminal.user_errors():
-        names = _rows(clusters.TASK, given["only"] or clusters.ROWS)
+        names = terminal.rows(clusters.TASK, clusters.METHODS, given["only"] or clusters.ROWS)
     protocol = clusters.protocol_of(**given)
     first, *more = ["paper", "example"] if gamma_scale == "both" else [str(gamma_scale)]
     rows = {first: [*names, *clusters.ERRATA * errata]}
@@ -70,7 +60,7 @@ def table1(
     many = len(protocol.seeds) >= clusters.QUARTILES
     if many:
         terminal.check_figures(given["figures"])
-    found, _ = _train_plans(clusters.TASK, plans, given)
+    found, _ = terminal.train_plans(clusters.TASK, plans, given)
     tables = [clusters.results(variant, k, found, title=f"{k} clusters, {variant.title}") for variant, k in cases]
     extra = [clusters.spreads(table) for table in tables] if many else []
     if grid or not given["quick"]:
@@ -121,8 +111,9 @@ def table2(
                 raise ValueError("--wide is for the search on SST: use --task sst --search --wide")
             wider = text.WIDE
             protocol = dataclasses.replace(protocol, rates=wider.rates, sizes=wider.sizes, deciding=wider.deciding)
-        plans = [text.table_plan(name, protocol, search=search) for name in _rows(trained, given["only"] or text.ROWS)]
-    found, rows = _train_plans(trained, plans, given)
+        names = terminal.rows(trained, trained.methods, given["only"] or text.ROWS)
+        plans = [text.table_plan(name, protocol, search=search) for name in names]
+    found, rows = terminal.train_plans(trained, plans, given)
     title = f"{text.titled(protocol)}, {'searched' if search else 'the paper’s best'} settings"
     terminal.show(text.results(title, protocol, rows, found), text.settings(rows), text.speed(task, rows), **given)
 
@@ -136,7 +127,8 @@ def curves(**given: Any) -> None:
     terminal.check_figures(given["figures"])
     protocol = clusters.protocol_of(**given)
     plans = [clusters.table_plan(name, 10, grid=False, protocol=protocol) for name in clusters.CURVES]
-    terminal.write_figures([clusters.curves(_train_plans(clusters.TASK, plans, given)[0], protocol)], given["figures"])
+    found, _ = terminal.train_plans(clusters.TASK, plans, given)
+    terminal.write_figures([clusters.curves(found, protocol)], given["figures"])
 
 
 @app.command("steps")
@@ -162,23 +154,18 @@ def steps(
         terminal.check_figures(given["figures"])
         whole = clusters.protocol_of(**given)
         points = [clusters.steps_plan(name, k, whole) for name in clusters.STEPPED for k in clusters.inner_steps(whole)]
-        return terminal.write_figures([clusters.steps(_train_plans(clusters.TASK, points, given)[0], whole)], given["figures"])
+        found, _ = terminal.train_plans(clusters.TASK, points, given)
+        return terminal.write_figures([clusters.steps(found, whole)], given["figures"])
     with terminal.user_errors():
         trained, protocol = _text_protocol(task, given)
         plans = [text.table_plan(name, protocol, search=True) for name in text.STEPPED]
-    found, rows = _train_plans(trained, plans, given)
+    found, rows = terminal.train_plans(trained, plans, given)
     for k in text.INNER_STEPS:
         terminal.train_or_exit(trained, seed_by_seed([row.replace(found, inner_steps=k) for row in rows]), **given)
     for k in text.FROZEN_STEPS * frozen:
         terminal.train_or_exit(trained, seed_by_seed([text.frozen(row, found, k) for row in rows]), **given)
     table = text.steps_table(text.titled(protocol), rows, Runs(given["runs"]))
     terminal.show(dataclasses.replace(table, warning=protocol.warning), **given)
-
-
-def _rows(task: Any, names: Sequence[str]) -> list[str]:
-    """The methods of these names or aliases, in the order of the table."""
-    wanted = {task.find_method(name).name for name in names}
-    return [name for name in task.methods if name in wanted]
 
 
 def _text_protocol(
@@ -198,17 +185,3 @@ def _text_protocol(
     protocol = protocol.having(data=found.training_data(folder), vectors=vectors)
     wanted = range(given["seeds"]) if given["seeds"] else seeds or protocol.seeds
     return found, protocol.on(wanted).having(epochs=epochs or protocol["epochs"])
-
-
-def _train_plans(task: Any, plans: Sequence[Plan], given: dict[str, Any]) -> tuple[Runs, list[Chosen]]:
-    """Train the runs that choose a setting, and then those of the chosen one; all runs, and the choices."""
-    from pullback_study.results.choice import Runs, seed_by_seed
-
-    with terminal.user_errors():
-        first = dict.fromkeys(config for plan in plans for config in plan.first)
-    terminal.train_or_exit(task, list(first), **given)
-    found = Runs(given["runs"])
-    rest = [config for config in seed_by_seed([plan.choose(found) for plan in plans]) if config not in first]
-    terminal.train_or_exit(task, rest, **given)
-    found = Runs(given["runs"])
-    return found, [plan.choose(found) for plan in plans]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 if TYPE_CHECKING:
+    from pullback_study.results.choice import Chosen, Plan, Runs
     from pullback_study.results.figures import Figure
     from pullback_study.runs.executor import Executor
     from pullback_study.tasks import Task
@@ -73,6 +74,26 @@ def train_or_exit(
         stop("\n".join(["Failed:", *outcome.failed, *([] if remedied else ["Run the same command again to retry."])]), code=1)
     if outcome.busy:
         stop(f"{count(outcome.busy, 'run')} left to another process; run this again when it is done.", code=1)
+
+
+def train_plans(task: Any, plans: Sequence[Plan], given: dict[str, Any]) -> tuple[Runs, list[Chosen]]:
+    """Train the runs that choose a setting, and then those of the chosen one; all runs, and the choices."""
+    from pullback_study.results.choice import Runs, seed_by_seed
+
+    with user_errors():
+        first = dict.fromkeys(config for plan in plans for config in plan.first)
+    train_or_exit(task, list(first), **given)
+    found = Runs(given["runs"])
+    rest = [config for config in seed_by_seed([plan.choose(found) for plan in plans]) if config not in first]
+    train_or_exit(task, rest, **given)
+    found = Runs(given["runs"])
+    return found, [plan.choose(found) for plan in plans]
+
+
+def rows(task: Task, among: Iterable[str], only: Sequence[str] | None) -> list[str]:
+    """The methods of these names or aliases, in the order of the table; all without names."""
+    wanted = {task.find_method(name).name for name in only or among}
+    return [name for name in among if name in wanted]
 
 
 def find_device(device: str) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pullback_study.results.choice import Runs
 from pullback_study.runs.files import write_atomically
-from pullback_study.runs.provenance import unfit
+from pullback_study.runs.provenance import refuse_unfit
 from pullback_study.runs.run import WORK
 
 DONE = ("config.json", "metrics.jsonl", "result.json")
@@ -35,10 +35,8 @@ def pack(runs: Runs, tasks: Sequence[str], archive: Path, *, force: bool = False
     Raises `ValueError` for runs that nobody can make again, unless `force` is given.
     """
     done = [run for run in runs.all if run.task in tasks and run.state == "done"]
-    wrong = [f"{run.path} {why}" for run in done if (why := unfit(run))]
-    if wrong and not force:
-        more = f", and {len(wrong) - 1} more" * (len(wrong) > 1)
-        raise ValueError(f"{wrong[0]}{more}: archives hold runs of clean commits; train these again, or use --force")
+    if not force:
+        refuse_unfit(done, "archives hold runs of clean commits")
     started = {run.id for run in runs.all if run.task in tasks}
     paths = {run.path / name for run in done for name in DONE}
     for members in (runs.folder / WORK).glob("*/members.json"):

@@ -7,13 +7,11 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from pullback_study.runs.store import Stored
-
+from pullback_study.runs.store import Stored
 
 # The 97.5% point of Student's t distribution, by degrees of freedom.
 _STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
@@ -26,6 +24,11 @@ class Interval(NamedTuple):
     mean: float
     low: float
     high: float
+
+    def show(self, digits: int = 2) -> str:
+        """`mean [low, high]`; without an interval where nothing is known about it."""
+        mean, low, high = (f"{value:.{digits}f}" for value in self)
+        return mean if math.isinf(self.low) else f"{mean} [{low}, {high}]"
 
 
 def interval(values: Sequence[float]) -> Interval:

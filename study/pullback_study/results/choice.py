@@ -8,14 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pullback_study.results.cells import MEAN, Cell, Reference, Summary, history, number
 from pullback_study.results.tables import Row, Table
-
-if TYPE_CHECKING:
-    from pullback_study.runs.store import Stored
-    from pullback_study.tasks import Method, Task
+from pullback_study.runs.store import Stored, list_runs
+from pullback_study.tasks import Method, Task
 
 
 class Runs:
@@ -27,8 +25,6 @@ class Runs:
 
     @cached_property
     def all(self) -> list[Stored]:
-        from pullback_study.runs.store import list_runs
-
         return list_runs(self.folder)
 
     def by_seed(self, task: Task, config: Any) -> Mapping[int, Stored]:
@@ -118,10 +114,7 @@ class Plan:
 
     def finished(self, runs: Runs) -> Chosen:
         """The chosen setting once all its runs are done."""
-        none = Chosen(self.task, self.estimator)
-        if (self.task.name, self.estimator) not in runs.estimators:
-            return none
-        return chosen if (chosen := self.choose(runs)).complete else none
+        return chosen if (chosen := self.choose(runs)).complete else Chosen(self.task, self.estimator)
 
 
 @dataclass(frozen=True)

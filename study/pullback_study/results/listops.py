@@ -17,20 +17,20 @@ Fixed before the runs:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pullback_study.results.cells import comparable
 from pullback_study.results.choice import Chosen, Plan, Runs
 from pullback_study.results.figures import Figure, learning_curves
-from pullback_study.results.paper.names import rows as rows_of
+from pullback_study.results.paper import rows as rows_of
 from pullback_study.results.paper.verdicts import Claim, Finding, Values, decide, exceeds, level, minus, near
-from pullback_study.results.protocol import Evidence, Protocol
+from pullback_study.results.protocol import Protocol
 from pullback_study.results.registry import Group, Section
 from pullback_study.results.tables import Column, Row, Table
 from pullback_study.tasks import find_task
-from pullback_study.tasks.blended import BLENDED
 from pullback_study.tasks.listops.task import EXTRAPOLATED, RATES
+from pullback_study.tasks.own import BLENDED
 
 TASK = find_task("listops")
 METHODS = TASK.methods
@@ -206,69 +206,61 @@ def published() -> Table:
     return Table.of_words("Published", ["Model", "accuracy", "edge precision", "edge recall"], rows, notes)
 
 
-@dataclass(frozen=True)
-class Finalists(Evidence):
-    """The finalists with all their seeds."""
-
-    protocol: Protocol = FULL
-
-    def row(self, place: None, estimator: str) -> Chosen:
-        return plan(estimator, self.protocol).finished(self.runs)
-
-    def values(self, name: str, measure: str) -> Values:
-        return self.row(None, name).values(measure)
+def values(runs: Runs, name: str, measure: str) -> Values:
+    """Of a row with all its seeds; none before."""
+    return plan(name).finished(runs).values(measure)
 
 
-def gold_is_best(evidence: Finalists) -> list[Finding]:
+def gold_is_best(runs: Runs) -> list[Finding]:
     """ListOps: the decoder with gold trees is the best row, or tied with it.
 
     Rule: for each finalist, its accuracy exceeds that of the row with gold trees by less than one point (TIED).
     """
-    gold = evidence.values("gold", "test_accuracy")
-    names = [name for name in finalists(evidence.runs, evidence.protocol) if name != "gold"]
+    gold = values(runs, "gold", "test_accuracy")
     return [
-        near(f"{METHODS[name].label} - gold trees, accuracy", minus(evidence.values(name, "test_accuracy"), gold), TIED)
-        for name in names
+        near(f"{METHODS[name].label} - gold trees, accuracy", minus(values(runs, name, "test_accuracy"), gold), TIED)
+        for name in finalists(runs)
+        if name != "gold"
     ] or [Finding("the finalists")]
 
 
-def trees_help(evidence: Finalists) -> list[Finding]:
+def trees_help(runs: Runs) -> list[Finding]:
     """ListOps: the task needs its trees: gold trees are better than an LSTM without trees.
 
     Rule: the accuracy with gold trees exceeds the LSTM's by more than one point, on the test data and at depths 8 and 10.
     """
     found = []
     for measure in ("test_accuracy", "depth_8_accuracy", "depth_10_accuracy"):
-        difference = minus(evidence.values("gold", measure), evidence.values("lstm", measure))
+        difference = minus(values(runs, "gold", measure), values(runs, "lstm", measure))
         found.append(exceeds(f"gold trees - LSTM, {measure.replace('_', ' ')}", difference, TIED))
     return found
 
 
-def recovery_beats_published(evidence: Finalists) -> list[Finding]:
+def recovery_beats_published(runs: Runs) -> list[Finding]:
     """ListOps: some estimator recovers the trees better than the best published row.
 
     Rule: for the finalist with the highest mean validation attachment, edge precision and recall exceed those of the
     published arborescence with Gumbel noise.
     """
-    names = [name for name in finalists(evidence.runs, evidence.protocol) if METHODS[name].latent]
-    found = {name: evidence.values(name, "validation_attachment") for name in names}
+    names = [name for name in finalists(runs) if METHODS[name].latent]
+    found = {name: values(runs, name, "validation_attachment") for name in names}
     if not found or not all(found.values()):
         return [Finding("the finalists")]
     best = max(found, key=lambda name: comparable(level(found[name])))
     _, precision, recall = PUBLISHED["arborescence, Gumbel"]
     return [
-        exceeds(f"{METHODS[best].label}, edge {measure}", evidence.values(best, f"test_{measure}"), threshold)
+        exceeds(f"{METHODS[best].label}, edge {measure}", values(runs, best, f"test_{measure}"), threshold)
         for measure, threshold in (("precision", precision or 0.0), ("recall", recall or 0.0))
     ]
 
 
-CLAIMS: dict[int, Callable[[Finalists], list[Finding]]] = {101: gold_is_best, 102: trees_help, 103: recovery_beats_published}
+CLAIMS: dict[int, Callable[[Runs], list[Finding]]] = {101: gold_is_best, 102: trees_help, 103: recovery_beats_published}
 """Claims of our own, numbered above the paper's."""
 
 
 def claims(runs: Runs) -> list[Claim]:
     """None without runs."""
-    return decide(CLAIMS, Finalists(runs)) if runs.of(TASK.name) else []
+    return decide(CLAIMS, runs) if runs.of(TASK.name) else []
 
 
 def curves(runs: Runs, protocol: Protocol = FULL) -> Figure:

@@ -1,14 +1,12 @@
-"""Protocols: the seeds, the grid and the rule by which the rows of a study are run; and the rows that claims compare."""
+"""Protocols: the seeds, the grid and the rule by which the rows of a study are run."""
 
 from __future__ import annotations
 
-import abc
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pullback_study.results.choice import Plan, Runs
-from pullback_study.results.paper.verdicts import Values, minus, paired
+from pullback_study.results.choice import Plan
 from pullback_study.tasks import find_task
 
 Fields = tuple[tuple[str, Any], ...]
@@ -66,22 +64,3 @@ class Protocol:
 
 
 _SIZES = ("steps", "epochs", "train_examples")
-
-
-@dataclass(frozen=True)
-class Evidence(abc.ABC):
-    """The rows that the rules of a study compare, from runs or from the paper's table."""
-
-    runs: Runs
-
-    @abc.abstractmethod
-    def row(self, place: Any, estimator: str) -> Any:
-        """A row of the table of a place (a task, a number of clusters or words), with the runs that are done."""
-
-    def rows(self, place: Any, *estimators: str) -> list[Any]:
-        """Several rows on the same seeds."""
-        return paired(*(self.row(place, name) for name in estimators))
-
-    def gap(self, place: Any, first: str, second: str, measure: str) -> Values:
-        """The difference of two rows, seed by seed."""
-        return minus(*(row.values(measure) for row in self.rows(place, first, second)))

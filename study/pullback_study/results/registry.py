@@ -17,7 +17,7 @@ from pullback_study.results.choice import Runs
 from pullback_study.results.figures import Figure
 from pullback_study.results.tables import Table
 from pullback_study.runs.files import write_atomically
-from pullback_study.runs.provenance import check_tree, unfit
+from pullback_study.runs.provenance import check_tree, refuse_unfit
 from pullback_study.tasks import all_tasks
 
 if TYPE_CHECKING:
@@ -107,10 +107,7 @@ def check_origins(groups: Sequence[Group], runs: Runs) -> None:
     check_tree()
     rows = [row for group in groups if not group.warning for table in group.tables for row in table.rows]
     behind = {name for row in rows for cell in row.cells.values() for name in cell.runs}
-    wrong = [f"{run.path} {why}" for run in runs.all if run.id in behind and (why := unfit(run))]
-    if wrong:
-        more = f", and {len(wrong) - 1} more of {len(behind)}" * (len(wrong) > 1)
-        raise ValueError(f"{wrong[0]}{more}: pages rest on runs of one clean commit each; train these again, or use --force")
+    refuse_unfit((run for run in runs.all if run.id in behind), "pages rest on runs of one clean commit each")
 
 
 def _numbers(page: str) -> Counter[str]:

@@ -51,12 +51,9 @@ def table(runs: Runs, share: float, protocol: Protocol = FULL) -> Table:
     return Table(title, columns, lines, notes, f"ud-{share:g}", protocol.warning, runs.command("ud"))
 
 
-def groups(runs: Runs, protocol: Protocol = FULL) -> list[Group]:
-    tables = [table(runs, share, protocol) for share in SHARES]
-    return [
-        Group("Latent", tables[:1], warning=protocol.warning),
-        Group("Semi-supervised", tables[1:], warning=protocol.warning),
-    ]
+def groups(runs: Runs) -> list[Group]:
+    tables = [table(runs, share) for share in SHARES]
+    return [Group("Latent", tables[:1]), Group("Semi-supervised", tables[1:])]
 
 
 SECTION = Section("Latent dependency trees over real sentences, and their attachment to the treebank's.", groups, tasks=("ud",))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -60,7 +60,11 @@ class Report:
         label, now = self.groups[group][0], time.monotonic()
         if group not in self._bars:
             self._bars[group] = self.progress.add_task(label, total=None, note="starting"), now
-        note = _summary(event.latest) or ("starting" if not event.steps else "")
+        latest = event.latest  # the mean of the measures that people watch, over the runs of the group
+        names = [name for name in _NOTES if latest and all(isinstance(row.get(name), int | float) for row in latest)]
+        means = {name: statistics.fmean(row[name] for row in latest) for name in names}
+        words = ", ".join(f"{name.replace('_', ' ')} {value:.3g}" for name, value in means.items())
+        note = words or ("starting" if not event.steps else "")
         self.progress.update(self._bars[group][0], completed=event.step, total=event.steps or None, note=note)
         if event.latest and not self.live and now - self._said > _QUIET_SECONDS:
             self._said = now
@@ -81,10 +85,3 @@ class Report:
 
     def _print(self, line: str) -> None:
         self.console.print(line, markup=False, highlight=False, soft_wrap=True)
-
-
-def _summary(latest: Sequence[dict[str, Any]]) -> str:
-    """The mean of the measures that people watch, over the runs of a group."""
-    names = [name for name in _NOTES if latest and all(isinstance(row.get(name), int | float) for row in latest)]
-    means = {name: statistics.fmean(row[name] for row in latest) for name in names}
-    return ", ".join(f"{name.replace('_', ' ')} {value:.3g}" for name, value in means.items())

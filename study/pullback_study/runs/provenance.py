@@ -6,7 +6,7 @@ import contextlib
 import functools
 import platform
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +71,13 @@ def versions(parts: Sequence[dict[str, Any]]) -> list[str]:
     codes = dict.fromkeys(tuple(each.get(name) for name in _CODE) for each in parts)
     return [f"commit {str(commit)[:12]}{_DIRTY * str(commit).endswith(_DIRTY)}, torch {torch}, pullback {version}"
             for commit, torch, version in codes]  # fmt: skip
+
+
+def refuse_unfit(runs: Iterable[Stored], rule: str) -> None:
+    """Raises `ValueError`, with the rule, if nobody could make one of these runs again."""
+    if wrong := [f"{run.path} {why}" for run in runs if (why := unfit(run))]:
+        more = f", and {len(wrong) - 1} more" * (len(wrong) > 1)
+        raise ValueError(f"{wrong[0]}{more}: {rule}; train these again, or use --force")
 
 
 def unfit(run: Stored) -> str | None:

@@ -92,8 +92,10 @@ def train_group(job: Job, tell: Tell, stopped: Callable[[], bool]) -> Ending:
 
 
 def failure(error: Exception, folder: Path) -> Ending:
-    """The ending by an error, in words."""
-    message = _explain(error, folder)
+    """The ending by an error, in words, with what to do where that is known."""
+    message = str(error) if type(error) in (ValueError, ArithmeticError) else f"{type(error).__name__}: {error}"
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        message = f"no space left on the disk of {folder}/; free some, and run the same command again"
     return Ending("full" if any(words in message for words in _NO_MEMORY) else "failed", message)
 
 
@@ -183,13 +185,6 @@ def _publish(group: Group, trainer: Trainer, made_by: Sequence[dict[str, Any]], 
                 run.publish({**result, **about})
                 published += 1
     return published
-
-
-def _explain(error: Exception, folder: Path) -> str:
-    """An error in words, with what to do where that is known."""
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"no space left on the disk of {folder}/; free some, and run the same command again"
-    return str(error) if type(error) in (ValueError, ArithmeticError) else f"{type(error).__name__}: {error}"
 
 
 def changed_since(task: Task, run: Run) -> str | None:

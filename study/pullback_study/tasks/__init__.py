@@ -11,10 +11,14 @@ import dataclasses
 from pathlib import Path
 
 from pullback_study.listed import VariableError, listed, load
+from pullback_study.tasks.methods import Method, by_name, registered
 from pullback_study.tasks.schema import nearest
-from pullback_study.tasks.task import Method, Metric, ReplicaTask, Task, Trainer
+from pullback_study.tasks.task import Metric, ReplicaTask, Task, Trainer
 
-__all__ = ["TASKS", "Method", "Metric", "ReplicaTask", "Task", "Trainer", "all_tasks", "find_task", "known_task"]
+__all__ = [
+    "TASKS", "Method", "Metric", "ReplicaTask", "Task", "Trainer", "all_tasks", "by_name", "find_task", "known_task",
+    "registered",
+]  # fmt: skip
 
 
 _BUILT_IN = {

@@ -101,6 +101,7 @@ class EstimatorConfig:
         None, help="The step size eta of the inner steps.", shown="the best known for the estimator", positive=True
     )
     inner_steps: int | None = option(None, help="The number k of inner steps.", shown="1", least=1)
+    dtype: str = option("float32", help="The precision.", choices=("float32", "float64"))
 
     def __post_init__(self) -> None:
         """Raises `ValueError` for a field of the wrong type or out of its range."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import functools
-import inspect
 import math
 import pkgutil
 from collections import defaultdict
@@ -14,13 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pullback_study.tasks.names import NAMES, OWN, own_method, own_methods
+from pullback_study.tasks.methods import OWN, Method, own_method
 from pullback_study.tasks.schema import nearest, options
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from pullback.estimators import Estimator
     from pullback_study.runs.run import Run
 
 
@@ -41,56 +38,6 @@ class Metric:
         '91.23'
         """
         return "" if value is None or math.isnan(value) else f"{value:.{self.digits}f}"
-
-
-@dataclass(frozen=True)
-class Method:
-    """A row of a task's tables."""
-
-    name: str  # on the command line and in configs
-    label: str  # in tables; the paper's name where it has one
-    kind: str  # the heading above it: `Baselines`, `Relaxed`, `Argmax`; `Erratum` for what no one should use
-    make: Callable[..., Estimator] | None = None  # the estimator's factory; None for a baseline
-    aliases: tuple[str, ...] = ()  # other names on the command line
-    stochastic: bool = False  # whether training draws noise
-    in_paper: bool = False  # whether the paper's tables have this row
-    defaults: Mapping[str, Any] = field(default_factory=dict)  # its own fields of a config: learning rate, step size, ...
-    decoder_calls: Callable[[int], int] = field(default=lambda steps: 1)  # of a training step, from the inner steps
-    reads_back: bool = False  # whether a step reads numbers back from the device, so that no CUDA graph can hold it
-
-    @property
-    def latent(self) -> bool:
-        return self.make is not None
-
-    @property
-    def pulled_back(self) -> bool:
-        """Whether it makes inner steps of a size: then step_size, inner_steps and gamma_scale apply."""
-        return {"step_size", "steps"} <= self.accepted.keys()
-
-    @property
-    def accepted(self) -> Mapping[str, inspect.Parameter]:
-        """The arguments of the factory."""
-        return _parameters(self.make) if self.make is not None else {}
-
-    def build(self, **offered: Any) -> Estimator | None:
-        """The estimator, from those of the offered arguments that its factory takes; None for a baseline.
-
-        The argument `projection` may be `local`: inner steps are then projected onto a set that contains the marginal polytope.
-        """
-        if self.make is None:
-            return None
-        made: Any = self.make(**{name: value for name, value in offered.items() if name in self.accepted})
-        if offered.get("projection") != "local":
-            return made
-        from pullback import PulledBack
-        from pullback.parts import LocallyProjected
-
-        return PulledBack(made.loss, made.start, LocallyProjected(made.update.step_size), made.steps)
-
-
-@functools.cache
-def _parameters(make: Callable[..., Estimator]) -> Mapping[str, inspect.Parameter]:
-    return inspect.signature(make).parameters
 
 
 class Trainer(Protocol):
@@ -218,28 +165,3 @@ class ReplicaTask(Task):
             groups[self.common(config)].append(config)
         ordered = [sorted(group, key=self.order) for group in groups.values()]
         return [group[i : i + self.most] for group in ordered for i in range(0, len(group), self.most)]
-
-
-def registered(
-    best: Mapping[str, tuple[float, float | None]], *, categorical: bool = False, in_paper: Callable[[str], bool] | None = None
-) -> list[Method]:
-    """Every estimator of the library's registry that fits the structure, one of the study's own, and the user's, as methods.
-
-    `best` has learning rates and step sizes by name, the defaults of these methods. For a categorical structure some estimators
-    have another name, and there are more. `in_paper` says whether the paper's table has a name; by default, whether any has.
-    """
-    from pullback.estimators import registry
-    from pullback.structures import Categorical
-    from pullback_study.tasks.blended import BLENDED
-
-    found = []
-    for entry in registry.ENTRIES:
-        *labels, heading = NAMES.get(entry.name, (entry.name, entry.name, ""))
-        kind = heading or {"average": "Relaxed", "structure": "Argmax"}[entry.sees]
-        paper = bool(heading) and (in_paper is None or in_paper(entry.name))
-        own = zip(("learning_rate", "step_size"), best.get(entry.name, ()), strict=False)
-        about = entry.make, entry.aliases, entry.stochastic, paper, {name: value for name, value in own if value}
-        if categorical or entry.only is not Categorical:
-            found.append(Method(entry.name, labels[not categorical], kind, *about, entry.downstream.at, entry.reads_back))
-    found.append(BLENDED)
-    return [*found, *own_methods({name for method in found for name in (method.name, *method.aliases)})]

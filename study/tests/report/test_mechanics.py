@@ -6,7 +6,7 @@ import pytest
 
 from pullback.estimators.registry import ENTRIES
 from pullback_study.report.page import presets
-from pullback_study.tasks.names import NAMES
+from pullback_study.tasks.methods import NAMES
 from report.nodes import in_node, needs_node
 from report.settings import RECIPES, in_library, random_settings
 

@@ -8,7 +8,7 @@ import pytest
 
 from pullback_study.results.cells import interval
 from pullback_study.results.choice import Chosen, Runs
-from pullback_study.results.paper import clusters
+from pullback_study.results.paper import clusters, rows
 from pullback_study.results.paper.claims_clusters import CLAIMS
 from pullback_study.results.paper.clusters import (
     METHODS,
@@ -20,7 +20,6 @@ from pullback_study.results.paper.clusters import (
     table_plan,
 )
 from pullback_study.results.paper.evidence_clusters import Clusters, Paper
-from pullback_study.results.paper.names import rows
 from pullback_study.results.paper.verdicts import Verdict, best_of, decide, exceeds, near, verdict
 
 # A world in which every claim holds: accuracy and V-measure.

@@ -1,6 +1,7 @@
 """Runs of any task as tables and curves: nothing here knows an estimator or a task."""
 
 import json
+import math
 
 import pytest
 
@@ -29,6 +30,14 @@ def test_a_configuration_is_all_but_the_seed_and_the_best_is_first(runs):
     assert (best.value, best.count) == (91.0, 3)
     assert len(set(best.runs)) == 3
     assert "±: mean ± standard error over 3 seeds." in table.markdown()
+
+
+def test_a_configuration_of_which_one_run_diverged_is_the_last(tmp_path):
+    for rate, accuracies in ((0.001, (80.0, 80.0)), (0.002, (95.0, math.nan))):
+        for seed, accuracy in enumerate(accuracies):
+            publish(tmp_path, TASK.configure(estimator="spigot", clusters=5, learning_rate=rate, seed=seed), accuracy, 50.0)
+    table = configurations("synthetic", Runs(tmp_path).of("synthetic"))
+    assert [row.label for row in table.rows] == ["learning rate 0.001", "learning rate 0.002"]
 
 
 def test_the_best_for_each_value_of_a_field_and_a_limit(runs):

@@ -15,7 +15,7 @@ from pullback.viz import Table as TextTable
 from pullback_study.cli.terminal import print_table
 from pullback_study.results.cells import MEAN, MEAN_ERROR, MEDIAN, Cell, Reference, bootstrap, interval, share
 from pullback_study.results.figures import Curve, Figure, Panel, over_seeds
-from pullback_study.results.recovery.leaderboard import leaderboard
+from pullback_study.results.recovery.boards import leaderboard
 from pullback_study.results.tables import Column, Row, Table, at_least, quarters
 from pullback_study.results.tables import interval as intervals
 

@@ -10,10 +10,7 @@ from pullback_study.results.cells import Cell
 from pullback_study.results.choice import Runs
 from pullback_study.results.recovery import bias, page, plans
 from pullback_study.results.recovery.beds import Bed, all_beds, best_and_tied, missing
-from pullback_study.results.recovery.combined import combined
-from pullback_study.results.recovery.grid import grid_tables
-from pullback_study.results.recovery.leaderboard import leaderboard, mean_ranks
-from pullback_study.results.recovery.summary import summary, times
+from pullback_study.results.recovery.boards import combined, grid_tables, leaderboard, mean_ranks, summary, times
 from pullback_study.results.registry import BEGIN, END, Group, markdown, update_page
 from pullback_study.results.tables import Column, Row, Table
 from pullback_study.runs.store import Stored

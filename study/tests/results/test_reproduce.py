@@ -201,7 +201,7 @@ def test_check_draws_equally_many_runs_of_each_study():
     from random import Random
     from types import SimpleNamespace as Run
 
-    from pullback_study.cli.check import _drawn
+    from pullback_study.cli.pages import _drawn
 
     runs = [Run(task="planted", id=i) for i in range(900)] + [Run(task="synthetic", id=i) for i in range(3)]
     for seed in range(5):

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from pullback_study.results.choice import Runs, seed_by_seed
+from pullback_study.results.paper import reported
 from pullback_study.results.paper.claims_text import (
     CLAIMS,
     Paper,
@@ -20,7 +21,6 @@ from pullback_study.results.paper.claims_text import (
     claim_17,
     wide_claims,
 )
-from pullback_study.results.paper.names import reported
 from pullback_study.results.paper.text import (
     FULL,
     MANY,

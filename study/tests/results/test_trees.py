@@ -24,7 +24,7 @@ def _write(root, config, accuracy, recovery):
 
 
 def verdicts(root):
-    return {number: [each.verdict for each in rule(trees.Trees(Runs(root)))] for number, rule in trees.CLAIMS.items()}
+    return {number: [each.verdict for each in rule(Runs(root))] for number, rule in trees.CLAIMS.items()}
 
 
 def test_without_runs_nothing_is_decided(tmp_path):

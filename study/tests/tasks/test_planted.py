@@ -7,7 +7,7 @@ import torch
 
 from pullback import DependencyTree
 from pullback_study.tasks import find_task
-from pullback_study.tasks.blended import Blended
+from pullback_study.tasks.own import Blended
 from pullback_study.tasks.planted.beds import find_bed
 from pullback_study.tasks.planted.task import PLANTED, SELECTIONS
 

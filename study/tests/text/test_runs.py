@@ -38,7 +38,7 @@ train(find_task("sst", Path(sys.argv[1])), [killed_config()], Path(sys.argv[2]),
 
 
 def killed_config():
-    return config("sst", "perturb-and-map", epochs=40, vectors="tiny")
+    return config("sst", "perturb-and-map", epochs=20, vectors="tiny")
 
 
 @pytest.fixture

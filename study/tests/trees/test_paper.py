@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from pullback_study.tasks.names import NAMES
+from pullback_study.tasks.methods import NAMES
 from pullback_study.trees.measures import depth
 from pullback_study.trees.paper import OTHERS, PRINTED, SENTENCES, printed_for
 

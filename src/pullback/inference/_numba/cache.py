@@ -25,6 +25,7 @@ from numba.core.serialize import dumps
 
 from pullback.inference._numba import messages
 from pullback.inference._numba.folder import cache_folder, stamp
+from pullback.inference._numba.turns import Turn
 
 _log = logging.getLogger("pullback")
 _DIGEST = hashlib.sha256().digest_size
@@ -58,16 +59,17 @@ class Cache(caching.FunctionCache):
         super().__init__(py_func)
         self._kernel = f"{py_func.__module__}.{py_func.__qualname__}".removeprefix("pullback.inference.")
         self._source = Path(py_func.__code__.co_filename)
-        self._started = time.perf_counter()
+        self._started, self._turn = time.perf_counter(), Turn()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled kernel of a signature; None if it has to be compiled."""
-        try:
-            found = self._load(sig, target_context)
-        except Exception as error:  # whatever a file of another machine, or another Numba, leads to
-            _log.info("a cached %s cannot be used and is compiled anew: %r", self._kernel, error)
-            found = None
+        found = self._found(sig, target_context)
         if found is None:
+            self._turn.take(self._path(sig, target_context.codegen()))
+            found = self._found(sig, target_context)
+        if found is not None:
+            self._turn.end()
+        else:
             self._started = time.perf_counter()
             messages.started(self._kernel)
         return found
@@ -79,6 +81,15 @@ class Cache(caching.FunctionCache):
             self._save(sig, data)
         except Exception as error:
             messages.not_kept(error)
+        finally:
+            self._turn.end()
+
+    def _found(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return self._load(sig, target_context)
+        except Exception as error:  # whatever a file of another machine, or another Numba, leads to
+            _log.info("a cached %s cannot be used and is compiled anew: %r", self._kernel, error)
+            return None
 
     def _load(self, sig: Any, target_context: Any) -> Any:
         target_context.refresh()

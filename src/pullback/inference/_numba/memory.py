@@ -7,7 +7,7 @@ All memory and tables that outlive a call, each for a reason of its own:
 
 | pool | key | bound | lifetime | reason |
 |---|---|---|---|---|
-| `memory._kept` | shape and dtype | 32 MiB | process | fresh memory of large results is cleared page by page |
+| `memory._kept` | shape and dtype | 64 MiB | process | fresh memory of large results is cleared page by page |
 | `threads._own` | none: the last | 16 MiB a thread | thread | the same for scratch, whose content means nothing |
 | `records._own` | `Arrangement` | 64 MiB a thread | thread | the same for states of searches, which begin as zeros |
 | `Family.plans` | operation, options, backend | as many | family | bind once what does not depend on numbers |
@@ -31,7 +31,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-LARGE, MOST = 2**18, 2**25  # bytes of a result from which on it is worth it, and of all arrays that are kept
+LARGE, MOST = 2**18, 2**26  # bytes of a result from which on it is worth it, and of all arrays that are kept
 _kept: list[np.ndarray] = []  # as they were last asked for, at a cache line of the bytes that are their base
 _DTYPES: dict[torch.dtype, np.dtype[Any]] = {torch.float32: np.dtype(np.float32), torch.float64: np.dtype(np.float64)}
 
@@ -44,11 +44,12 @@ def empty_like(x: Tensor) -> Tensor:
 def empty(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
     """A tensor on the CPU, uninitialised."""
     known = _DTYPES.get(dtype)
-    if known is None or not LARGE <= math.prod(shape) * known.itemsize <= MOST:
+    if known is None or (size := math.prod(shape) * known.itemsize) < LARGE:
         return torch.empty(shape, dtype=dtype, device="cpu")
+    if size > MOST:
+        return torch.from_numpy(np.empty(shape, known))  # NumPy asks for large pages
     array = _unused(tuple(shape), known)
     if array is None:
-        size = math.prod(shape) * known.itemsize
         array = _shaped(np.empty(size + 64, np.uint8), tuple(shape), known)
         with contextlib.suppress(IndexError):  # another thread has taken the last one
             while _kept and size + sum(map(_room, list(_kept))) > MOST:

@@ -50,10 +50,10 @@ def _kernel(table, address, work, taken):
 
 def run() -> None:
     """Raise unless the kernel does what it should."""
-    x, out, taken = torch.linspace(-2.0, 2.0, 32), torch.zeros(32), np.array([21])
+    x, out, taken = torch.linspace(-2.0, 2.0, 32, device="cpu"), torch.zeros(32, device="cpu"), np.array([21])
     function = _address_of_twice()
     table = _Given.table({"limit": 20, "x": x, "inner": _Inner.table({"out": out}).tolist()})
     _kernel(table, function.address, scratch(1, 256)[0], taken)
-    right = torch.cat([x[:20], torch.zeros(11), torch.tensor([42.0])])
+    right = torch.cat([x[:20], x.new_zeros(11), x.new_tensor([42.0])])
     if not torch.allclose(out, right, atol=1e-5) or taken[0] != 22:
         raise ArithmeticError(f"a compiled self-test gives {out.tolist()}")

@@ -11,7 +11,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from pullback.inference._numba.lanes import Lanes, address_of, floats, lanewise, splat_of, vector_of
+from pullback.inference._numba.lanes import Lanes, address_of, call, floats, lanewise, splat_of, vector_of
 
 
 def _wide(like):
@@ -110,6 +110,69 @@ def log(typingctx, x):
         return builder.fadd(builder.fmul(series, f), exponent)
 
     return x(x), generate
+
+
+@intrinsic
+def power_and_rest(typingctx, x):
+    """Whole numbers k and numbers r with x = k log(2) + r, for float64. For -inf, k is -inf; from 1e15 on, r is 0."""
+    result = types.Tuple((x, x))
+
+    def generate(context, builder, signature, args):
+        vector = vector_of(x)
+
+        def constant(value):
+            return ir.Constant(vector, [value] * x.count)
+
+        k = call(builder, "rint", vector, builder.fmul(args[0], constant(1 / math.log(2))))
+        r = call(builder, "fma", vector, k, constant(-0.6931471803691238), args[0])
+        r = call(builder, "fma", vector, k, constant(-1.9082149292705877e-10), r)
+        known = builder.fcmp_ordered("<", call(builder, "fabs", vector, args[0]), constant(1e15))
+        return context.make_tuple(builder, result, [k, builder.select(known, r, constant(0.0))])
+
+    return result(x), generate
+
+
+def _exponent_bits(kind):
+    """The integers of a vector's bits, how many bits its mantissa has, and the bits of 1."""
+    integer, mantissa = (ir.IntType(32), 23) if kind.dtype.bitwidth == 32 else (ir.IntType(64), 52)
+    return ir.VectorType(integer, kind.count), mantissa, (127 if mantissa == 23 else 1023) << mantissa
+
+
+@intrinsic
+def power_of_two(typingctx, k, like):
+    """The power 2^k of whole numbers k <= 0 in float64, in the precision of `like`; 0 where it would be subnormal."""
+    kind = floats(like.dtype)
+
+    def generate(context, builder, signature, args):
+        vector = vector_of(kind)
+        integer, mantissa, one = _exponent_bits(kind)
+
+        def constant(value, kind=vector):
+            return ir.Constant(kind, [value] * kind.count)
+
+        number = args[0] if vector == vector_of(k) else builder.fptrunc(args[0], vector)
+        raw = builder.bitcast(builder.fadd(number, constant(1.5 * 2.0**mantissa)), integer)  # whose last bits are k
+        power = builder.add(builder.shl(raw, constant(mantissa, integer)), constant(one, integer))
+        normal = builder.fcmp_ordered(">", number, constant(-127.0 if mantissa == 23 else -1023.0))
+        return builder.select(normal, builder.bitcast(power, vector), constant(0.0))
+
+    return kind(k, like), generate
+
+
+@intrinsic
+def mantissa_and_power(typingctx, x):
+    """Numbers m from 1 up to 2, and whole numbers k in float64, with x = m 2^k; anything where x is not positive."""
+    wide = Lanes(types.float64, x.count)
+    result = types.Tuple((x, wide))
+
+    def generate(context, builder, signature, args):
+        integer, mantissa, one = _exponent_bits(x)
+        raw, places = builder.bitcast(args[0], integer), ir.Constant(integer, [mantissa] * x.count)
+        k = builder.ashr(builder.sub(raw, ir.Constant(integer, [one] * x.count)), places)
+        m = builder.bitcast(builder.sub(raw, builder.shl(k, places)), vector_of(x))
+        return context.make_tuple(builder, result, [m, builder.sitofp(k, vector_of(wide))])
+
+    return result(x), generate
 
 
 def _transposed(builder, rows):

@@ -6,7 +6,16 @@ import numpy as np
 
 from pullback.inference._numba.compile import subroutine
 from pullback.inference._numba.lanes import exp, larger, splat, store, where_larger
-from pullback.inference._numba.vectors import log, narrow, select_positive, splat_wide, widen
+from pullback.inference._numba.vectors import (
+    log,
+    mantissa_and_power,
+    narrow,
+    power_and_rest,
+    power_of_two,
+    select_positive,
+    splat_wide,
+    widen,
+)  # fmt: skip
 
 
 @subroutine
@@ -24,6 +33,34 @@ def combined(like, a, b, c, s, chances, at, apart, keep):
         store(chances, at + apart, y * inverse)
         store(chances, at + 2 * apart, z * inverse)
     return where_larger(best, nothing, finite + widen(log(some)) + widen(s), nothing)
+
+
+NOTHING = -1e200
+"""The exponent of 0, and about that of all numbers next to it: below all others, and sums of many are finite."""
+
+
+@subroutine
+def merged(like, a, b, c, s, chances, at, apart, keep, normal):
+    """`combined` for numbers m 2^k, pairs (m, k), which does not wait for an exponential and a logarithm.
+
+    With `normal`, m is between 1 and 2; otherwise it is up to 5 times the largest m. Numbers of 0 have ways of some chance,
+    which nothing uses.
+    """
+    best = larger(c[1], larger(b[1], a[1]))
+    x = a[0] * power_of_two(a[1] - best, like)
+    y = b[0] * power_of_two(b[1] - best, like)
+    z = c[0] * power_of_two(c[1] - best, like)
+    total = x + y + z
+    if keep:
+        store(chances, at, x / total)  # exactly 1 for the only way
+        store(chances, at + apart, y / total)
+        store(chances, at + 2 * apart, z / total)
+    power, rest = power_and_rest(widen(s))
+    m, k = total * exp(narrow(rest, like)), best + larger(power, splat_wide(NOTHING, like))
+    if normal:
+        m, more = mantissa_and_power(m)
+        k = k + more
+    return m, k
 
 
 @subroutine

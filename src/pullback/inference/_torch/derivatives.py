@@ -24,6 +24,8 @@ _modes: Callable[[], int] = getattr(torch._C, "_len_torch_dispatch_stack", lambd
 _is_tracing: Callable[[], bool] = getattr(torch._C, "_is_tracing", lambda: True)
 _any_requires_grad: Callable[..., bool] = getattr(torch._C, "_any_requires_grad", lambda *args: True)
 _PLAIN = (Tensor, torch.nn.Parameter)
+function_modes: Callable[[], int] = getattr(torch._C, "_len_torch_function_stack", lambda: 1)
+"""How many modes change calls of PyTorch, such as that of `torch.set_default_device`."""
 _works: bool | None = None  # until `internals_work` has tried
 
 DIRECT, RECORDED, DISPATCHED = range(3)
@@ -36,7 +38,7 @@ def route(*args: Any) -> int:
     """How a call with these arguments, the first of which is a tensor, reaches its kernel: read once per call."""
     if is_compiling() or getattr(forward_ad, "_current_level", 0) >= 0 or _transforms_active() or _modes() or _is_tracing():
         return DISPATCHED
-    if type(args[0]) not in _PLAIN:
+    if type(args[0]) not in _PLAIN or args[0].is_neg():  # a view that is negated when it is read, but not by a kernel
         return DISPATCHED
     if not (torch.is_grad_enabled() and _any_requires_grad(*args)):
         return DIRECT
@@ -204,7 +206,7 @@ def internals_work() -> bool:
 
 def _by_a_transform(double: Callable[..., Tensor]) -> Tensor:
     """The gradient of an operator as `torch.func.grad` takes it, which itself is slow to load."""
-    functorch, x = torch._C._functorch, torch.ones(1)
+    functorch, x = torch._C._functorch, torch.ones(1, device="cpu")
     level = functorch._grad_increment_nesting()
     try:
         x = functorch._wrap_for_grad(x, level)
@@ -242,10 +244,10 @@ def _try_internals() -> bool:
     _works = True  # while trying
     try:
         _register_by_internals(library, "double", Double())
-        x = torch.ones(1, requires_grad=True)
+        x = torch.ones(1, requires_grad=True, device="cpu")
         with torch.enable_grad():
             gradients = [torch.autograd.grad(y, x)[0] for y in (double(x, True), record(Double(), Double().forward, x, True))]
-            plain = double(torch.ones(1), False)
+            plain = double(torch.ones(1, device="cpu"), False)
             gradients.append(_by_a_transform(double))
         # forward mode is slow to load, so that only its entry points are looked at
         ready = isinstance(forward_ad._current_level, int) and callable(forward_ad._set_fwd_grad_enabled)

@@ -74,7 +74,7 @@ def _run(
 ) -> tuple[Tensor, Tensor]:
     """The values that a kernel finds for the examples, and, with `parts`, what it writes for the cells."""
     s = scores.detach().contiguous()
-    out = empty_like(s).zero_() if parts else s
+    out = empty_like(s) if parts else s
     safe, right = in_range(ALIGNMENT.layout, s.shape, sizes)
     value, codes = np.zeros(len(s)), np.zeros(len(s), np.bool_)
     if len(s) > 0:

@@ -19,5 +19,5 @@ ALIGNMENT = Family(
     nouns=Nouns(example="example", structure="path", part="cell", infeasible=_WHY),
     options={"moves": str},
     operations=STANDARD + FUSED + SPARSEMAP,
-    most_parts=lambda shape: max(shape[0] + shape[1] - 1, 0),
+    most_parts=lambda shape, *options: max(shape[0] + shape[1] - 1, 0),
 )

@@ -14,19 +14,20 @@ import numpy as np
 
 from pullback.inference._numba.compile import kernel, subroutine
 from pullback.inference._numba.lanes import aligned, lanes_in, load, store
+from pullback.inference._numba.packing import clear
 from pullback.inference._numba.rows import shift_down, shift_up
-from pullback.inference._numba.vectors import load_wide, select_positive, splat_wide, widen
+from pullback.inference._numba.vectors import load_wide, narrow, select_positive, splat_wide, widen
 from pullback.inference._numba.ways import tangent_of
-from pullback.inference.alignment.kernels import cells, enter, upward
+from pullback.inference.alignment.kernels import enter, lines_for, next_cells, put_cells, upward
 from pullback.inference.front.modes import Mode
 
 
 @subroutine
 def _band_tangents(direction, lines, rows, columns, surprise, chances, chance_tangents, at, keep):
     """Tangents of a band: `edge` gets those of its last row, `last` those of the last step; if `keep`, of the chances too."""
-    bases, place, last, edge = lines
+    bases, place, last, edge, _, _, block = lines
     lanes, zero, one = len(bases), splat_wide(0.0, chances), splat_wide(1.0, chances)
-    one_ago, two_ago = zero, zero
+    one_ago, two_ago, ready = zero, zero, 0
     for t in range(columns + rows - 1):
         to = at + 3 * lanes * t
         a, b, c = widen(load(chances, to)), widen(load(chances, to + lanes)), widen(load(chances, to + 2 * lanes))
@@ -40,7 +41,8 @@ def _band_tangents(direction, lines, rows, columns, surprise, chances, chance_ta
             store(chance_tangents, to + lanes, b * (above - tangent))
             store(chance_tangents, to + 2 * lanes, c * (left - tangent))
         if not surprise:
-            tangent = tangent + widen(cells(direction, bases, place, t, rows, columns, 0.0))
+            s, ready = next_cells(direction, bases, place, block, t, ready, rows, columns, 0.0)
+            tangent = tangent + widen(s)
         two_ago, one_ago = one_ago, tangent
         store(last, 0, tangent)
         if t >= lanes - 1:
@@ -49,15 +51,17 @@ def _band_tangents(direction, lines, rows, columns, surprise, chances, chance_ta
 
 
 @subroutine
-def _back(n, m, stride, begin, chances, chance_tangents, pitch, edge, line, out):
+def _back(n, m, stride, begin, chances, chance_tangents, pitch, edge, lines, out):
     """Write the derivatives of the marginals, from the last band to the first.
 
     The halves of `edge` hold what enters from the row below, and its derivative.
     """
+    bases, place, line, block = lines[0], lines[1], lines[2], lines[6]
     lanes, half, zero = len(line), len(edge) // 2, splat_wide(0.0, chances)
     edge[:] = 0.0
     for first in range((n - 1) // lanes * lanes, -1, -lanes):
         rows = min(lanes, n - first)
+        enter(begin, stride, first, rows, bases, place)
         for lane in range(lanes):
             line[lane] = 1.0 if first + lane == n - 1 else 0.0
         left, up, corner = load_wide(line, 0, chances), zero, zero
@@ -79,23 +83,23 @@ def _back(n, m, stride, begin, chances, chance_tangents, pitch, edge, line, out)
                 edge[t] = line[0]
                 store(line, 0, up_tangent)
                 edge[half + t] = line[0]
-            store(line, 0, q_tangent)
-            for lane in range(max(t - m + 1, 0), min(rows - 1, t) + 1):
-                out[begin + (first + lane) * stride + t - lane] = line[lane]
+            put_cells(block, narrow(q_tangent, chances), bases, t, rows, m, out)
 
 
 @kernel
 def tangents(worker, workers, scores, rows, columns, down, mode, direction, out, value, codes):
-    """Write entropies, or tangents of log-partitions, and derivatives of marginals over zeros; `codes` as of `kernels.sums`."""
+    """Write entropies, or tangents of log-partitions, and derivatives of marginals; otherwise as `kernels.sums`."""
     lanes, stride, keep = lanes_in(scores), scores.shape[2], mode != Mode.ENTROPY
     size, flat, flat_out, flat_direction = scores.shape[1] * stride, scores.reshape(-1), out.reshape(-1), direction.reshape(-1)
     pitch, bands = 3 * lanes * (stride + lanes - 1), -(-scores.shape[1] // lanes)
-    edge, other = np.empty(stride + lanes + 2), np.empty(2 * (stride + 2))
+    other, lines = np.empty(2 * (stride + 2)), lines_for(scores)
+    edge = lines[3]
     chances, chance_tangents = aligned(pitch * bands, scores), aligned(pitch * bands if keep else lanes, edge)
-    lines = np.empty(lanes, np.int64), aligned(lanes, scores), aligned(lanes, edge), edge
     for b in range(worker, len(scores), workers):
         n, m, begin = rows[b], columns[b], b * size
         value[b] = 0.0
+        if keep:
+            clear(flat_out, begin, begin + size)
         if n == 0 or m == 0:
             codes[b] = n != m
             value[b] = 0.0 if n == m else -np.inf
@@ -112,4 +116,4 @@ def tangents(worker, workers, scores, rows, columns, down, mode, direction, out,
             _band_tangents(flat_direction, lines, count, m, mode != Mode.TANGENT, chances, chance_tangents, at, keep)
         value[b] = lines[2][(n - 1) % lanes]
         if keep:
-            _back(n, m, stride, begin, chances, chance_tangents, pitch, other, lines[2], flat_out)
+            _back(n, m, stride, begin, chances, chance_tangents, pitch, other, lines, flat_out)

@@ -40,7 +40,7 @@ class Calls:
         s = scores.detach().contiguous()
         z = empty_like(s)
         best = np.zeros(len(s))
-        fine = self._spread(self._argmax, 0.5, s, lengths, z.numpy(), best)
+        fine = self._spread(self._argmax, 0.5, s, lengths, z.numpy(), best) == 0
         return z if fine else finish(self._layout, s, (lengths,), (z,), best, validate)[0]
 
     def log_partition(self, scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
@@ -75,7 +75,7 @@ class Calls:
         s = scores.detach().contiguous()
         out, value = empty_like(s), np.zeros(len(s))
         given = (s if direction is None else direction).numpy()
-        fine = self._spread(self._tangents_of, 10.0, s, lengths, int(mode), given, out.numpy(), value)
+        fine = self._spread(self._tangents_of, 10.0, s, lengths, int(mode), given, out.numpy(), value) == 0
         results: tuple[Tensor, ...] = torch.from_numpy(value), out
         if not fine:
             results = finish(self._layout, s, (lengths,), results, value, validate)
@@ -95,7 +95,7 @@ class Calls:
         out = s if mode == Mode.LOG_PARTITION else empty_like(s)
         log_z, given = np.zeros(s.shape[0]), (s if z is None else z).numpy()
         value = np.zeros(len(log_z))  # in float64, where large scores do not cancel to noise
-        fine = self._spread(self._sums_of, 2.0, s, lengths, int(mode), given, seeds, out.numpy(), log_z, value)
+        fine = self._spread(self._sums_of, 2.0, s, lengths, int(mode), given, seeds, out.numpy(), log_z, value) == 0
         first = torch.from_numpy(log_z) if z is None else torch.from_numpy(value).to(s.dtype)
         if fine:
             return first, out
@@ -103,8 +103,8 @@ class Calls:
         results = finish(self._layout, s, (lengths,), found, log_z, validate)
         return results[0], results[-1]
 
-    def _spread(self, kernel: Kernel, cost: float, scores: Tensor, lengths: Tensor, *rest: Any) -> bool:
-        """Run a kernel on the examples; returns whether all went well.
+    def _spread(self, kernel: Kernel, cost: float, scores: Tensor, lengths: Tensor, *rest: Any) -> int:
+        """Run a kernel on the examples; returns how many failed.
 
         `cost` is the number of operations per pair of tags.
         """
@@ -113,4 +113,4 @@ class Calls:
         if count > 0:
             work = cost * self._pairs(scores.shape)
             spread(kernel, count, work, tags, scores.numpy(), lengths.contiguous().numpy(), *rest, codes)
-        return np.count_nonzero(codes) == 0  # sooner than `any`
+        return int(np.count_nonzero(codes))  # sooner than `any`

@@ -44,23 +44,40 @@ def inside(n, side, lanes, weights, inside0, peak):
     row, across = pitch_of(n) * lanes, side * lanes
     for j in range(n):
         put(inside0, j * row + (j + 1) * lanes, at(weights, j * across + j * lanes))
-        for i in range(j - 1, -1, -1):
+    for j in range(-(-n % 4), n, 4):
+        for i in range(j + 2, -1, -1):
             # split(i, j): span(i, k) span(k + 1, j) over k = i ... j - 1
-            split = constant(weights, 0.0)
-            at0, by0 = i * row + (i + 1) * lanes, (i + 1) * row + (j + 1) * lanes
-            count, odd = j - i, constant(weights, 0.0)
-            for _ in range(count // 2):
-                split = times_plus(at(inside0, at0), at(inside0, by0), split)
-                at0, by0 = at0 + lanes, by0 + row
-                odd = times_plus(at(inside0, at0), at(inside0, by0), odd)
-                at0, by0 = at0 + lanes, by0 + row
-            if count % 2:
-                split = times_plus(at(inside0, at0), at(inside0, by0), split)
-            split = plus(split, odd)
-            peak = larger(value_of(split), peak)
-            # span(i, j): split(i, j) part(i, j)
-            span = times(split, at(weights, i * across + j * lanes))
-            put(inside0, i * row + (j + 1) * lanes, span)
+            split0 = constant(weights, 0.0)
+            split1 = constant(weights, 0.0)
+            split2 = constant(weights, 0.0)
+            split3 = constant(weights, 0.0)
+            for k in range(i, j):
+                split0 = times_plus(at(inside0, i * row + (k + 1) * lanes), at(inside0, (k + 1) * row + (j + 1) * lanes), split0)
+                split1 = times_plus(at(inside0, i * row + (k + 1) * lanes), at(inside0, (k + 1) * row + (j + 2) * lanes), split1)
+                split2 = times_plus(at(inside0, i * row + (k + 1) * lanes), at(inside0, (k + 1) * row + (j + 3) * lanes), split2)
+                split3 = times_plus(at(inside0, i * row + (k + 1) * lanes), at(inside0, (k + 1) * row + (j + 4) * lanes), split3)
+            if i < j:
+                peak = larger(value_of(split0), peak)
+                span0 = times(split0, at(weights, i * across + j * lanes))
+                put(inside0, i * row + (j + 1) * lanes, span0)
+            if i < j + 1:
+                for k in range(max(i, j), j + 1):
+                    split1 = times_plus(at(inside0, i * row + (k + 1) * lanes), at(inside0, (k + 1) * row + (j + 2) * lanes), split1)
+                peak = larger(value_of(split1), peak)
+                span1 = times(split1, at(weights, i * across + (j + 1) * lanes))
+                put(inside0, i * row + (j + 2) * lanes, span1)
+            if i < j + 2:
+                for k in range(max(i, j), j + 2):
+                    split2 = times_plus(at(inside0, i * row + (k + 1) * lanes), at(inside0, (k + 1) * row + (j + 3) * lanes), split2)
+                peak = larger(value_of(split2), peak)
+                span2 = times(split2, at(weights, i * across + (j + 2) * lanes))
+                put(inside0, i * row + (j + 3) * lanes, span2)
+            if i < j + 3:
+                for k in range(max(i, j), j + 3):
+                    split3 = times_plus(at(inside0, i * row + (k + 1) * lanes), at(inside0, (k + 1) * row + (j + 4) * lanes), split3)
+                peak = larger(value_of(split3), peak)
+                span3 = times(split3, at(weights, i * across + (j + 3) * lanes))
+                put(inside0, i * row + (j + 4) * lanes, span3)
     return peak
 
 
@@ -71,62 +88,64 @@ def outside(n, side, lanes, weights, inside0, outside0, seeds, peak):
     Returns the largest value, at least `peak`.
     """
     row, across = pitch_of(n) * lanes, side * lanes
-    for i in range(n):
-        for j in range(n - 1, i, -1):
-            out_span = at(seeds, (j + 1) * lanes) if i == 0 else constant(weights, 0.0)
-            out_split = constant(weights, 0.0)
-            at0, by0 = (j + 1) * row + i * lanes, (j + 1) * row + (j + 2) * lanes
-            count, odd = n - j - 1, constant(weights, 0.0)
-            for _ in range(count // 2):
-                out_span = times_plus(at(outside0, at0), at(inside0, by0), out_span)
-                at0, by0 = at0 + row, by0 + lanes
-                odd = times_plus(at(outside0, at0), at(inside0, by0), odd)
-                at0, by0 = at0 + row, by0 + lanes
-            if count % 2:
-                out_span = times_plus(at(outside0, at0), at(inside0, by0), out_span)
-            out_span = plus(out_span, odd)
-            at0, by0 = j * row, i * lanes
-            count, odd = i, constant(weights, 0.0)
-            for _ in range(count // 2):
-                out_span = times_plus(at(outside0, at0), at(inside0, by0), out_span)
-                at0, by0 = at0 + lanes, by0 + row
-                odd = times_plus(at(outside0, at0), at(inside0, by0), odd)
-                at0, by0 = at0 + lanes, by0 + row
-            if count % 2:
-                out_span = times_plus(at(outside0, at0), at(inside0, by0), out_span)
-            out_span = plus(out_span, odd)
-            peak = larger(value_of(out_span), peak)
-            put(outside0, i * row + (j + 1) * lanes, out_span)
-            span_weight = at(weights, i * across + j * lanes)
-            put(weights, i * across + j * lanes, times(out_span, at(inside0, i * row + (j + 1) * lanes)))
-            out_split = times_plus(out_span, span_weight, out_split)
-            peak = larger(value_of(out_split), peak)
-            put(outside0, j * row + i * lanes, out_split)
-        j = i
-        out_span = at(seeds, (j + 1) * lanes) if i == 0 else constant(weights, 0.0)
-        at0, by0 = (j + 1) * row + i * lanes, (j + 1) * row + (j + 2) * lanes
-        count, odd = n - j - 1, constant(weights, 0.0)
-        for _ in range(count // 2):
-            out_span = times_plus(at(outside0, at0), at(inside0, by0), out_span)
-            at0, by0 = at0 + row, by0 + lanes
-            odd = times_plus(at(outside0, at0), at(inside0, by0), odd)
-            at0, by0 = at0 + row, by0 + lanes
-        if count % 2:
-            out_span = times_plus(at(outside0, at0), at(inside0, by0), out_span)
-        out_span = plus(out_span, odd)
-        at0, by0 = j * row, i * lanes
-        count, odd = i, constant(weights, 0.0)
-        for _ in range(count // 2):
-            out_span = times_plus(at(outside0, at0), at(inside0, by0), out_span)
-            at0, by0 = at0 + lanes, by0 + row
-            odd = times_plus(at(outside0, at0), at(inside0, by0), odd)
-            at0, by0 = at0 + lanes, by0 + row
-        if count % 2:
-            out_span = times_plus(at(outside0, at0), at(inside0, by0), out_span)
-        out_span = plus(out_span, odd)
-        peak = larger(value_of(out_span), peak)
-        put(outside0, i * row + (j + 1) * lanes, out_span)
-        put(weights, i * across + i * lanes, times(out_span, at(inside0, i * row + (j + 1) * lanes)))
+    for i in range(0, n, 4):
+        for j in range(n - 1, i - 1, -1):
+            out_span0 = at(seeds, (j + 1) * lanes) if i == 0 else constant(weights, 0.0)
+            out_split0 = constant(weights, 0.0)
+            out_span1 = at(seeds, (j + 1) * lanes) if i + 1 == 0 else constant(weights, 0.0)
+            out_split1 = constant(weights, 0.0)
+            out_span2 = at(seeds, (j + 1) * lanes) if i + 2 == 0 else constant(weights, 0.0)
+            out_split2 = constant(weights, 0.0)
+            out_span3 = at(seeds, (j + 1) * lanes) if i + 3 == 0 else constant(weights, 0.0)
+            out_split3 = constant(weights, 0.0)
+            for t in range(j + 1, n):
+                out_span0 = times_plus(at(outside0, t * row + i * lanes), at(inside0, (j + 1) * row + (t + 1) * lanes), out_span0)
+                out_span1 = times_plus(at(outside0, t * row + (i + 1) * lanes), at(inside0, (j + 1) * row + (t + 1) * lanes), out_span1)
+                out_span2 = times_plus(at(outside0, t * row + (i + 2) * lanes), at(inside0, (j + 1) * row + (t + 1) * lanes), out_span2)
+                out_span3 = times_plus(at(outside0, t * row + (i + 3) * lanes), at(inside0, (j + 1) * row + (t + 1) * lanes), out_span3)
+            for t in range(i):
+                out_span0 = times_plus(at(outside0, j * row + t * lanes), at(inside0, t * row + i * lanes), out_span0)
+                out_span1 = times_plus(at(outside0, j * row + t * lanes), at(inside0, t * row + (i + 1) * lanes), out_span1)
+                out_span2 = times_plus(at(outside0, j * row + t * lanes), at(inside0, t * row + (i + 2) * lanes), out_span2)
+                out_span3 = times_plus(at(outside0, j * row + t * lanes), at(inside0, t * row + (i + 3) * lanes), out_span3)
+            if i <= j:
+                peak = larger(value_of(out_span0), peak)
+                put(outside0, i * row + (j + 1) * lanes, out_span0)
+                span0_weight = at(weights, i * across + j * lanes)
+                put(weights, i * across + j * lanes, times(out_span0, at(inside0, i * row + (j + 1) * lanes)))
+                out_split0 = times_plus(out_span0, span0_weight, out_split0)
+                peak = larger(value_of(out_split0), peak)
+                put(outside0, j * row + i * lanes, out_split0)
+            if i + 1 <= j:
+                for t in range(i, i + 1):
+                    out_span1 = times_plus(at(outside0, j * row + t * lanes), at(inside0, t * row + (i + 1) * lanes), out_span1)
+                peak = larger(value_of(out_span1), peak)
+                put(outside0, (i + 1) * row + (j + 1) * lanes, out_span1)
+                span1_weight = at(weights, (i + 1) * across + j * lanes)
+                put(weights, (i + 1) * across + j * lanes, times(out_span1, at(inside0, (i + 1) * row + (j + 1) * lanes)))
+                out_split1 = times_plus(out_span1, span1_weight, out_split1)
+                peak = larger(value_of(out_split1), peak)
+                put(outside0, j * row + (i + 1) * lanes, out_split1)
+            if i + 2 <= j:
+                for t in range(i, i + 2):
+                    out_span2 = times_plus(at(outside0, j * row + t * lanes), at(inside0, t * row + (i + 2) * lanes), out_span2)
+                peak = larger(value_of(out_span2), peak)
+                put(outside0, (i + 2) * row + (j + 1) * lanes, out_span2)
+                span2_weight = at(weights, (i + 2) * across + j * lanes)
+                put(weights, (i + 2) * across + j * lanes, times(out_span2, at(inside0, (i + 2) * row + (j + 1) * lanes)))
+                out_split2 = times_plus(out_span2, span2_weight, out_split2)
+                peak = larger(value_of(out_split2), peak)
+                put(outside0, j * row + (i + 2) * lanes, out_split2)
+            if i + 3 <= j:
+                for t in range(i, i + 3):
+                    out_span3 = times_plus(at(outside0, j * row + t * lanes), at(inside0, t * row + (i + 3) * lanes), out_span3)
+                peak = larger(value_of(out_span3), peak)
+                put(outside0, (i + 3) * row + (j + 1) * lanes, out_span3)
+                span3_weight = at(weights, (i + 3) * across + j * lanes)
+                put(weights, (i + 3) * across + j * lanes, times(out_span3, at(inside0, (i + 3) * row + (j + 1) * lanes)))
+                out_split3 = times_plus(out_span3, span3_weight, out_split3)
+                peak = larger(value_of(out_split3), peak)
+                put(outside0, j * row + (i + 3) * lanes, out_split3)
     return peak
 
 
@@ -136,20 +155,58 @@ def best(n, side, lanes, weights, inside0, choice0):
     row, across = pitch_of(n) * lanes, side * lanes
     for j in range(n):
         store(inside0, j * row + (j + 1) * lanes, widen(load(weights, j * across + j * lanes)))
-        for i in range(j - 1, -1, -1):
+    for j in range(-(-n % 4), n, 4):
+        for i in range(j + 2, -1, -1):
             # split(i, j): span(i, k) span(k + 1, j) over k = i ... j - 1
-            split = splat_wide(-np.inf, weights)
-            split_at = splat_index(split, i)
-            at0, by0 = i * row + (i + 1) * lanes, (i + 1) * row + (j + 1) * lanes
-            for t in range(j - i):
-                x = load_wide(inside0, at0, weights) + load_wide(inside0, by0, weights)
-                split_at = where_larger(x, split, splat_index(split, i + t), split_at)
-                split = larger(x, split)
-                at0, by0 = at0 + lanes, by0 + row
-            store_index(choice0, i * row + (j + 1) * lanes, split_at)
-            # span(i, j): split(i, j) part(i, j)
-            span = split + widen(load(weights, i * across + j * lanes))
-            store(inside0, i * row + (j + 1) * lanes, span)
+            split0 = splat_wide(-np.inf, weights)
+            split0_at = splat_index(split0, i)
+            split1 = splat_wide(-np.inf, weights)
+            split1_at = splat_index(split1, i)
+            split2 = splat_wide(-np.inf, weights)
+            split2_at = splat_index(split2, i)
+            split3 = splat_wide(-np.inf, weights)
+            split3_at = splat_index(split3, i)
+            for k in range(i, j):
+                x = load_wide(inside0, i * row + (k + 1) * lanes, weights) + load_wide(inside0, (k + 1) * row + (j + 1) * lanes, weights)
+                split0_at = where_larger(x, split0, splat_index(split0, k), split0_at)
+                split0 = larger(x, split0)
+                x = load_wide(inside0, i * row + (k + 1) * lanes, weights) + load_wide(inside0, (k + 1) * row + (j + 2) * lanes, weights)
+                split1_at = where_larger(x, split1, splat_index(split1, k), split1_at)
+                split1 = larger(x, split1)
+                x = load_wide(inside0, i * row + (k + 1) * lanes, weights) + load_wide(inside0, (k + 1) * row + (j + 3) * lanes, weights)
+                split2_at = where_larger(x, split2, splat_index(split2, k), split2_at)
+                split2 = larger(x, split2)
+                x = load_wide(inside0, i * row + (k + 1) * lanes, weights) + load_wide(inside0, (k + 1) * row + (j + 4) * lanes, weights)
+                split3_at = where_larger(x, split3, splat_index(split3, k), split3_at)
+                split3 = larger(x, split3)
+            if i < j:
+                store_index(choice0, i * row + (j + 1) * lanes, split0_at)
+                span0 = split0 + widen(load(weights, i * across + j * lanes))
+                store(inside0, i * row + (j + 1) * lanes, span0)
+            if i < j + 1:
+                for k in range(max(i, j), j + 1):
+                    x = load_wide(inside0, i * row + (k + 1) * lanes, weights) + load_wide(inside0, (k + 1) * row + (j + 2) * lanes, weights)
+                    split1_at = where_larger(x, split1, splat_index(split1, k), split1_at)
+                    split1 = larger(x, split1)
+                store_index(choice0, i * row + (j + 2) * lanes, split1_at)
+                span1 = split1 + widen(load(weights, i * across + (j + 1) * lanes))
+                store(inside0, i * row + (j + 2) * lanes, span1)
+            if i < j + 2:
+                for k in range(max(i, j), j + 2):
+                    x = load_wide(inside0, i * row + (k + 1) * lanes, weights) + load_wide(inside0, (k + 1) * row + (j + 3) * lanes, weights)
+                    split2_at = where_larger(x, split2, splat_index(split2, k), split2_at)
+                    split2 = larger(x, split2)
+                store_index(choice0, i * row + (j + 3) * lanes, split2_at)
+                span2 = split2 + widen(load(weights, i * across + (j + 2) * lanes))
+                store(inside0, i * row + (j + 3) * lanes, span2)
+            if i < j + 3:
+                for k in range(max(i, j), j + 3):
+                    x = load_wide(inside0, i * row + (k + 1) * lanes, weights) + load_wide(inside0, (k + 1) * row + (j + 4) * lanes, weights)
+                    split3_at = where_larger(x, split3, splat_index(split3, k), split3_at)
+                    split3 = larger(x, split3)
+                store_index(choice0, i * row + (j + 4) * lanes, split3_at)
+                span3 = split3 + widen(load(weights, i * across + (j + 3) * lanes))
+                store(inside0, i * row + (j + 4) * lanes, span3)
 
 
 @called
@@ -405,8 +462,8 @@ def product(worker, workers, scores, lengths, order, scratch, direction, out, lo
         to_weights(weights, n, side, lane_lengths, log_scale, peaks, factor)
         pack_direction(direction, n, UPPER, order, group, weights, 0.0, d_weights, bases)
         centre(d_weights, weights, 0.0, n, side, lane_lengths)
-        normalise(d_weights, n * side, peaks, factor)
-        weigh(d_weights, weights, n * side)
+        normalise(d_weights, n, side, UPPER, peaks, factor)
+        weigh(d_weights, weights, n, side, UPPER)
         peak = inside(n, side, lanes, (weights, d_weights), (inside0, d_inside0), splat(scores, 1.0))
         for lane in range(lanes):
             bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
@@ -483,8 +540,8 @@ def product_scaled(worker, workers, scores, lengths, order, scratch, like, direc
         to_scaled(weights, e_weights, n, side, lane_lengths, log_scale, factor)
         pack_direction(direction, n, UPPER, order, group, weights, 0.0, d_weights, bases)
         centre(d_weights, weights, 0.0, n, side, lane_lengths)
-        normalise(d_weights, n * side, peaks, factor)
-        weigh(d_weights, weights, n * side)
+        normalise(d_weights, n, side, UPPER, peaks, factor)
+        weigh(d_weights, weights, n, side, UPPER)
         inside(n, side, lanes, (weights, d_weights, e_weights), (inside0, d_inside0, e_inside0), splat(scores, 0.0))
         for lane in range(lanes):
             bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
@@ -600,7 +657,7 @@ def in_logs(worker, workers, scores, lengths, order, scratch, mode, direction, s
             else:
                 pack_direction(direction, n, UPPER, order, group, packed, -np.inf, along, bases)
                 centre(along, packed, -np.inf, n, side, lane_lengths)
-                normalise(along, n * side, peaks, factor)
+                normalise(along, n, side, UPPER, peaks, factor)
             tangents(n, side, lanes, packed, along, surprise, inside0, sum0)
         for lane in range(min(lanes, len(order) - group)):
             example = order[group + lane]

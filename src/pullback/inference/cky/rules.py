@@ -10,4 +10,5 @@ RECURSION = Recursion(
     )),
     goal="span(0, n - 1)",
     wide=True,
+    abreast=4,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""CTC's paths on the CPU. The k best of them are the reference's."""
+"""CTC's paths on the CPU."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from pullback.inference._numba.memory import empty_like
 from pullback.inference._numba.threads import spread
 from pullback.inference.ctc import kernels
 from pullback.inference.ctc.family import CTC
+from pullback.inference.ctc.ranked import topk as topk
 from pullback.inference.ctc.tangents import tangents
+from pullback.inference.front.by_mode import by_mode
 from pullback.inference.front.checks import finish, in_range
 from pullback.inference.front.modes import Mode
 
@@ -24,40 +26,18 @@ def argmax(scores: Tensor, *sizes: Tensor, blank: int, validate: bool) -> Tensor
     return _run(kernels.argmax, scores, sizes, blank, validate, True)[1]
 
 
-def log_partition(scores: Tensor, *sizes: Tensor, blank: int, validate: bool) -> Tensor:
-    return _run(kernels.sums, scores, sizes, blank, validate, False, int(Mode.LOG_PARTITION), _NO_SEEDS)[0]
+def _by_mode(mode: Mode, which: int | slice, scores: Tensor, *rest: Tensor, blank: int, validate: bool) -> Any:
+    """By the kernel of a mode; that of entropies, which have no direction, gets anything of its shape."""
+    sizes, given = rest[:3], rest[3:]
+    parts = mode not in (Mode.LOG_PARTITION, Mode.ENTROPY)
+    if mode < Mode.TANGENT:
+        seeds = given[0].contiguous().numpy() if given else _NO_SEEDS
+        return _run(kernels.sums, scores, sizes, blank, validate, parts, int(mode), seeds)[which]
+    direction = (given[0].to(scores.dtype) if given else scores).detach().contiguous().numpy()
+    return _run(tangents, scores, sizes, blank, validate, parts, int(mode), direction)[which]
 
 
-def marginals(scores: Tensor, *sizes: Tensor, blank: int, validate: bool) -> Tensor:
-    return log_partition_marginals(scores, *sizes, blank=blank, validate=validate)[1]
-
-
-def log_partition_marginals(scores: Tensor, *sizes: Tensor, blank: int, validate: bool) -> tuple[Tensor, Tensor]:
-    return _run(kernels.sums, scores, sizes, blank, validate, True, int(Mode.MARGINALS), _NO_SEEDS)
-
-
-def sample(scores: Tensor, *rest: Tensor, blank: int, validate: bool) -> Tensor:
-    *sizes, seeds = rest
-    return _run(kernels.sums, scores, tuple(sizes), blank, validate, True, int(Mode.SAMPLE), seeds.contiguous().numpy())[1]
-
-
-def marginals_vjp(scores: Tensor, *rest: Tensor, blank: int, validate: bool) -> Tensor:
-    *sizes, direction = rest
-    array = direction.detach().to(scores.dtype).contiguous().numpy()
-    return _run(tangents, scores, tuple(sizes), blank, validate, True, int(Mode.TANGENT), array)[1]
-
-
-def entropy(scores: Tensor, *sizes: Tensor, blank: int, validate: bool) -> Tensor:
-    return _run(tangents, scores, sizes, blank, validate, False, int(Mode.ENTROPY), _array(scores))[0]
-
-
-def entropy_gradient(scores: Tensor, *sizes: Tensor, blank: int, validate: bool) -> Tensor:
-    return _run(tangents, scores, sizes, blank, validate, True, int(Mode.ENTROPY_TANGENT), _array(scores))[1]
-
-
-def _array(x: Tensor) -> np.ndarray:
-    """The place of a direction, where there is none: anything of its shape."""
-    return x.detach().contiguous().numpy()
+log_partition, marginals, log_partition_marginals, marginals_vjp, entropy, entropy_gradient, sample = by_mode(_by_mode)
 
 
 def _run(

@@ -21,5 +21,5 @@ CTC = Family(
     nouns=Nouns(example="sequence", structure="path", part="symbol", unit="frames", infeasible=_WHY),
     options={"blank": int},
     operations=STANDARD + FUSED + SPARSEMAP,
-    most_parts=lambda shape: shape[0],
+    most_parts=lambda shape, *options: shape[0],
 )  # fmt: skip

@@ -45,71 +45,68 @@ def inside(n, side, lanes, multiroot, weights, inside0, inside1, inside_prefix, 
     for j in range(n):
         put(inside0, j * row + (j + 1) * lanes, constant(weights, 1.0))
         put(inside0, j * row + j * lanes, constant(weights, 1.0))
-        for i in range(j - 1, -1, -1):
+    for j in range(-(-n % 2), n, 2):
+        for i in range(j, -1, -1):
             # between(i, j): right(i, k) left(k + 1, j) over k = i ... j - 1
-            between = constant(weights, 0.0)
-            at0, by0 = i * row + (i + 1) * lanes, j * row + (i + 1) * lanes
-            count, odd = j - i, constant(weights, 0.0)
-            for _ in range(count // 2):
-                between = times_plus(at(inside0, at0), at(inside0, by0), between)
-                at0, by0 = at0 + lanes, by0 + lanes
-                odd = times_plus(at(inside0, at0), at(inside0, by0), odd)
-                at0, by0 = at0 + lanes, by0 + lanes
-            if count % 2:
-                between = times_plus(at(inside0, at0), at(inside0, by0), between)
-            between = plus(between, odd)
-            peak = larger(value_of(between), peak)
-            # right_arc(i, j): between(i, j) part(i, j)
-            right_arc = times(between, at(weights, i * across + j * lanes))
-            put(inside1, i * row + (j + 1) * lanes, right_arc)
-            # left_arc(i, j): between(i, j) part(j, i)
-            left_arc = times(between, at(weights, j * across + i * lanes))
-            put(inside1, j * row + i * lanes, left_arc)
-            # right(i, j): right_arc(i, k) right(k, j) over k = i + 1 ... j; left(i, j): left(i, k) left_arc(k, j) over k = i ... j - 1
-            right = constant(weights, 0.0)
-            left = left_arc
-            at0, by0 = i * row + (i + 2) * lanes, (i + 1) * row + (j + 1) * lanes
-            at1, by1 = (i + 1) * row + i * lanes, j * row + (i + 1) * lanes
-            for _ in range(j - i - 1):
-                right = times_plus(at(inside1, at0), at(inside0, by0), right)
-                left = times_plus(at(inside0, at1), at(inside1, by1), left)
-                at0, by0 = at0 + lanes, by0 + row
-                at1, by1 = at1 + row, by1 + lanes
-            right = plus(right, right_arc)
-            peak = larger(value_of(right), peak)
-            peak = larger(value_of(left), peak)
-            put(inside0, i * row + (j + 1) * lanes, right)
-            put(inside0, j * row + i * lanes, left)
+            # right(i, j): right_arc(i, k) right(k, j) over k = i + 1 ... j
+            # left(i, j): left(i, k) left_arc(k, j) over k = i ... j - 1
+            between0 = constant(weights, 0.0)
+            between1 = constant(weights, 0.0)
+            for k in range(i, j):
+                between0 = times_plus(at(inside0, i * row + (k + 1) * lanes), at(inside0, j * row + (k + 1) * lanes), between0)
+                between1 = times_plus(at(inside0, i * row + (k + 1) * lanes), at(inside0, (j + 1) * row + (k + 1) * lanes), between1)
+            right0 = constant(weights, 0.0)
+            right1 = constant(weights, 0.0)
+            left0 = constant(weights, 0.0)
+            left1 = constant(weights, 0.0)
+            for k in range(i + 1, j):
+                right0 = times_plus(at(inside1, i * row + (k + 1) * lanes), at(inside0, k * row + (j + 1) * lanes), right0)
+                right1 = times_plus(at(inside1, i * row + (k + 1) * lanes), at(inside0, k * row + (j + 2) * lanes), right1)
+                left0 = times_plus(at(inside0, k * row + i * lanes), at(inside1, j * row + k * lanes), left0)
+                left1 = times_plus(at(inside0, k * row + i * lanes), at(inside1, (j + 1) * row + k * lanes), left1)
+            if i < j:
+                peak = larger(value_of(between0), peak)
+                right_arc0 = times(between0, at(weights, i * across + j * lanes))
+                put(inside1, i * row + (j + 1) * lanes, right_arc0)
+                left_arc0 = times(between0, at(weights, j * across + i * lanes))
+                put(inside1, j * row + i * lanes, left_arc0)
+                right0 = plus(right0, right_arc0)
+                peak = larger(value_of(right0), peak)
+                put(inside0, i * row + (j + 1) * lanes, right0)
+                left0 = plus(left0, left_arc0)
+                peak = larger(value_of(left0), peak)
+                put(inside0, j * row + i * lanes, left0)
+            if i < j + 1:
+                for k in range(max(i, j), j + 1):
+                    between1 = times_plus(at(inside0, i * row + (k + 1) * lanes), at(inside0, (j + 1) * row + (k + 1) * lanes), between1)
+                peak = larger(value_of(between1), peak)
+                right_arc1 = times(between1, at(weights, i * across + (j + 1) * lanes))
+                put(inside1, i * row + (j + 2) * lanes, right_arc1)
+                left_arc1 = times(between1, at(weights, (j + 1) * across + i * lanes))
+                put(inside1, (j + 1) * row + i * lanes, left_arc1)
+                for k in range(max(i + 1, j), j + 1):
+                    right1 = times_plus(at(inside1, i * row + (k + 1) * lanes), at(inside0, k * row + (j + 2) * lanes), right1)
+                right1 = plus(right1, right_arc1)
+                peak = larger(value_of(right1), peak)
+                put(inside0, i * row + (j + 2) * lanes, right1)
+                for k in range(max(i + 1, j), j + 1):
+                    left1 = times_plus(at(inside0, k * row + i * lanes), at(inside1, (j + 1) * row + k * lanes), left1)
+                left1 = plus(left1, left_arc1)
+                peak = larger(value_of(left1), peak)
+                put(inside0, (j + 1) * row + i * lanes, left1)
     put(inside_prefix, 0, constant(weights, 1.0))
     for j in range(n):
         # starts(j): prefix(i) left(i, j) over i = 0 ... j
+        # prefix(j + 1): root_arc(i) right(i, j) over i = 0 ... j
         starts = constant(weights, 0.0)
-        at0, by0 = 0, j * row
-        count, odd = j + 1 if multiroot else 1, constant(weights, 0.0)
-        for _ in range(count // 2):
-            starts = times_plus(at(inside_prefix, at0), at(inside0, by0), starts)
-            at0, by0 = at0 + lanes, by0 + lanes
-            odd = times_plus(at(inside_prefix, at0), at(inside0, by0), odd)
-            at0, by0 = at0 + lanes, by0 + lanes
-        if count % 2:
-            starts = times_plus(at(inside_prefix, at0), at(inside0, by0), starts)
-        starts = plus(starts, odd)
+        for i in range(j + 1 if multiroot else 1):
+            starts = times_plus(at(inside_prefix, i * lanes), at(inside0, j * row + i * lanes), starts)
+        prefix = constant(weights, 0.0)
+        for i in range(j):
+            prefix = times_plus(at(inside_root_arc, i * lanes), at(inside0, i * row + (j + 1) * lanes), prefix)
         peak = larger(value_of(starts), peak)
-        # root_arc(j): starts(j) part(j, j)
         root_arc = times(starts, at(weights, j * across + j * lanes))
         put(inside_root_arc, j * lanes, root_arc)
-        # prefix(j + 1): root_arc(i) right(i, j) over i = 0 ... j
-        prefix = constant(weights, 0.0)
-        at0, by0 = 0, (j + 1) * lanes
-        count, odd = j, constant(weights, 0.0)
-        for _ in range(count // 2):
-            prefix = times_plus(at(inside_root_arc, at0), at(inside0, by0), prefix)
-            at0, by0 = at0 + lanes, by0 + row
-            odd = times_plus(at(inside_root_arc, at0), at(inside0, by0), odd)
-            at0, by0 = at0 + lanes, by0 + row
-        if count % 2:
-            prefix = times_plus(at(inside_root_arc, at0), at(inside0, by0), prefix)
-        prefix = plus(prefix, odd)
         prefix = plus(prefix, root_arc)
         peak = larger(value_of(prefix), peak)
         put(inside_prefix, (j + 1) * lanes, prefix)
@@ -127,27 +124,11 @@ def outside(n, side, lanes, multiroot, weights, inside0, inside1, inside_prefix,
         out_prefix = at(seeds, (j + 1) * lanes)
         out_root_arc = constant(weights, 0.0)
         out_starts = constant(weights, 0.0)
-        at0, by0 = (j + 1) * lanes, (j + 1) * row + (j + 1) * lanes
         if multiroot:
-            count, odd = n - j - 1, constant(weights, 0.0)
-            for _ in range(count // 2):
-                out_prefix = times_plus(at(outside_starts, at0), at(inside0, by0), out_prefix)
-                at0, by0 = at0 + lanes, by0 + row
-                odd = times_plus(at(outside_starts, at0), at(inside0, by0), odd)
-                at0, by0 = at0 + lanes, by0 + row
-            if count % 2:
-                out_prefix = times_plus(at(outside_starts, at0), at(inside0, by0), out_prefix)
-            out_prefix = plus(out_prefix, odd)
-        at0, by0 = (j + 2) * lanes, j * row + (j + 2) * lanes
-        count, odd = n - j - 1, constant(weights, 0.0)
-        for _ in range(count // 2):
-            out_root_arc = times_plus(at(outside_prefix, at0), at(inside0, by0), out_root_arc)
-            at0, by0 = at0 + lanes, by0 + lanes
-            odd = times_plus(at(outside_prefix, at0), at(inside0, by0), odd)
-            at0, by0 = at0 + lanes, by0 + lanes
-        if count % 2:
-            out_root_arc = times_plus(at(outside_prefix, at0), at(inside0, by0), out_root_arc)
-        out_root_arc = plus(out_root_arc, odd)
+            for t in range(j + 1, n):
+                out_prefix = times_plus(at(outside_starts, t * lanes), at(inside0, t * row + (j + 1) * lanes), out_prefix)
+        for t in range(j + 1, n):
+            out_root_arc = times_plus(at(outside_prefix, (t + 1) * lanes), at(inside0, j * row + (t + 1) * lanes), out_root_arc)
         peak = larger(value_of(out_prefix), peak)
         put(outside_prefix, (j + 1) * lanes, out_prefix)
         out_root_arc = plus(out_root_arc, out_prefix)
@@ -157,52 +138,78 @@ def outside(n, side, lanes, multiroot, weights, inside0, inside1, inside_prefix,
         out_starts = times_plus(out_root_arc, root_arc_weight, out_starts)
         peak = larger(value_of(out_starts), peak)
         put(outside_starts, j * lanes, out_starts)
-    for i in range(n):
+    for i in range(0, n, 2):
         for j in range(n - 1, i, -1):
-            out_left = constant(weights, 0.0)
-            if multiroot or i == 0:
-                out_left = times_plus(at(outside_starts, j * lanes), at(inside_prefix, i * lanes), out_left)
-            out_right = constant(weights, 0.0)
-            out_right = times_plus(at(outside_prefix, (j + 1) * lanes), at(inside_root_arc, i * lanes), out_right)
-            out_left_arc = constant(weights, 0.0)
-            out_right_arc = constant(weights, 0.0)
-            out_between = constant(weights, 0.0)
-            at0, by0 = (j + 1) * lanes, i * lanes
-            at1, by1 = (j + 1) * lanes, (i + 1) * lanes
-            at2, by2 = j * row, i * row
-            for _ in range(i):
-                out_left = times_plus(at(outside1, at0), at(inside0, by0), out_left)
-                out_right = times_plus(at(outside0, at1), at(inside1, by1), out_right)
-                out_left_arc = times_plus(at(outside0, at2), at(inside0, by2), out_left_arc)
-                at0, by0 = at0 + row, by0 + row
-                at1, by1 = at1 + row, by1 + row
-                at2, by2 = at2 + lanes, by2 + lanes
-            at0, by0 = (j + 1) * row + i * lanes, (j + 1) * row + j * lanes
-            at1, by1 = i * row + (j + 2) * lanes, (j + 1) * row + (j + 1) * lanes
-            at2, by2 = i * row + (j + 2) * lanes, j * row + (j + 2) * lanes
-            for _ in range(n - j - 1):
-                out_left = times_plus(at(outside0, at0), at(inside1, by0), out_left)
-                out_right = times_plus(at(outside1, at1), at(inside0, by1), out_right)
-                out_right_arc = times_plus(at(outside0, at2), at(inside0, by2), out_right_arc)
-                at0, by0 = at0 + row, by0 + row
-                at1, by1 = at1 + lanes, by1 + row
-                at2, by2 = at2 + lanes, by2 + lanes
-            peak = larger(value_of(out_left), peak)
-            put(outside0, j * row + i * lanes, out_left)
-            peak = larger(value_of(out_right), peak)
-            put(outside0, i * row + (j + 1) * lanes, out_right)
-            out_left_arc = plus(out_left_arc, out_left)
-            peak = larger(value_of(out_left_arc), peak)
-            left_arc_weight = at(weights, j * across + i * lanes)
-            put(weights, j * across + i * lanes, times(out_left_arc, at(inside1, j * row + i * lanes)))
-            out_right_arc = plus(out_right_arc, out_right)
-            peak = larger(value_of(out_right_arc), peak)
-            right_arc_weight = at(weights, i * across + j * lanes)
-            put(weights, i * across + j * lanes, times(out_right_arc, at(inside1, i * row + (j + 1) * lanes)))
-            out_between = times_plus(out_right_arc, right_arc_weight, out_between)
-            out_between = times_plus(out_left_arc, left_arc_weight, out_between)
-            peak = larger(value_of(out_between), peak)
-            put(outside1, i * row + (j + 1) * lanes, out_between)
+            out_left0 = constant(weights, 0.0)
+            out_right0 = constant(weights, 0.0)
+            out_left_arc0 = constant(weights, 0.0)
+            out_right_arc0 = constant(weights, 0.0)
+            out_between0 = constant(weights, 0.0)
+            out_left1 = constant(weights, 0.0)
+            out_right1 = constant(weights, 0.0)
+            out_left_arc1 = constant(weights, 0.0)
+            out_right_arc1 = constant(weights, 0.0)
+            out_between1 = constant(weights, 0.0)
+            for t in range(i):
+                out_left0 = times_plus(at(outside1, t * row + (j + 1) * lanes), at(inside0, t * row + i * lanes), out_left0)
+                out_right0 = times_plus(at(outside0, t * row + (j + 1) * lanes), at(inside1, t * row + (i + 1) * lanes), out_right0)
+                out_left_arc0 = times_plus(at(outside0, j * row + t * lanes), at(inside0, i * row + t * lanes), out_left_arc0)
+                out_left1 = times_plus(at(outside1, t * row + (j + 1) * lanes), at(inside0, t * row + (i + 1) * lanes), out_left1)
+                out_right1 = times_plus(at(outside0, t * row + (j + 1) * lanes), at(inside1, t * row + (i + 2) * lanes), out_right1)
+                out_left_arc1 = times_plus(at(outside0, j * row + t * lanes), at(inside0, (i + 1) * row + t * lanes), out_left_arc1)
+            for t in range(j + 1, n):
+                out_left0 = times_plus(at(outside0, t * row + i * lanes), at(inside1, t * row + j * lanes), out_left0)
+                out_right0 = times_plus(at(outside1, i * row + (t + 1) * lanes), at(inside0, t * row + (j + 1) * lanes), out_right0)
+                out_right_arc0 = times_plus(at(outside0, i * row + (t + 1) * lanes), at(inside0, j * row + (t + 1) * lanes), out_right_arc0)
+                out_left1 = times_plus(at(outside0, t * row + (i + 1) * lanes), at(inside1, t * row + j * lanes), out_left1)
+                out_right1 = times_plus(at(outside1, (i + 1) * row + (t + 1) * lanes), at(inside0, t * row + (j + 1) * lanes), out_right1)
+                out_right_arc1 = times_plus(at(outside0, (i + 1) * row + (t + 1) * lanes), at(inside0, j * row + (t + 1) * lanes), out_right_arc1)
+            if i < j:
+                if multiroot or i == 0:
+                    out_left0 = times_plus(at(outside_starts, j * lanes), at(inside_prefix, i * lanes), out_left0)
+                peak = larger(value_of(out_left0), peak)
+                put(outside0, j * row + i * lanes, out_left0)
+                out_right0 = times_plus(at(outside_prefix, (j + 1) * lanes), at(inside_root_arc, i * lanes), out_right0)
+                peak = larger(value_of(out_right0), peak)
+                put(outside0, i * row + (j + 1) * lanes, out_right0)
+                out_left_arc0 = plus(out_left_arc0, out_left0)
+                peak = larger(value_of(out_left_arc0), peak)
+                left_arc0_weight = at(weights, j * across + i * lanes)
+                put(weights, j * across + i * lanes, times(out_left_arc0, at(inside1, j * row + i * lanes)))
+                out_right_arc0 = plus(out_right_arc0, out_right0)
+                peak = larger(value_of(out_right_arc0), peak)
+                right_arc0_weight = at(weights, i * across + j * lanes)
+                put(weights, i * across + j * lanes, times(out_right_arc0, at(inside1, i * row + (j + 1) * lanes)))
+                out_between0 = times_plus(out_right_arc0, right_arc0_weight, out_between0)
+                out_between0 = times_plus(out_left_arc0, left_arc0_weight, out_between0)
+                peak = larger(value_of(out_between0), peak)
+                put(outside1, i * row + (j + 1) * lanes, out_between0)
+            if i + 1 < j:
+                for t in range(i, i + 1):
+                    out_left1 = times_plus(at(outside1, t * row + (j + 1) * lanes), at(inside0, t * row + (i + 1) * lanes), out_left1)
+                if multiroot:
+                    out_left1 = times_plus(at(outside_starts, j * lanes), at(inside_prefix, (i + 1) * lanes), out_left1)
+                peak = larger(value_of(out_left1), peak)
+                put(outside0, j * row + (i + 1) * lanes, out_left1)
+                for t in range(i, i + 1):
+                    out_right1 = times_plus(at(outside0, t * row + (j + 1) * lanes), at(inside1, t * row + (i + 2) * lanes), out_right1)
+                out_right1 = times_plus(at(outside_prefix, (j + 1) * lanes), at(inside_root_arc, (i + 1) * lanes), out_right1)
+                peak = larger(value_of(out_right1), peak)
+                put(outside0, (i + 1) * row + (j + 1) * lanes, out_right1)
+                for t in range(i, i + 1):
+                    out_left_arc1 = times_plus(at(outside0, j * row + t * lanes), at(inside0, (i + 1) * row + t * lanes), out_left_arc1)
+                out_left_arc1 = plus(out_left_arc1, out_left1)
+                peak = larger(value_of(out_left_arc1), peak)
+                left_arc1_weight = at(weights, j * across + (i + 1) * lanes)
+                put(weights, j * across + (i + 1) * lanes, times(out_left_arc1, at(inside1, j * row + (i + 1) * lanes)))
+                out_right_arc1 = plus(out_right_arc1, out_right1)
+                peak = larger(value_of(out_right_arc1), peak)
+                right_arc1_weight = at(weights, (i + 1) * across + j * lanes)
+                put(weights, (i + 1) * across + j * lanes, times(out_right_arc1, at(inside1, (i + 1) * row + (j + 1) * lanes)))
+                out_between1 = times_plus(out_right_arc1, right_arc1_weight, out_between1)
+                out_between1 = times_plus(out_left_arc1, left_arc1_weight, out_between1)
+                peak = larger(value_of(out_between1), peak)
+                put(outside1, (i + 1) * row + (j + 1) * lanes, out_between1)
     return peak
 
 
@@ -213,69 +220,102 @@ def best(n, side, lanes, multiroot, weights, inside0, inside1, inside_prefix, in
     for j in range(n):
         store(inside0, j * row + (j + 1) * lanes, splat(weights, 0.0))
         store(inside0, j * row + j * lanes, splat(weights, 0.0))
-        for i in range(j - 1, -1, -1):
+    for j in range(-(-n % 2), n, 2):
+        for i in range(j, -1, -1):
             # between(i, j): right(i, k) left(k + 1, j) over k = i ... j - 1
-            between = splat(weights, -np.inf)
-            between_at = splat_index(between, i)
-            at0, by0 = i * row + (i + 1) * lanes, j * row + (i + 1) * lanes
-            for t in range(j - i):
-                x = load(inside0, at0) + load(inside0, by0)
-                between_at = where_larger(x, between, splat_index(between, i + t), between_at)
-                between = larger(x, between)
-                at0, by0 = at0 + lanes, by0 + lanes
-            store_index(choice0, i * row + (j + 1) * lanes, between_at)
-            # right_arc(i, j): between(i, j) part(i, j)
-            right_arc = between + load(weights, i * across + j * lanes)
-            store(inside1, i * row + (j + 1) * lanes, right_arc)
-            # left_arc(i, j): between(i, j) part(j, i)
-            left_arc = between + load(weights, j * across + i * lanes)
-            store(inside1, j * row + i * lanes, left_arc)
-            # right(i, j): right_arc(i, k) right(k, j) over k = i + 1 ... j; left(i, j): left(i, k) left_arc(k, j) over k = i ... j - 1
-            right = splat(weights, -np.inf)
-            right_at = splat_index(right, i + 1)
-            left = left_arc
-            left_at = splat_index(left, i)
-            at0, by0 = i * row + (i + 2) * lanes, (i + 1) * row + (j + 1) * lanes
-            at1, by1 = (i + 1) * row + i * lanes, j * row + (i + 1) * lanes
-            for t in range(j - i - 1):
-                x = load(inside1, at0) + load(inside0, by0)
-                right_at = where_larger(x, right, splat_index(right, i + 1 + t), right_at)
-                right = larger(x, right)
-                at0, by0 = at0 + lanes, by0 + row
-                x = load(inside0, at1) + load(inside1, by1)
-                left_at = where_larger(x, left, splat_index(left, i + 1 + t), left_at)
-                left = larger(x, left)
-                at1, by1 = at1 + row, by1 + lanes
-            right_at = where_larger(right_arc, right, splat_index(right, j), right_at)
-            right = larger(right_arc, right)
-            store_index(choice1, i * row + (j + 1) * lanes, right_at)
-            store_index(choice2, j * row + i * lanes, left_at)
-            store(inside0, i * row + (j + 1) * lanes, right)
-            store(inside0, j * row + i * lanes, left)
+            # right(i, j): right_arc(i, k) right(k, j) over k = i + 1 ... j
+            # left(i, j): left(i, k) left_arc(k, j) over k = i ... j - 1
+            between0 = splat(weights, -np.inf)
+            between0_at = splat_index(between0, i)
+            between1 = splat(weights, -np.inf)
+            between1_at = splat_index(between1, i)
+            for k in range(i, j):
+                x = load(inside0, i * row + (k + 1) * lanes) + load(inside0, j * row + (k + 1) * lanes)
+                between0_at = where_larger(x, between0, splat_index(between0, k), between0_at)
+                between0 = larger(x, between0)
+                x = load(inside0, i * row + (k + 1) * lanes) + load(inside0, (j + 1) * row + (k + 1) * lanes)
+                between1_at = where_larger(x, between1, splat_index(between1, k), between1_at)
+                between1 = larger(x, between1)
+            right0 = splat(weights, -np.inf)
+            right0_at = splat_index(right0, i + 1)
+            right1 = splat(weights, -np.inf)
+            right1_at = splat_index(right1, i + 1)
+            left0 = splat(weights, -np.inf)
+            left0_at = splat_index(left0, i)
+            left1 = splat(weights, -np.inf)
+            left1_at = splat_index(left1, i)
+            for k in range(i + 1, j):
+                x = load(inside1, i * row + (k + 1) * lanes) + load(inside0, k * row + (j + 1) * lanes)
+                right0_at = where_larger(x, right0, splat_index(right0, k), right0_at)
+                right0 = larger(x, right0)
+                x = load(inside1, i * row + (k + 1) * lanes) + load(inside0, k * row + (j + 2) * lanes)
+                right1_at = where_larger(x, right1, splat_index(right1, k), right1_at)
+                right1 = larger(x, right1)
+                x = load(inside0, k * row + i * lanes) + load(inside1, j * row + k * lanes)
+                left0_at = where_larger(x, left0, splat_index(left0, k), left0_at)
+                left0 = larger(x, left0)
+                x = load(inside0, k * row + i * lanes) + load(inside1, (j + 1) * row + k * lanes)
+                left1_at = where_larger(x, left1, splat_index(left1, k), left1_at)
+                left1 = larger(x, left1)
+            if i < j:
+                store_index(choice0, i * row + (j + 1) * lanes, between0_at)
+                right_arc0 = between0 + load(weights, i * across + j * lanes)
+                store(inside1, i * row + (j + 1) * lanes, right_arc0)
+                left_arc0 = between0 + load(weights, j * across + i * lanes)
+                store(inside1, j * row + i * lanes, left_arc0)
+                right0_at = where_larger(right_arc0, right0, splat_index(right0, j), right0_at)
+                right0 = larger(right_arc0, right0)
+                store_index(choice1, i * row + (j + 1) * lanes, right0_at)
+                store(inside0, i * row + (j + 1) * lanes, right0)
+                left0_at = where_larger(left0, left_arc0, left0_at, splat_index(left0, i))
+                left0 = larger(left_arc0, left0)
+                store_index(choice2, j * row + i * lanes, left0_at)
+                store(inside0, j * row + i * lanes, left0)
+            if i < j + 1:
+                for k in range(max(i, j), j + 1):
+                    x = load(inside0, i * row + (k + 1) * lanes) + load(inside0, (j + 1) * row + (k + 1) * lanes)
+                    between1_at = where_larger(x, between1, splat_index(between1, k), between1_at)
+                    between1 = larger(x, between1)
+                store_index(choice0, i * row + (j + 2) * lanes, between1_at)
+                right_arc1 = between1 + load(weights, i * across + (j + 1) * lanes)
+                store(inside1, i * row + (j + 2) * lanes, right_arc1)
+                left_arc1 = between1 + load(weights, (j + 1) * across + i * lanes)
+                store(inside1, (j + 1) * row + i * lanes, left_arc1)
+                for k in range(max(i + 1, j), j + 1):
+                    x = load(inside1, i * row + (k + 1) * lanes) + load(inside0, k * row + (j + 2) * lanes)
+                    right1_at = where_larger(x, right1, splat_index(right1, k), right1_at)
+                    right1 = larger(x, right1)
+                right1_at = where_larger(right_arc1, right1, splat_index(right1, j + 1), right1_at)
+                right1 = larger(right_arc1, right1)
+                store_index(choice1, i * row + (j + 2) * lanes, right1_at)
+                store(inside0, i * row + (j + 2) * lanes, right1)
+                for k in range(max(i + 1, j), j + 1):
+                    x = load(inside0, k * row + i * lanes) + load(inside1, (j + 1) * row + k * lanes)
+                    left1_at = where_larger(x, left1, splat_index(left1, k), left1_at)
+                    left1 = larger(x, left1)
+                left1_at = where_larger(left1, left_arc1, left1_at, splat_index(left1, i))
+                left1 = larger(left_arc1, left1)
+                store_index(choice2, (j + 1) * row + i * lanes, left1_at)
+                store(inside0, (j + 1) * row + i * lanes, left1)
     store(inside_prefix, 0, splat(weights, 0.0))
     for j in range(n):
         # starts(j): prefix(i) left(i, j) over i = 0 ... j
+        # prefix(j + 1): root_arc(i) right(i, j) over i = 0 ... j
         starts = splat(weights, -np.inf)
         starts_at = splat_index(starts, 0)
-        at0, by0 = 0, j * row
-        for t in range(j + 1 if multiroot else 1):
-            x = load(inside_prefix, at0) + load(inside0, by0)
-            starts_at = where_larger(x, starts, splat_index(starts, t), starts_at)
+        for i in range(j + 1 if multiroot else 1):
+            x = load(inside_prefix, i * lanes) + load(inside0, j * row + i * lanes)
+            starts_at = where_larger(x, starts, splat_index(starts, i), starts_at)
             starts = larger(x, starts)
-            at0, by0 = at0 + lanes, by0 + lanes
-        store_index(choice3, j * lanes, starts_at)
-        # root_arc(j): starts(j) part(j, j)
-        root_arc = starts + load(weights, j * across + j * lanes)
-        store(inside_root_arc, j * lanes, root_arc)
-        # prefix(j + 1): root_arc(i) right(i, j) over i = 0 ... j
         prefix = splat(weights, -np.inf)
         prefix_at = splat_index(prefix, 0)
-        at0, by0 = 0, (j + 1) * lanes
-        for t in range(j):
-            x = load(inside_root_arc, at0) + load(inside0, by0)
-            prefix_at = where_larger(x, prefix, splat_index(prefix, t), prefix_at)
+        for i in range(j):
+            x = load(inside_root_arc, i * lanes) + load(inside0, i * row + (j + 1) * lanes)
+            prefix_at = where_larger(x, prefix, splat_index(prefix, i), prefix_at)
             prefix = larger(x, prefix)
-            at0, by0 = at0 + lanes, by0 + row
+        store_index(choice3, j * lanes, starts_at)
+        root_arc = starts + load(weights, j * across + j * lanes)
+        store(inside_root_arc, j * lanes, root_arc)
         prefix_at = where_larger(root_arc, prefix, splat_index(prefix, j), prefix_at)
         prefix = larger(root_arc, prefix)
         store_index(choice4, (j + 1) * lanes, prefix_at)
@@ -767,8 +807,8 @@ def product(worker, workers, scores, lengths, order, multiroot, scratch, directi
         to_weights(weights, n, side, lane_lengths, log_scale, peaks, factor)
         pack_direction(direction, n, UPPER, order, group, weights, 0.0, d_weights, bases)
         centre(d_weights, weights, 0.0, n, side, lane_lengths)
-        normalise(d_weights, n * side, peaks, factor)
-        weigh(d_weights, weights, n * side)
+        normalise(d_weights, n, side, UPPER, peaks, factor)
+        weigh(d_weights, weights, n, side, UPPER)
         peak = inside(n, side, lanes, multiroot, (weights, d_weights), (inside0, d_inside0), (inside1, d_inside1), (inside_prefix, d_inside_prefix), (inside_root_arc, d_inside_root_arc), splat(scores, 1.0))
         for lane in range(lanes):
             bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
@@ -875,8 +915,8 @@ def product_scaled(worker, workers, scores, lengths, order, multiroot, scratch, 
         to_scaled(weights, e_weights, n, side, lane_lengths, log_scale, factor)
         pack_direction(direction, n, UPPER, order, group, weights, 0.0, d_weights, bases)
         centre(d_weights, weights, 0.0, n, side, lane_lengths)
-        normalise(d_weights, n * side, peaks, factor)
-        weigh(d_weights, weights, n * side)
+        normalise(d_weights, n, side, UPPER, peaks, factor)
+        weigh(d_weights, weights, n, side, UPPER)
         inside(n, side, lanes, multiroot, (weights, d_weights, e_weights), (inside0, d_inside0, e_inside0), (inside1, d_inside1, e_inside1), (inside_prefix, d_inside_prefix, e_inside_prefix), (inside_root_arc, d_inside_root_arc, e_inside_root_arc), splat(scores, 0.0))
         for lane in range(lanes):
             bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
@@ -1046,7 +1086,7 @@ def in_logs(worker, workers, scores, lengths, order, multiroot, scratch, mode, d
             else:
                 pack_direction(direction, n, UPPER, order, group, packed, -np.inf, along, bases)
                 centre(along, packed, -np.inf, n, side, lane_lengths)
-                normalise(along, n * side, peaks, factor)
+                normalise(along, n, side, UPPER, peaks, factor)
             tangents(n, side, lanes, multiroot, packed, along, surprise, inside0, inside1, inside_prefix, inside_root_arc, sum0, sum1, sum2, sum3, sum4)
         for lane in range(min(lanes, len(order) - group)):
             example = order[group + lane]

@@ -107,8 +107,9 @@ def first_tags(scores, start, tags, out, row):
 
 
 @subroutine
-def forward(scores, begin, n, length, tags, room, most, weights, state, value, alpha, total, careful, values, sums):
+def forward(scores, begin, n, length, tags, room, most, weights, state, value, alpha, total, careful, values, sums, patience):
     """Go through all positions; alpha of position i is in row i + 1, its sums before the emission in row i of `total`.
+    Returns whether that was done: not if more steps need care than `patience` has.
 
     A step that needs care, of which `careful` tells, keeps the logarithms of the tags before it in `values` and of its sums in
     `sums`: its weights are exp(values(a) + t(a, b) - sums(b)), with alpha and total 1.
@@ -141,6 +142,9 @@ def forward(scores, begin, n, length, tags, room, most, weights, state, value, a
                 state[0], scale_of = state[0] + math.log(scale_of), 1.0
             state[1] = 0.0
             continue
+        patience -= 1
+        if patience < 0:
+            return False
         if state[1] == 0.0:  # from the sums: an alpha may have been rounded to zero
             state[2] += math.log(scale_before)
             for b in range(tags):
@@ -156,6 +160,21 @@ def forward(scores, begin, n, length, tags, room, most, weights, state, value, a
         enter(scores, tags, state, value, alpha, after)
         scale_of = 1.0
     state[0] += math.log(scale_of)
+    return True
+
+
+@subroutine
+def fit_doubles(scores, base, tags):
+    """Whether float64 has room for the weights of transitions that float32 may have none for.
+
+    They may differ by some hundreds. Masks, which are far below all others, are nothing there.
+    """
+    top, low = -np.inf, np.inf
+    for p in range(base, base + tags * tags):
+        top = max(top, scores[p])
+    for p in range(base, base + tags * tags):
+        low = min(low, scores[p]) if scores[p] > top - 2000.0 else low
+    return lanes_in(scores) == 16 and top - low < 1000.0
 
 
 @subroutine
@@ -228,7 +247,10 @@ def _rows_of(scores, n, length, tags, begin, z, out):
 
 @kernel
 def sums(worker, workers, tags, scores, lengths, mode, z, seeds, out, log_z, log_p, codes):
-    """As `sums` of chains, of `[B, n + 2 + tags, tags]`: emissions, start, end and transitions."""
+    """As `sums` of chains, of `[B, n + 2 + tags, tags]`: emissions, start, end and transitions.
+
+    What float64 is to compute, as it takes less time than the logarithms of float32, has a log-partition of NaN.
+    """
     cells, lanes, rows = tags * tags, lanes_in(scores), scores.shape[1]
     n, room, wide = rows - 2 - tags, -(-tags // lanes) * lanes, np.empty(0)
     flat, flat_z, flat_out = scores.reshape(-1), z.reshape(-1), out.reshape(-1)
@@ -240,7 +262,7 @@ def sums(worker, workers, tags, scores, lengths, mode, z, seeds, out, log_z, log
     scratch, above, rate = aligned(cells + 4 * lanes, scores), aligned(room, scores), aligned(room, scores)
     chosen = np.empty(n if mode == Mode.SAMPLE else 0, np.int64)
     alpha[:], total[:], total[:room], above[:], rate[:] = 0.0, 0.0, 1.0, 0.0, 0.0
-    known = -1
+    known, roomy = -1, False
     for b in range(worker, len(scores), workers):
         length, begin = min(max(lengths[b], 0), n), b * rows * tags
         base, stop = begin + (n + 2) * tags, begin + rows * tags
@@ -249,14 +271,17 @@ def sums(worker, workers, tags, scores, lengths, mode, z, seeds, out, log_z, log
             known = -1 if worst_of(flat, base, stop) == np.inf else base
             if known >= 0:
                 weigh(flat, base, tags, most, weights, turned)
+                roomy = fit_doubles(flat, base, tags)
         codes[b] |= length > 0 and (are_bad(flat, begin, n, length, tags) or (length > 1 and known < 0))
+        last, before = length * room, (length - 1) * room
         if length > 0 and not codes[b]:
-            forward(
-                flat, begin, n, length, tags, room, most, weights, state, value, alpha, total, careful, values, logs
-            )  # fmt: skip
-            last, before = length * room, (length - 1) * room
-            log_z[b] = state[0] + last_tags(tags, alpha, last, total, before, rate)
-            codes[b] |= log_z[b] == -np.inf
+            log_z[b] = np.nan
+            patience = length // 8 if roomy else length  # a step that needs care takes eight times as long
+            if forward(
+                flat, begin, n, length, tags, room, most, weights, state, value, alpha, total, careful, values, logs, patience
+            ):  # fmt: skip
+                log_z[b] = state[0] + last_tags(tags, alpha, last, total, before, rate)
+            codes[b] |= not log_z[b] > -np.inf
         if keep:
             clear(flat_out, begin, stop)
         if not keep or codes[b] or length == 0:

@@ -26,7 +26,7 @@ def are_plain(*tensors: Tensor) -> bool:
 def tags_of(z: Tensor, lengths: Tensor) -> tuple[Tensor, np.ndarray]:
     """The tags of `[B, n, C]`, `[B, n]`, -1 for padding, and which examples have exactly one, a 1, at each position."""
     z = z.detach() if z.dtype in _DTYPES else z.detach().float()
-    tags, fine = torch.empty(z.shape[:2], dtype=torch.long), np.ones(len(z), np.bool_)
+    tags, fine = torch.empty(z.shape[:2], dtype=torch.long, device="cpu"), np.ones(len(z), np.bool_)
     if z.numel() > 0:
         spread(_read, len(z), z.numel(), z.contiguous().numpy(), lengths.contiguous().numpy(), tags.numpy(), fine)
     return tags, fine

@@ -56,7 +56,7 @@ def tangents(worker, workers, tags, scores, lengths, mode, direction, out, value
         if length == 0 or codes[b]:
             continue
         forward(
-            flat, begin, n, length, tags, room, most, weights, state, held, alpha, total, careful, values, logs
+            flat, begin, n, length, tags, room, most, weights, state, held, alpha, total, careful, values, logs, n
         )  # fmt: skip
         feasible = False
         for tag in range(tags):

@@ -44,7 +44,7 @@ class Family:
         options: static arguments of all operations, with their types. An implementation is passed those that it names.
         operations: which there are.
         implementations: from the name of a backend to what has its functions as attributes, instead of a folder.
-        most_parts: from the shape of the parts, and those options that it names, to the largest number of parts of a structure.
+        most_parts: from the shape of the parts and the options to the largest number of parts of a structure.
     """
 
     def __init__(
@@ -64,8 +64,7 @@ class Family:
         self.nouns = nouns or Nouns()
         self.options = dict(options or {})
         self.operations = {operation.name: operation for operation in operations}
-        self._most_parts, named = most_parts or _all, inspect.signature(most_parts or _all).parameters
-        self._bounds_parts = [(i, name) for i, name in enumerate(self.options) if name in named]
+        self.most_parts = most_parts or _all
         self._folder, self._implementations = folder, None if implementations is None else functools.cache(implementations)
         self.plans = Plans(self)
         self.derivatives = {
@@ -83,12 +82,6 @@ class Family:
     def call(self, operation: str, *args: Any, options: tuple[Any, ...], validate: bool) -> Any:
         """An operation of tensors and numbers; see `plan.call`."""
         return plan.call(self, operation, args, options, validate)
-
-    def most_parts(self, shape: tuple[int, ...], options: tuple[Any, ...]) -> int:
-        """The largest number of parts of a structure with these options."""
-        if not self._bounds_parts:
-            return self._most_parts(shape)
-        return self._most_parts(shape, **{name: options[i] for i, name in self._bounds_parts})
 
     def implementation(self, operation: str, backend: str, options: tuple[Any, ...]) -> Callable[..., Any]:
         """Returns the function of an operation: the backend's own, or the reference's."""
@@ -164,5 +157,5 @@ class Family:
         return run
 
 
-def _all(shape: tuple[int, ...]) -> int:
+def _all(shape: tuple[int, ...], *options: Any) -> int:
     return math.prod(shape)

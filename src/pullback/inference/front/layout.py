@@ -291,14 +291,16 @@ def as_flag(value: Any, name: str) -> bool:
 
 
 def working(scores: Tensor) -> Tensor:
-    """The scores in the precision of inference: half precisions become float32."""
+    """The scores in the precision of inference: half precisions become float32. A view that PyTorch negates when it is read,
+    such as the imaginary part of a conjugate, is copied: kernels read memory.
+    """
     check_tensor(scores, "inference")
     if scores.dtype not in _FULL + _HALF:
         raise TypeError(
             f"scores have dtype {scores.dtype}; inference needs float64, float32, float16 or bfloat16: pass scores.float(), "
             f"or build them with a decimal point"
         )
-    return scores.float() if scores.dtype in _HALF else scores
+    return (scores.float() if scores.dtype in _HALF else scores).resolve_neg()
 
 
 def result_dtype(scores: Tensor) -> torch.dtype:

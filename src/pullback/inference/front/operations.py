@@ -204,17 +204,15 @@ def _find_topk(family: Family, backend: str, options: tuple[Any, ...]) -> Callab
     from pullback.inference.engine.hypergraph import ranked, recursions
 
     recursion = family.module(family.folder("topk", options), "reference").value
-    most = functools.partial(family.most_parts, options=options)
-    run = ranked.operation(
-        family.layout, recursions.graph_of(recursion, family.layout), backend, lambda shape, **_: most(shape)
-    )
+    graph = recursions.graph_of(recursion, family.layout)
+    run = ranked.operation(family.layout, graph, backend, lambda shape, **_: family.most_parts(shape, *options))
     return functools.partial(run, **dict(zip(family.options, options, strict=True)))
 
 
 def _several(family: Family, scores: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
     sizes, shape = len(family.layout.sizes), tuple(scores.shape[1:])
     k, options = rest[sizes], rest[sizes + 1 : -1]
-    parts = scores.new_empty((scores.shape[0], k, family.most_parts(shape, options)), dtype=torch.long)
+    parts = scores.new_empty((scores.shape[0], k, family.most_parts(shape, *options)), dtype=torch.long)
     return parts, scores.new_empty((scores.shape[0], k), dtype=torch.float64)
 
 

@@ -94,6 +94,9 @@ class Plan:
         if leaving.ending:
             leaving.hold(thread)
         try:
+            if derivatives.function_modes():  # such as a default device, on which a kernel would make its tensors
+                with args[0].device:
+                    return (kernel or self._kernel)(*args, validate=validate)
             return (kernel or self._kernel)(*args, validate=validate)
         except BadValuesError as error:
             raise ValueError(self._family.describe(error.status, args[0].shape, args[self._sizes])) from None
@@ -159,7 +162,7 @@ class Derivative:
         return kept
 
     def backward(self, ctx: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
-        grad = grads[0]
+        grad: Any = None if grads[0] is None else grads[0].resolve_neg()  # kernels read memory
         if grad is None:
             found = None
         elif self._operation.gradient is None:
@@ -194,6 +197,9 @@ class Derivative:
         known = ctx.product
         if derivatives.is_last_use(direction):
             ctx.product = None  # which keeps memory of its own; PyTorch frees what it has saved
+        if derivatives.function_modes():
+            with direction.device:
+                return known(direction)
         return known(direction)
 
     def _gradient(self, ctx: Any, saved: tuple[Tensor, ...]) -> Tensor:
@@ -230,4 +236,4 @@ def _is_one(x: Tensor) -> bool:
 
 @functools.lru_cache(maxsize=16)
 def _ones(size: int, dtype: torch.dtype) -> bytes:
-    return torch.ones(size // dtype.itemsize, dtype=dtype).numpy().tobytes()
+    return torch.ones(size // dtype.itemsize, dtype=dtype, device="cpu").numpy().tobytes()

@@ -1,7 +1,7 @@
 """Non-projective expectations and samples on the CPU: compiled, sentences in SIMD lanes, groups of them over threads.
 
 Sentences whose scores are too far apart for float64 weights have a kernel of their own, compiled when it is first needed
-(logs.py). Samples for which the random walks take too long are drawn word after word, from marginals.
+(far.py). Samples for which the random walks take too long are drawn word after word, from marginals.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from torch import Tensor
 from pullback.inference._numba.threads import spread
 from pullback.inference.engine.rules.batch import OUT_OF_RANGE, Batch
 from pullback.inference.front import checks, random
-from pullback.inference.matrix_tree import logs, wilson
+from pullback.inference.matrix_tree import far, wilson
 from pullback.inference.matrix_tree.kernels import LANES, expectations, products
 from pullback.inference.trees.family import draw
 
 Array = np.ndarray
 _NONE, _NO_MATRICES = np.empty(0), np.empty((0, 0, 0))
+_ONE_PART, _THREE_PARTS = (0,), (0, 0, 0)  # of an exponent
 
 
 def log_partition(scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool) -> Tensor:
@@ -75,14 +76,14 @@ class _Batch(Batch):
 
     def expectations(self, mu: Array = _NO_MATRICES, log_z: Array = _NONE, entropy: Array = _NONE) -> None:
         self._in_lanes(expectations, 3 if mu.size or entropy.size else 1, self.multiroot, mu, log_z, entropy)
-        self._in_logs(_NO_MATRICES, 1.0, mu, _NO_MATRICES, log_z, entropy)
+        self._far(_NO_MATRICES, entropy.size > 0, mu, _NO_MATRICES, log_z, entropy)
 
     def products(self, direction: Array, product: Array, entropic: bool = False) -> None:
         """The derivatives of the marginals along the direction; or, if it is the scores, the entropy's gradient."""
         self._in_lanes(products, 9, direction, self.multiroot, product)
         if entropic:
             np.negative(product, out=product)
-        self._in_logs(_NO_MATRICES if entropic else direction, float(entropic), _NO_MATRICES, product)
+        self._far(_NO_MATRICES if entropic else direction, entropic, _NO_MATRICES, product)
 
     def sample(self, seeds: Array, roots: Array, z: Array) -> None:
         """Random trees; with a single root, the marginals of root arcs are given."""
@@ -109,17 +110,19 @@ class _Batch(Batch):
         work = passes / 3 * self.cubes / LANES
         spread(kernel, -(-len(self.order) // LANES), work, *self.arrays, *args, self.status)
 
-    def _in_logs(self, direction: Array, entropic: float, mu: Array, product: Array, *totals: Array) -> None:
+    def _far(self, direction: Array, entropic: bool, mu: Array, product: Array, *totals: Array) -> None:
         """The sentences that are left; `totals` are log-partitions and entropies to write, unless they are empty."""
-        rest = np.flatnonzero(self.status == OUT_OF_RANGE)
-        if len(rest):
-            scores, lengths, _ = self.arrays
-            work, found = 10.0 * float((lengths[rest].astype(float) ** 3).sum()), np.empty((len(self.status), 2))
-            options = direction, entropic, self.multiroot, mu, product, found
-            spread(logs.solve, len(rest), work, rest, scores, lengths, *options, self.status)
-            for column, total in enumerate(totals):
-                if total.size > 0:
-                    total[rest] = found[rest, column]
+        (scores, lengths, _), rest = self.arrays, self.status == OUT_OF_RANGE
+        found = np.empty((len(rest), 2)) if rest.any() else _NO_MATRICES
+        for exponents in (_ONE_PART, _THREE_PARTS):
+            order = self.order[self.status[self.order] == OUT_OF_RANGE]
+            if len(order):
+                work = 40.0 / LANES * float((lengths[order].astype(float) ** 3).sum())
+                options = exponents, direction, entropic, self.multiroot, mu, product, found
+                spread(far.solve, -(-len(order) // LANES), work, scores, lengths, order, *options, self.status)
+        for column, total in enumerate(totals):
+            if total.size > 0 and rest.any():
+                total[rest] = found[rest, column]
 
 
 def _double(x: Tensor) -> Array:

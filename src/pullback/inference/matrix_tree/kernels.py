@@ -47,6 +47,8 @@ def expectations(worker, workers, scores, lengths, order, multiroot, mu, log_z, 
         pitch = _pitch(size)
         place(order, start, lengths, n * n, group.bases, group.lengths)
         _read(flat, n, size, group, multiroot, weights, shifts)
+        if _leave_all(group, order, start, status):
+            continue
         if mu.size > 0 or entropy.size > 0:
             copy(weights, adjoints)
         store(group.least, 0, eliminate(weights, size, pitch, LANES, multiroot, sums))
@@ -83,6 +85,8 @@ def products(worker, workers, scores, lengths, order, direction, multiroot, prod
         pitch = _pitch(size)
         place(order, start, lengths, n * n, group.bases, group.lengths)
         _read(flat, n, size, group, multiroot, weights[0], shifts)
+        if _leave_all(group, order, start, status):
+            continue
         read_tangents(flat_direction, n, size, pitch, group.bases, group.lengths, multiroot, weights[0], weights[1])
         copy(weights[0], adjoints[0])
         copy(weights[1], adjoints[1])
@@ -124,6 +128,25 @@ def _read(flat, n, size, group, multiroot, weights, shifts):
 
 
 @inner
+def _leave_all(group, order, start, status):
+    """Whether no sentence of the group can be OK, as their scores show; then their statuses are written."""
+    count = min(LANES, len(order) - start)
+    for lane in range(count):
+        if group.codes[lane] == 0 and group.spread[lane] <= _FAR:
+            return False
+    for lane in range(count):
+        status[order[start + lane]] = _code(group, lane)
+    return True
+
+
+@inner
+def _code(group, lane):
+    if group.codes[lane] == 0:
+        return OUT_OF_RANGE
+    return INFINITE if group.codes[lane] == 1 else NAN
+
+
+@inner
 def _verdict(group, lane, size, sums):
     """The lane's status; a lane that is not OK loses its words, so that nothing of it is written.
 
@@ -134,9 +157,7 @@ def _verdict(group, lane, size, sums):
         if lost == -np.inf or lost + size * np.log(size + 1.0) + _NEGLIGIBLE < _sum_of_logs(size, lane, sums):
             return OK
     group.lengths[lane] = 0.0
-    if group.codes[lane] == 0:
-        return OUT_OF_RANGE
-    return INFINITE if group.codes[lane] == 1 else NAN
+    return _code(group, lane)
 
 
 @inner

@@ -79,7 +79,7 @@ class _Search:
         self._kept: dict[str, Any] = {
             "fixed": row, "scores": scores, "sizes": torch.from_numpy(np.zeros((batch, 0), np.int64)),
             "starts": starts[0].int().contiguous(), "start_weights": starts[1].contiguous(), "limit": enough[0],
-            "tolerance": torch.tensor(enough[1:], dtype=torch.float64), "complete": complete, "order": nothing["shape"],
+            "tolerance": scores.new_tensor(enough[1:], dtype=torch.float64), "complete": complete, "order": nothing["shape"],
             "taken": torch.from_numpy(self._taken), "found": scores[:0],
             "nothing": nothing,
         }  # fmt: skip

@@ -1,4 +1,4 @@
-"""SparseMAP of a family's structures: from scores and a warm start to a solution, by the operator."""
+"""From scores and a warm start to a solution: SparseMAP of a family's structures, by the operator."""
 
 from __future__ import annotations
 
@@ -7,18 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pullback.inference._torch.derivatives import may_be_differentiated
+from pullback.inference._torch.derivatives import may_be_differentiated, transforming
+from pullback.inference.front import plan
 from pullback.inference.front.family import Family
 from pullback.inference.front.layout import Flat
-from pullback.inference.front.plan import call
-from pullback.inference.sparsemap.solution import (
-    ActiveSet,
-    PathSet,
-    SparseMAPSolution,
-    VertexSet,
-    start_vertices,
-    stops,
-)
+from pullback.inference.sparsemap.solution import ActiveSet, PathSet, SparseMAPSolution, VertexSet
 
 
 def project(
@@ -39,7 +32,7 @@ def project(
     """
     scores, batch, parts = flat.scores, flat.batch, flat.scores.shape[1:]
     limit, enough = stops(parts, flat.dtype, max_iterations, tolerance)
-    most = family.most_parts(tuple(parts), options[:-1])
+    most = family.most_parts(tuple(parts), *options[:-1])
     starts = None
     if warm_start is not None:
         starts = start_vertices(warm_start, batch + parts, len(parts), most, by_column=family.layout.centre == (-2,))
@@ -50,7 +43,7 @@ def project(
         starts = starts[0].to(scores.device), starts[1].to(scores.device)
     differentiated = may_be_differentiated(scores)  # which takes structures that span the face of mu
     given = scores, *flat.sizes, *starts, limit, differentiated, enough
-    mu, vertices, weights, counts, gap, calls, converged = call(family, "sparsemap", given, options[:-1], options[-1])
+    mu, vertices, weights, counts, gap, calls, converged = plan.call(family, "sparsemap", given, options[:-1], options[-1])
     mu = flat.restore(mu)
     active: ActiveSet = VertexSet(vertices, weights, counts, batch, parts, mu.dtype)
     if vertices.dtype == torch.int64:  # edges and their flows
@@ -58,3 +51,74 @@ def project(
     if len(batch) != 1:
         gap, calls, converged = flat.reshape(gap), flat.reshape(calls), flat.reshape(converged)
     return SparseMAPSolution(mu, gap, calls, converged, active)
+
+
+def stops(parts: torch.Size, dtype: torch.dtype, max_iterations: int | None, tolerance: float | None) -> tuple[int, float]:
+    """When a search ends: how many calls of an argmax are enough for an example, and a duality gap that is small enough.
+
+    By default 10 K + 1000 calls for K parts, 4000 at most, as each takes longer than the one before; and a gap of 0 for
+    float64, which is searched until the gap is rounding, and of 1e-12 for all others, whose results are then within 1e-6.
+    """
+    limit = min(10 * parts.numel() + 1000, 4000) if max_iterations is None else max_iterations
+    if tolerance is None:
+        return limit, 0.0 if dtype == torch.float64 else 1e-12
+    return limit, float(tolerance)
+
+
+def start_vertices(
+    warm_start: Tensor | SparseMAPSolution | None,
+    shape: torch.Size,
+    event_dims: int,
+    most: int | None = None,
+    by_column: bool = False,
+) -> tuple[Tensor, Tensor] | None:
+    """The structures of a warm start: lists of parts `[B, k, L]`, int32, and weights `[B, k]`, float64.
+
+    `shape` is that of the scores, of which the last `event_dims` dimensions are parts; `most` is L, if it is known. With
+    `by_column` the parts of a matrix are listed column by column, as oracles of trees do: arc m is that of word m.
+    """
+    if warm_start is None:
+        return None
+    z = warm_start if isinstance(warm_start, Tensor) else warm_start.mu
+    if z.shape != shape:
+        raise ValueError(
+            f"warm_start has shape {list(z.shape)} and scores {list(shape)}; "
+            f"pass structures of the shape of the scores, or a solution for scores of that shape"
+        )
+    batch, parts = shape[: len(shape) - event_dims], shape[len(shape) - event_dims :]
+    if isinstance(warm_start, SparseMAPSolution):
+        active = warm_start.active_set
+        active = active.paths if isinstance(active, PathSet) else active
+        if isinstance(active, VertexSet) and most in (None, active.vertices.shape[-1]):
+            return active.trimmed
+        z, weights = active.structures, active.weights.reshape(batch.numel(), -1)
+    else:
+        weights = z.new_ones((batch.numel(), 1), dtype=torch.float64)
+    z = z.detach().reshape(batch.numel(), weights.shape[1], parts.numel())
+    if most is None:
+        most = int((z != 0).sum(-1).max()) if z.numel() else 0
+    return listed(z, most, parts[-1] if by_column else 1), weights
+
+
+def listed(z: Tensor, most: int, columns: int = 1) -> Tensor:
+    """Lists of parts `[..., most]`, int32, of structures `[..., parts]` of zeros and ones; what is no structure has no parts.
+
+    They are listed column by column of a matrix with `columns` columns.
+    """
+    if z.is_cpu and not transforming() and not torch.compiler.is_compiling() and plan.serving("cpu") == "cpu":
+        from pullback.inference.sparsemap.solve import list_parts  # compiled
+
+        lists = torch.empty((z.shape[:-1].numel(), most), dtype=torch.int32, device="cpu")
+        flat = z.reshape(len(lists), z.shape[-1])
+        flat = flat if flat.dtype in (torch.float32, torch.float64) else flat.double()
+        list_parts(flat.contiguous().numpy(), columns, lists.numpy())
+        return lists.reshape(*z.shape[:-1], most)
+    columns = max(columns, 1)
+    z = z.unflatten(-1, (-1, columns)).mT.flatten(-2)
+    ones = z == 1
+    place = ones.cumsum(-1)
+    right = ((z == 0) | ones).all(-1, keepdim=True) & (place[..., -1:] <= most)
+    place = torch.where(ones & right, place - 1, most)
+    lists = torch.full((*z.shape[:-1], most + 1), -1, dtype=torch.int32, device=z.device)
+    parts = torch.arange(z.shape[-1], dtype=torch.int32, device=z.device).reshape(-1, columns).mT.flatten()
+    return lists.scatter_(-1, place, parts.expand(z.shape))[..., :most].contiguous()

@@ -11,14 +11,9 @@ from pullback.inference._torch.derivatives import apply, keep, may_be_differenti
 from pullback.inference.front.checks import BROKEN, INFEASIBLE, INFINITE, NAN, WORSE, capturing
 from pullback.inference.front.family import backend_of
 from pullback.inference.front.layout import result_dtype, working
+from pullback.inference.sparsemap.families import start_vertices, stops
 from pullback.inference.sparsemap.operation import with_an_argmax
-from pullback.inference.sparsemap.solution import (
-    SparseMAPSolution,
-    VertexSet,
-    start_vertices,
-    stops,
-    warn,
-)
+from pullback.inference.sparsemap.solution import SparseMAPSolution, VertexSet, warn
 
 if TYPE_CHECKING:
     from pullback.structures.base import Structure
@@ -113,7 +108,7 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(direction: Tensor, vertices: Tensor, counts: Tensor) -> Tensor:
         batch = counts.numel()
-        flat = direction.reshape(batch, direction.shape[counts.dim() :].numel())
+        flat = direction.resolve_neg().reshape(batch, direction.shape[counts.dim() :].numel())
         lists = vertices.reshape(batch, *vertices.shape[-2:])
         _, sparsemap_vjp = with_an_argmax(backend_of(direction))
         return sparsemap_vjp(lists, counts.reshape(batch), flat).reshape(direction.shape)

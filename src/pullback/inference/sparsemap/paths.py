@@ -19,10 +19,10 @@ def decompose(edges: Tensor, flows: Tensor, counts: Tensor, longest: int) -> tup
     """
     batch, room = len(counts), max([1, *counts.tolist()])
     lists = torch.empty((batch, room, longest), dtype=torch.int32, device="cpu")
-    weights, numbers = torch.zeros((batch, room), dtype=torch.float64), torch.zeros(batch, dtype=torch.int32)
-    used = torch.arange(edges.shape[1]) < counts[:, None]
+    weights, numbers = flows.new_zeros((batch, room), dtype=torch.float64), flows.new_zeros(batch, dtype=torch.int32)
+    used = torch.arange(edges.shape[1], device="cpu") < counts[:, None]
     nodes = 1 + int((edges[..., 2] * used).max()) if edges.numel() else 1
-    arrays = edges.contiguous(), flows.clone(), counts, torch.zeros(nodes + 1, dtype=torch.int64), lists, weights, numbers
+    arrays = edges.contiguous(), flows.clone(), counts, edges.new_zeros(nodes + 1, dtype=torch.int64), lists, weights, numbers
     peel(*(x.numpy() for x in arrays))
     most = max([1, *numbers.tolist()])
     return lists[:, :most].clone(), weights[:, :most] / weights.sum(1, keepdim=True).clamp_min(_LITTLE), numbers

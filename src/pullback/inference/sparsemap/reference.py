@@ -9,7 +9,8 @@ from torch import Tensor
 from torch.nn.functional import one_hot, pad
 
 from pullback.inference.front import checks
-from pullback.inference.sparsemap.solution import Argmax, Starts, dense, listed
+from pullback.inference.sparsemap.families import listed
+from pullback.inference.sparsemap.solution import Argmax, Starts, dense
 
 _ROUNDING = 4 * 2.0**-52
 _CLOSE, _PATIENCE, _DEPENDENT, _WRONG = 1e2, 5, 1e-6, 1e-5

@@ -11,25 +11,10 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from pullback.inference._torch.derivatives import transforming
-from pullback.inference.front import plan
-
 Argmax = Callable[[Tensor, Tensor], Tensor]
 """From scores `[b, *parts]` and the numbers of these examples in the batch to their best structures."""
 Starts = tuple[Tensor, Tensor]
 """Structures to start from, as lists of parts `[B, k, width]`, and their weights `[B, k]`."""
-
-
-def stops(parts: torch.Size, dtype: torch.dtype, max_iterations: int | None, tolerance: float | None) -> tuple[int, float]:
-    """When a search ends: how many calls of an argmax are enough for an example, and a duality gap that is small enough.
-
-    By default 10 K + 1000 calls for K parts, 4000 at most, as each takes longer than the one before; and a gap of 0 for
-    float64, which is searched until the gap is rounding, and of 1e-12 for all others, whose results are then within 1e-6.
-    """
-    limit = min(10 * parts.numel() + 1000, 4000) if max_iterations is None else max_iterations
-    if tolerance is None:
-        return limit, 0.0 if dtype == torch.float64 else 1e-12
-    return limit, float(tolerance)
 
 
 class NotConverged(RuntimeWarning):
@@ -175,62 +160,3 @@ def dense(vertices: Tensor, parts: int, dtype: torch.dtype) -> Tensor:
     """Structures `[..., parts]` of zeros and ones from lists of their parts `[..., L]`."""
     z = torch.zeros(*vertices.shape[:-1], parts + 1, dtype=dtype, device=vertices.device)
     return z.scatter_(-1, torch.where(vertices < 0, parts, vertices).long(), 1.0)[..., :parts]
-
-
-def listed(z: Tensor, most: int, columns: int = 1) -> Tensor:
-    """Lists of parts `[..., most]`, int32, of structures `[..., parts]` of zeros and ones; what is no structure has no parts.
-
-    They are listed column by column of a matrix with `columns` columns.
-    """
-    if z.is_cpu and not transforming() and not torch.compiler.is_compiling() and plan.serving("cpu") == "cpu":
-        from pullback.inference.sparsemap.starts import list_parts  # compiled
-
-        lists = torch.empty((z.shape[:-1].numel(), most), dtype=torch.int32, device="cpu")
-        flat = z.reshape(len(lists), z.shape[-1])
-        flat = flat if flat.dtype in (torch.float32, torch.float64) else flat.double()
-        list_parts(flat.contiguous().numpy(), columns, lists.numpy())
-        return lists.reshape(*z.shape[:-1], most)
-    columns = max(columns, 1)
-    z = z.unflatten(-1, (-1, columns)).mT.flatten(-2)
-    ones = z == 1
-    place = ones.cumsum(-1)
-    right = ((z == 0) | ones).all(-1, keepdim=True) & (place[..., -1:] <= most)
-    place = torch.where(ones & right, place - 1, most)
-    lists = torch.full((*z.shape[:-1], most + 1), -1, dtype=torch.int32, device=z.device)
-    parts = torch.arange(z.shape[-1], dtype=torch.int32, device=z.device).reshape(-1, columns).mT.flatten()
-    return lists.scatter_(-1, place, parts.expand(z.shape))[..., :most].contiguous()
-
-
-def start_vertices(
-    warm_start: Tensor | SparseMAPSolution | None,
-    shape: torch.Size,
-    event_dims: int,
-    most: int | None = None,
-    by_column: bool = False,
-) -> tuple[Tensor, Tensor] | None:
-    """The structures of a warm start: lists of parts `[B, k, L]`, int32, and weights `[B, k]`, float64.
-
-    `shape` is that of the scores, of which the last `event_dims` dimensions are parts; `most` is L, if it is known. With
-    `by_column` the parts of a matrix are listed column by column, as oracles of trees do: arc m is that of word m.
-    """
-    if warm_start is None:
-        return None
-    z = warm_start if isinstance(warm_start, Tensor) else warm_start.mu
-    if z.shape != shape:
-        raise ValueError(
-            f"warm_start has shape {list(z.shape)} and scores {list(shape)}; "
-            f"pass structures of the shape of the scores, or a solution for scores of that shape"
-        )
-    batch, parts = shape[: len(shape) - event_dims], shape[len(shape) - event_dims :]
-    if isinstance(warm_start, SparseMAPSolution):
-        active = warm_start.active_set
-        active = active.paths if isinstance(active, PathSet) else active
-        if isinstance(active, VertexSet) and most in (None, active.vertices.shape[-1]):
-            return active.trimmed
-        z, weights = active.structures, active.weights.reshape(batch.numel(), -1)
-    else:
-        weights = z.new_ones((batch.numel(), 1), dtype=torch.float64)
-    z = z.detach().reshape(batch.numel(), weights.shape[1], parts.numel())
-    if most is None:
-        most = int((z != 0).sum(-1).max()) if z.numel() else 0
-    return listed(z, most, parts[-1] if by_column else 1), weights

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pullback.inference._numba.compile import called, no_alloc_kernel
+from pullback.inference._numba.compile import called
 from pullback.inference.front.checks import INFINITE, NAN, OK
 from pullback.inference.sparsemap.active_set import reordered
 from pullback.inference.sparsemap.state import CHANGES, COUNT, MEAN_GAIN, MEAN_TERMS, NEVER_BUILT, SIZE, STALLS, mix, place
@@ -119,24 +119,3 @@ def _subtract(scores, mean, count, part_of, places, residual, roughly):
         residual[at] = value
         if rough:
             roughly[at] = value
-
-
-@no_alloc_kernel
-def list_parts(z, columns, lists):
-    """Write the parts of structures `[R, K]` to `[R, most]`, padded with -1; what is no structure has no parts.
-
-    They are listed column by column of a matrix with `columns` columns: in their own order for one column.
-    """
-    most, height = lists.shape[1], z.shape[1] // max(columns, 1)
-    for r in range(len(z)):
-        count, right = 0, True
-        for column in range(columns):
-            for row in range(height):
-                part = row * columns + column
-                if z[r, part] != 0.0:
-                    right = right and z[r, part] == 1.0 and count < most
-                    if right:
-                        lists[r, count] = part
-                        count += 1
-        for at in range(count if right else 0, most):
-            lists[r, at] = -1

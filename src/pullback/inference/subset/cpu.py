@@ -1,11 +1,7 @@
-"""Subsets on the CPU: sums for several examples in SIMD lanes, the rest one example at a time.
-
-Argmax and SparseMAP are short sorts and stay with the reference.
-"""
+"""Subsets on the CPU: several examples in SIMD lanes. Argmax and SparseMAP are short sorts and stay with the reference."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,75 +10,36 @@ from torch import Tensor
 
 from pullback.inference._numba.threads import spread
 from pullback.inference.front import checks
+from pullback.inference.front.by_mode import by_mode
 from pullback.inference.front.modes import Mode
-from pullback.inference.subset import kernels
-from pullback.inference.subset import sums as lanes
+from pullback.inference.subset.sums import LANES, sums
+from pullback.inference.subset.tangents import tangents
+
+_NO_SEEDS = np.zeros(0, np.int64)
 
 
-def log_partition(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> Tensor:
-    return _sums(scores, lengths, k, validate, wanted=False)[0]
+def _run(mode: Mode, which: int | slice, scores: Tensor, lengths: Tensor, k: Tensor, *given: Tensor, validate: bool) -> Any:
+    """The values that a kernel finds for the examples, and what it writes for the items.
 
-
-def marginals(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> Tensor:
-    return _sums(scores, lengths, k, validate, wanted=True)[1]
-
-
-def log_partition_marginals(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> tuple[Tensor, Tensor]:
-    return _sums(scores, lengths, k, validate, wanted=True)
-
-
-def marginals_vjp(scores: Tensor, lengths: Tensor, k: Tensor, direction: Tensor, validate: bool) -> Tensor:
-    return _tangents(Mode.TANGENT, scores, lengths, k, validate, direction)[1]
-
-
-def entropy(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> Tensor:
-    return _tangents(Mode.ENTROPY, scores, lengths, k, validate)[0]
-
-
-def entropy_gradient(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool) -> Tensor:
-    return _tangents(Mode.ENTROPY_TANGENT, scores, lengths, k, validate)[1]
-
-
-def sample(scores: Tensor, lengths: Tensor, k: Tensor, seeds: Tensor, validate: bool) -> Tensor:
+    Those of examples with a bad status become NaN, or an error.
+    """
     s = scores.detach().contiguous()
-    z = torch.zeros_like(s)
-    return _run(kernels.sample, s, lengths, k, validate, (z,), seeds.contiguous().numpy(), z.numpy())[0]
-
-
-def _sums(scores: Tensor, lengths: Tensor, k: Tensor, validate: bool, *, wanted: bool) -> tuple[Tensor, Tensor]:
-    s = scores.detach().contiguous()
-    out, value = torch.empty_like(s) if wanted else s, torch.zeros(len(s), dtype=torch.float64)
-    results = (value, out) if wanted else (value,)
-    order = np.argsort(-lengths.numpy(), kind="stable")
-    found = _run(lanes.sums, s, lengths, k, validate, results, order, wanted, out.numpy(), value.numpy(), group=lanes.LANES)
-    return found[0], found[-1]
-
-
-def _tangents(
-    mode: Mode, scores: Tensor, lengths: Tensor, k: Tensor, validate: bool, direction: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
-    s = scores.detach().contiguous()
-    out, value = torch.zeros_like(s), torch.zeros(len(s), dtype=torch.float64)
-    given = s if direction is None else direction.detach().to(s.dtype).contiguous()
-    arrays = int(mode), given.numpy(), out.numpy(), value.numpy()
-    found = _run(kernels.tangents, s, lengths, k, validate, (value, out), *arrays)
-    return found[0], found[1]
-
-
-def _run(
-    kernel: Callable[..., Any],
-    scores: Tensor,
-    lengths: Tensor,
-    k: Tensor,
-    validate: bool,
-    results: tuple[Tensor, ...],
-    *arrays: Any,
-    group: int = 1,
-) -> tuple[Tensor, ...]:
-    """Run a kernel that writes the results; those of examples with a bad status become NaN, or an error."""
-    count, status = len(scores), np.zeros(len(scores), np.int64)
-    if count > 0:
+    out = s if mode in (Mode.LOG_PARTITION, Mode.ENTROPY) else torch.zeros_like(s)
+    value, status = np.zeros(len(s)), np.zeros(len(s), np.int64)
+    if len(s) > 0:
         sizes = lengths.contiguous().numpy(), k.contiguous().numpy()
-        work = 4.0 * scores.numel() * (float(sizes[1].max()) + 10.0)
-        spread(kernel, -(-count // group), work, scores.numpy(), *sizes, *arrays, status)
-    return tuple(checks.settled(x, status, validate) for x in results)
+        order = np.argsort(-sizes[0] * (sizes[1] + 1), kind="stable")
+        work, written = s.numel() * (float(sizes[1].max()) + 10.0), (out.numpy(), value, status)
+        arrays = s.numpy(), *sizes, order, int(mode)
+        if mode < Mode.TANGENT:
+            seeds = given[0].contiguous().numpy() if given else _NO_SEEDS
+            spread(sums, -(-len(s) // LANES), 4.0 * work, *arrays, seeds, *written)
+        else:
+            direction = given[0].detach().to(s.dtype).contiguous() if given else s
+            spread(tangents, -(-len(s) // LANES), 12.0 * work, *arrays, direction.numpy(), *written)
+    results = (torch.from_numpy(value), *(() if out is s else (out,)))
+    found = tuple(checks.settled(x, status, validate) for x in results)
+    return (found[0], found[-1])[which]
+
+
+log_partition, marginals, log_partition_marginals, marginals_vjp, entropy, entropy_gradient, sample = by_mode(_run)

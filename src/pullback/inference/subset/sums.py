@@ -1,7 +1,9 @@
-"""Sums over subsets for several examples at once, one per SIMD lane, in float64: log-partitions and marginals.
+"""Subsets on the CPU, several examples at once, one per SIMD lane, in float64: sums of products that cannot overflow.
 
-The coins of `kernels.py`, forwards and backwards: with F_i(j) the chance of j heads among the first i coins, and G_i(j) that
-of k - j heads among the others, over the chance of k heads,
+They are independent coins, given that k of them fall on heads. With p_i = 1 / (1 + exp(c - s_i)) for any c, p(z) of a
+subset of k items is proportional to the chance that coins of chances p_i show z. If c makes the expected number of heads k,
+that number's chance is at least 1 / (n + 1), so that nothing of weight is lost to underflow. With F_i(j) the chance of j heads
+among the first i coins, and G_i(j) that of k - j heads among the others, over the chance of k heads,
 
     p(item i is taken) = p_i sum_j F_i(j) G_(i + 1)(j + 1).
 """
@@ -9,32 +11,123 @@ of k - j heads among the others, over the chance of k heads,
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from pullback.inference._numba.compile import kernel, subroutine
+from pullback.inference._numba.compile import inner, kernel, subroutine
 from pullback.inference._numba.lanes import BYTES, aligned, exp, larger, load, splat, store, where_larger
-from pullback.inference.front.checks import OK
-from pullback.inference.subset.kernels import bounds, largest, status_of
+from pullback.inference._numba.random_kernels import uniform
+from pullback.inference.front.checks import BAD_SIZE, INFEASIBLE, INFINITE, NAN, OK
+from pullback.inference.front.modes import Mode
 
 LANES = BYTES // 8
 _FLUSH = 512  # the product of this number of factors of at least 1/2 is a normal number
 
 
+class Coins(NamedTuple):
+    """The coins of a vector of examples. Arrays but the last two have a vector in each place."""
+
+    scores: Any  # of the items, less the k-th largest of the example, -inf behind the last
+    heads: Any  # the chance of each coin
+    chances: Any  # F, row after row
+    control: Any  # bounds of the shift c, and the shift
+    line: Any  # scratch
+    log_z: Any  # without the factor of k heads
+    taken_off: Any  # the k-th largest score
+    ks: Any  # [LANES]
+    sorted: Any  # [n], scratch
+
+
+@inner
+def coins_for(scores, lengths, ks):
+    """Room for every vector of a batch."""
+    n, most, like = scores.shape[1], 0, np.empty(0)
+    for k in ks:
+        most = max(most, k if k <= n else 0)
+    lines = aligned(n * LANES, like), aligned(n * LANES, like)
+    chances = aligned((n + 1) * (most + 1) * LANES, like)
+    control, line, log_z, taken_off = (
+        aligned(3 * LANES, like), aligned(2 * LANES, like), aligned(LANES, like), aligned(LANES, like)
+    )  # fmt: skip
+    return Coins(*lines, chances, control, line, log_z, taken_off, np.empty(LANES, np.int64), np.empty(n))
+
+
 @subroutine
-def _enter(scores, b, lane, length, k, s, sorted_, control):
-    """Write an example's scores, less the k-th largest, to a lane; `control` gets the bounds of its shift."""
-    n = scores.shape[1]
+def _largest(a, n, k):
+    """The k-th largest of the first n numbers (the largest for k = 0), by selection in place; 0 where there is none or -inf."""
+    if n == 0:
+        return 0.0
+    low, high, wanted = 0, n - 1, max(k, 1) - 1
+    while low < high:
+        pivot, i, j = a[(low + high) // 2], low, high
+        while i <= j:
+            while a[i] > pivot:
+                i += 1
+            while a[j] < pivot:
+                j -= 1
+            if i <= j:
+                a[i], a[j] = a[j], a[i]
+                i += 1
+                j -= 1
+        if wanted <= j:
+            high = j
+        elif wanted >= i:
+            low = i
+        else:
+            break
+    return a[wanted] if a[wanted] > -np.inf else 0.0
+
+
+@subroutine
+def _bounds(a, n, k):
+    """Between which shifts the expected number of heads is k; equal where any value there will do.
+
+    With the scores sorted, it is above s_(k+1) - log n - 1, where k + 1 coins are nearly sure, and below s_(k) + log n + 1.
+    The bounds are relative to s_(k), which `_largest` has put in its place in `a`, with none above it behind.
+    """
+    margin = math.log(n + 1.0) + 1.0
+    if k == 0:
+        return 40.0 + margin, 40.0 + margin
+    following = -np.inf
+    for i in range(k, n):
+        following = max(following, a[i])
+    following -= a[k - 1] if a[k - 1] > -np.inf else 0.0
+    if following < -2.0 * (margin + 40.0):  # which items to take is certain: c stays near them
+        return -40.0 - margin, -40.0 - margin
+    return following - margin, margin
+
+
+@subroutine
+def _status_of(scores, b, length, k):
+    if length < 0 or length > scores.shape[1] or k < 0:
+        return BAD_SIZE
+    nan, infinite, allowed = 0, 0, 0
     for i in range(length):
-        sorted_[i] = scores[b, i]
-    last = largest(sorted_, length, k)
+        x = scores[b, i]
+        nan += x != x
+        infinite += x == np.inf
+        allowed += x > -np.inf
+    if nan > 0:
+        return NAN
+    if infinite > 0:
+        return INFINITE
+    return INFEASIBLE if allowed < k else OK
+
+
+@subroutine
+def _enter(scores, b, lane, length, k, coins):
+    """Write an example's scores, less the k-th largest, to a lane, and the bounds of its shift."""
     for i in range(length):
-        s[i * LANES + lane] = scores[b, i] - last
-    for i in range(length, n):
-        s[i * LANES + lane] = -np.inf
-    low, high = bounds(sorted_, length, k)
-    control[lane], control[LANES + lane], control[2 * LANES + lane] = low, high, 0.5 * (low + high)
-    return last
+        coins.sorted[i] = scores[b, i]
+    last = _largest(coins.sorted, length, k)
+    for i in range(length):
+        coins.scores[i * LANES + lane] = scores[b, i] - last
+    for i in range(length, scores.shape[1]):
+        coins.scores[i * LANES + lane] = -np.inf
+    low, high = _bounds(coins.sorted, length, k)
+    coins.control[lane], coins.control[LANES + lane], coins.control[2 * LANES + lane] = low, high, 0.5 * (low + high)
+    coins.ks[lane], coins.taken_off[lane] = k, last
 
 
 @subroutine
@@ -71,95 +164,114 @@ def _newton(weight, n, ks, control, line):
 
 
 @subroutine
-def _forward(weight, s, n, most, control, line, heads, table, log_z):
-    """Write the chance of heads for each coin and F; `log_z` gets the sum over the coins of log(1 + exp(s - c))."""
+def _forward(coins, n, most):
+    """Write the chance of each coin and F; `log_z` gets the sum over the coins of log(1 + exp(s - c))."""
+    weight, control, line = coins.heads, coins.control, coins.line
     zero, one = splat(weight, 0.0), splat(weight, 1.0)
     for lane in range(LANES):
         line[lane] = math.exp(control[2 * LANES + lane])
-        log_z[lane] = 0.0
+        coins.log_z[lane] = 0.0
     other, shift = load(line, 0), load(control, 2 * LANES)
     for j in range(most + 1):
-        store(table, j * LANES, one if j == 0 else zero)
+        store(coins.chances, j * LANES, one if j == 0 else zero)
     product, linear = one, zero
     for i in range(n):
         u = load(weight, i * LANES)
         inverse = one / (u + other)
         p, rest = u * inverse, other * inverse
-        store(heads, i * LANES, p)
-        linear = linear + larger(load(s, i * LANES) - shift, zero)
+        store(coins.heads, i * LANES, p)
+        linear = linear + larger(load(coins.scores, i * LANES) - shift, zero)
         product = product * larger(p, rest)
         if i % _FLUSH == _FLUSH - 1 or i == n - 1:
             store(line, 0, product)
             product = one
             for lane in range(LANES):
-                log_z[lane] -= math.log(line[lane])
+                coins.log_z[lane] -= math.log(line[lane])
         now, then = i * (most + 1), (i + 1) * (most + 1)
         before = zero
         for j in range(most + 1):
-            f = load(table, (now + j) * LANES)
-            store(table, (then + j) * LANES, f * rest + before * p)
+            f = load(coins.chances, (now + j) * LANES)
+            store(coins.chances, (then + j) * LANES, f * rest + before * p)
             before = f
-    store(line, 0, linear)
-    for lane in range(LANES):
-        log_z[lane] += line[lane]
+    store(coins.log_z, 0, load(coins.log_z, 0) + linear)
 
 
 @subroutine
-def _backward(n, most, heads, table, rest_of, out):
-    """Write the marginals to `out`; `rest_of` is G, at the start that of no coins."""
-    one = splat(heads, 1.0)
+def toss(scores, lengths, ks, order, first, coins, status):
+    """Give each lane an example, from `order[first]` on, and find the chances; returns the greatest length and k.
+
+    `order` lists the examples by falling work: those in one vector should have as much.
+    """
+    longest, most, ceiling = 0, 0, splat(coins.scores, 600.0)
+    for lane in range(LANES):
+        b, length, k = order[min(first + lane, len(order) - 1)], 0, 0
+        if first + lane < len(order):
+            status[b] = _status_of(scores, b, lengths[b], ks[b])
+            length, k = (lengths[b], ks[b]) if status[b] == OK else (0, 0)
+        longest, most = max(longest, length), max(most, k)
+        _enter(scores, b, lane, length, k, coins)
+    for i in range(longest):
+        x = load(coins.scores, i * LANES)
+        store(coins.heads, i * LANES, exp(where_larger(x, ceiling, ceiling, x)))
+    _newton(coins.heads, longest, coins.ks, coins.control, coins.line)
+    _forward(coins, longest, most)
+    return longest, most
+
+
+@subroutine
+def _backward(coins, n, most, rest_of, found):
+    """Write the marginals; `rest_of` is G, at the start that of no coins."""
+    one = splat(found, 1.0)
     for i in range(n - 1, -1, -1):
-        p = load(heads, i * LANES)
-        q, taken, now = one - p, splat(heads, 0.0), i * (most + 1)
+        p = load(coins.heads, i * LANES)
+        q, taken, now = one - p, splat(found, 0.0), i * (most + 1)
         g = load(rest_of, 0)
         for j in range(most + 1):
             after = load(rest_of, (j + 1) * LANES)
-            taken = taken + load(table, (now + j) * LANES) * after
+            taken = taken + load(coins.chances, (now + j) * LANES) * after
             store(rest_of, j * LANES, g * q + after * p)
             g = after
-        store(out, i * LANES, taken * p)
+        store(found, i * LANES, taken * p)
+
+
+@subroutine
+def _draw(coins, lane, length, most, seed, z):
+    """From the last item to the first: if j are taken up to item i, it is with a chance of p_i F_i(j - 1) / F_(i + 1)(j)."""
+    j, drawn = coins.ks[lane], 0
+    for i in range(length - 1, -1, -1):
+        if j > 0:
+            at = (i * (most + 1) + j - 1) * LANES + lane
+            u, drawn = uniform(seed, drawn)
+            whole = coins.chances[at + (most + 2) * LANES]
+            if whole > 0.0 and u < coins.chances[at] * coins.heads[i * LANES + lane] / whole:
+                z[i] = 1.0
+                j -= 1
 
 
 @kernel
-def sums(worker, workers, scores, lengths, ks, order, wanted, out, value, status):
-    """Write log-partitions to `value` and, if `wanted`, marginals to `out`, for examples whose status is or becomes OK.
-
-    `order` lists the examples by falling length: those in one vector should have equal work.
-    """
-    n, count = scores.shape[1], len(lengths)
-    s, weight = aligned(n * LANES, np.empty(0)), aligned(n * LANES, np.empty(0))
-    heads, found = aligned(n * LANES, np.empty(0)), aligned(n * LANES, np.empty(0))
-    control, line, log_z = aligned(3 * LANES, np.empty(0)), aligned(2 * LANES, np.empty(0)), np.empty(LANES)
-    own, taken_off, sorted_ = np.empty(LANES, np.int64), np.empty(LANES), np.empty(n)
-    room, ceiling = 0, splat(s, 600.0)
-    table, rest_of = aligned(0, np.empty(0)), aligned((n + 2) * LANES, np.empty(0))
-    for first in range(worker * LANES, count, workers * LANES):
-        most, longest = 0, 0
-        for lane in range(LANES):
-            b = order[min(first + lane, count - 1)]
-            status[b] = status_of(scores, b, lengths[b], ks[b])
-            length, own[lane] = (lengths[b], ks[b]) if status[b] == OK else (0, 0)
-            most, longest = max(most, own[lane]), max(longest, length)
-            taken_off[lane] = _enter(scores, b, lane, length, own[lane], s, sorted_, control)
-        if (longest + 1) * (most + 1) > room:
-            room = (longest + 1) * (most + 1)
-            table = aligned(room * LANES, np.empty(0))
-        for i in range(longest):
-            x = load(s, i * LANES)
-            store(weight, i * LANES, exp(where_larger(x, ceiling, ceiling, x)))
-        _newton(weight, longest, own, control, line)
-        _forward(weight, s, longest, most, control, line, heads, table, log_z)
-        for j in range((most + 2) * LANES):
-            rest_of[j] = 0.0
-        for lane in range(LANES):
-            b, k = order[min(first + lane, count - 1)], own[lane]
-            chance = table[(longest * (most + 1) + k) * LANES + lane]
+def sums(worker, workers, scores, lengths, ks, order, mode, seeds, out, value, status):
+    """Write log-partitions to `value` and, by `mode`, marginals or samples over zeros, for examples whose status becomes OK."""
+    coins, n = coins_for(scores, lengths, ks), scores.shape[1]
+    found, rest_of = aligned(n * LANES, np.empty(0)), aligned((n + 2) * LANES, np.empty(0))
+    for first in range(worker * LANES, len(order), workers * LANES):
+        longest, most = toss(scores, lengths, ks, order, first, coins, status)
+        rest_of[: (most + 2) * LANES] = 0.0
+        for lane in range(min(LANES, len(order) - first)):
+            b, k = order[first + lane], coins.ks[lane]
+            chance = coins.chances[(longest * (most + 1) + k) * LANES + lane]
             rest_of[k * LANES + lane] = 1.0 / chance
-            if first + lane < count:
-                value[b] = log_z[lane] + math.log(chance) + k * (control[2 * LANES + lane] + taken_off[lane])
-        if wanted:
-            _backward(longest, most, heads, table, rest_of, found)
-            for lane in range(min(LANES, count - first)):
-                b = order[first + lane]
-                for i in range(n):
-                    out[b, i] = found[i * LANES + lane] if i < lengths[b] else 0.0
+            value[b] = coins.log_z[lane] + math.log(chance) + k * (coins.control[2 * LANES + lane] + coins.taken_off[lane])
+            if mode == Mode.SAMPLE and status[b] == OK:
+                _draw(coins, lane, lengths[b], most, seeds[b], out[b])
+        if mode == Mode.MARGINALS:
+            _backward(coins, longest, most, rest_of, found)
+            write(found, order, first, lengths, out, status)
+
+
+@subroutine
+def write(found, order, first, lengths, out, status):
+    """Copy the items of the lanes to their examples, which are zero."""
+    for lane in range(min(LANES, len(order) - first)):
+        b = order[first + lane]
+        for i in range(lengths[b] if status[b] == OK else 0):
+            out[b, i] = found[i * LANES + lane]

@@ -29,7 +29,7 @@ TREES = Family(
     nouns=Nouns(example="sentence", structure="tree", part="arc", unit="words"),
     options={"projective": bool, "multiroot": bool},
     operations=STANDARD + sparsemap_operations(active_set_capacity),
-    most_parts=lambda shape: shape[-1],
+    most_parts=lambda shape, *options: shape[-1],
 )
 
 

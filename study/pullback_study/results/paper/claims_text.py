@@ -17,15 +17,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pullback_study.results.choice import Chosen, Runs
-from pullback_study.results.paper import text
-from pullback_study.results.paper.names import reported
+from pullback_study.results.paper import reported, text
 from pullback_study.results.paper.text import INNER_STEPS, METHODS, ROWS, STEPPED
 
 from pullback_study.results.paper.verdicts import (  # isort: skip
     Claim, Finding, PaperRow, Published, Values, Verdict, below, best_of, decide, exceeds, inside, mean_of, minus, most, near,
     paired,
 )  # fmt: skip
-from pullback_study.results.protocol import Evidence, Protocol  # isort: skip
+from pullback_study.results.protocol import Protocol  # isort: skip
 from pullback_study.results.registry import Section
 
 NEAR = 1.5
@@ -47,9 +46,10 @@ _RUNS = 3  # behind each of the paper's numbers, which are means with a standard
 
 
 @dataclass(frozen=True)
-class Text(Evidence):
+class Text:
     """Rows on SST or SNLI."""
 
+    runs: Runs
     protocols: dict[str, Protocol] = field(default_factory=dict)  # by default on the data that most of the runs have
 
     def row(self, place: str, estimator: str, inner_steps: int | None = None) -> Any:
@@ -220,7 +220,8 @@ def claim_17(evidence: Text) -> list[Finding]:
         times: dict[str, tuple[float, float]] = {}
         for row in (row for row in rows if row.complete):
             if paper := reported("structured", row.method.label, text.TASKS[task].title, "minutes"):
-                times[row.estimator] = paper.value, statistics.median(text.epoch_seconds(row))
+                seconds = [each["seconds"] for run in row.done for each in run.curve() if "seconds" in each]
+                times[row.estimator] = paper.value, statistics.median(seconds)
         pairs = [(a, b) for a in times.values() for b in times.values() if a[0] >= APART * b[0]]
         same = sum(a[1] > b[1] for a, b in pairs)
         complete = pairs and set(LATENT) <= times.keys()

@@ -10,7 +10,7 @@ from typing import Any
 from pullback_study.results.cells import MEDIAN
 from pullback_study.results.choice import Chosen, Plan, Runs, settings_of
 from pullback_study.results.figures import Figure, Panel, curves_against, learning_curves
-from pullback_study.results.paper.names import reported, rows
+from pullback_study.results.paper import reported, rows
 from pullback_study.results.protocol import Protocol
 from pullback_study.results.registry import Group
 from pullback_study.results.tables import Column, Table, at_least, interval, quarters
@@ -137,10 +137,6 @@ def with_others(variant: Variant, runs: Runs) -> Variant:
     return replace(variant, rows=[name for name in METHODS if name in (*variant.rows, *there)])
 
 
-def _most_seeds(table: Table) -> int:
-    return max((cell.count for row in table.rows for cell in row.cells.values()), default=0)
-
-
 def spreads(table: Table) -> Table:
     """The same rows for many seeds: quartiles, intervals and how many runs find every cluster."""
     ways = {"quartiles": quarters, "95% interval": interval}
@@ -204,7 +200,8 @@ def groups(runs: Runs) -> list[Group]:
         variant = with_others(variant, runs)
         tables = [results(variant, k, runs) for k in SETTINGS]
         if name in ("grid", "best") or any(table.runs for table in tables):
-            many = {table.title: _most_seeds(table) >= QUARTILES for table in tables}
+            counts = {table.title: [cell.count for row in table.rows for cell in row.cells.values()] for table in tables}
+            many = {title: max(each, default=0) >= QUARTILES for title, each in counts.items()}
             shown = [each for table in tables for each in ([table, spreads(table)] if many[table.title] else [table])]
             drawn = [table.distribution(measure) for table in tables if many[table.title] for measure in MEASURES]
             figures = [figure for figure in drawn if figure.drawn]

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pullback_study.results.choice import Chosen
+from pullback_study.results.choice import Chosen, Runs
+from pullback_study.results.paper import reported
 from pullback_study.results.paper.clusters import MANY, MEASURES, METHODS, ROWS, inner_steps, steps_plan, table_plan
-from pullback_study.results.paper.names import reported
 
 from pullback_study.results.paper.verdicts import (  # isort: skip
-    Finding, PaperRow, Published, best_of, level, near_best, paired,
+    Finding, PaperRow, Published, Values, best_of, level, minus, near_best, paired,
 )  # fmt: skip
-from pullback_study.results.protocol import Evidence, Protocol  # isort: skip
+from pullback_study.results.protocol import Protocol  # isort: skip
 
 LATENT = tuple(name for name in ROWS if METHODS[name].kind != "Baselines")
 _WORDS = {"test_accuracy": "accuracy", "test_v_measure": "V-measure"}
@@ -21,16 +21,25 @@ _RUNS = 4  # behind each of the paper's numbers, which are medians with a standa
 
 
 @dataclass(frozen=True)
-class Clusters(Evidence):
+class Clusters:
     """Rows with k clusters: at the paper's settings, or with `grid` at searched ones."""
 
+    runs: Runs
     protocol: Protocol = MANY
     grid: bool = False
     margins: ClassVar[Mapping[str, float]] = {"test_accuracy": 3.0, "test_v_measure": 5.0}
     """How much larger than in the paper a shortfall may be, for each measure."""
 
-    def row(self, place: int, estimator: str) -> Any:
-        return table_plan(estimator, place, grid=self.grid, protocol=self.protocol).choose(self.runs)
+    def row(self, clusters: int, estimator: str) -> Any:
+        return table_plan(estimator, clusters, grid=self.grid, protocol=self.protocol).choose(self.runs)
+
+    def rows(self, clusters: int, *estimators: str) -> list[Any]:
+        """Several rows on the same seeds."""
+        return paired(*(self.row(clusters, name) for name in estimators))
+
+    def gap(self, clusters: int, first: str, second: str, measure: str) -> Values:
+        """The difference of two rows, seed by seed."""
+        return minus(*(row.values(measure) for row in self.rows(clusters, first, second)))
 
     def steps(self, estimator: str) -> dict[int, Chosen]:
         """For each number of inner steps, the runs with the best step size; none while one is missing."""
@@ -46,15 +55,16 @@ class Clusters(Evidence):
         """The shortfall from the latent variable row with the highest mean of the measure, against the paper's own."""
         rows = self.rows(clusters, *LATENT)
         mine, best = rows[LATENT.index(name)], best_of(rows, self.choosing(measure))
-        margin = self.margins[measure] + own_shortfall(name, clusters, measure)
+        paper = {each: level(published(each, clusters).values(measure)) for each in LATENT}
+        margin = self.margins[measure] + (max(paper.values()) - paper[name])
         return near_best(mine, best, measure, f"{_WORDS[measure]}, {clusters} clusters", round(margin, 2))
 
 
 class Paper(Clusters):
     """The paper's table in the place of runs: no seeds, no curves and nothing on the validation set."""
 
-    def row(self, place: int, estimator: str) -> PaperRow:
-        return published(estimator, place)
+    def row(self, clusters: int, estimator: str) -> PaperRow:
+        return published(estimator, clusters)
 
     def steps(self, estimator: str) -> dict[int, Chosen]:
         return {}
@@ -70,9 +80,3 @@ def published(estimator: str, clusters: int) -> PaperRow:
         if cell := reported("synthetic", method.label, f"{clusters} clusters", measure):
             found[f"test_{measure}"] = Published(cell.value, cell.spread, _RUNS)
     return PaperRow(method, found)
-
-
-def own_shortfall(name: str, clusters: int, measure: str) -> float:
-    """How far below its best latent variable row the paper's table has a row."""
-    values = {each: level(published(each, clusters).values(measure)) for each in LATENT}
-    return max(values.values()) - values[name]

@@ -11,7 +11,7 @@ from typing import Any
 
 from pullback_study.results.choice import Chosen, Plan, Runs, settings_of
 from pullback_study.results.figures import Figure, curves_against, learning_curves
-from pullback_study.results.paper.names import reported, rows
+from pullback_study.results.paper import reported, rows
 from pullback_study.results.protocol import Protocol
 from pullback_study.results.registry import Group
 from pullback_study.results.tables import Column, Table
@@ -151,11 +151,6 @@ def speed(task: str, found: Sequence[Chosen]) -> Table:
     notes = ["Median over all epochs and seeds, evaluation not counted. Runs that share a device are slower than alone."]
     columns = ["Model", "seconds", "paper, minutes", "latent part", "device"]
     return Table.of_words(f"{TASKS[task].title}: one epoch of training", columns, lines, notes)
-
-
-def epoch_seconds(row: Chosen) -> list[float]:
-    """The time of every epoch of every run that is done."""
-    return [each["seconds"] for run in row.done for each in run.curve() if "seconds" in each]
 
 
 def steps_table(title: str, found: Sequence[Chosen], runs: Runs) -> Table:

@@ -80,18 +80,13 @@ class Claim:
 
     def table(self) -> Table:
         """A line for each part, with what the same rule finds in the paper's own table, for claims of the paper."""
-        own = [[_on_paper(each)] for each in self.paper] or [[]] * len(self.findings)
-        lines = zip(self.findings, own, strict=True)
+        found = [(each.interval, each.verdict.value) for each in self.paper]
+        own = [[f"{mean.show()}: {word}" if mean else "not published"] for mean, word in found]
+        lines = zip(self.findings, own or [[]] * len(self.findings), strict=True)
         rows = [(each.statement, each.evidence, each.verdict.value, *paper) for each, paper in lines]
         title = f"Claim {self.number}{f', {self.where}' * bool(self.where)}: {self.verdict.value}. {self.claim}"
         columns = ["Part", "Found", "Verdict", *["The rule on the paper's numbers"] * bool(self.paper)]
         return Table.of_words(title, columns, rows, [self.rule] if self.rule else [])
-
-
-def _on_paper(finding: Finding) -> str:
-    if finding.interval is None:
-        return "not published"
-    return f"{_show(finding.interval)}: {finding.verdict.value}"
 
 
 def decide(
@@ -172,7 +167,7 @@ def _judge(statement: str, values: Values, question: str, rule: Callable[[Interv
     if not isinstance(values, Published) and not values:
         return Finding(statement)
     found = values.interval if isinstance(values, Published) else interval(values)
-    return Finding(statement, f"{_show(found)}; {question}?", _either(*rule(found)), found)
+    return Finding(statement, f"{found.show()}; {question}?", _either(*rule(found)), found)
 
 
 def minus(first: Values, second: Values) -> Values:
@@ -219,10 +214,6 @@ def most(statement: str, findings: Sequence[Finding]) -> Finding:
     """Holds if more than half of the findings hold, fails if more than half fail."""
     verdicts = [finding.verdict for finding in findings]
     holds, fails = verdicts.count(Verdict.HOLDS), verdicts.count(Verdict.FAILS)
-    found = ", ".join(f"{each.statement} {_show(each.interval)}" for each in findings if each.interval)
+    found = ", ".join(f"{each.statement} {each.interval.show()}" for each in findings if each.interval)
     evidence = f"for {holds} of {len(verdicts)}: {found}" if found else "runs missing"
     return Finding(statement, evidence, _either(2 * holds > len(verdicts), 2 * fails > len(verdicts)))
-
-
-def _show(found: Interval) -> str:
-    return f"{found.mean:.2f}" + ("" if math.isinf(found.low) else f" [{found.low:.2f}, {found.high:.2f}]")

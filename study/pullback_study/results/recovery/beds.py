@@ -32,7 +32,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -40,11 +40,9 @@ from pullback_study.results.cells import Cell, Summary, bootstrap, deviation, nu
 from pullback_study.results.choice import Runs
 from pullback_study.results.protocol import Protocol
 from pullback_study.results.recovery.plans import BASES, ESTIMATORS, FULL, TASK, Setting, chosen
+from pullback_study.runs.store import Stored
 from pullback_study.tasks import Task, all_tasks
 from pullback_study.tasks.planted.task import SELECTIONS
-
-if TYPE_CHECKING:
-    from pullback_study.runs.store import Stored
 
 RECOVERY = ("test_recovery", "test_attachment", "test_v_measure")
 """Measures of recovery, one of which a task with gold structures has."""
@@ -150,9 +148,11 @@ def best_and_tied(cells: Mapping[str, Cell]) -> list[str]:
 
 
 def _tied(best: Cell, other: Cell) -> bool:
-    values = [dict(zip(cell.seeds, np.nan_to_num(cell.values, nan=0.0), strict=True)) for cell in (best, other)]
-    common = [seed for seed in values[0] if seed in values[1]]
-    if len(common) < _SEEDS:
-        return True
-    low = bootstrap([values[0][seed] - values[1][seed] for seed in common], np.mean).low
-    return low <= 0 or best.value - other.value < _MARGIN
+    paired = differences(best, other)
+    return len(paired) < _SEEDS or bootstrap(paired, np.mean).low <= 0 or best.value - other.value < _MARGIN
+
+
+def differences(first: Cell, other: Cell) -> list[float]:
+    """On the seeds that both have; a run that diverged counts as 0."""
+    mine, its = (dict(zip(cell.seeds, np.nan_to_num(cell.values), strict=True)) for cell in (first, other))
+    return [mine[seed] - its[seed] for seed in mine if seed in its]

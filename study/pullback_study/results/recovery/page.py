@@ -12,14 +12,11 @@ from pullback_study.results.figures import Figure, curves_against, learning_curv
 from pullback_study.results.protocol import Protocol
 from pullback_study.results.recovery import bias
 from pullback_study.results.recovery.beds import RECOVERY, Bed, all_beds, best_and_tied, missing, planted
-from pullback_study.results.recovery.combined import combined
-from pullback_study.results.recovery.grid import grid_tables
-from pullback_study.results.recovery.leaderboard import leaderboard, mean_ranks, rank_text
+from pullback_study.results.recovery.boards import combined, grid_tables, leaderboard, mean_ranks, summary, times
 
 from pullback_study.results.recovery.plans import (  # isort: skip
     BASELINES, BASES, FULL, GRID, METHODS, NOISES, SHARES, Setting, chosen, settings,
 )  # fmt: skip
-from pullback_study.results.recovery.summary import summary, times
 from pullback_study.results.registry import Group, Section
 from pullback_study.results.tables import Column, Row, Table
 from pullback_study.tasks.planted.task import SELECTIONS
@@ -64,7 +61,7 @@ def bed_table(bed: Bed) -> Table:
         run = bed.rows[name][0]
         rate, size = run.config.get("learning_rate"), run.config.get("step_size")
         texts = {
-            "rank": rank_text(ranks[name], digits=0) if name in ranks else "",
+            "rank": ranks[name].show(0) if name in ranks else "",
             "ms": bed.milliseconds(name),
             "seeds": str(len(bed.rows[name])),
             "setting": (f"rate {rate:g}" if rate else "") + (f", step {size:g}" if size else ""),
@@ -178,10 +175,7 @@ def _relation(base: Bed, beds: Sequence[Bed]) -> Table:
 def _with_interval(cell: Cell) -> str:
     if not cell.finite:
         return cell.show()
-    _, low, high = cell.interval
-    several = f" [{low:.1f}, {high:.1f}]" if cell.count > 1 else ""
-    lost = f" ({cell.diverged} diverged)" if cell.diverged else ""
-    return f"{cell.value:.1f}{several}{lost}"
+    return cell.interval.show(1) + f" ({cell.diverged} diverged)" * bool(cell.diverged)
 
 
 def _list(before: str, names: Sequence[str]) -> str:

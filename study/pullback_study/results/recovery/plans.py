@@ -12,7 +12,7 @@ from typing import Any
 from pullback_study.results.choice import Chosen, Plan, Runs
 from pullback_study.results.protocol import Protocol
 from pullback_study.tasks import find_task
-from pullback_study.tasks.four_samples import FOUR_SAMPLES
+from pullback_study.tasks.own import FOUR_SAMPLES
 from pullback_study.tasks.planted.task import SELECTIONS
 
 TASK = find_task("planted")

@@ -8,13 +8,12 @@ those with the best mean validation accuracy over the search's seeds (1000 to 10
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from pullback_study.results.cells import MEAN
 from pullback_study.results.choice import Chosen, Runs
 from pullback_study.results.figures import Figure, learning_curves
-from pullback_study.results.paper.verdicts import Claim, Finding, decide, exceeds, near
-from pullback_study.results.protocol import Evidence, Protocol
+from pullback_study.results.paper.verdicts import Claim, Finding, Values, decide, exceeds, minus, near, paired
+from pullback_study.results.protocol import Protocol
 from pullback_study.results.recovery.plans import FULL, LONGER, METHODS, TASK, WIDE_ROWS, Setting, chosen, wide
 from pullback_study.results.registry import Group, Section
 from pullback_study.results.tables import Column, Row, Table, at_least
@@ -34,55 +33,44 @@ _DRAWN = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Trees(Evidence):
-    """Rows on trees of n words."""
-
-    protocol: Protocol = FULL
-
-    def row(self, place: int, estimator: str) -> Chosen:
-        return row(self.runs, estimator, place, self.protocol)
-
-
 def row(runs: Runs, estimator: str, n: int, protocol: Protocol = FULL) -> Chosen:
     """An estimator on trees of n words, with the runs that are done."""
     return chosen(runs, estimator, Setting("tree", n), protocol)
 
 
-def control_helps(evidence: Evidence) -> list[Finding]:
+def gap(runs: Runs, n: int, first: str, second: str) -> Values:
+    """The difference of two estimators in recovery, seed by seed."""
+    return minus(*(each.values("test_recovery") for each in paired(row(runs, first, n), row(runs, second, n))))
+
+
+def control_helps(runs: Runs) -> list[Finding]:
     """Planted trees: the control variate recovers more than leave-one-out with as many samples.
 
     Rule: with 6 and with 10 words, the recovery of the score function with a control variate (4 samples) exceeds that with
     leave-one-out (4 samples).
     """
-    return [
-        exceeds(f"control variate - leave-one-out, recovery, {n} words", evidence.gap(n, *ROWS[2:4], "test_recovery"))
-        for n in SIZES
-    ]
+    return [exceeds(f"control variate - leave-one-out, recovery, {n} words", gap(runs, n, *ROWS[2:4])) for n in SIZES]
 
 
-def control_is_near(evidence: Evidence) -> list[Finding]:
+def control_is_near(runs: Runs) -> list[Finding]:
     """Planted trees: the control variate comes near to perturbed marginals, which need averages of structures.
 
     Rule: with 6 and with 10 words, its shortfall in recovery from perturbed marginals is within 5 points (`verdicts.near`).
     """
-    gaps = {n: evidence.gap(n, "perturbed-marginals", ROWS[2], "test_recovery") for n in SIZES}
-    return [near(f"perturbed marginals - control variate, recovery, {n} words", gap, NEAR) for n, gap in gaps.items()]
+    gaps = {n: gap(runs, n, "perturbed-marginals", ROWS[2]) for n in SIZES}
+    return [near(f"perturbed marginals - control variate, recovery, {n} words", each, NEAR) for n, each in gaps.items()]
 
 
-def reinmax_control_helps(evidence: Evidence) -> list[Finding]:
+def reinmax_control_helps(runs: Runs) -> list[Finding]:
     """Planted trees: a control helps ReinMax, too.
 
     Rule: with 6 and with 10 words, the recovery of ReinMax with a control (4 samples) exceeds that without (4 samples).
     """
     names = "reinmax-control-variate", "reinmax-4"
-    return [
-        exceeds(f"ReinMax with - without a control, recovery, {n} words", evidence.gap(n, *names, "test_recovery"))
-        for n in SIZES
-    ]
+    return [exceeds(f"ReinMax with - without a control, recovery, {n} words", gap(runs, n, *names)) for n in SIZES]
 
 
-CLAIMS: dict[int, Callable[[Evidence], list[Finding]]] = {
+CLAIMS: dict[int, Callable[[Runs], list[Finding]]] = {
     201: control_helps, 202: control_is_near, 203: reinmax_control_helps,
 }  # fmt: skip
 
@@ -106,25 +94,21 @@ def table(runs: Runs, n: int, protocol: Protocol = FULL, *, searched: bool = Fal
     return Table(title, columns, lines, notes, f"planted-{n}", protocol.warning, making, "Estimator")
 
 
-def groups(runs: Runs, protocol: Protocol = FULL) -> list[Group]:
+def groups(runs: Runs) -> list[Group]:
     figures = []
     for n in SIZES:
-        rows = [row(runs, name, n, protocol) for name in _DRAWN]
+        rows = [row(runs, name, n) for name in _DRAWN]
         drawn = learning_curves(rows, {"recovery": "Validation: recovery (%)", "accuracy": "Validation: accuracy (%)"})
         figures.append(Figure(f"Planted trees, {n} words", drawn, f"planted-{n}-curves", "Median and range of the seeds."))
-    tables = [table(runs, n, protocol) for n in SIZES]
     return [
-        Group("Planted trees", tables, [figure for figure in figures if figure.drawn], warning=protocol.warning),
-        Group("Longer trees", [table(runs, n, protocol) for n in LONGER], warning=protocol.warning),
-        Group(
-            "A wide search with equal decoder calls", [table(runs, n, protocol, searched=True) for n in SIZES],
-            warning=protocol.warning,
-        ),
-    ]  # fmt: skip
+        Group("Planted trees", [table(runs, n) for n in SIZES], [figure for figure in figures if figure.drawn]),
+        Group("Longer trees", [table(runs, n) for n in LONGER]),
+        Group("A wide search with equal decoder calls", [table(runs, n, searched=True) for n in SIZES]),
+    ]
 
 
 def claims(runs: Runs) -> list[Claim]:
-    return decide(CLAIMS, Trees(runs)) if runs.of(TASK.name) else []
+    return decide(CLAIMS, runs) if runs.of(TASK.name) else []
 
 
 SECTION = Section(

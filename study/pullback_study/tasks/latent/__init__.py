@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import abc
-import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pullback_study.tasks import Method, Task, by_name, registered
 from pullback_study.tasks.schema import EstimatorConfig, option
-from pullback_study.tasks.task import Method, Task, registered
 
 if TYPE_CHECKING:
     from pullback.estimators import Estimator
@@ -33,7 +32,6 @@ class LatentConfig(EstimatorConfig):
     train_examples: int | None = option(None, help="Use only this many training examples.", shown="all", least=1)
     batch_size: int = option(32, help="Examples per batch.", least=1)
     weight_decay: float = option(0.0, help="The weight decay of AdamW.", least=0)
-    dtype: str = option("float32", help="The precision.", choices=("float32", "float64"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,17 +48,11 @@ class LatentTask(Task):
 
     @property
     def methods(self) -> Mapping[str, Method]:
-        return _methods(tuple(self.best.items()))
+        """The registry's estimators, and a baseline where the paper has one."""
+        rates = [{"learning_rate": rate} for name, (rate, _) in self.best.items() if name == "baseline"]
+        baselines = [Method("baseline", "Baseline", "", defaults=each) for each in rates]
+        return by_name(*baselines, *registered(tuple(self.best.items())))
 
     def estimator(self, config: Any) -> Estimator | None:
         """The estimator of a config; None for a baseline."""
         return self.methods[config.estimator].build(step_size=config.step_size, steps=config.inner_steps)
-
-
-@functools.cache
-def _methods(best: tuple[tuple[str, tuple[float, float | None]], ...]) -> Mapping[str, Method]:
-    """The registry's estimators, and a baseline where the paper has one; those with settings of the paper are its rows."""
-    own = dict(best)
-    rates = [{"learning_rate": rate} for name, (rate, _) in best if name == "baseline"]
-    baselines = [Method("baseline", "Baseline", "", in_paper=True, defaults=each) for each in rates]
-    return {method.name: method for method in (*baselines, *registered(own, in_paper=lambda name: name in own))}

@@ -9,15 +9,15 @@ modulo 10.
 
 from __future__ import annotations
 
-import math
 import random
+import statistics
 from collections.abc import Callable, Sequence
 
 CLOSE = "]"
 OPERATORS: dict[str, Callable[[Sequence[int]], int]] = {
     "[MIN": min,
     "[MAX": max,
-    "[MED": lambda values: _median(values),
+    "[MED": lambda values: int(statistics.median(values)),
     "[SM": lambda values: sum(values) % 10,
 }
 DRAWN = ("[MIN", "[MAX", "[MED")
@@ -27,6 +27,7 @@ OPERATOR_PROBABILITY = 0.25
 ARGUMENTS = (2, 5)
 ALWAYS = (4, 4)
 """Where closing brackets are left out, every operator has as many arguments, so that the tokens still decide the tree."""
+_TRIES = 300  # of each expression, before its depth and its length count as too hard to meet
 
 
 def heads(tokens: Sequence[str]) -> list[int]:
@@ -172,11 +173,3 @@ def _operator(into: list[str], deep: int, limit: int, generator: random.Random, 
             into.append(str(generator.randrange(10)))
     into.append(CLOSE)
     return len(into) <= limit
-
-
-_TRIES = 300
-
-
-def _median(values: Sequence[int]) -> int:
-    ordered, half = sorted(values), len(values) // 2
-    return ordered[half] if len(values) % 2 else math.floor((ordered[half - 1] + ordered[half]) / 2)

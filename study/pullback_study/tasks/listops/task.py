@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pullback_study.tasks.four_samples import FOUR_SAMPLES
+from pullback_study.tasks import Method, Metric, ReplicaTask, by_name, registered
 from pullback_study.tasks.schema import EstimatorConfig, option
-from pullback_study.tasks.task import Method, Metric, ReplicaTask, registered
 
 LSTMS = {"lstm": 1, "gold": 0}
 """How many LSTMs a baseline has; all other rows have two."""
+BASELINES = (
+    Method("lstm", "LSTM, no trees", "Baselines"),
+    Method("gold", "Gold trees", "Baselines"),
+)
 EXTRAPOLATED = (8, 10)
 """Depths beyond those of training that a model is tested on."""
 TREES = ("gold", "sfe", "sfe-baseline", "sfe-leave-one-out", "sfe-leave-one-out-4", "sfe-self-critical", "sparse-expectation")
@@ -66,7 +68,6 @@ class Config(EstimatorConfig):
         shown="local",
         choices=("exact", "local"),
     )
-    dtype: str = option("float32", help="Precision.", choices=("float32", "float64"))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -84,19 +85,8 @@ class ListOps(ReplicaTask):
 
     @property
     def methods(self) -> Mapping[str, Method]:
-        """An LSTM without trees, gold trees, every estimator of the registry, and one of our own."""
-        return _methods()
-
-
-@functools.cache
-def _methods() -> dict[str, Method]:
-    rows = (
-        Method("lstm", "LSTM, no trees", "Baselines", in_paper=True),
-        Method("gold", "Gold trees", "Baselines", in_paper=True),
-        *registered({}),
-        *FOUR_SAMPLES,
-    )
-    return {method.name: method for method in rows}
+        """An LSTM without trees, gold trees, every estimator of the registry, and those of our own."""
+        return by_name(*BASELINES, *registered(four_samples=True))
 
 
 TASK = ListOps(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pullback_study.tasks.four_samples import FOUR_SAMPLES
+from pullback_study.tasks import Method, Metric, ReplicaTask, by_name, registered
 from pullback_study.tasks.schema import EstimatorConfig, option
-from pullback_study.tasks.task import Method, Metric, ReplicaTask, registered
 
 PLANTED = ("tree", "chain", "segmentation", "subset", "alignment", "binary-tree")
 SELECTIONS = ("xor", "orange-skin", "additive", "switch")
@@ -43,7 +41,6 @@ class Config(EstimatorConfig):
     train_examples: int = option(2048, help="Training examples.", least=1)
     validation_examples: int = option(500, help="Validation examples.", least=1)
     test_examples: int = option(1000, help="Test examples.", least=1)
-    dtype: str = option("float32", help="Precision.", choices=("float32", "float64"))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -63,7 +60,7 @@ class PlantedTask(ReplicaTask):
 
     @property
     def methods(self) -> Mapping[str, Method]:
-        return _methods()
+        return by_name(*BASELINES, *registered(four_samples=True))
 
     def defaults(self, method: Method) -> dict[str, Any]:
         missing = {name: None for name in ("temperature", "samples") if name not in method.accepted}
@@ -72,11 +69,6 @@ class PlantedTask(ReplicaTask):
     def order(self, config: Config) -> tuple[float, ...]:
         noise, share, *others = super().order(config)
         return noise, -share, *others
-
-
-@functools.cache
-def _methods() -> dict[str, Method]:
-    return {method.name: method for method in (*BASELINES, *registered({}, in_paper=lambda name: False), *FOUR_SAMPLES)}
 
 
 TASK = PlantedTask(

@@ -11,7 +11,7 @@ from torch import Tensor
 from pullback import Downstream, ScoreFunction, STEMarginals
 from pullback.parts import MovingAverage
 from pullback.structures import Structure, StructureWrapper
-from pullback_study.tasks.task import Method, registered
+from pullback_study.tasks import Method, by_name, registered
 
 # Learning rate and step size, from the paper's table of training details; where it lists no rate, the grid decides. STE-I
 # has no step size listed: with one inner step and Adam its size does not matter.
@@ -52,14 +52,11 @@ def unnormalised_with_moving_average(groups: int = 1) -> UnnormalisedScoreFuncti
     return UnnormalisedScoreFunction(MovingAverage(factor=0.05, groups=groups))
 
 
-METHODS: dict[str, Method] = {
-    method.name: method
-    for method in (
-        Method("linear", "Linear model", "Baselines", in_paper=True, defaults={"learning_rate": 0.001}),
-        Method("gold", "Gold cluster labels", "Baselines", in_paper=True, defaults={"learning_rate": 0.001}),
-        *registered(_BEST, categorical=True),
-        Method("ste-s-diagonal", "STE-S, diagonal", "Erratum", DiagonalStraightThrough, defaults={"learning_rate": 0.002}),
-        Method("sfe-no-partition", "SFE, no log Z", "Erratum", UnnormalisedScoreFunction, stochastic=True),
-        Method("sfe-baseline-no-partition", "SFE b., no log Z", "Erratum", unnormalised_with_moving_average, stochastic=True),
-    )
-}
+METHODS = by_name(
+    Method("linear", "Linear model", "Baselines", defaults={"learning_rate": 0.001}),
+    Method("gold", "Gold cluster labels", "Baselines", defaults={"learning_rate": 0.001}),
+    *registered(tuple(_BEST.items()), categorical=True),
+    Method("ste-s-diagonal", "STE-S, diagonal", "Erratum", DiagonalStraightThrough, defaults={"learning_rate": 0.002}),
+    Method("sfe-no-partition", "SFE, no log Z", "Erratum", UnnormalisedScoreFunction, stochastic=True),
+    Method("sfe-baseline-no-partition", "SFE b., no log Z", "Erratum", unnormalised_with_moving_average, stochastic=True),
+)

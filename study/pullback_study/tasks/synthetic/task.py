@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pullback_study.tasks import Method, Metric, ReplicaTask
 from pullback_study.tasks.schema import GAMMA_SCALE, EstimatorConfig, option
-from pullback_study.tasks.task import Method, Metric, ReplicaTask
 
 _NUMBERS = 1 << 25
 """How many scores a replica group has at most: a tensor of them takes 128 MiB in float32."""
@@ -22,7 +22,6 @@ class Config(EstimatorConfig):
     gamma_scale: str | None = option(None, **GAMMA_SCALE)
     steps: int = option(10_000, help="Training steps, each on the whole training set.", least=1)
     evaluate_every: int = option(100, help="Steps between evaluations.", least=1)
-    dtype: str = option("float32", help="Precision.", choices=("float32", "float64"))
     features: int = option(100, help="The number of features of an input.", least=1)
     train_examples: int = option(5000, help="Training examples.", least=1)
     validation_examples: int = option(1000, help="Validation examples.", least=1)

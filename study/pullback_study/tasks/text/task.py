@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pullback_study.tasks import Method, Metric
 from pullback_study.tasks.latent import LatentConfig, LatentTask
 from pullback_study.tasks.schema import GAMMA_SCALE, option
-from pullback_study.tasks.task import Method, Metric
 
 if TYPE_CHECKING:
     from torch import Tensor

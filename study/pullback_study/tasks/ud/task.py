@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pullback_study.tasks import Method, Metric, by_name, registered
 from pullback_study.tasks.latent import LatentConfig, LatentTask
 from pullback_study.tasks.schema import option
-from pullback_study.tasks.task import Method, Metric, registered
 
 if TYPE_CHECKING:
     from pullback_study.tasks.ud.problem import TagProblem
@@ -42,7 +41,8 @@ class TagTask(LatentTask):
 
     @property
     def methods(self) -> Mapping[str, Method]:
-        return _methods()
+        given = [Method(name, name.replace("-", " ").capitalize() + " trees", "Baselines") for name in GIVEN]
+        return by_name(*given, *registered())
 
     def sources(self, config: Config) -> dict[str, Path]:
         from pullback_study.corpora import corpus_file, find_data
@@ -54,12 +54,6 @@ class TagTask(LatentTask):
 
         splits = [read(path, config.longest) for path in self.sources(config).values()]
         return TagProblem(config, splits[0], splits[1], splits[2])
-
-
-@functools.cache
-def _methods() -> dict[str, Method]:
-    given = [Method(name, name.replace("-", " ").capitalize() + " trees", "Baselines") for name in GIVEN]
-    return {method.name: method for method in (*given, *registered({}, in_paper=lambda name: False))}
 
 
 TASK = TagTask(

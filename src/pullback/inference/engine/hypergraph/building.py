@@ -21,7 +21,7 @@ Recursion = Callable[[Tensor, Any], Tensor]
 def trace(recursion: Recursion, parts: tuple[int, ...], owner: str) -> tuple[Hypergraph, tuple[int, ...]]:
     """The hypergraph of a recursion over scores of one shape, with flat goals, and the shape of what the recursion returns."""
     tape = Tape(parts, owner)
-    with recording(tape), torch.inference_mode(False), torch.no_grad():
+    with recording(tape), torch.inference_mode(False), torch.no_grad(), torch.device("cpu"):  # not the default device
         try:
             total = recursion(tape.scores(), tape.combine)
         except RecursionError:

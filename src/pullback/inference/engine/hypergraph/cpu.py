@@ -15,6 +15,7 @@ from pullback.inference.engine.hypergraph import kernels
 from pullback.inference.engine.hypergraph.graph import Graph
 from pullback.inference.engine.hypergraph.scaled import MOST_EXTRA
 from pullback.inference.front import checks
+from pullback.inference.front.by_mode import by_mode
 from pullback.inference.front.layout import Layout
 from pullback.inference.front.modes import Mode
 
@@ -24,36 +25,17 @@ def operations(layout: Layout, graph: Graph) -> tuple[Callable[..., Any], ...]:
     `sample` of a family.
     """
 
-    def batch(scores: Tensor, sizes: tuple[Tensor, ...], options: dict[str, Any]) -> Batch:
-        return Batch(layout, graph, scores, sizes, options)
-
     def argmax(scores: Tensor, *sizes: Tensor, validate: bool, **options: Any) -> Tensor:
-        return batch(scores, sizes, options).maximum(validate)
+        return Batch(layout, graph, scores, sizes, options).maximum(validate)
 
-    def log_partition(scores: Tensor, *sizes: Tensor, validate: bool, **options: Any) -> Tensor:
-        return batch(scores, sizes, options).sums(Mode.LOG_PARTITION, validate)[0]
+    def run(mode: Mode, which: int | slice, scores: Tensor, *rest: Tensor, validate: bool, **options: Any) -> Any:
+        sizes, given = rest[: len(layout.sizes)], rest[len(layout.sizes) :]
+        found = Batch(layout, graph, scores, sizes, options)
+        if mode == Mode.TANGENT:
+            return found.tangent(given[0], validate)
+        return (found.sums(mode, validate, *given) if mode < Mode.TANGENT else found.tangents(mode, validate))[which]
 
-    def marginals(scores: Tensor, *sizes: Tensor, validate: bool, **options: Any) -> Tensor:
-        return batch(scores, sizes, options).sums(Mode.MARGINALS, validate)[1]
-
-    def log_partition_marginals(scores: Tensor, *sizes: Tensor, validate: bool, **options: Any) -> tuple[Tensor, Tensor]:
-        return batch(scores, sizes, options).sums(Mode.MARGINALS, validate)
-
-    def sample(scores: Tensor, *rest: Tensor, validate: bool, **options: Any) -> Tensor:
-        *sizes, seeds = rest
-        return batch(scores, tuple(sizes), options).sums(Mode.SAMPLE, validate, seeds)[1]
-
-    def marginals_vjp(scores: Tensor, *rest: Tensor, validate: bool, **options: Any) -> Tensor:
-        *sizes, direction = rest
-        return batch(scores, tuple(sizes), options).tangent(direction, validate)
-
-    def entropy(scores: Tensor, *sizes: Tensor, validate: bool, **options: Any) -> Tensor:
-        return batch(scores, sizes, options).tangents(Mode.ENTROPY, validate)[0]
-
-    def entropy_gradient(scores: Tensor, *sizes: Tensor, validate: bool, **options: Any) -> Tensor:
-        return batch(scores, sizes, options).tangents(Mode.ENTROPY_TANGENT, validate)[1]
-
-    return argmax, log_partition, marginals, log_partition_marginals, marginals_vjp, entropy, entropy_gradient, sample
+    return argmax, *by_mode(run)
 
 
 class Batch:

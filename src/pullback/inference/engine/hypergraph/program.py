@@ -67,7 +67,7 @@ def _trace(program: Program, shape: tuple[int, ...]) -> Table:
 
 def _check_padding(name: str, least: Tensor) -> None:
     """Raise if a length uses a part at or beyond it."""
-    position = torch.arange(least.shape[0]).reshape(-1, *[1] * (least.dim() - 1))
+    position = torch.arange(least.shape[0], device="cpu").reshape(-1, *[1] * (least.dim() - 1))
     wrong = (least <= position).nonzero()
     if len(wrong):
         place = tuple(wrong[0].tolist())

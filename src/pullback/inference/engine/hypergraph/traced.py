@@ -45,6 +45,8 @@ class Tape:
     def write(self, operands: Tensor, combined: bool) -> Tensor:
         """Numbers for new elements `[...]`, from their operands `[..., operands]`, which this keeps."""
         shape = operands.shape[:-1]
+        if operands.shape[-1] == 0:  # of no alternatives
+            return torch.full(shape, NOTHING)
         start, self.count = self.count, self.count + math.prod(shape)
         self.blocks.append(operands.numpy().reshape(-1, operands.shape[-1]))
         self.combined.append(combined)
@@ -132,7 +134,7 @@ def _sum(tape: Tape, x: Tensor, dim: Any = None, keepdim: bool = False, *, axis:
     ids, chosen = tape.numbers(x), axis if dim is None else dim
     dims = range(ids.dim()) if chosen is None else (chosen,) if isinstance(chosen, int) else tuple(chosen)
     for d in sorted((d % ids.dim() for d in dims), reverse=True):
-        total = torch.zeros_like(ids.narrow(d, 0, 1).squeeze(d))
+        total = torch.full(ids.shape[:d] + ids.shape[d + 1 :], ZERO)
         for term in ids.unbind(d):
             total = _add(tape, total.as_subclass(Traced), term.as_subclass(Traced))
         ids = total.unsqueeze(d) if keepdim else total

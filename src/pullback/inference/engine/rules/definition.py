@@ -8,6 +8,7 @@ value 1. `part="h, m"` adds the score of a part. Indices are a variable, a numbe
 
 from __future__ import annotations
 
+import copy
 import re
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -91,6 +92,14 @@ class Sum:
         if over and (self.part or len(self.factors) != 2):
             raise ValueError(f"the rule for {goal} sums over {self.variable}; it needs two factors, and no part")
 
+    def beside(self, variable: str, offset: int) -> Sum:
+        """The rule of another cell: with a variable plus a number."""
+        known, other = {variable: Index(variable, offset)}, copy.copy(self)
+        other.goal, other.factors = self.goal.where(known), tuple(factor.where(known) for factor in self.factors)
+        other.part = None if self.part is None else tuple(index.where(known) for index in self.part)
+        other.first, other.stop = self.first.where(known), self.stop.where(known)
+        return other
+
     @property
     def axiom(self) -> bool:
         return not self.factors and self.part is None
@@ -120,10 +129,14 @@ class Recursion:
         goal: the item whose value is that of a whole example of size n.
         options: static arguments that rules refer to.
         wide: whether maxima are found in float64 whatever the scores' precision.
+        abreast: how many cells of a row or column loops do at a time: they share a factor of each term, and do not wait for
+            each other. Cells of few sums need more of them; what is compiled grows with their number.
     """
 
-    def __init__(self, *stages: Spans | Line, goal: str, options: tuple[str, ...] = (), wide: bool = False) -> None:
-        self.stages, self.goal, self.options, self.wide = stages, term_of(goal), options, wide
+    def __init__(
+        self, *stages: Spans | Line, goal: str, options: tuple[str, ...] = (), wide: bool = False, abreast: int = 2
+    ) -> None:
+        self.stages, self.goal, self.options, self.wide, self.abreast = stages, term_of(goal), options, wide, abreast
         self.rules = tuple(rule for stage in stages for rule in stage.rules)
 
     def rules_for(self, item: str) -> list[Sum]:

@@ -97,7 +97,7 @@ class _Descent:
         memory: Memory = self.analysis.inside
         place = place_of_sum(self.analysis, rule)
         if self.name == "follow":
-            self.text(f"{rule.variable} = np.int64({self.analysis.choices[id(rule)]}[{place} + lane])")
+            self.text(f"{rule.variable} = np.int64({self.analysis.choices[rule.goal.item]}[{place} + lane])")
             return
         known, words = {rule.variable: rule.first}, []
         for factor in rule.factors:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+from typing import NamedTuple
 
 from pullback.inference.engine.rules.definition import Index, Line, Spans, Sum, Term
-from pullback.inference.engine.rules.text import Analysis, Memory, Text, difference, part_place
+from pullback.inference.engine.rules.text import Analysis, Memory, Text, between, part_place
 
 
 def weights(text: Text, analysis: Analysis) -> None:
@@ -38,26 +39,39 @@ def arrays(memory: Memory) -> list[str]:
     return [*memory.charts, *memory.lines]
 
 
+class _Cell(NamedTuple):
+    """A cell among those abreast: its indices, what its names end with, and its rules."""
+
+    at: tuple[Index, ...]
+    suffix: str
+    rules: list[Sum]
+
+
 class _Inside:
     one = ""  # the value of an axiom
 
     def __init__(self, text: Text, analysis: Analysis) -> None:
         self.text, self.analysis, self.memory = text, analysis, analysis.inside
         self.cell: tuple[Index, ...] = ()
+        self.suffix = ""
 
     def stage(self, stage: Spans | Line) -> None:
         """All cells of a stage."""
         special = [rule for rule in stage.rules if self.analysis.special(stage, rule)]
-        self.cell = self.analysis.cell(stage)
+        rules, cell = self.analysis.general(stage), self.analysis.cell(stage)
         if isinstance(stage, Spans):
             with self.text.block("for j in range(n):"):
                 self.first(special, {"i": Index("j", 0)})
-                with self.text.block("for i in range(j - 1, -1, -1):"):
-                    self.rules(self.analysis.general(stage))
+            abreast, j = self.analysis.recursion.abreast, Index("j", 0)
+            columns = f"for j in range(-(-n % {abreast}), n, {abreast}):"  # those below 0 have no cells
+            with self.text.block(columns), self.text.block(f"for i in range({j.plus(abreast - 2)}, -1, -1):"):
+                self.cells([
+                    _Cell((cell[0], j.plus(t)), str(t), [rule.beside("j", t) for rule in rules]) for t in range(abreast)
+                ])  # fmt: skip
         else:
             self.first(special, {})
             with self.text.block("for j in range(n):"):
-                self.rules(self.analysis.general(stage))
+                self.cells([_Cell(cell, "", rules)])
 
     def first(self, rules: list[Sum], known: dict[str, Index]) -> None:
         for rule in rules:
@@ -66,52 +80,61 @@ class _Inside:
             if goal.item in self.memory:
                 self.store(goal, value)
 
-    def rules(self, rules: list[Sum]) -> None:
-        for group in self.groups(rules):
-            self.text("# " + "; ".join(map(formula, group)))
-            if group[0].variable:
-                self.sums(group)
-            else:
-                self.product(group[0])
-            for rule in group:
-                if rule.goal.item in self.memory:
-                    self.store(rule.goal, rule.goal.item)
+    def cells(self, cells: list[_Cell]) -> None:
+        """Cells abreast: the terms that the sums of the first one have, in loops for all; then one cell after the other."""
+        loops: dict[str, list[tuple[str, Sum]]] = {}
+        self.cell, self.suffix = cells[0].at, cells[0].suffix
+        for rules in zip(*(cell.rules for cell in cells), strict=True):
+            if rules[0].variable:
+                self.text("# " + formula(rules[0]))
+                first, stop = self.bounds(rules[0])
+                end = f"{stop} if {rules[0].option} else {first.plus(1)}" if rules[0].option else stop
+                terms = loops.setdefault(f"for {rules[0].variable} in {between(first, end)}:", [])
+                terms += [(rule.goal.item + cell.suffix, rule) for cell, rule in zip(cells, rules, strict=True)]
+        for head, terms in loops.items():
+            for name, rule in terms:
+                self.start(name, rule)
+            with self.text.block(head):
+                for name, rule in terms:
+                    self.add(name, rule)
+        for self.cell, self.suffix, own in cells:
+            with self.text.block(f"if {self.cell[0]} < {self.cell[1]}:") if self.suffix else contextlib.nullcontext():
+                for rule, same in zip(own, cells[0].rules, strict=True):
+                    if rule.variable:
+                        self.rest(rule, same.stop.plus(self.bounds(rule)[1].offset - rule.stop.offset))
+                    else:
+                        self.product(rule)
+                    if rule.goal.item in self.memory:
+                        self.store(rule.goal, self.name(rule.goal.item))
 
-    def groups(self, rules: list[Sum]) -> Iterator[list[Sum]]:
-        """Sums of equally many terms that do not need each other go into one loop."""
-        group: list[Sum] = []
-        for rule in rules:
-            alike = bool(group) and bool(rule.variable) and self.count(rule) == self.count(group[0])
-            needed = [end.item for end in self.analysis.ends(rule, self.cell) if end] if rule.variable else []
-            if group and not (alike and not set(needed) & {r.goal.item for r in group}):
-                yield group
-                group = []
-            group.append(rule)
-        yield group
+    def rest(self, rule: Sum, begun: Index) -> None:
+        """The terms behind those that the first cell has, and those of the same cell."""
+        name, (first, stop), (head, last) = self.name(rule.goal.item), self.bounds(rule), self.analysis.ends(rule, self.cell)
+        if begun != stop:
+            with self.text.block(f"for {rule.variable} in range(max({first}, {begun}), {stop}):"):
+                self.add(name, rule)
+        if head:
+            self.end(rule, self.name(head.item), True)
+        if last:
+            self.end(rule, self.name(last.item), False)
+
+    def name(self, item: str) -> str:
+        return item + self.suffix
 
     def bounds(self, rule: Sum) -> tuple[Index, Index]:
         """The first value of the variable, and the one behind its last, without ends that are at hand."""
         head, last = self.analysis.ends(rule, self.cell)
         return rule.first.plus(1 if head else 0), rule.stop.plus(-1 if last else 0)
 
-    def count(self, rule: Sum) -> str:
-        if not rule.variable:
-            return ""
-        first, stop = self.bounds(rule)
-        count = difference(stop, first)
-        return f"{count} if {rule.option} else 1" if rule.option else count
+    def start(self, name: str, rule: Sum) -> None:
+        raise NotImplementedError
 
-    def pointers(self, group: list[Sum]) -> list[tuple[list[str], list[str], list[str]]]:
-        """For each sum: names of the indices of its two factors, their first values, and their steps."""
-        found = []
-        for number, rule in enumerate(group):
-            first = {rule.variable: self.bounds(rule)[0]}
-            names = [f"at{number}", f"by{number}"]
-            places = [self.memory.place(f.where(first)) for f in rule.factors]
-            found.append((names, places, [self.memory.step(f, rule.variable) for f in rule.factors]))
-        return found
+    def add(self, name: str, rule: Sum) -> None:
+        """Add the term at the rule's variable to a total."""
+        raise NotImplementedError
 
-    def sums(self, group: list[Sum]) -> None:
+    def end(self, rule: Sum, value: str, first: bool) -> None:
+        """Add the first, or the last, term, which is at hand."""
         raise NotImplementedError
 
     def product(self, rule: Sum) -> None:
@@ -125,17 +148,17 @@ class _Inside:
 
     def value(self, term: Term) -> str:
         """An item of the same cell, or another one."""
-        return term.item if term.at == self.cell else self.load(self.memory.name(term.item), self.memory.place(term))
+        return self.name(term.item) if term.at == self.cell else self.load(term)
 
-    def load(self, array: str, place: str) -> str:
+    def load(self, term: Term) -> str:
         raise NotImplementedError
 
 
 class _Weights(_Inside):
     one = "constant(weights, 1.0)"
 
-    def load(self, array: str, place: str) -> str:
-        return f"at({array}, {place})"
+    def load(self, term: Term) -> str:
+        return f"at({self.memory.name(term.item)}, {self.memory.place(term)})"
 
     def part(self, place: str) -> str:
         return f"at(weights, {place})"
@@ -145,50 +168,22 @@ class _Weights(_Inside):
 
     def product(self, rule: Sum) -> None:
         values = [*map(self.value, rule.factors), *([self.part(part_place(rule))] if rule.part else [])]
-        self.text(f"{rule.goal.item} = {values[0] if len(values) == 1 else f'times({values[0]}, {values[1]})'}")
+        self.text(f"{self.name(rule.goal.item)} = {values[0] if len(values) == 1 else f'times({values[0]}, {values[1]})'}")
 
-    def sums(self, group: list[Sum]) -> None:
-        heads = [self.analysis.ends(rule, self.cell)[0] for rule in group]
-        for rule, head in zip(group, heads, strict=True):
-            self.text(f"{rule.goal.item} = {head.item if head else 'constant(weights, 0.0)'}")
-        pairs = []
-        for rule, (names, places, steps) in zip(group, self.pointers(group), strict=True):
-            self.text(f"{', '.join(names)} = {', '.join(places)}")
-            arrays_ = [self.memory.name(f.item) for f in rule.factors]
-            pairs.append((rule.goal.item, arrays_, names, steps))
-        products(self.text, pairs, self.count(group[0]))
-        for rule in group:
-            last = self.analysis.ends(rule, self.cell)[1]
-            if last:
-                self.text(f"{rule.goal.item} = plus({rule.goal.item}, {last.item})")
-            self.text(f"peak = larger(value_of({rule.goal.item}), peak)")
+    def start(self, name: str, rule: Sum) -> None:
+        self.text(f"{name} = constant(weights, 0.0)")
 
+    def add(self, name: str, rule: Sum) -> None:
+        a, b = map(self.load, rule.factors)
+        self.text(f"{name} = times_plus({a}, {b}, {name})")
 
-def products(text: Text, pairs: list[tuple[str, list[str], list[str], list[str]]], count: str) -> None:
-    """Add products of two sequences of numbers to each total; one total alone is summed by even and odd terms."""
+    def end(self, rule: Sum, value: str, first: bool) -> None:
+        name = self.name(rule.goal.item)
+        self.text(f"{name} = plus({name}, {value})")
 
-    def add(total: str, arrays_: list[str], names: list[str]) -> None:
-        text(f"{total} = times_plus(at({arrays_[0]}, {names[0]}), at({arrays_[1]}, {names[1]}), {total})")
-
-    def advance(names: list[str], steps: list[str]) -> None:
-        text(f"{', '.join(names)} = {', '.join(f'{n} + {s}' for n, s in zip(names, steps, strict=True))}")
-
-    if len(pairs) > 1:
-        with text.block(f"for _ in range({count}):"):
-            for total, arrays_, names, _ in pairs:
-                add(total, arrays_, names)
-            for _, _, names, steps in pairs:
-                advance(names, steps)
-        return
-    total, arrays_, names, steps = pairs[0]
-    text(f"count, odd = {count}, constant(weights, 0.0)")
-    with text.block("for _ in range(count // 2):"):
-        for place in (total, "odd"):
-            add(place, arrays_, names)
-            advance(names, steps)
-    with text.block("if count % 2:"):
-        add(total, arrays_, names)
-    text(f"{total} = plus({total}, odd)")
+    def rest(self, rule: Sum, begun: Index) -> None:
+        super().rest(rule, begun)
+        self.text(f"peak = larger(value_of({self.name(rule.goal.item)}), peak)")
 
 
 class _Maxima(_Inside):
@@ -199,7 +194,8 @@ class _Maxima(_Inside):
     def splat(self, number: str) -> str:
         return f"splat_wide({number}, weights)" if self.analysis.recursion.wide else f"splat(weights, {number})"
 
-    def load(self, array: str, place: str) -> str:
+    def load(self, term: Term) -> str:
+        array, place = self.memory.name(term.item), self.memory.place(term)
         return f"load_wide({array}, {place}, weights)" if self.analysis.recursion.wide else f"load({array}, {place})"
 
     def part(self, place: str) -> str:
@@ -210,34 +206,29 @@ class _Maxima(_Inside):
 
     def product(self, rule: Sum) -> None:
         values = [*map(self.value, rule.factors), *([self.part(part_place(rule))] if rule.part else [])]
-        self.text(f"{rule.goal.item} = {' + '.join(values)}")
+        self.text(f"{self.name(rule.goal.item)} = {' + '.join(values)}")
 
-    def sums(self, group: list[Sum]) -> None:
-        for rule in group:
-            head, name = self.analysis.ends(rule, self.cell)[0], rule.goal.item
-            self.text(f"{name} = {head.item if head else self.splat('-np.inf')}")
-            self.text(f"{name}_at = splat_index({name}, {rule.first})")
-        pointers = self.pointers(group)
-        for names, places, _ in pointers:
-            self.text(f"{', '.join(names)} = {', '.join(places)}")
-        shifts = [self.bounds(rule)[0] for rule in group]
-        with self.text.block(f"for t in range({self.count(group[0])}):"):
-            for rule, shift, (names, _, steps) in zip(group, shifts, pointers, strict=True):
-                a, b = (self.load(self.memory.name(f.item), at) for f, at in zip(rule.factors, names, strict=True))
-                self.text(f"x = {a} + {b}")
-                self._take(rule, "x", f"{shift} + t".removeprefix("0 + "))
-                self.text(f"{', '.join(names)} = {', '.join(f'{n} + {s}' for n, s in zip(names, steps, strict=True))}")
-        for rule in group:
-            last = self.analysis.ends(rule, self.cell)[1]
-            if last:
-                self._take(rule, last.item, str(rule.stop.plus(-1)))
-            place = self.memory.place(rule.goal) if rule.goal.item in self.memory else choice_place(rule)
-            self.text(f"store_index({self.analysis.choices[id(rule)]}, {place}, {rule.goal.item}_at)")
+    def start(self, name: str, rule: Sum) -> None:
+        self.text(f"{name} = {self.splat('-np.inf')}", f"{name}_at = splat_index({name}, {rule.first})")
 
-    def _take(self, rule: Sum, value: str, index: str) -> None:
-        name = rule.goal.item
-        self.text(f"{name}_at = where_larger({value}, {name}, splat_index({name}, {index}), {name}_at)")
+    def add(self, name: str, rule: Sum) -> None:
+        self.text(f"x = {' + '.join(map(self.load, rule.factors))}")
+        self.text(f"{name}_at = where_larger(x, {name}, splat_index({name}, {rule.variable}), {name}_at)")
+        self.text(f"{name} = larger(x, {name})")
+
+    def end(self, rule: Sum, value: str, first: bool) -> None:
+        name = self.name(rule.goal.item)
+        index = f"splat_index({name}, {rule.first if first else rule.stop.plus(-1)})"
+        if first:
+            self.text(f"{name}_at = where_larger({name}, {value}, {name}_at, {index})")
+        else:
+            self.text(f"{name}_at = where_larger({value}, {name}, {index}, {name}_at)")
         self.text(f"{name} = larger({value}, {name})")
+
+    def rest(self, rule: Sum, begun: Index) -> None:
+        super().rest(rule, begun)
+        place = self.memory.place(rule.goal) if rule.goal.item in self.memory else choice_place(rule)
+        self.text(f"store_index({self.analysis.choices[rule.goal.item]}, {place}, {self.name(rule.goal.item)}_at)")
 
 
 def choice_place(rule: Sum) -> str:

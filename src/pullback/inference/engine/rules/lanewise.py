@@ -106,27 +106,31 @@ def pack_direction(direction, n, upper, order, first, weights, none, tangents, b
 
 
 @called
-def normalise(tangents, count, line, factor):
-    """Divide a direction by its largest entry in each lane, which is kept in `factor`."""
+def normalise(tangents, n, side, upper, line, factor):
+    """Divide a direction by its largest entry in each lane, or by a number next to 0, which is kept in `factor`."""
     lanes = lanes_of(tangents)
-    zero = splat(tangents, 0.0)
-    top = zero
-    for at_ in range(0, count * lanes, lanes):
-        v = load(tangents, at_)
-        top = larger(zero - v, larger(v, top))
-    top = where_larger(top, zero, top, splat(tangents, 1.0))
+    row, zero, one = side * lanes, splat(tangents, 0.0), splat(tangents, 1.0)
+    top = splat(tangents, 1e-37 if tangents.itemsize == 4 else 1e-307)
+    for h in range(n):
+        for at_ in range(h * row + upper * h * lanes, h * row + n * lanes, lanes):
+            v = load(tangents, at_)
+            top = larger(zero - v, larger(v, top))
     store(line, 0, top)
     for lane in range(lanes):
         factor[lane] = line[lane]
-    for at_ in range(0, count * lanes, lanes):
-        store(tangents, at_, load(tangents, at_) / top)
+    inverse = one / top
+    for h in range(n):
+        for at_ in range(h * row + upper * h * lanes, h * row + n * lanes, lanes):
+            store(tangents, at_, load(tangents, at_) * inverse)
 
 
 @called
-def weigh(tangents, weights, count):
+def weigh(tangents, weights, n, side, upper):
     """The tangents of weights from those of their logarithms."""
-    for at_ in range(0, count * lanes_of(weights), lanes_of(weights)):
-        store(tangents, at_, load(tangents, at_) * load(weights, at_))
+    lanes = lanes_of(weights)
+    for h in range(n):
+        for at_ in range((h * side + upper * h) * lanes, (h * side + n) * lanes, lanes):
+            store(tangents, at_, load(tangents, at_) * load(weights, at_))
 
 
 @inline

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from pullback.inference.engine.rules.definition import Index, Line, Spans, Sum, Term
-from pullback.inference.engine.rules.inside import arrays, products
-from pullback.inference.engine.rules.text import Analysis, Text, difference, part_place, times
+from pullback.inference.engine.rules.inside import arrays
+from pullback.inference.engine.rules.text import Analysis, Text, between, part_place, times
 
 _FREE = "t"
 
@@ -22,6 +23,7 @@ class Use(NamedTuple):
         first: its first value.
         stop: the one behind its last.
         condition: under which the use exists, or "".
+        own: whether another term is the outside value of an item of the same cell, times 1; it is added in the end.
     """
 
     goal: Term
@@ -30,6 +32,7 @@ class Use(NamedTuple):
     first: Index
     stop: Index
     condition: str
+    own: bool = False
 
 
 def outside(text: Text, analysis: Analysis) -> None:
@@ -52,47 +55,62 @@ def outside(text: Text, analysis: Analysis) -> None:
 class _Outside:
     def __init__(self, text: Text, analysis: Analysis, stage: Spans | Line) -> None:
         self.text, self.analysis, self.stage = text, analysis, stage
-        self.cell = analysis.cell(stage)
+        self.cell, self.suffix = analysis.cell(stage), ""
 
     def write(self) -> None:
         rules = self.analysis.general(self.stage)
-        diagonal = [r for r in self.stage.rules if self.analysis.special(self.stage, r) and r.part]
         if isinstance(self.stage, Line):
             with self.text.block("for j in range(n - 1, -1, -1):"):
-                self._items(rules)
+                self._cells([self.cell], rules, "")
             return
-        with self.text.block("for i in range(n):"):
-            with self.text.block("for j in range(n - 1, i, -1):"):
-                self._items(rules)
-            if diagonal:
-                self.text("j = i")
-                self._items(diagonal)
+        parts = {r.goal.item: r.part for r in self.stage.rules if self.analysis.special(self.stage, r) and r.part}
+        for rule in rules:  # the cells (i, i) are like the others: nobody reads what more is written there
+            own = rule.part and tuple(index.where({"j": Index("i", 0)}) for index in rule.part)
+            assert parts.get(rule.goal.item) in (None, own)
+        abreast, last = self.analysis.recursion.abreast, "i - 1" if parts else "i"
+        # the last rows may be none: what is read for them lies in the same memory, and is not used
+        with self.text.block(f"for i in range(0, n, {abreast}):"), self.text.block(f"for j in range(n - 1, {last}, -1):"):
+            self._cells([(Index("i", t), self.cell[1]) for t in range(abreast)], rules, "<=" if parts else "<")
 
-    def _items(self, rules: list[Sum]) -> None:
-        """Outside values of the items of a cell, the last one first."""
-        items = [rule.goal if isinstance(self.stage, Line) else Term(rule.goal.item, self.cell) for rule in reversed(rules)]
-        uses = {item: self._uses(item) for item in items}
-        for item in items:
-            self._start(item, uses[item])
-        loops: dict[tuple[str, str], list[tuple[Term, Use]]] = {}
-        for item in items:
-            for use in uses[item]:
-                if use.variable:
-                    shorter = self._without_own(use)
-                    count = difference(shorter.stop, shorter.first)
-                    loops.setdefault((count, use.condition), []).append((item, shorter))
-        for (count, condition), found in loops.items():
-            self._sums(count, condition, found)
-        for rule, item in zip(reversed(rules), items, strict=True):
-            self._settle(rule, item, uses[item])
+    def _cells(self, cells: Sequence[tuple[Index, ...]], rules: list[Sum], before: str) -> None:
+        """Outside values of cells abreast: the terms that all of them have, in loops; then one cell after the other."""
+        uses = [[self._uses(item, cell, rules) for item in self._items(cell, rules)] for cell in cells]
+        loops: dict[tuple[str, str], list[tuple[str, Use]]] = {}
+        for number, cell in enumerate(cells):
+            self.suffix = str(number) if before else ""
+            for item, found, first in zip(self._items(cell, rules), uses[number], uses[0], strict=True):
+                self.text(f"{self._name(item)} = {self._seed(item)}")
+                for use, same in zip(found, first, strict=True):
+                    if use.variable:
+                        head = f"for {use.variable} in {between(same.first, same.stop)}:"
+                        loops.setdefault((head, use.condition), []).append((self._name(item), use))
+        for (head, condition), terms in loops.items():
+            with self._under(condition), self.text.block(head):
+                for name, use in terms:
+                    self._add(name, use)
+        for number, cell in enumerate(cells):
+            self.suffix = str(number) if before else ""
+            items = zip(reversed(rules), self._items(cell, rules), uses[number], uses[0], strict=True)
+            with self._under(f"{cell[0]} {before} {cell[1]}" if before else ""):
+                for rule, item, found, first in items:
+                    for use, same in zip(found, first, strict=True):
+                        self._rest(self._name(item), use, same)
+                    self._settle(rule.beside("i", number), item, found)
 
-    def _uses(self, item: Term) -> list[Use]:
+    def _items(self, cell: tuple[Index, ...], rules: list[Sum]) -> list[Term]:
+        """The items of a cell, the last one first."""
+        return [rule.goal if isinstance(self.stage, Line) else Term(rule.goal.item, cell) for rule in reversed(rules)]
+
+    def _name(self, item: Term) -> str:
+        return f"out_{item.item}{self.suffix}"
+
+    def _uses(self, item: Term, cell: tuple[Index, ...], rules: list[Sum]) -> list[Use]:
         """Uses of an item in other cells."""
         found = []
         for rule in self.analysis.recursion.rules:
             for number, factor in enumerate(rule.factors):
                 if factor.item == item.item and rule.variable:
-                    found.append(self._use(rule, number, item))
+                    found.append(self._without_own(self._use(rule, number, item), self._items(cell, rules)))
         return found
 
     def _use(self, rule: Sum, number: int, item: Term) -> Use:
@@ -124,66 +142,55 @@ class _Outside:
                 highs.add(large.plus(1 - small.offset))
         return Use(goal, other, _FREE, _tightest(lows), _tightest(highs), condition)
 
-    def _start(self, item: Term, uses: list[Use]) -> None:
-        """The value of an item's uses of one product."""
-        name, whole = f"out_{item.item}", self.analysis.recursion.goal
-        start = "constant(weights, 0.0)"
-        if item.item == whole.item:
-            size = item.at[-1].plus(-whole.at[-1].offset)
-            start = f"at(seeds, {times(size, 'lanes')})"
-            if len(item.at) == 2:
-                start += f" if {item.at[0]} == {whole.at[0]} else constant(weights, 0.0)"
-        self.text(f"{name} = {start}")
-        for use in uses:
-            if not use.variable:
-                with self._under(use.condition):
-                    self.text(f"{name} = times_plus({self._out(use.goal)}, {self._in(use.other)}, {name})")
+    def _seed(self, item: Term) -> str:
+        """The outside value of a goal."""
+        whole, zero = self.analysis.recursion.goal, "constant(weights, 0.0)"
+        if item.item != whole.item:
+            return zero
+        start = f"at(seeds, {times(item.at[-1].plus(-whole.at[-1].offset), 'lanes')})"
+        return start if len(item.at) == 1 else f"{start} if {item.at[0]} == {whole.at[0]} else {zero}"
 
     def _under(self, condition: str) -> contextlib.AbstractContextManager[None]:
         return self.text.block(f"if {condition}:") if condition else contextlib.nullcontext()
 
-    def _sums(self, count: str, condition: str, found: list[tuple[Term, Use]]) -> None:
-        pairs = []
-        outs, ins = self.analysis.outside, self.analysis.inside
-        for number, (goal, use) in enumerate(found):
-            known, names = {use.variable: use.first}, [f"at{number}", f"by{number}"]
-            self.text(f"{', '.join(names)} = {outs.place(use.goal.where(known))}, {ins.place(use.other.where(known))}")
-            steps = [outs.step(use.goal, use.variable), ins.step(use.other, use.variable)]
-            pairs.append((f"out_{goal.item}", [outs.name(use.goal.item), ins.name(use.other.item)], names, steps))
-        with self._under(condition):
-            products(self.text, pairs, count)
+    def _add(self, name: str, use: Use) -> None:
+        self.text(f"{name} = times_plus({self._out(use.goal)}, {self._in(use.other)}, {name})")
 
-    def _without_own(self, use: Use) -> Use:
-        """The use without the term that is an outside value of this cell, times 1; that one is added in the end."""
-        own = self._own(use)
-        if own is None:
-            return use
-        return use._replace(first=use.first.plus(1)) if own == "first" else use._replace(stop=use.stop.plus(-1))
+    def _rest(self, name: str, use: Use, same: Use) -> None:
+        """The terms of a use that are in no loop for all cells; `same` is the use of the first cell."""
+        if not use.variable:
+            with self._under(use.condition):
+                self._add(name, use)
+        elif use.stop != same.stop:
+            with self.text.block(f"for {use.variable} in {between(same.stop, use.stop)}:"):
+                self._add(name, use)
 
-    def _own(self, use: Use) -> str | None:
-        """Which term is the outside value of an item of this cell, times 1: the first, the last, or none."""
-        here = [rule.goal for rule in self.analysis.general(self.stage)]
-        for place, value in (("first", use.first), ("last", use.stop.plus(-1))):
+    def _without_own(self, use: Use, here: list[Term]) -> Use:
+        """The use without the term that is an outside value of an item of this cell, times 1."""
+        for value, rest in (
+            (use.first, use._replace(first=use.first.plus(1), own=True)),
+            (use.stop.plus(-1), use._replace(stop=use.stop.plus(-1), own=True)),
+        ):
             known = {use.variable: value}
-            if use.goal.where(known) in here and self.analysis.recursion.is_axiom(use.other.where(known)):
-                return place
-        return None
+            if use.variable and use.goal.where(known) in here and self.analysis.recursion.is_axiom(use.other.where(known)):
+                return rest
+        return use
 
     def _settle(self, rule: Sum, item: Term, uses: list[Use]) -> None:
         """Add the uses in the same cell; keep what others need; write the marginal of a part."""
-        name = f"out_{item.item}"
+        name, weight = self._name(item), f"{item.item}{self.suffix}_weight"
         for use in uses:
-            if use.variable and self._own(use):
-                self.text(f"{name} = plus({name}, out_{use.goal.item})")
+            if use.own:
+                self.text(f"{name} = plus({name}, {self._name(use.goal)})")
         for user in self.analysis.general(self.stage):
-            if not user.variable and item in user.factors:
-                self.text(f"{name} = times_plus(out_{user.goal.item}, {user.goal.item}_weight, {name})")
+            if not user.variable and item.item in [factor.item for factor in user.factors]:
+                self.text(f"{name} = times_plus({self._name(user.goal)}, {user.goal.item}{self.suffix}_weight, {name})")
         self.text(f"peak = larger(value_of({name}), peak)")
         if item.item in self.analysis.outside:
             self.text(f"put({self.analysis.outside.name(item.item)}, {self.analysis.outside.place(item)}, {name})")
         if rule.part:
             if rule.factors:
-                self.text(f"{item.item}_weight = at(weights, {part_place(rule)})")
+                self.text(f"{weight} = at(weights, {part_place(rule)})")
             self.text(f"put(weights, {part_place(rule)}, times({name}, {self._in(item)}))")
 
     def _in(self, term: Term) -> str:

@@ -130,8 +130,8 @@ def product(worker, workers, scores, lengths, order, <options>scratch, direction
         to_weights(weights, n, side, lane_lengths, log_scale, peaks, factor)
         pack_direction(direction, n, UPPER, order, group, weights, 0.0, d_weights, bases)
         centre(d_weights, weights, 0.0, n, side, lane_lengths)
-        normalise(d_weights, n * side, peaks, factor)
-        weigh(d_weights, weights, n * side)
+        normalise(d_weights, n, side, UPPER, peaks, factor)
+        weigh(d_weights, weights, n, side, UPPER)
         peak = inside(n, side, lanes, <options>(weights, d_weights), <pair_inside>, splat(scores, 1.0))
         for lane in range(lanes):
             bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
@@ -207,8 +207,8 @@ def product_scaled(worker, workers, scores, lengths, order, <options>scratch, li
         to_scaled(weights, e_weights, n, side, lane_lengths, log_scale, factor)
         pack_direction(direction, n, UPPER, order, group, weights, 0.0, d_weights, bases)
         centre(d_weights, weights, 0.0, n, side, lane_lengths)
-        normalise(d_weights, n * side, peaks, factor)
-        weigh(d_weights, weights, n * side)
+        normalise(d_weights, n, side, UPPER, peaks, factor)
+        weigh(d_weights, weights, n, side, UPPER)
         inside(n, side, lanes, <options>(weights, d_weights, e_weights), <scaled_pairs_inside>, splat(scores, 0.0))
         for lane in range(lanes):
             bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
@@ -317,7 +317,7 @@ def in_logs(worker, workers, scores, lengths, order, <options>scratch, mode, dir
             else:
                 pack_direction(direction, n, UPPER, order, group, packed, -np.inf, along, bases)
                 centre(along, packed, -np.inf, n, side, lane_lengths)
-                normalise(along, n * side, peaks, factor)
+                normalise(along, n, side, UPPER, peaks, factor)
             tangents(n, side, lanes, <options>packed, along, surprise, <inside>, <sums>)
         for lane in range(min(lanes, len(order) - group)):
             example = order[group + lane]

@@ -43,6 +43,11 @@ def difference(stop: Index, first: Index) -> str:
     return names + (f" {'+' if number > 0 else '-'} {abs(number)}" if number else "")
 
 
+def between(first: Index | str, stop: Index | str) -> str:
+    """The range of a loop."""
+    return f"range({stop})" if str(first) == "0" else f"range({first}, {stop})"
+
+
 class Memory:
     """Where the numbers of some items lie: charts of two items each, on both sides of the diagonal, and lines.
 
@@ -101,7 +106,7 @@ class Analysis:
         self.outside = Memory("outside", [(item, d) for item, d in dims.items() if item in pulled | {recursion.goal.item}])
         self.values = Memory("value", list(dims.items()))
         self.sums = [rule for rule in recursion.rules if rule.variable]
-        self.choices = {id(rule): f"choice{i}" for i, rule in enumerate(self.sums)}
+        self.choices = {rule.goal.item: f"choice{i}" for i, rule in enumerate(self.sums)}
 
     @staticmethod
     def general(stage: Spans | Line) -> list[Sum]:

@@ -1,11 +1,12 @@
-"""An estimator of our own, which pilot runs on planted trees suggested."""
+"""Estimators of the study's own: one that pilot runs on planted trees suggested, and two with more samples."""
 
 from __future__ import annotations
 
 from torch import Tensor
 
-from pullback import Downstream, Estimator, Structure
-from pullback_study.tasks.task import Method
+from pullback import Downstream, Estimator, ReinMax, ScoreFunction, Structure
+from pullback.parts import LeaveOneOut
+from pullback_study.tasks import Method
 
 
 class Blended(Estimator):
@@ -37,3 +38,10 @@ class Blended(Estimator):
 
 
 BLENDED = Method("blended", "Blended", "Argmax", Blended, stochastic=True, decoder_calls=lambda steps: 2)
+FOUR_SAMPLES = (
+    Method(
+        "sfe-leave-one-out-4", "SFE, leave-one-out, 4 samples", "Argmax", lambda: ScoreFunction(LeaveOneOut(4)), stochastic=True
+    ),
+    Method("reinmax-4", "ReinMax, 4 samples", "Argmax", lambda: ReinMax(4), stochastic=True),
+)
+"""As many samples as the control variate has."""
