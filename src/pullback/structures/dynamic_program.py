@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import copy
+import inspect
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -29,6 +30,11 @@ class _Prepared(abc.ABCMeta):
         made = super().__call__(*args, **kwargs)
         made._program  # noqa: B018
         return made
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        own = inspect.signature(cls.__init__)
+        return own.replace(parameters=list(own.parameters.values())[1:], return_annotation=inspect.Signature.empty)
 
 
 class DynamicProgram(FamilyStructure, metaclass=_Prepared):

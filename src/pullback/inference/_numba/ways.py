@@ -37,6 +37,8 @@ def combined(like, a, b, c, s, chances, at, apart, keep):
 
 NOTHING = -1e200
 """The exponent of 0, and about that of all numbers next to it: below all others, and sums of many are finite."""
+DIGITS = 2.0**53
+"""The largest exponent to which 1 can be added in float64."""
 
 
 @subroutine
@@ -46,7 +48,7 @@ def merged(like, a, b, c, s, chances, at, apart, keep, normal):
     With `normal`, m is between 1 and 2; otherwise it is up to 5 times the largest m. Numbers of 0 have ways of some chance,
     which nothing uses.
     """
-    best = larger(c[1], larger(b[1], a[1]))
+    best, one = larger(c[1], larger(b[1], a[1])), splat(like, 1.0)
     x = a[0] * power_of_two(a[1] - best, like)
     y = b[0] * power_of_two(b[1] - best, like)
     z = c[0] * power_of_two(c[1] - best, like)
@@ -60,6 +62,8 @@ def merged(like, a, b, c, s, chances, at, apart, keep, normal):
     if normal:
         m, more = mantissa_and_power(m)
         k = k + more
+    # beside a score of 1e30, k has no digits for others, and m would have only a part of them
+    m = where_larger(k, splat_wide(-DIGITS, like), where_larger(splat_wide(DIGITS, like), k, m, one), one)
     return m, k
 
 

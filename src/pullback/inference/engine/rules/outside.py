@@ -64,7 +64,7 @@ class _Outside:
                 self._cells([self.cell], rules, "")
             return
         parts = {r.goal.item: r.part for r in self.stage.rules if self.analysis.special(self.stage, r) and r.part}
-        for rule in rules:  # the cells (i, i) are like the others: nobody reads what more is written there
+        for rule in rules:  # the cells (i, i) are like the others: nothing reads what is written there beyond them
             own = rule.part and tuple(index.where({"j": Index("i", 0)}) for index in rule.part)
             assert parts.get(rule.goal.item) in (None, own)
         abreast, last = self.analysis.recursion.abreast, "i - 1" if parts else "i"
