@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -336,3 +337,14 @@ def test_large_scores_take_float64_where_it_has_room(operation: str, monkeypatch
         return
     torch.testing.assert_close(whole.double(), found(slice(None), torch.float64), rtol=1e-6, atol=1e-6)
     assert torch.equal(whole, torch.cat([found(slice(b, b + 1)) for b in range(B)]))
+
+
+def test_single_positions_have_no_transitions():
+    """Whatever a kernel finds in fresh memory: NaN, here."""
+    transitions, scores = torch.zeros(40, 40, requires_grad=True), torch.randn(3, 1, 40)
+    chain = pb.FactoredChain(transitions)
+    for _ in range(10):
+        used = [np.full(size, np.nan, np.float32) for size in range(1600, 2000, 4) for _ in range(4)]
+        del used
+        (gradient,) = torch.autograd.grad(chain.log_partition(scores).sum(), transitions)
+        assert torch.equal(gradient, torch.zeros(40, 40))

@@ -307,7 +307,8 @@ def sums(worker, workers, tags, scores, lengths, mode, z, seeds, out, log_z, log
             rates_before(tags, alpha, total, row, room, above, rate, splat_half(out, sign))
             put(above, 0, tags, sign, flat_out, begin + (i - 1) * tags)
         put(above, 0, tags, sign, flat_out, begin + n * tags)
-        add_pairs(length, tags, room, alpha, total, weights, sign, flat_out, base)
+        if length > 1:  # else there may be no weights yet
+            add_pairs(length, tags, room, alpha, total, weights, sign, flat_out, base)
         if mode == Mode.LOG_PROB:
             log_p[b] = _rows_of(flat, n, length, tags, begin, flat_z, flat_out) - log_z[b]
 

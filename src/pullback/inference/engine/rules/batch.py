@@ -16,7 +16,7 @@ from pullback.inference.front import checks
 
 _ONE = np.zeros(1, np.int64)  # the order of one example
 _SMALL = 1 << 14  # bytes of a result up to which NumPy's memory is made in less time than PyTorch's
-OUT_OF_RANGE = -1  # a status of this folder's own: to be computed again in a wider range
+OUT_OF_RANGE, LEFT_OUT = -1, -2  # statuses of this folder's own: to be computed again in a wider range; not now
 
 
 @no_alloc_kernel
@@ -80,8 +80,8 @@ class Batch:
         return z, z.numpy()
 
     def leave_out(self, examples: np.ndarray) -> None:
-        """Keep some examples, a mask, from the first attempt: they go to the next one at once."""
-        self.status[examples] = OUT_OF_RANGE
+        """Keep some examples, a mask, from the attempts that follow."""
+        self.status[examples] = LEFT_OUT
         self.order = self.order[~examples[self.order]]
         self.arrays = *self.arrays[:2], self.order
         self.cubes = float((self.arrays[1][self.order].astype(float) ** 3).sum())

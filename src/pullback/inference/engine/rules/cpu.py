@@ -168,22 +168,26 @@ class Kernels:
         validate: bool,
         wide: bool = False,
     ) -> tuple[Tensor, ...]:
-        """In weights, then in weights with exponents (in float64, if `wide`), then in logarithms."""
-        dtype = batch.scores.dtype
-        short = dtype != torch.float32 or batch.longest <= self._longest
-        first = in_weights(batch, False) if short else ()
-        if short and batch.beyond is None and np.count_nonzero(batch.status) == 0:
+        """In weights, then in weights with exponents (in float64, if `wide`), then in logarithms.
+
+        Examples that begin in float64 have a ladder of their own: nothing of a result depends on the rest of the batch.
+        """
+        dtype, double = batch.scores.dtype, torch.float64
+        long = batch.arrays[1] > self._longest if dtype == torch.float32 and batch.longest > self._longest else None
+        if long is not None:
+            batch.leave_out(long)
+        first = in_weights(batch, False)
+        if long is None and batch.beyond is None and np.count_nonzero(batch.status) == 0:
             return first
-        attempts: list[tuple[torch.dtype, Attempt]] = [
-            (dtype, lambda b: first if short else in_weights(b, False)),
-            (torch.float64 if wide else dtype, lambda b: in_weights(b, True)),
-            (torch.float64, in_logs),
+        further: list[tuple[torch.dtype, Attempt]] = [
+            (double if wide else dtype, lambda b: in_weights(b, True)), (double, in_logs),
         ]  # fmt: skip
-        if not short:
-            batch.leave_out(batch.arrays[1] > self._longest)
-            attempts.insert(1, (torch.float64, attempts[0][1]))
-            attempts[2] = torch.float64, attempts[2][1]
-        return batch.settle(widening(batch, attempts), validate)
+        found = widening(batch, [(dtype, lambda b: first), *further])
+        if long is not None:
+            batch.status[long] = OUT_OF_RANGE
+            again = [(double, lambda b: in_weights(b, False)), (double, further[0][1]), further[1]]
+            found = widening(batch, [(dtype, lambda b: found), *again])
+        return batch.settle(found, validate)
 
 
 def _extra(batch: Batch) -> np.ndarray:
