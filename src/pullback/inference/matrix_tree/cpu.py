@@ -117,7 +117,7 @@ class _Batch(Batch):
         for exponents in (_ONE_PART, _THREE_PARTS):
             order = self.order[self.status[self.order] == OUT_OF_RANGE]
             if len(order):
-                work = 40.0 / LANES * float((lengths[order].astype(float) ** 3).sum())
+                work = float((lengths[order].astype(float) ** 3).sum())
                 options = exponents, direction, entropic, self.multiroot, mu, product, found
                 spread(far.solve, -(-len(order) // LANES), work, scores, lengths, order, *options, self.status)
         for column, total in enumerate(totals):
