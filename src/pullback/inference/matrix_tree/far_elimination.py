@@ -78,7 +78,7 @@ def _share(weights, at, whole):
 
 @subroutine
 def _tilt(weights, tangents, at, whole, entropic):
-    """What a share adds to the mean of the tangents."""
+    """The term of a share in the mean of the tangents."""
     m, k = _share(weights, at, whole)
     p = m * power(weights[0], k)
     t = load(tangents, at)
