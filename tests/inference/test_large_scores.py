@@ -152,6 +152,52 @@ def test_scores_of_all_sizes_side_by_side(projective, multiroot, dtype):
         assert_exact((normal(12, n, n, seed=n) * 10**powers).to(dtype), projective, multiroot, 20 * TOLERANCE[dtype])
 
 
+@pytest.mark.parametrize("multiroot", [True, False], ids=["multi", "single"])
+def test_an_example_out_of_range_has_the_same_bits_alone_and_in_a_batch(multiroot):
+    """Neither do lanes share an order of elimination, nor does one that needs a larger range change its neighbours."""
+    n, lengths = 9, torch.tensor([9, 4, 9, 7, 9, 9, 1, 9, 8, 9, 9])
+    scores = 300 * normal(11, n, n, seed=12)
+    scores[2:4, 1:, 0] = -torch.inf  # only the root leads to the first word
+    scores[4, :, 2], scores[5, :8, 8], scores[7] = -1e30, -torch.inf, scores[7] / 300
+    scores[9:, :4][:, :, :4] = -1e9
+
+    def results(rows):
+        leaves = [scores[rows].clone().requires_grad_() for _ in range(2)]
+        tree = pb.DependencyTree(lengths[rows], projective=False, multiroot=multiroot)
+        entropy, mu = tree.entropy(leaves[0]), tree.marginals(leaves[1])
+        (mu * direction_of(n)).sum().backward()
+        entropy.sum().backward()
+        return tree.log_partition(scores[rows]), entropy, mu, leaves[0].grad, leaves[1].grad
+
+    whole = results(slice(None))
+    assert all(result.isfinite().all() for result in whole)
+    for i in range(11):
+        for together, alone in zip(whole, results(slice(i, i + 1)), strict=True):
+            assert torch.equal(together[i : i + 1], alone)
+
+
+def test_two_words_that_only_a_single_root_leads_to():
+    """No tree has both, whatever paths the elimination of one makes to the other."""
+    scores = 200 * normal(4, 4, 4, seed=13)
+    for a, b in ((2, 3), (0, 1), (1, 3)):
+        of = scores[a]
+        diagonal = of.diagonal().clone()
+        of[:, [a, b]] = -torch.inf
+        of.diagonal().copy_(diagonal)
+    tree = pb.DependencyTree(projective=False, multiroot=False, validate=False)
+    assert tree.log_partition(scores).isnan().tolist() == [True, True, True, False]
+    assert tree.marginals(scores).isnan().flatten(1).all(1).tolist() == [True, True, True, False]
+    assert_exact(scores[3:], False, False, 1e-9)
+
+
+def test_long_sentences_out_of_range():
+    scores = 100 * normal(2, 100, 100, seed=14)
+    tree = pb.DependencyTree(projective=False)
+    found = tree.log_partition(scores), tree.marginals(scores)
+    with backend("reference"):
+        assert_close(found, (tree.log_partition(scores), tree.marginals(scores)), atol=1e-10, rtol=1e-14)
+
+
 @EACH_TREE
 @pytest.mark.parametrize("mask", [-1e9, -1e30, -torch.inf], ids=str)
 def test_samples_avoid_masked_arcs(projective, multiroot, mask):

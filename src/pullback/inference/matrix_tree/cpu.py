@@ -112,16 +112,17 @@ class _Batch(Batch):
 
     def _far(self, direction: Array, entropic: bool, mu: Array, product: Array, *totals: Array) -> None:
         """The sentences that are left; `totals` are log-partitions and entropies to write, unless they are empty."""
-        (scores, lengths, _), rest = self.arrays, self.status == OUT_OF_RANGE
-        found = np.empty((len(rest), 2)) if rest.any() else _NO_MATRICES
+        if not (rest := self.status == OUT_OF_RANGE).any():
+            return
+        (scores, lengths, _), found = self.arrays, np.empty((len(rest), 2))
         for exponents in (_ONE_PART, _THREE_PARTS):
             order = self.order[self.status[self.order] == OUT_OF_RANGE]
             if len(order):
-                work = 40.0 / LANES * float((lengths[order].astype(float) ** 3).sum())
+                work = float((lengths[order].astype(float) ** 3).sum())
                 options = exponents, direction, entropic, self.multiroot, mu, product, found
                 spread(far.solve, -(-len(order) // LANES), work, scores, lengths, order, *options, self.status)
         for column, total in enumerate(totals):
-            if total.size > 0 and rest.any():
+            if total.size > 0:
                 total[rest] = found[rest, column]
 
 

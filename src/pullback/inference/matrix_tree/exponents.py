@@ -67,7 +67,7 @@ def chosen(x, a, b):
 
 @subroutine
 def power(like, k):
-    """What an exponent of at most 0 stands for; 0 where that would be subnormal."""
+    """The value of a number with m = 1 and an exponent of at most 0; 0 where that would be subnormal."""
     if len(k) == 1:
         return power_of_two(k[0], like)
     return exp_by_series(narrow(k))

@@ -38,24 +38,24 @@ def expectations(worker, workers, scores, lengths, order, multiroot, mu, log_z, 
     if first >= len(order):
         return
     largest = lengths[order[first]]
-    group = Group(np.empty(LANES, np.int64), _line(0), _line(0), _line(0), _line(0), _line(0))
-    weights, adjoints = _chart(largest), _chart(largest)
-    shifts, sums, gains, uses = _line(largest), _line(largest), _line(largest), _line(largest)
+    group = Group(np.empty(LANES, np.int64), line(0), line(0), line(0), line(0), line(0))
+    weights, adjoints = chart(largest), chart(largest)
+    shifts, sums, gains, uses = line(largest), line(largest), line(largest), line(largest)
     flat, flat_mu = scores.reshape(-1), mu.reshape(-1)
     for start in range(first, len(order), workers * LANES):
         size = lengths[order[start]]
-        pitch = _pitch(size)
+        step = pitch(size)
         place(order, start, lengths, n * n, group.bases, group.lengths)
         _read(flat, n, size, group, multiroot, weights, shifts)
         if _leave_all(group, order, start, status):
             continue
         if mu.size > 0 or entropy.size > 0:
             copy(weights, adjoints)
-        store(group.least, 0, eliminate(weights, size, pitch, LANES, multiroot, sums))
+        store(group.least, 0, eliminate(weights, size, step, LANES, multiroot, sums))
         if mu.size > 0 or entropy.size > 0:
-            differentiate(weights, adjoints, size, pitch, LANES, multiroot, sums, gains, uses)
+            differentiate(weights, adjoints, size, step, LANES, multiroot, sums, gains, uses)
         if entropy.size > 0:
-            store(uses, 0, _mean_score(flat, n, size, pitch, group, weights, shifts))
+            store(uses, 0, _mean_score(flat, n, size, step, group, weights, shifts))
         for lane in range(min(LANES, len(order) - start)):
             b = order[start + lane]
             status[b] = _verdict(group, lane, size, sums)
@@ -64,7 +64,7 @@ def expectations(worker, workers, scores, lengths, order, multiroot, mu, log_z, 
             if entropy.size > 0:
                 entropy[b] = max(_sum_of_logs(size, lane, sums) - uses[lane], 0.0)
         if mu.size > 0:
-            _write(n, size, pitch, group, weights, 0.0, 1.0, flat_mu)
+            write(n, size, step * LANES, group.bases, group.lengths, weights, 0.0, 1.0, flat_mu)
 
 
 @kernel
@@ -75,42 +75,42 @@ def products(worker, workers, scores, lengths, order, direction, multiroot, prod
     if first >= len(order):
         return
     largest = lengths[order[first]]
-    group = Group(np.empty(LANES, np.int64), _line(0), _line(0), _line(0), _line(0), _line(0))
-    weights, adjoints = (_chart(largest), _chart(largest)), (_chart(largest), _chart(largest))
-    sums, gains = (_line(largest), _line(largest)), (_line(largest), _line(largest))
-    uses, shifts = (_line(largest), _line(largest)), _line(largest)
+    group = Group(np.empty(LANES, np.int64), line(0), line(0), line(0), line(0), line(0))
+    weights, adjoints = (chart(largest), chart(largest)), (chart(largest), chart(largest))
+    sums, gains = (line(largest), line(largest)), (line(largest), line(largest))
+    uses, shifts = (line(largest), line(largest)), line(largest)
     flat, flat_direction, flat_product = scores.reshape(-1), direction.reshape(-1), product.reshape(-1)
     for start in range(first, len(order), workers * LANES):
         size = lengths[order[start]]
-        pitch = _pitch(size)
+        step = pitch(size)
         place(order, start, lengths, n * n, group.bases, group.lengths)
         _read(flat, n, size, group, multiroot, weights[0], shifts)
         if _leave_all(group, order, start, status):
             continue
-        read_tangents(flat_direction, n, size, pitch, group.bases, group.lengths, multiroot, weights[0], weights[1])
+        read_tangents(flat_direction, n, size, step, group.bases, group.lengths, multiroot, weights[0], weights[1])
         copy(weights[0], adjoints[0])
         copy(weights[1], adjoints[1])
-        store(group.least, 0, eliminate(weights, size, pitch, LANES, multiroot, sums))
-        differentiate(weights, adjoints, size, pitch, LANES, multiroot, sums, gains, uses)
+        store(group.least, 0, eliminate(weights, size, step, LANES, multiroot, sums))
+        differentiate(weights, adjoints, size, step, LANES, multiroot, sums, gains, uses)
         for lane in range(min(LANES, len(order) - start)):
             b = order[start + lane]
             status[b] = _verdict(group, lane, size, sums[0])
-        _write(n, size, pitch, group, weights[1], -np.inf, np.inf, flat_product)
+        write(n, size, step * LANES, group.bases, group.lengths, weights[1], -np.inf, np.inf, flat_product)
 
 
 @inner
-def _pitch(size):
+def pitch(size):
     """Vectors from one row of a chart to the next: odd, so that a column does not fall into few sets of the cache."""
     return size + 1 - size % 2
 
 
 @inner
-def _chart(size):
-    return aligned((size + 1) * _pitch(size) * LANES, np.empty(0, np.float64))
+def chart(size):
+    return aligned((size + 1) * pitch(size) * LANES, np.empty(0, np.float64))
 
 
 @inner
-def _line(size):
+def line(size):
     """A vector for each word and one for the root."""
     return aligned((size + 1) * LANES, np.empty(0, np.float64))
 
@@ -118,7 +118,7 @@ def _line(size):
 @inner
 def _read(flat, n, size, group, multiroot, weights, shifts):
     spread, dropped = read_weights(
-        flat, n, size, _pitch(size), group.bases, group.lengths, multiroot, weights, shifts, group.codes
+        flat, n, size, pitch(size), group.bases, group.lengths, multiroot, weights, shifts, group.codes
     )
     root = load(shifts, size * LANES)  # added to each root arc: where it is large it takes their last digits
     too_large = splat(shifts, _LARGE)
@@ -193,11 +193,11 @@ def _sum_of_logs(count, lane, line):
 
 
 @inner
-def _write(n, size, pitch, group, chart, low, high, out):
+def write(n, size, row, bases, lengths, values, low, high, out):
     """Copy the lanes of a chart to packed matrices, between bounds; `out` is their batch, flat."""
     for h in range(size):
         for m in range(size):
-            at = ((size if h == m else h) * pitch + m) * LANES
+            at = (size if h == m else h) * row + m * LANES
             for lane in range(LANES):
-                if group.lengths[lane] > max(h, m):
-                    out[group.bases[lane] + h * n + m] = min(max(chart[at + lane], low), high)
+                if lengths[lane] > max(h, m):
+                    out[bases[lane] + h * n + m] = min(max(values[at + lane], low), high)
