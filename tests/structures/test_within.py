@@ -104,6 +104,16 @@ def test_own_structures():
     torch.testing.assert_close(pb.StructureWrapper(Pair()).log_prob_within(scores, allowed), found)
 
 
+def test_a_bad_example_without_validation_is_nan():
+    """It is not an example none of whose structures are allowed."""
+    scores, allowed = torch.zeros(3, 3, 4), torch.ones(3, 3, 4, dtype=torch.bool)
+    allowed[0] = False
+    ctc = pb.CTC([[1, 2], [1, 1], [1, 2]], lengths=[3, 2, 3], validate=False)
+    found = ctc.log_prob_within(scores, allowed)
+    assert found[0] == -torch.inf
+    assert found.isnan().tolist() == [False, True, False]
+
+
 def test_errors():
     with pytest.raises(TypeError, match=r"allowed has dtype torch.float32; it must be a mask"):
         pb.Categorical().log_prob_within(torch.zeros(3), torch.ones(3))
