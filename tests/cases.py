@@ -169,6 +169,10 @@ class Entry:
     def differentiable(self) -> dict[str, Operation]:
         return {name: operation for name, operation in self.operations.items() if name in DIFFERENTIABLE}
 
+    def result(self, dtype: torch.dtype) -> torch.dtype:
+        """The dtype of results for scores of this one."""
+        return dtype if self.holds is None else torch.promote_types(dtype, self.holds)
+
     def whole(self, *sizes: Tensor) -> pb.Structure:
         """A structure with these sizes, or those of the scores; values are checked on every device."""
         return self.make(*(sizes or self.free), validate=True)

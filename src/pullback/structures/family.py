@@ -289,7 +289,9 @@ class FamilyStructure(Structure, checked=False):
 
     def _run(self, operation: str, scores: Tensor, recorded: str = "") -> Tensor:
         """An operation that takes scores only; see `_call`."""
-        flat = self._flat(scores)
+        flat = self._layout.flatten(scores, self)
+        if self._widths:
+            self._check_widths(scores.shape)
         return flat.restore(self._call(operation, flat, recorded=recorded))
 
     def _call(self, operation: str, flat: Flat, *others: Any, recorded: str = "") -> Any:

@@ -56,6 +56,10 @@ class OwnScores(FamilyStructure):
         flat.dtype = self._dtype(flat.dtype)
         return flat
 
+    def _run(self, operation: str, scores: Tensor, recorded: str = "") -> Tensor:
+        flat = self._flat(scores)
+        return flat.restore(self._call(operation, flat, recorded=recorded))
+
     def _result_dtype(self, scores: Tensor) -> torch.dtype:
         return self._dtype(super()._result_dtype(scores))
 
