@@ -100,7 +100,7 @@ class OwnScores(FamilyStructure):
         return self._apart(found, flat) if operation in _PER_PART else found
 
 
-def check_own(x: Tensor, owner: str, name: str) -> None:
+def check_own(x: Any, owner: str, name: str) -> None:
     """Raise if this cannot be a structure's own tensor of scores."""
     check_tensor(x, owner, name)
     if not x.is_floating_point():
