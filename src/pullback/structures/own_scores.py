@@ -64,7 +64,7 @@ class OwnScores(FamilyStructure):
         return self._dtype(super()._result_dtype(scores))
 
     def _dtype(self, dtype: torch.dtype) -> torch.dtype:
-        """What PyTorch promotes a dtype and those of the structure's own tensors to."""
+        """The dtype that PyTorch promotes this one and those of the structure's own tensors to."""
         for x in self._own():
             if x is not None and x.dtype != dtype:
                 dtype = torch.promote_types(dtype, x.dtype)
