@@ -99,6 +99,7 @@ class Entry:
         gibbs: whether it has a distribution, with all the operations on it.
         projects: whether it has SparseMAP.
         own: what a structure adds to the score of each of `[S, *parts]`, `[S]`, beside its parts' scores.
+        holds: the dtype of tensors of its own, if it has some: results have the dtype that both promote to.
         twice: whether marginals can be differentiated twice, rather than say that they cannot.
         one_rule: whether ties break in the same way on every backend.
         converts: whether it has conversions for people, one of `CONVERSIONS` in `structures/test_padded_structures.py`.
@@ -120,6 +121,7 @@ class Entry:
     gibbs: bool = True
     projects: bool = True
     own: Callable[[Tensor], Tensor] = lambda z: z.new_zeros(len(z))
+    holds: torch.dtype | None = None
     twice: bool = False
     one_rule: bool = True
     converts: bool = True
@@ -166,6 +168,10 @@ class Entry:
     @property
     def differentiable(self) -> dict[str, Operation]:
         return {name: operation for name, operation in self.operations.items() if name in DIFFERENTIABLE}
+
+    def result(self, dtype: torch.dtype) -> torch.dtype:
+        """The dtype of results for scores of this one."""
+        return dtype if self.holds is None else torch.promote_types(dtype, self.holds)
 
     def whole(self, *sizes: Tensor) -> pb.Structure:
         """A structure with these sizes, or those of the scores; values are checked on every device."""
@@ -257,7 +263,7 @@ ENTRIES = [
           shape=lambda n: (n, 3, 3)),
     Entry("factored chain", lambda n, **options: pb.FactoredChain(TRANSITIONS, START, END, n, **options), (4, 3),
           [(4,), (2,), (0,), (1,)], lambda n: pb.FactoredChain(TRANSITIONS).enumerate(n, 3), projects=False, own=_of_pairs,
-          shape=lambda n: (n, 3)),
+          holds=torch.float32, shape=lambda n: (n, 3)),
     Entry("subset", pb.Subset, (5,), [(2, 5), (1, 4), (0, 1), (3, 3)], lambda k, n: pb.Subset(k).enumerate(n),
           free=(2, None), shape=lambda n: (n,), sized=lambda n: (2, n), smallest=2),
     Entry("at most", lambda k, n, **o: pb.Subset(k, n, True, **o), (5,), [(2, 5), (1, 4), (0, 1), (4, 3)],
@@ -272,7 +278,8 @@ ENTRIES = [
     Entry("segmentation", pb.Segmentation, (5, 3, 2), [(5,), (3,), (0,), (1,)], lambda n: pb.Segmentation().enumerate(n, 3, 2),
           shape=lambda n: (n, 3, 2)),
     Entry("semi-Markov", lambda n, **options: pb.Segmentation(n, TRANSITIONS, **options), (5, 2, 3), [(5,), (3,), (0,), (1,)],
-          lambda n: pb.Segmentation().enumerate(n, 2, 3), projects=False, own=_of_labels, shape=lambda n: (n, 2, 3)),
+          lambda n: pb.Segmentation().enumerate(n, 2, 3), projects=False, own=_of_labels,
+          holds=torch.float32, shape=lambda n: (n, 2, 3)),
     Entry("own hops", Hops, (5, 2), [(5,), (3,), (0,), (1,)], lambda n: pb.Segmentation().enumerate(n, 2, 1).squeeze(-1),
           converts=False, shape=lambda n: (n, 2)),
     Entry("own brackets", Brackets, (5, 5), [(5,), (3,), (0,), (1,)], lambda n: pb.BinaryTree().enumerate(n), converts=False),

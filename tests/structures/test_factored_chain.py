@@ -76,6 +76,33 @@ def test_values_and_gradients_of_all_that_belongs_to_it(name: str, batch: tuple[
     torch.testing.assert_close((tangent * weight).sum(), slope)
 
 
+def test_emissions_in_half_precision_and_transitions_in_float32_make_float32() -> None:
+    """As PyTorch promotes them: what the scores of pairs have, which `LinearChain.combine` makes of the same tensors."""
+    leaves = [x.detach().float() for x in _leaves()]
+    leaves = [leaves[0].bfloat16().requires_grad_(), *leaves[1:]]
+    ours, (theirs, scores) = pb.FactoredChain(*leaves[1:], LENGTHS), _of_pairs(*leaves)
+    z = ours.from_tags(torch.arange(B * N).reshape(B, N) % C)
+    allowed = (torch.arange(C) != 2).expand(N, C)
+    found = {
+        "log_partition": (ours.log_partition(leaves[0]), theirs.log_partition(scores)),
+        "entropy": (ours.entropy(leaves[0]), theirs.entropy(scores)),
+        "topk": (ours.topk(leaves[0], 1).scores, theirs.topk(scores, 1).scores),
+        "score": (ours.score(leaves[0], ours.argmax(leaves[0])), theirs.score(scores, theirs.argmax(scores))),
+        "within": (ours.log_prob_within(leaves[0], allowed), theirs.log_prob_within(scores, allowed[:, None].expand(N, C, C))),
+        "log_prob": (ours.log_prob(leaves[0], z), -pb.losses.CrossEntropy()(ours, leaves[0], z)),
+        "wrapped": (ours.log_prob(leaves[0], z), -pb.losses.CrossEntropy()(pb.StructureWrapper(ours), leaves[0], z)),
+    }
+    for name, (one, other) in found.items():
+        assert one.dtype == other.dtype == torch.float32, name
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+    assert all(ours.sample(leaves[0]).dtype == op(leaves[0]).dtype == torch.float32 for op in (ours.argmax, ours.marginals))
+    found["log_partition"][0].sum().backward()
+    assert leaves[0].grad is not None
+    assert leaves[0].grad.dtype == torch.bfloat16
+    wide = pb.FactoredChain(leaves[1].double())
+    assert wide.log_partition(leaves[0]).dtype == torch.float64
+
+
 def test_structures_of_given_transitions() -> None:
     """Best, k best and drawn sequences are those of the pairs."""
     leaves = [x.detach() for x in _leaves(B)]

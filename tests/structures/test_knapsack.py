@@ -113,3 +113,10 @@ def test_diagnose_takes_costs_of_each_example():
     knapsack, scores = pb.Knapsack(COSTS[:2, :4], [5, 9]), torch.randn(2, 4, generator=torch.Generator().manual_seed(0))
     found = pb.diagnose(pb.Marginals(), knapsack, scores, lambda z: (z**2).sum(-1), draws=20, reference="relaxed")
     assert float(found.bias) < 1e-5
+
+
+def test_the_k_best_of_no_items():
+    for knapsack in (pb.Knapsack([], 3), pb.Knapsack([], [3, 0])):
+        found = knapsack.topk(torch.zeros(2, 0), 2)
+        assert found.scores.tolist() == [[0.0, 0.0], [-torch.inf, -torch.inf]]
+        assert found.structures.shape == (2, 2, 0)

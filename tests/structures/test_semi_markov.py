@@ -247,6 +247,10 @@ def test_it_is_a_segmentation_that_can_be_copied() -> None:
 def test_mistakes_are_named() -> None:
     with pytest.raises(ValueError, match=r"transitions has shape \[3, 2\]; a Segmentation needs \[\.\.\., C, C\]"):
         pb.Segmentation(transitions=torch.zeros(3, 2))
+    with pytest.raises(
+        TypeError, match=r"transitions has dtype torch.int64; a Segmentation needs .* pass transitions.float\(\)"
+    ):
+        pb.Segmentation(transitions=torch.zeros(3, 3, dtype=torch.long))
     with pytest.raises(TypeError, match=r"transitions is a list"):
         pb.Segmentation(None, [[0.0]])
     with pytest.raises(ValueError, match=r"scores has shape \[1, 4, 2, 2\]; transitions \[3, 3\] need .* C = 3"):

@@ -77,7 +77,7 @@ def test_precision(gibbs, dtype):
     scores = torch.where(mask_of(gibbs), gibbs.scores(), 0.0).to(dtype)
     allowed = next(iter(_masks(gibbs, 3)))
     found = gibbs.structure().log_prob_within(scores, allowed)
-    assert found.dtype == dtype
+    assert found.dtype == gibbs.result(dtype)
     exact_value = gibbs.structure().log_prob_within(scores.double(), allowed)
     torch.testing.assert_close(found.double(), exact_value, atol=1e-5, rtol=2 * torch.finfo(dtype).eps)
 
@@ -102,6 +102,16 @@ def test_own_structures():
     torch.testing.assert_close(found, pb.Subset(2).log_prob_within(scores, allowed))
     assert found[1] == -torch.inf
     torch.testing.assert_close(pb.StructureWrapper(Pair()).log_prob_within(scores, allowed), found)
+
+
+def test_a_bad_example_without_validation_is_nan():
+    """It is not an example none of whose structures are allowed."""
+    scores, allowed = torch.zeros(3, 3, 4), torch.ones(3, 3, 4, dtype=torch.bool)
+    allowed[0] = False
+    ctc = pb.CTC([[1, 2], [1, 1], [1, 2]], lengths=[3, 2, 3], validate=False)
+    found = ctc.log_prob_within(scores, allowed)
+    assert found[0] == -torch.inf
+    assert found.isnan().tolist() == [False, True, False]
 
 
 def test_errors():

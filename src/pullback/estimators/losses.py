@@ -22,7 +22,7 @@ from torch import Tensor
 from pullback.estimators.checks import arguments_error, event_dims
 from pullback.estimators.config import Configured
 from pullback.estimators.starts import Inference
-from pullback.inference.front.layout import result_dtype, working
+from pullback.inference.front.layout import working
 from pullback.structures import Structure
 from pullback.structures.members import check, why_no_target
 
@@ -89,7 +89,7 @@ def _checking(method: Method) -> Method:
             target = target if target.is_floating_point() else target.to(working(scores).dtype)
             why_not = functools.partial(why_no_target, structure)
             check(structure, structure._expanded(target, scores), "target", structure._are_targets, why_not)
-        return method(self, structure, working(scores), target, **given).to(result_dtype(scores))
+        return method(self, structure, working(scores), target, **given).to(structure._result_dtype(scores))
 
     return checked  # type: ignore[return-value]
 

@@ -12,7 +12,7 @@ from pullback.estimators.base import Layer
 from pullback.estimators.checks import positive
 from pullback.estimators.noise import Gumbel, Noise, drawn, noise_or_gumbel
 from pullback.inference._torch.derivatives import may_be_differentiated
-from pullback.inference.front.layout import result_dtype, working
+from pullback.inference.front.layout import working
 from pullback.structures import Structure
 
 
@@ -28,7 +28,7 @@ class Perturbed(Layer):
     def __call__(self, structure: Structure, scores: Tensor) -> Tensor:
         wide = working(scores)  # half precision, which noise and temperature may leave, becomes float32
         perturbed = (wide + drawn(self.noise, wide)) / self.temperature
-        return self._layer(structure, perturbed).to(result_dtype(scores))
+        return self._layer(structure, perturbed).to(structure._result_dtype(scores))
 
     @abc.abstractmethod
     def _layer(self, structure: Structure, perturbed: Tensor) -> Tensor:
@@ -51,7 +51,7 @@ class PerturbedMarginals(Perturbed):
         return structure.marginals(perturbed)
 
     def noiseless(self, structure: Structure, scores: Tensor) -> Tensor:
-        return structure.marginals(working(scores) / self.temperature).to(result_dtype(scores))
+        return structure.marginals(working(scores) / self.temperature).to(structure._result_dtype(scores))
 
 
 class PerturbedSparseMAP(Perturbed):
@@ -70,7 +70,7 @@ class PerturbedSparseMAP(Perturbed):
         return structure.sparsemap(perturbed)
 
     def noiseless(self, structure: Structure, scores: Tensor) -> Tensor:
-        return structure.sparsemap(working(scores) / self.temperature).to(result_dtype(scores))
+        return structure.sparsemap(working(scores) / self.temperature).to(structure._result_dtype(scores))
 
 
 class PerturbAndMAP(Perturbed):

@@ -13,7 +13,7 @@ from pullback.estimators.checks import at_least, event_dims, positive
 from pullback.estimators.noise import Gumbel, Noise, drawn, noise_or_gumbel
 from pullback.estimators.surrogate import linear
 from pullback.inference._torch.derivatives import may_be_differentiated
-from pullback.inference.front.layout import result_dtype, working
+from pullback.inference.front.layout import working
 from pullback.structures import Structure
 
 
@@ -56,7 +56,7 @@ class PerturbedArgmax(Layer):
             noise, z = noise[None], z[None]
         mean = z.mean(0)
         if not may_be_differentiated(scores):
-            return mean.to(result_dtype(scores))
+            return mean.to(structure._result_dtype(scores))
         allowed = structure.allowed(fixed)
         if self.samples == 1:
             centred = z - structure.argmax(fixed)
@@ -69,7 +69,7 @@ class PerturbedArgmax(Layer):
             score = self.noise.score(noise)  # type: ignore[attr-defined]
             return torch.where(allowed, (score * inner).mean(0) / self.sigma, 0.0)
 
-        return linear(scores, mean.to(result_dtype(scores)), rule)
+        return linear(scores, mean.to(structure._result_dtype(scores)), rule)
 
     def noiseless(self, structure: Structure, scores: Tensor) -> Tensor:
         return structure.argmax(scores)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from pullback.inference._torch.derivatives import transforming
-from pullback.inference.front.layout import check_batches, check_tensor
+from pullback.inference.front.layout import check_batches, check_tensor, result_dtype
 from pullback.structures import members
 from pullback.structures.checks import check_limit, of_one_shape
 from pullback.structures.top import TopK, partitioned
@@ -234,6 +234,10 @@ class Structure(abc.ABC):
     def _unchecked_log_partition(self, scores: Tensor) -> Tensor | None:
         """`_log_partition`, not finite where there is no structure, which is no error; None where that is not known."""
         return None
+
+    def _result_dtype(self, scores: Tensor) -> torch.dtype:
+        """The dtype of what is returned for scores."""
+        return result_dtype(scores)
 
     def _feasible(self, scores: Tensor) -> Tensor:
         """Whether some structure has no part that is forbidden, `[...]`."""

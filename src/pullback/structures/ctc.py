@@ -79,7 +79,8 @@ class CTC(FamilyStructure):
         targets = targets.expand(*batch, -1)
         real = torch.arange(targets.shape[-1], device=known.device) < known[..., None]
         check_range(targets, real, 2**63 - 1, "targets", "a symbol is at least 0; beyond target_lengths, anything is padding")
-        check_range(torch.where(targets == self.blank, -1, 0), real, 0, "targets", "a target has no blanks")
+        allowed = torch.where(targets == self.blank, self.blank - 1, targets)
+        check_range(targets, real, allowed, "targets", "that is the blank, and a target has none")
 
     def symbols(self, z: Tensor) -> Tensor:
         """The symbol of each frame, `[..., T]`; -1 for padding."""

@@ -12,11 +12,11 @@ from pullback.inference.engine.partition import Sets, ranked
 from pullback.inference.factored.family import EMISSIONS, FACTORED
 from pullback.inference.factored.joined import join
 from pullback.inference.front.family import Family
-from pullback.inference.front.layout import Flat, broadcasts, check_tensor
+from pullback.inference.front.layout import Flat, broadcasts
 from pullback.inference.front.plan import serving
 from pullback.structures.family import FamilyStructure, _is_constant
 from pullback.structures.linear_chain import LinearChain
-from pullback.structures.own_scores import OwnScores, bilinear, for_each, one_each
+from pullback.structures.own_scores import OwnScores, bilinear, check_own, for_each, one_each
 from pullback.structures.probabilities import log_probabilities
 from pullback.structures.readers import check_range, check_width, integers, is_readable, lengths_of, ones_at
 from pullback.structures.top import TopK, check_count
@@ -79,13 +79,13 @@ class FactoredChain(OwnScores):
         validate: bool | None = None,
     ) -> None:
         super().__init__(validate=validate)
-        check_tensor(transitions, "a FactoredChain", "transitions")
+        check_own(transitions, "a FactoredChain", "transitions")
         tags = transitions.shape[-1] if transitions.dim() else 0
         if transitions.dim() < 2 or transitions.shape[-2] != tags or tags == 0:
             raise ValueError(f"transitions has shape {list(transitions.shape)}; a FactoredChain needs [..., C, C] with C > 0")
         for name, x in {"start": start, "end": end}.items():
             if x is not None:
-                check_tensor(x, "a FactoredChain", name)
+                check_own(x, "a FactoredChain", name)
                 if x.shape[-1:] != (tags,):
                     raise ValueError(f"{name} has shape {list(x.shape)}; for {tags} tags it needs [..., {tags}]")
         self.transitions, self.start, self.end = transitions, start, end

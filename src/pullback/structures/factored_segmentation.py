@@ -9,11 +9,11 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from pullback.inference.front.family import Family
-from pullback.inference.front.layout import Flat, check_tensor
+from pullback.inference.front.layout import Flat
 from pullback.inference.segmentation.family import SEGMENTATION
 from pullback.inference.semi_markov.family import SEMI_MARKOV, rows_of_transitions
 from pullback.structures.family import _is_constant
-from pullback.structures.own_scores import OwnScores, bilinear, for_each
+from pullback.structures.own_scores import OwnScores, bilinear, check_own, for_each
 from pullback.structures.segmentation import Segmentation
 from pullback.structures.top import TopK, check_count, from_parts
 
@@ -34,7 +34,7 @@ class FactoredSegmentation(OwnScores, Segmentation):
 
     def __init__(self, lengths: Any = None, transitions: Tensor | None = None, *, validate: bool | None = None) -> None:
         super().__init__(lengths, transitions, validate=validate)
-        check_tensor(transitions, "a Segmentation", "transitions")
+        check_own(transitions, "a Segmentation", "transitions")
         assert transitions is not None
         labels = transitions.shape[-1] if transitions.dim() else 0
         if transitions.dim() < 2 or transitions.shape[-2] != labels or labels == 0:

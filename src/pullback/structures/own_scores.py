@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from pullback.inference.front.layout import Flat, broadcasts, working
+from pullback.inference.front.layout import Flat, broadcasts, check_tensor, working
 from pullback.structures.family import FamilyStructure, _equal
 
 _PER_PART = ("argmax", "marginals", "sample")
@@ -37,7 +37,7 @@ class OwnScores(FamilyStructure):
 
     def score(self, scores: Tensor, z: Tensor) -> Tensor:
         """The score of z, `[...]`: <s, z>, and what the structure's own tensors add. Differentiable."""
-        return self._whole_score(scores, z).to(torch.promote_types(scores.dtype, z.dtype))
+        return self._whole_score(scores, z).to(self._dtype(torch.promote_types(scores.dtype, z.dtype)))
 
     @abc.abstractmethod
     def _own_score(self, scores: Tensor, z: Tensor) -> Tensor:
@@ -51,13 +51,32 @@ class OwnScores(FamilyStructure):
     def _apart(self, joined: Tensor, flat: Flat) -> Tensor:
         """The entries that belong to the scores, of a tensor like `_joined`."""
 
+    def _flat(self, scores: Tensor) -> Flat:
+        flat = super()._flat(scores)
+        flat.dtype = self._dtype(flat.dtype)
+        return flat
+
+    def _run(self, operation: str, scores: Tensor, recorded: str = "") -> Tensor:
+        flat = self._flat(scores)
+        return flat.restore(self._call(operation, flat, recorded=recorded))
+
+    def _result_dtype(self, scores: Tensor) -> torch.dtype:
+        return self._dtype(super()._result_dtype(scores))
+
+    def _dtype(self, dtype: torch.dtype) -> torch.dtype:
+        """The dtype that PyTorch promotes this one and those of the structure's own tensors to."""
+        for x in self._own():
+            if x is not None and x.dtype != dtype:
+                dtype = torch.promote_types(dtype, x.dtype)
+        return dtype
+
     def _own(self) -> tuple[Tensor | None, ...]:
         return tuple([getattr(self, name) for name in self.own])
 
     def _gain(self, scores: Tensor, z: Tensor, other: Tensor) -> Tensor:
         own = self._own_score(scores, z) - self._own_score(scores, other)
         found = super()._gain(scores.double(), z, other) + own
-        return found.to(torch.promote_types(scores.dtype, z.dtype))
+        return found.to(self._dtype(torch.promote_types(scores.dtype, z.dtype)))
 
     def _whole_score(self, scores: Tensor, z: Tensor) -> Tensor:
         """In float64, where large scores do not cancel to noise."""
@@ -79,6 +98,13 @@ class OwnScores(FamilyStructure):
     def _call(self, operation: str, flat: Flat, *others: Any, recorded: str = "") -> Any:
         found = super()._call(operation, self._join(flat), *others, recorded=recorded)
         return self._apart(found, flat) if operation in _PER_PART else found
+
+
+def check_own(x: Any, owner: str, name: str) -> None:
+    """Raise if this cannot be a structure's own tensor of scores."""
+    check_tensor(x, owner, name)
+    if not x.is_floating_point():
+        raise TypeError(f"{name} has dtype {x.dtype}; {owner} needs floating-point numbers: pass {name}.float()")
 
 
 def bilinear(a: Tensor, weights: Tensor, b: Tensor) -> Tensor:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
     from pullback.structures.base import Structure
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class TopK:
     """The k best structures of each example, best first.
 
@@ -28,13 +25,17 @@ class TopK:
         scores: `[k, ...]`: <s, z> of each, -inf where an example has fewer structures; differentiable in s.
     """
 
-    scores: Tensor
-    _make: Callable[[], Tensor]
+    def __init__(self, scores: Tensor, make: Callable[[], Tensor]) -> None:
+        self.scores = scores
+        self._make = make
+        self._structures: Tensor | None = None  # no functools.cached_property: torch.compile does not take its lock
 
-    @functools.cached_property
+    @property
     def structures(self) -> Tensor:
         """`[k, ..., *parts]`, zeros where an example has fewer structures. Computed when it is read."""
-        return self._make()
+        if self._structures is None:
+            self._structures = self._make()
+        return self._structures
 
     def __iter__(self) -> Iterator[Tensor]:
         return iter((self.structures, self.scores))
@@ -44,7 +45,7 @@ class TopK:
 
     def __getstate__(self) -> dict[str, Tensor]:
         """With the structures in place of the function that computes them, so that other processes can have both."""
-        return {"scores": self.scores, "structures": self.structures}
+        return {"scores": self.scores, "_structures": self.structures}
 
 
 def check_count(k: Any) -> int:

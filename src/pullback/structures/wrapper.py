@@ -118,6 +118,9 @@ class StructureWrapper(Structure, checked=False):
     def _are_targets(self, mu: Tensor) -> Tensor:
         return self.inner._are_targets(mu)
 
+    def _result_dtype(self, scores: Tensor) -> torch.dtype:
+        return self.inner._result_dtype(scores)
+
     @property
     def validate(self) -> bool | None:  # type: ignore[override]
         return self.inner.validate

@@ -42,7 +42,10 @@ def topk(
     parts = torch.full((len(scores), count, n), n, device=scores.device)
     totals = scores.new_full((len(scores), count), -torch.inf, dtype=torch.float64)
     run = ranked.operation(SAME, graph, backend_of(scores), lambda shape, **options: shape[0])
-    kinds, which = costs.clamp_min(1).unique(dim=0, return_inverse=True)
+    if n == 0:  # of which `unique` is an error
+        kinds, which = costs[:1], lengths.new_zeros(len(lengths))
+    else:
+        kinds, which = costs.clamp_min(1).unique(dim=0, return_inverse=True)
     for kind in range(len(kinds)):
         rows = (which == kind).nonzero().squeeze(1)
         units, options = table(budget[rows], kinds[kind])
