@@ -106,3 +106,13 @@ def test_log_partition_of_the_only_path_beside_many_cells_that_no_path_reaches()
     scores = torch.randn(1, 330, 330, generator=torch.Generator().manual_seed(0))
     found = pb.Alignment(moves="forward").log_partition(scores)
     torch.testing.assert_close(found, scores.diagonal(0, 1, 2).double().sum(1).to(found.dtype))
+
+
+def test_log_partition_of_one_path_whose_diagonal_is_at_odd_steps():
+    """Fractions of its scores must not pile up until they are infinite."""
+    n = 601
+    scores = torch.full((1, n, n - 1), -torch.inf)
+    scores[0, 0, 0] = 0.3
+    scores[0, range(1, n), range(n - 1)] = 0.3
+    found = pb.Alignment().log_partition(scores)
+    torch.testing.assert_close(found, torch.tensor([0.3 * n]))

@@ -83,6 +83,19 @@ def test_derivatives_have_the_same_bits_alone_as_next_to_longer_examples(multiro
         assert torch.equal(own[0], product[i]), f"{n} words"
 
 
+@pytest.mark.parametrize("scale", [1.0, 100.0, 3e6])
+def test_short_sentences_beside_long_ones_have_the_bits_that_they_have_alone(scale):
+    """Long sentences begin in float64, which is no reason for the short ones to be computed there when they leave float32."""
+    lengths = torch.tensor([60, 4, 9])
+    scores = scale * torch.randn(3, 60, 60, generator=torch.Generator().manual_seed(1))
+    tree = pb.DependencyTree(lengths)
+    together = tree.log_partition(scores), tree.marginals(scores)
+    for i in range(3):
+        alone = pb.DependencyTree(lengths[i : i + 1])
+        assert torch.equal(alone.log_partition(scores[i : i + 1])[0], together[0][i])
+        assert torch.equal(alone.marginals(scores[i : i + 1])[0], together[1][i])
+
+
 @pytest.mark.parametrize("scale", [1.0, 40.0, 3e6])
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_samples_have_the_marginals_at_every_scale(name, scale):
