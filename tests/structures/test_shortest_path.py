@@ -180,3 +180,11 @@ def test_ties():
 def test_errors(make, error, message):
     with pytest.raises(error, match=message):
         make()
+
+
+def test_projections_compile_for_one_network_after_another():
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda paths, s: paths.sparsemap(s), fullgraph=True, backend="eager")
+    for paths in (pb.ShortestPath.grid(2, 3), pb.ShortestPath.grid(2, 3, "straight")):
+        scores = torch.randn(2, 2, 3, generator=torch.Generator().manual_seed(0))
+        torch.testing.assert_close(compiled(paths, scores), paths.sparsemap(scores))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -65,6 +66,11 @@ def _family(part: str, shape: str) -> Family:
 
 
 def _most_parts(shape: tuple[int, ...], network: int) -> int:
+    return _longest(operator.index(network))  # a number, which torch.compile may have replaced by a symbol
+
+
+@torch.compiler.assume_constant_result  # which torch.compile does not trace: it takes a lock
+def _longest(network: int) -> int:
     from pullback.inference.shortest_path.network import known
 
     return known(network).longest
