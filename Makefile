@@ -4,6 +4,8 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 # Threads that wait give their core away: on a busy machine spinning ones make small tensor operations many times slower.
 export OMP_WAIT_POLICY ?= PASSIVE
+# One more process of tests than cores: some wait for other processes and leave theirs idle.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 .PHONY: help install test lint docs matrix packages bench reproduce clean
 help:            ## list the targets
@@ -21,7 +23,7 @@ lint: install    ## run the linter, the check of the format, and the type checke
 	$(BIN)/mypy
 
 test: lint       ## run the linter, the type checker and all tests
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal
 
 docs: install    ## build the documentation site in docs/_build/html
 	PULLBACK_QUIET=1 $(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html

@@ -65,15 +65,18 @@ def _family(part: str, shape: str) -> Family:
     )  # fmt: skip
 
 
+LONGEST: dict[int, int] = {}
+"""The most parts of a path of each network, by its number."""
+
+
 def _most_parts(shape: tuple[int, ...], network: int) -> int:
-    return _longest(operator.index(network))  # a number, which torch.compile may have replaced by a symbol
+    number = operator.index(network)  # which torch.compile may have replaced by a symbol
+    found = LONGEST.get(number)  # it reads a dict, but does not trace `known`
+    if found is None:
+        from pullback.inference.shortest_path.network import known
 
-
-@torch.compiler.assume_constant_result  # which torch.compile does not trace: it takes a lock
-def _longest(network: int) -> int:
-    from pullback.inference.shortest_path.network import known
-
-    return known(network).longest
+        return known(number).longest
+    return found
 
 
 EDGES, CELLS = _family("edge", "E"), _family("cell", "n, m")

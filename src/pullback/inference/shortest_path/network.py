@@ -17,7 +17,7 @@ import torch
 from pullback.inference.engine.hypergraph.graph import Hypergraph, hypergraph
 from pullback.inference.engine.hypergraph.tables import remembered
 from pullback.inference.front.layout import Layout
-from pullback.inference.shortest_path.family import CELLS, EDGES, OnPaths, check_shape
+from pullback.inference.shortest_path.family import CELLS, EDGES, LONGEST, OnPaths, check_shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,9 +103,10 @@ def _network(
     family, number, layout = EDGES if len(shape) == 1 else CELLS, next(_numbers), None
     if len(shape) == 1 and len(part) < shape[0]:
         layout = OnPaths(torch.from_numpy(np.isin(np.arange(shape[0]), part)))
-    longest = int(table.height[last])  # type: ignore[index]
+    longest = LONGEST[number] = int(table.height[last])  # type: ignore[index]
     found = _known[number] = Network(number, shape, table, longest, layout or family.layout, origin)
     weakref.finalize(found, family.plans.forget, (number,)).atexit = False
+    weakref.finalize(found, LONGEST.pop, number, None).atexit = False
     return found
 
 
