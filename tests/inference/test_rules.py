@@ -83,6 +83,18 @@ def test_derivatives_have_the_same_bits_alone_as_next_to_longer_examples(multiro
         assert torch.equal(own[0], product[i]), f"{n} words"
 
 
+def test_a_score_of_many_millions_beside_forbidden_parts_is_no_lack_of_structures():
+    """Sums whose exponents are below all that are kept are compared with zeros, whose exponents are no lower."""
+    scores = torch.zeros(1, 6, 6)
+    scores[0, 0, 0] = 5e7
+    scores[0, [1, 1, 2], [2, 3, 3]] = scores[0, 1:, 5] = -torch.inf
+    scores[0, 5, 5] = 0.0
+    tree = pb.BinaryTree()
+    expected = tree.log_partition(scores.double()), tree.marginals(scores.double())
+    torch.testing.assert_close(tree.log_partition(scores).double(), expected[0], rtol=1e-7, atol=0)
+    torch.testing.assert_close(tree.marginals(scores).double(), expected[1], rtol=0, atol=1e-6)
+
+
 @pytest.mark.parametrize("scale", [1.0, 100.0, 3e6])
 def test_short_sentences_beside_long_ones_have_the_bits_that_they_have_alone(scale):
     """Long sentences begin in float64, which is no reason for the short ones to be computed there when they leave float32."""
