@@ -119,7 +119,7 @@ EDITS = [
          "for offset in range(0, degree - 1, EDGES):\n                x = _terms", f"{_EVERY_MASK} and early and sums'"),
     Edit("inference/engine/hypergraph/sweeps.py", "w = exp(narrow(load_wide(terms, i * lanes, scores) - finite, scores))",
          "w = exp(narrow(load_wide(terms, i * lanes, scores), scores))", f"{_FUZZ} and segmentation'"),
-    Edit("inference/segmentation/derivations.py", "* labels + label\n", "* labels\n",
+    Edit("inference/segmentation/reference.py", "scores[:, i, j - 1 - i]", "scores[:, i, 0]",
          f"{_FUZZ} and segmentation'"),
     Edit("inference/cky/rules.py", '"split(i, j)", part="i, j"', '"split(i, j)", part="j, i"', f"{_FUZZ} and binary'"),
     Edit("inference/eisner/scaling.py", "where_larger(load(weights, at), least, mean, zero)", "mean",

@@ -14,6 +14,8 @@ from pullback.inference.front.by_mode import by_mode
 from pullback.inference.front.modes import Mode
 from pullback.inference.subset.sums import LANES, sums
 
+_KINDS = {mode: (int(mode),) * (1 if mode < Mode.TANGENT else 2) for mode in Mode}
+"""Numbers are plain or, for tangents, dual."""
 _NO_SEEDS = np.zeros(0, np.int64)
 _NO_DIRECTION = {torch.float32: np.zeros((0, 0), np.float32), torch.float64: np.zeros((0, 0))}
 
@@ -29,11 +31,13 @@ def _run(mode: Mode, which: int | slice, scores: Tensor, lengths: Tensor, k: Ten
     if len(s) > 0:
         sizes = lengths.contiguous().numpy(), k.contiguous().numpy()
         order = np.argsort(-sizes[0] * (sizes[1] + 1), kind="stable")
-        kind = (0,) if mode < Mode.TANGENT else (0, 0)
-        direction = given[0].detach().to(s.dtype).contiguous().numpy() if mode == Mode.TANGENT else _NO_DIRECTION[s.dtype]
-        seeds = given[0].contiguous().numpy() if mode == Mode.SAMPLE else _NO_SEEDS
-        work, arrays = 4.0 * len(kind) * s.numel() * (float(sizes[1].max()) + 10.0), (s.numpy(), *sizes, order)
-        spread(sums, -(-len(s) // LANES), work, *arrays, kind, int(mode), direction, seeds, out.numpy(), value, status)
+        kind = _KINDS[mode]
+        if given:
+            other = given[0].contiguous().numpy() if mode == Mode.SAMPLE else given[0].detach().to(s.dtype).contiguous().numpy()
+        else:
+            other = _NO_SEEDS if len(kind) == 1 else _NO_DIRECTION[s.dtype]
+        work = 4.0 * len(kind) * s.numel() * (float(sizes[1].max()) + 10.0)
+        spread(sums, -(-len(s) // LANES), work, s.numpy(), *sizes, order, kind, other, out.numpy(), value, status)
     if mode == Mode.ENTROPY_TANGENT:
         out.neg_()  # of the derivative of the marginals along the scores
     results = (torch.from_numpy(value), *(() if out is s else (out,)))

@@ -233,9 +233,9 @@ def _forward(coins, n, most):
 
 
 @subroutine
-def _aim(heads, coins, n, order, first, direction):
+def _aim(kind, coins, n, order, first, direction):
     """Write the direction of dual numbers: the scores less c, if none is given."""
-    if len(heads) == 1:
+    if len(kind) == 1:
         return
     shift = load(coins.control, 2 * LANES)
     for i in range(n):
@@ -247,7 +247,7 @@ def _aim(heads, coins, n, order, first, direction):
 
 
 @subroutine
-def _toss(scores, lengths, ks, order, first, direction, coins, status):
+def _toss(kind, scores, lengths, ks, order, first, direction, coins, status):
     """Give each lane an example, from `order[first]` on, and find the chances; returns the greatest length and k.
 
     `order` lists the examples by falling work: those in one vector should have as much.
@@ -265,7 +265,7 @@ def _toss(scores, lengths, ks, order, first, direction, coins, status):
         x = load(coins.scores, i * LANES)
         store(weight, i * LANES, exp(where_larger(x, ceiling, ceiling, x)))
     _newton(weight, longest, coins.ks, coins.control, coins.line)
-    _aim(coins.heads, coins, longest, order, first, direction)
+    _aim(kind, coins, longest, order, first, direction)
     _forward(coins, longest, most)
     return longest, most
 
@@ -274,26 +274,29 @@ def _toss(scores, lengths, ks, order, first, direction, coins, status):
 def _backward(coins, n, most, rest_of, found):
     """Write the marginals; `rest_of` is G, at the start that of no coins."""
     one, minus_one, nothing = constant(found, 1.0), constant(found, -1.0), constant(found, 0.0)
+    heads, chances = coins.heads, coins.chances
     for i in range(n - 1, -1, -1):
-        p = at(coins.heads, i * LANES)
+        p = at(heads, i * LANES)
         q, taken, now = plus(one, times(minus_one, p)), nothing, i * (most + 1)
         g = at(rest_of, 0)
         for j in range(most + 1):
             after = at(rest_of, (j + 1) * LANES)
-            taken = plus(taken, times(at(coins.chances, (now + j) * LANES), after))
+            taken = plus(taken, times(at(chances, (now + j) * LANES), after))
             put(rest_of, j * LANES, plus(times(g, q), times(after, p)))
             g = after
         put(found, i * LANES, times(taken, p))
 
 
 @subroutine
-def _draw(coins, lane, length, most, seed, z):
+def _draw(kind, coins, lane, b, length, most, seeds, z):
     """From the last item to the first: if j are taken up to item i, it is with a chance of p_i F_i(j - 1) / F_(i + 1)(j)."""
+    if len(kind) > 1:
+        return
     j, drawn = coins.ks[lane], 0
     for i in range(length - 1, -1, -1):
         if j > 0:
             at = (i * (most + 1) + j - 1) * LANES + lane
-            u, drawn = uniform(seed, drawn)
+            u, drawn = uniform(seeds[b], drawn)
             whole = coins.chances[0][at + (most + 2) * LANES]
             if whole > 0.0 and u < coins.chances[0][at] * coins.heads[0][i * LANES + lane] / whole:
                 z[i] = 1.0
@@ -301,12 +304,12 @@ def _draw(coins, lane, length, most, seed, z):
 
 
 @subroutine
-def _finish(heads, coins, lane, at, k, rest_of):
+def _finish(kind, coins, lane, at, k, rest_of):
     """Begin G, one over the chance of k heads, and return the log-partition or, of dual numbers, the entropy."""
     chance = coins.chances[0][at + lane]
     rest_of[0][k * LANES + lane] = 1.0 / chance
     value = coins.log_z[lane] + math.log(chance)
-    if len(heads) == 1:
+    if len(kind) == 1:
         return value + k * (coins.control[2 * LANES + lane] + coins.taken_off[lane])
     slope = coins.chances[1][at + lane] / chance
     rest_of[1][k * LANES + lane] = -slope / chance
@@ -314,23 +317,24 @@ def _finish(heads, coins, lane, at, k, rest_of):
 
 
 @kernel
-def sums(worker, workers, scores, lengths, ks, order, kind, mode, direction, seeds, out, value, status):
-    """Write log-partitions to `value` and, by `mode`, marginals or samples over zeros, for examples whose status becomes OK.
+def sums(worker, workers, scores, lengths, ks, order, kind, given, out, value, status):
+    """Write log-partitions to `value` and, by the mode, marginals or samples over zeros, for examples whose status becomes OK.
 
-    `kind` is a tuple as long as those of the numbers. With dual ones, derivatives of marginals are written, along the direction
-    or, if that is empty, along the scores; and in that case entropies to `value`.
+    `kind` is a tuple of the mode, as long as the numbers' tuples. Plain numbers may have seeds `given`. Dual ones have a
+    direction, or an empty one for the scores: derivatives of marginals are written and, along the scores, entropies.
     """
+    mode = kind[0]
     coins, n = _coins_for(kind, scores, lengths, ks), scores.shape[1]
     found, rest_of = _chart(kind, n), _chart(kind, n + 2)
     for first in range(worker * LANES, len(order), workers * LANES):
-        longest, most = _toss(scores, lengths, ks, order, first, direction, coins, status)
+        longest, most = _toss(kind, scores, lengths, ks, order, first, given, coins, status)
         for j in range(most + 2):
             put(rest_of, j * LANES, constant(found, 0.0))
         for lane in range(min(LANES, len(order) - first)):
             b, k = order[first + lane], coins.ks[lane]
-            value[b] = _finish(coins.heads, coins, lane, (longest * (most + 1) + k) * LANES, k, rest_of)
+            value[b] = _finish(kind, coins, lane, (longest * (most + 1) + k) * LANES, k, rest_of)
             if mode == Mode.SAMPLE and status[b] == OK:
-                _draw(coins, lane, lengths[b], most, seeds[b], out[b])
+                _draw(kind, coins, lane, b, lengths[b], most, given, out[b])
         if mode in (Mode.MARGINALS, Mode.TANGENT, Mode.ENTROPY_TANGENT):
             _backward(coins, longest, most, rest_of, found)
             _write(found[-1], order, first, lengths, out, status)
