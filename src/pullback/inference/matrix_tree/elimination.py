@@ -12,12 +12,12 @@ from pullback.inference.engine.rules import numbers
 from pullback.inference.engine.rules.numbers import at, value_of, where_positive
 from pullback.inference.matrix_tree.numbers import (
     added,
-    constant,
     get,
     inverse,
     lowered,
     negative,
     normal,
+    nothing,
     plus,
     put,
     times,
@@ -35,20 +35,21 @@ def eliminate(weights, size, row, multiroot, sums, rate):
     `sums` gets the sum S_k of the weights into each word: Z is their product. Returns the smallest product of two weights,
     or inverse of one, in each lane: without exponents, all is well where it is at least TINY.
     """
-    root, least = size * row, value_of(constant(weights, 1.0)[0])
+    root, least = size * row, value_of(numbers.constant(weights[0], 1.0))
     for k in range(size - 1, -1, -1):
         column, own = k * LANES, k * row
         for x in range(k):
-            _normalise(weights, weights[1], own + x * LANES, rate)
-            _normalise(weights, weights[1], x * row + column, rate)
-        _normalise(weights, weights[1], root + column, rate)
-        total = get(weights, root + column) if multiroot or k == 0 else constant(weights, 0.0)
+            _normalise(weights, own + x * LANES, rate)
+            _normalise(weights, x * row + column, rate)
+        _normalise(weights, root + column, rate)
+        total = get(weights, root + column) if multiroot or k == 0 else nothing(weights[0], weights[1])
         for h in range(k):
             total = plus(total, get(weights, h * row + column), rate)
         total = normal(total, rate)
         put(sums, column, total)
         through = inverse(total)
-        least = _least(weights[0], weights[1], root, own, column, row, value_of(total[0]), value_of(through[0]), least)
+        if rate is None:
+            least = _least(weights[0], root, own, column, row, value_of(total[0]), value_of(through[0]), least)
         for h in range(k):
             _add_paths(weights, h * row, own, column, through, rate)
         _add_paths(weights, root, own, column, through, rate)
@@ -56,16 +57,14 @@ def eliminate(weights, size, row, multiroot, sums, rate):
 
 
 @inline
-def _normalise(weights, exponents, at, rate):
-    if len(exponents) > 0:
+def _normalise(weights, at, rate):
+    if rate is not None:
         put(weights, at, normal(get(weights, at), rate))
 
 
 @inline
-def _least(weights, exponents, root, own, column, row, total, through, least):
+def _least(weights, root, own, column, row, total, through, least):
     """The smallest of the products and inverses of a word's weights, and of `least`."""
-    if len(exponents) > 0:
-        return least
     from_root, one = value_of(at(weights, root + column)), value_of(numbers.constant(weights, 1.0))
     smallest = thinnest = one
     for slot in range(column, own, row):

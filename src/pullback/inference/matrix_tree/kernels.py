@@ -10,7 +10,7 @@ from pullback.inference._numba.vectors import log
 from pullback.inference.engine.rules.batch import OUT_OF_RANGE
 from pullback.inference.front.checks import INFEASIBLE, INFINITE, NAN, OK
 from pullback.inference.matrix_tree.elimination import LANES, TINY, differentiate, eliminate
-from pullback.inference.matrix_tree.numbers import NOTHING, added, get, log_of, narrow, step_of
+from pullback.inference.matrix_tree.numbers import NOTHING, added, get, log_of, narrow, rate_for
 from pullback.inference.matrix_tree.scaling import (
     APART,
     CODE,
@@ -48,7 +48,7 @@ def solve(worker, workers, scores, lengths, order, kind, exponents, direction, m
     before = _chart(kind, exponents, cells * (out.size > 0), value)
     gains, uses = _chart(kind, (), largest, value)[0], _chart(kind, (), largest, value)[0]
     group, shifts = Group(np.empty(LANES, np.int64), aligned(8 * LANES, value)), aligned((largest + 1) * LANES, value)
-    rate = splat(shifts, 0.0 if direction.size > 0 else step_of(exponents))
+    rate = rate_for(exponents, direction.size == 0, shifts)
     low, high = (0.0, 1.0) if len(kind) == 1 else (-np.inf, np.inf)
     for start in range(first, len(order), workers * LANES):
         size, count = lengths[order[start]], min(LANES, len(order) - start)

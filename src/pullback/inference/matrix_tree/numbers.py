@@ -10,7 +10,7 @@ keep an absolute error of about 1e-9; numbers up to 1e22 one of float64's last p
 
 Dual numbers are of a direction in which the scores move, or of the scores themselves, which may be too large for a
 derivative. Then the power moves, too: the derivative of m is what that of the number has beside its exponent. `rate` is the
-derivative of the logarithm of 2^k or exp(e) for a step of the exponent, 0 if powers are constant.
+derivative of the logarithm of 2^k or exp(e) for a step of the exponent, 0 if powers are constant, None if there are none.
 """
 
 from __future__ import annotations
@@ -36,9 +36,11 @@ def bounds(exponent):
 
 
 @subroutine
-def step_of(exponent):
-    """The logarithm of the power for an exponent of 1."""
-    return math.log(2.0) if len(exponent) == 1 else 1.0
+def rate_for(exponents, moves, like):
+    """The rate for numbers with such exponents, by whether powers move."""
+    if len(exponents) == 0:
+        return None
+    return splat(like, 0.0 if not moves else math.log(2.0) if len(exponents) == 1 else 1.0)
 
 
 @subroutine
@@ -61,16 +63,11 @@ def _put_exponent(exponents, at, exponent):
 
 
 @subroutine
-def constant(chart, value):
-    """The number 0 or 1."""
-    return _constant(chart[0], chart[1], value)
-
-
-@subroutine
-def _constant(m, exponents, value):
+def nothing(m, exponents):
+    """The number 0, for the two tuples of a chart."""
     if len(exponents) == 0:
-        return numbers.constant(m, value), exponents
-    return numbers.constant(m, 1.0), _widened(exponents, splat(m[0], 0.0 if value > 0.0 else NOTHING))
+        return numbers.constant(m, 0.0), exponents
+    return numbers.constant(m, 1.0), _widened(exponents, splat(m[0], NOTHING))
 
 
 @subroutine
@@ -155,20 +152,21 @@ def lowered(m, exponent, rate):
 @subroutine
 def normal(number, rate):
     """The same number with m between 1 and 2, or 1."""
-    return _normal(number[0], number[1], rate)
+    if rate is None:
+        return number
+    m, exponent = number
+    value, one = m[0], m[0] / m[0]
+    more, factor = _to_normal(value, exponent, one)
+    return _scaled(m, factor, (one - one) - rate * more), added(exponent, _widened(exponent, more))
 
 
 @subroutine
-def _normal(m, exponent, rate):
-    if len(exponent) == 0:
-        return m, exponent
-    one = m[0] / m[0]
+def _to_normal(value, exponent, one):
+    """By which exponent and factor m becomes normal."""
     if len(exponent) == 1:
-        _, more = mantissa_and_power(m[0])
-        factor = power_of_two((one - one) - more, more)
-    else:
-        more, factor = log(m[0]), one / m[0]
-    return _scaled(m, factor, (one - one) - rate * more), added(exponent, _widened(exponent, more))
+        _, more = mantissa_and_power(value)
+        return more, power_of_two((one - one) - more, more)
+    return log(value), one / value
 
 
 @subroutine
@@ -186,12 +184,8 @@ def inverse(a):
 @subroutine
 def plus(a, b, rate):
     """The sum a + b."""
-    return _plus(a[0], a[1], b[0], b[1], rate)
-
-
-@subroutine
-def _plus(m, k, n, j, rate):
-    if len(k) == 0:
+    (m, k), (n, j) = a, b
+    if rate is None:
         return numbers.plus(m, n), k
     gap = added(k, negative(j))
     x = narrow(gap)
@@ -202,13 +196,8 @@ def _plus(m, k, n, j, rate):
 @subroutine
 def times_plus(a, b, c, rate):
     """The sum a * b + c."""
-    return _times_plus(a, b, c, c[1], rate)
-
-
-@subroutine
-def _times_plus(a, b, c, exponent, rate):
-    if len(exponent) == 0:
-        return numbers.times_plus(a[0], b[0], c[0]), exponent
+    if rate is None:
+        return numbers.times_plus(a[0], b[0], c[0]), c[1]
     return plus(times(a, b), c, rate)
 
 
