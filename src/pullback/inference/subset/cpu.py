@@ -32,6 +32,7 @@ def _run(mode: Mode, which: int | slice, scores: Tensor, lengths: Tensor, k: Ten
         sizes = lengths.contiguous().numpy(), k.contiguous().numpy()
         order = np.argsort(-sizes[0] * (sizes[1] + 1), kind="stable")
         kind = _KINDS[mode]
+        other: np.ndarray
         if given:
             other = given[0].contiguous().numpy() if mode == Mode.SAMPLE else given[0].detach().to(s.dtype).contiguous().numpy()
         else:
