@@ -16,8 +16,8 @@ from pullback.inference.subset.sums import LANES, sums
 
 _KINDS = {mode: (int(mode),) * (1 if mode < Mode.TANGENT else 2) for mode in Mode}
 """Numbers are plain or, for tangents, dual."""
-_NO_SEEDS = np.zeros(0, np.int64)
-_NO_DIRECTION = {torch.float32: np.zeros((0, 0), np.float32), torch.float64: np.zeros((0, 0))}
+_NO_SEEDS: np.ndarray = np.zeros(0, np.int64)
+_NO_DIRECTION: dict[torch.dtype, np.ndarray] = {torch.float32: np.zeros((0, 0), np.float32), torch.float64: np.zeros((0, 0))}
 
 
 def _run(mode: Mode, which: int | slice, scores: Tensor, lengths: Tensor, k: Tensor, *given: Tensor, validate: bool) -> Any:
@@ -32,11 +32,9 @@ def _run(mode: Mode, which: int | slice, scores: Tensor, lengths: Tensor, k: Ten
         sizes = lengths.contiguous().numpy(), k.contiguous().numpy()
         order = np.argsort(-sizes[0] * (sizes[1] + 1), kind="stable")
         kind = _KINDS[mode]
-        other: np.ndarray
+        other = _NO_SEEDS if len(kind) == 1 else _NO_DIRECTION[s.dtype]
         if given:
-            other = given[0].contiguous().numpy() if mode == Mode.SAMPLE else given[0].detach().to(s.dtype).contiguous().numpy()
-        else:
-            other = _NO_SEEDS if len(kind) == 1 else _NO_DIRECTION[s.dtype]
+            other = (given[0] if mode == Mode.SAMPLE else given[0].detach().to(s.dtype)).contiguous().numpy()
         work = 4.0 * len(kind) * s.numel() * (float(sizes[1].max()) + 10.0)
         spread(sums, -(-len(s) // LANES), work, s.numpy(), *sizes, order, kind, other, out.numpy(), value, status)
     if mode == Mode.ENTROPY_TANGENT:
