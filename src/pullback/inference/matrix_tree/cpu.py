@@ -60,7 +60,7 @@ def sample(scores: Tensor, lengths: Tensor, seeds: Tensor, multiroot: bool, vali
 def _solved(
     kind: Kind, arcs: bool, scores: Tensor, lengths: Tensor, multiroot: bool, validate: bool, direction: Array = _NONE
 ) -> Tensor:
-    """What `kernels.solve` finds for arcs, or for sentences."""
+    """The results of `kernels.solve` for arcs, or for sentences."""
     batch = _Batch(scores, lengths, multiroot)
     out, value = batch.solve(kind, arcs, direction)
     return batch.settle((_like(scores, out) if arcs else torch.from_numpy(value),), validate)[0]
@@ -74,7 +74,7 @@ class _Batch(Batch):
         self.multiroot = multiroot
 
     def solve(self, kind: Kind, arcs: bool, direction: Array = _NONE) -> tuple[Array, Array]:
-        """What `kernels.solve` writes for arcs, if anything, and for sentences: by weights, and those that are left by
+        """The results of `kernels.solve` for arcs, if wanted, and for sentences: by weights, and for those that are left by
         numbers with exponents. A sweep is a loop over the n^3 / 3 triples of words.
         """
         (scores, lengths, order), status = self.arrays, self.status

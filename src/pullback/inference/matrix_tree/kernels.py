@@ -59,7 +59,8 @@ def solve(worker, workers, scores, lengths, order, kind, exponents, direction, m
             left = _leave_all(group, order, start, count, status)
             if left:
                 break
-            _tilt(kind, direction.reshape(-1), n, size, row, group, multiroot, weights)
+            if len(kind) == 2 and direction.size > 0:
+                read_tangents(direction.reshape(-1), n, size, row, group, multiroot, weights)
             if out.size > 0:
                 copy(weights, before, size, row)
             store(group.held, LEAST, eliminate(weights, size, row, multiroot, sums, rate))
@@ -97,13 +98,6 @@ def _vectors(kind, size, like):
     if len(kind) == 2:
         return aligned(size, like), aligned(size, like)
     return aligned(size, like), aligned(size, like), aligned(size, like)
-
-
-@inner
-def _tilt(kind, direction, n, size, row, group, multiroot, weights):
-    """The direction of dual numbers, if one is given."""
-    if len(kind) == 2 and len(direction) > 0:
-        read_tangents(direction, n, size, row, group, multiroot, weights)
 
 
 @inner

@@ -191,7 +191,7 @@ def _coin(chart, p, rest, along, at):
 
 @subroutine
 def _term(chart, x, p, rest, zero):
-    """What log(1 + exp(x)) or, of dual numbers, the entropy of a coin has beside the logarithm of its likelier side."""
+    """The part of log(1 + exp(x)) or, of dual numbers, of the entropy of a coin beside the logarithm of its likelier side."""
     if len(chart) == 1:
         return larger(x, zero)
     least = where_larger(p, rest, rest, p)
