@@ -86,7 +86,8 @@ class _Batch(Batch):
             spread(solve, -(-len(order) // LANES), work, scores, lengths, order, *options, status)
             if not (status == OUT_OF_RANGE).any():
                 break
-            order, work = order[status[order] == OUT_OF_RANGE], sweeps
+            order = order[status[order] == OUT_OF_RANGE]
+            work = sweeps * len(order) / len(lengths)
         return out, value
 
     def sample(self, seeds: Array, roots: Array, z: Array) -> None:
