@@ -109,7 +109,7 @@ def _convert_less(interpreter: Any) -> None:
     """
     semantic, tl = interpreter.TritonSemantic, interpreter.tl
     convert, spread, make = semantic.binary_op_type_checking_impl, semantic.broadcast_impl_value, tl.tensor.__init__
-    kinds = {"int32": int, "int64": int, "fp32": float, "fp64": float}
+    kinds = {"int32": (int,), "int64": (int,), "fp32": (int, float), "fp64": (int, float)}
     converted: dict[Any, tuple[Any, Any]] = {}
     spread_out: dict[Any, tuple[Any, Any]] = {}
 
@@ -124,9 +124,14 @@ def _convert_less(interpreter: Any) -> None:
                 found = convert(self, a, b, *options, **names)
                 converted[key] = found[0].type, found[1].type
                 return found
-            if type(b) is kinds.get(a.dtype.name) and len(options) < 3 and not names and (type(b) is float or abs(b) < 2**31):
+            if is_number(b, a.dtype, options, names):
                 return a, self.scalar_constant(b, a.dtype)
+        elif isinstance(b, tl.tensor) and is_number(a, b.dtype, options, names):
+            return of_type(self, self.scalar_constant(a, b.dtype), b.type), b
         return convert(self, a, b, *options, **names)
+
+    def is_number(x, kind, options, names):
+        return type(x) in kinds.get(kind.name, ()) and len(options) < 3 and not names and (type(x) is float or abs(x) < 2**31)
 
     def of_type(self, x, kind):
         """An operand whose elements NumPy spreads over the block."""
@@ -181,7 +186,10 @@ def _convert_less(interpreter: Any) -> None:
         kind.__eq__ = lambda self, other, equal=kind.__eq__: self is other or equal(self, other)
     interpreter.TensorHandle.__post_init__ = lambda self: None  # which looks whether NumPy's elements are too large
     with_new_elements, tl.block_type.with_element_ty = tl.block_type.with_element_ty, with_elements
-    unwrap, plain = tl.core._unwrap_if_constexpr, {tl.tensor, int, float, bool, type(None)}
+    unwrap, plain = (
+        tl.core._unwrap_if_constexpr,
+        {tl.tensor, tl.dtype, tl.block_type, tl.pointer_type, int, float, bool, str, type(None)},
+    )
 
     def patch_function(owner, name, function, builder, scope):
         own = getattr(function, "__wrapped__", function)  # without a look whether it has what it is given here
