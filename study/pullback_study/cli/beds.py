@@ -13,7 +13,7 @@ from pullback_study.cli import terminal
 from pullback_study.cli.options import uses
 
 if TYPE_CHECKING:
-    from pullback_study.results.protocol import Protocol
+    from pullback_study.results.choice import Protocol
 
 Heads = StrEnum("Heads", ["all", "open", "operators"])
 _PUBLISHED = Path("docs/results/recovery.md")

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pullback_study.results.choice import Chosen, Runs
+from pullback_study.results.choice import Chosen, Protocol, Runs
 from pullback_study.results.paper import reported, text
 from pullback_study.results.paper.text import INNER_STEPS, METHODS, ROWS, STEPPED
 
@@ -24,7 +24,6 @@ from pullback_study.results.paper.verdicts import (  # isort: skip
     Claim, Finding, PaperRow, Published, Values, Verdict, below, best_of, decide, exceeds, inside, mean_of, minus, most, near,
     paired,
 )  # fmt: skip
-from pullback_study.results.protocol import Protocol  # isort: skip
 from pullback_study.results.registry import Section
 
 NEAR = 1.5

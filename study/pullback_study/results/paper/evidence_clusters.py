@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pullback_study.results.choice import Chosen, Runs
+from pullback_study.results.choice import Chosen, Protocol, Runs
 from pullback_study.results.paper import reported
 from pullback_study.results.paper.clusters import MANY, MEASURES, METHODS, ROWS, inner_steps, steps_plan, table_plan
 
 from pullback_study.results.paper.verdicts import (  # isort: skip
     Finding, PaperRow, Published, Values, best_of, level, minus, near_best, paired,
 )  # fmt: skip
-from pullback_study.results.protocol import Protocol  # isort: skip
 
 LATENT = tuple(name for name in ROWS if METHODS[name].kind != "Baselines")
 _WORDS = {"test_accuracy": "accuracy", "test_v_measure": "V-measure"}

@@ -37,8 +37,7 @@ from typing import Any
 import numpy as np
 
 from pullback_study.results.cells import Cell, Summary, bootstrap, deviation, number
-from pullback_study.results.choice import Runs
-from pullback_study.results.protocol import Protocol
+from pullback_study.results.choice import Protocol, Runs
 from pullback_study.results.recovery.plans import BASES, ESTIMATORS, FULL, TASK, Setting, chosen
 from pullback_study.runs.store import Stored
 from pullback_study.tasks import Task, all_tasks

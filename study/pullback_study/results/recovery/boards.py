@@ -9,8 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import numpy as np
 
 from pullback_study.results.cells import Cell, Interval, bootstrap, number
-from pullback_study.results.choice import Runs
-from pullback_study.results.protocol import Protocol
+from pullback_study.results.choice import Protocol, Runs
 from pullback_study.results.recovery.beds import MEAN, RECOVERY, Bed, best_and_tied, differences, planted
 from pullback_study.results.recovery.plans import BASES, ESTIMATORS, FULL, GRID, METHODS, chosen, timed
 from pullback_study.results.tables import Column, Row, Table

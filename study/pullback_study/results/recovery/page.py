@@ -7,9 +7,8 @@ import statistics
 from collections.abc import Sequence
 
 from pullback_study.results.cells import Cell
-from pullback_study.results.choice import Chosen, Runs
+from pullback_study.results.choice import Chosen, Protocol, Runs
 from pullback_study.results.figures import Figure, curves_against, learning_curves
-from pullback_study.results.protocol import Protocol
 from pullback_study.results.recovery import bias
 from pullback_study.results.recovery.beds import RECOVERY, Bed, all_beds, best_and_tied, missing, planted
 from pullback_study.results.recovery.boards import combined, grid_tables, leaderboard, mean_ranks, summary, times
