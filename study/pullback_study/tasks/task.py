@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 import dataclasses
 import math
 import pkgutil
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pullback_study.tasks.methods import OWN, Method, own_method
+from pullback_study.tasks.methods import OWN, Method, by_name, own_method, registered
 from pullback_study.tasks.schema import nearest, options
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ class Trainer(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task(abc.ABC):
+class Task:
     """Data, a model, a structure between its two halves, metrics and defaults."""
 
     name: str  # on the command line, in sweep files and in run directories
@@ -74,13 +73,16 @@ class Task(abc.ABC):
     metrics: tuple[Metric, ...]  # in the order of the columns of tables
     selected_by: str = "validation_accuracy"  # settings are chosen by its mean over the seeds, the higher the better
     tables_by: tuple[str, ...] = ()  # fields of the config whose values make separate tables
+    baselines: tuple[Method, ...] = ()  # rows without an estimator, above the others
+    best: Mapping[str, tuple[float, float | None]] = field(default_factory=dict)  # the paper's learning rates and step sizes
+    four_samples: bool = False  # whether there are rows of the study's own with as many samples as the control variate
     projections: Mapping[str, str] = field(default_factory=dict)  # what inner steps are projected onto, where there is a choice
     data: Path | None = field(default=None, compare=False)  # its folder; None for `$PULLBACK_DATA`, or for none
 
     @property
-    @abc.abstractmethod
     def methods(self) -> Mapping[str, Method]:
         """The rows of the task's tables by name: baselines, and estimators that fit its structure."""
+        return by_name(*self.baselines, *registered(tuple(self.best.items()), four_samples=self.four_samples))
 
     def trainer(self, configs: Sequence[Any], device: str) -> Trainer:
         """A trainer for one group, at step 0."""

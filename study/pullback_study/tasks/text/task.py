@@ -158,8 +158,9 @@ SST = TextTask(
     models="pullback_study.tasks.text.models:Sentiment",
     sides=1,
     labels=("negative", "positive"),
+    baselines=(Method("baseline", "Baseline", "", defaults={"learning_rate": 2e-5}),),
     best={
-        "baseline": (2e-5, None), "marginals": (1e-4, None), "sparsemap": (5e-5, None), "perturb-and-map": (5e-5, None),
+        "marginals": (1e-4, None), "sparsemap": (5e-5, None), "perturb-and-map": (5e-5, None),
         "ste-s": (5e-5, None), "ste-i": (1e-4, 1.0), "spigot": (1e-4, 0.1), "spigot-ce": (5e-5, 0.1),
         "spigot-eg": (5e-5, 0.1),
     },
@@ -176,8 +177,9 @@ SNLI = TextTask(
     models="pullback_study.tasks.text.models:DecomposableAttention",
     sides=2,
     labels=("entailment", "neutral", "contradiction"),
+    baselines=(Method("baseline", "Baseline", "", defaults={"learning_rate": 1e-4}),),
     best={
-        "baseline": (1e-4, None), "marginals": (1e-4, None), "sparsemap": (3e-4, None), "perturb-and-map": (1e-4, None),
+        "marginals": (1e-4, None), "sparsemap": (3e-4, None), "perturb-and-map": (1e-4, None),
         "ste-s": (3e-4, None), "ste-i": (1e-4, 1.0), "spigot": (3e-4, 1.0), "spigot-ce": (1e-4, 0.1),
         "spigot-eg": (1e-4, 0.001),
     },
