@@ -138,6 +138,10 @@ class Plan:
         return [tuple(replace(config, seed=seed) for seed in seeds) for config in configs]
 
     @property
+    def configs(self) -> list[Any]:
+        return [config for candidate in self.candidates for config in candidate]
+
+    @property
     def first(self) -> list[Any]:
         """The configs that decide, of all settings."""
         return [config for candidate in self.deciding for config in candidate]
