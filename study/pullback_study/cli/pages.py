@@ -61,9 +61,8 @@ def page(
     The page is docs/results/STUDY.md by default, and the archive runs-STUDY.tar.xz beside it. A page with numbers that the runs
     do not give is not replaced.
     """
-    from pullback_study.results.archive import archive_of, pack
     from pullback_study.results.choice import Runs
-    from pullback_study.results.registry import check_origins, find_section, update_page
+    from pullback_study.results.registry import archive_of, check_origins, find_section, pack, update_page
 
     path = path or Path("docs/results") / f"{study}.md"
     section, found = find_section(study), Runs(runs)
@@ -95,8 +94,7 @@ def check(
     pullback reproduce check
     pullback reproduce check --count 10 --draw 1
     """
-    from pullback_study.results.archive import unpack
-    from pullback_study.results.registry import SECTIONS, find_section
+    from pullback_study.results.registry import SECTIONS, find_section, unpack
     from pullback_study.tasks import Task, find_task
 
     kept: list[Stored] = []

@@ -9,7 +9,7 @@ import pytest
 from pullback_study.results.cells import interval
 from pullback_study.results.choice import Chosen, Runs
 from pullback_study.results.paper import clusters, rows
-from pullback_study.results.paper.claims_clusters import CLAIMS
+from pullback_study.results.paper.claims_clusters import CLAIMS, Clusters, Paper
 from pullback_study.results.paper.clusters import (
     METHODS,
     TASK,
@@ -19,7 +19,6 @@ from pullback_study.results.paper.clusters import (
     steps_plan,
     table_plan,
 )
-from pullback_study.results.paper.evidence_clusters import Clusters, Paper
 from pullback_study.results.paper.verdicts import Verdict, best_of, decide, exceeds, near, verdict
 
 # A world in which every claim holds: accuracy and V-measure.
