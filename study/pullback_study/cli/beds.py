@@ -48,15 +48,14 @@ def recovery(
     from pullback_study.results.recovery import plans
     from pullback_study.results.recovery.beds import all_beds
     from pullback_study.results.registry import check_origins, update_page
-    from pullback_study.tasks.schema import nearest
+    from pullback_study.tasks.schema import check_known
 
     protocol, complete = plans.QUICK if given["quick"] else plans.FULL, True
     if given["seeds"]:
         protocol = protocol.on(range(protocol.seeds[0], protocol.seeds[0] + given["seeds"]))
     with terminal.user_errors():
         for name in structure or ():
-            if name not in plans.BASES:
-                raise ValueError(f"there is no structure {name!r}; {nearest(name, plans.BASES)}")
+            check_known(f"there is no structure {name!r}", name, plans.BASES)
         names = terminal.rows(plans.TASK, plans.METHODS, given["only"])
     if train:
         complete = _train(protocol, structure or [], names, given)

@@ -95,7 +95,7 @@ def check(
     pullback reproduce check --count 10 --draw 1
     """
     from pullback_study.results.registry import SECTIONS, find_section, unpack
-    from pullback_study.tasks import Task, find_task
+    from pullback_study.tasks import find_task
 
     kept: list[Stored] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -107,7 +107,7 @@ def check(
                 groups = [group for group in section.groups(runs) if not group.warning]
                 terminal.show(*(table for group in groups for table in group.tables if table.runs), **given)
                 kept += [run for run in runs.all if run.state == "done" and not run.older]
-        generated = [run for run in kept if type(find_task(run.task)).sources is Task.sources]
+        generated = [run for run in kept if not find_task(run.task).corpus]
         if not generated:
             terminal.stop(f"{results} has no archive of runs whose data are generated; use the folder docs/results (--results)")
         seed = random.SystemRandom().randrange(1000) if draw is None else draw

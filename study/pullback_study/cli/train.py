@@ -88,14 +88,13 @@ def sweep(
     """
     from pullback_study.runs.executor import RayTasks
     from pullback_study.runs.sweep import read
-    from pullback_study.tasks.schema import nearest, options
+    from pullback_study.tasks.schema import check_known, options
 
     with user_errors():
         found, runs = read(file, given["data"]), given["runs"]
         known = [name for name in options(found.task.config_type) if name != "seed"]
         for name in by or []:
-            if name not in known:
-                raise ValueError(f"--by {name}: a config has no such field to choose by; {nearest(name, known)}")
+            check_known(f"--by {name}: a config has no such field to choose by", name, known)
         if dry_run:
             return _show_plan(found, runs)
         cluster = RayTasks(ray, cpus=cpus_per_run, gpus=gpus_per_run) if ray is not None else None

@@ -47,7 +47,7 @@ def configurations(
     one, for the terminal, has only headline metrics.
     """
     about = describe(task, runs)
-    found = _grouped(runs, about.selected_by)
+    found = grouped(runs, about.selected_by)
     if by:
         best: dict[str, list[Stored]] = {}
         for group in found:
@@ -73,7 +73,7 @@ def best_curves(task: str, runs: Sequence[Stored], part: str = "") -> Figure:
     """Learning curves of any task: for each estimator its configuration with the best mean validation metric."""
     about = describe(task, runs)
     best: dict[str, list[Stored]] = {}
-    for group in _grouped(runs, about.selected_by):
+    for group in grouped(runs, about.selected_by):
         best.setdefault(str(group[0].config.get("estimator", "")), group)
     rows = {name: [run.curve() for run in group] for name, group in best.items()}
     unit = "epoch" if all("epoch" in row for each in rows.values() for curve in each for row in curve[:1]) else "step"
@@ -137,7 +137,7 @@ def words(config: Mapping[str, Any], names: Sequence[str]) -> str:
     )
 
 
-def _grouped(runs: Sequence[Stored], selected_by: str) -> list[list[Stored]]:
+def grouped(runs: Sequence[Stored], selected_by: str) -> list[list[Stored]]:
     """The runs of each configuration in the order of their seeds, the best first; with a run that diverged, last."""
     groups: dict[str, list[Stored]] = {}
     for run in runs:

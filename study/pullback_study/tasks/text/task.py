@@ -65,7 +65,7 @@ class TextConfig(LatentConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class TextTask(LatentTask):
-    """Sentences, a latent dependency tree for each, and a label. Its name is that of its corpus."""
+    """Sentences, a latent dependency tree for each, and a label."""
 
     version: int = 3
     config_type: type = TextConfig
@@ -81,13 +81,6 @@ class TextTask(LatentTask):
     projective: bool  # whether trees are, by default
     example: tuple[str, ...] = ()  # a sentence whose tree is kept in a run's result, for the claim about it
 
-    @property
-    def folder(self) -> Path:
-        """Of the data; raises `ValueError` if there is none."""
-        from pullback_study.corpora import find_data
-
-        return find_data(self.data)
-
     def model(self, inputs: int, trees: bool) -> Any:
         """A model with fresh parameters (`models.py`)."""
         return pkgutil.resolve_name(self.models)(inputs, trees)
@@ -96,7 +89,7 @@ class TextTask(LatentTask):
         """The name of the training data at hand: the name of its file, without what all of them have in common."""
         from pullback_study.corpora import corpus_file
 
-        name = corpus_file(self.name, folder, "train").name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".txt")
+        name = corpus_file(self.corpus, folder, "train").name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".txt")
         return self.name if name == "train" else name
 
     def defaults(self, method: Method) -> dict[str, Any]:
@@ -114,13 +107,12 @@ class TextTask(LatentTask):
         return super().configure(estimator=estimator, **fields)
 
     def sources(self, config: TextConfig) -> dict[str, Path]:
-        from pullback_study.corpora import corpus_file, vector_file
+        from pullback_study.corpora import vector_file
 
         there = self.training_data(self.folder)
         if there != config.data:
             raise ValueError(f"this run is on {config.data!r}, and the training data in {self.folder} is {there!r}")
-        files = {split: corpus_file(self.name, self.folder, split) for split in ("train", "dev", "test")}
-        return {**files, "vectors": vector_file(self.folder, str(config.vectors))}
+        return {**super().sources(config), "vectors": vector_file(self.folder, str(config.vectors))}
 
     def structure(self, lengths: Tensor, config: TextConfig) -> DependencyTree:
         """Dependency trees, several roots allowed."""
@@ -140,7 +132,7 @@ class TextTask(LatentTask):
     def problem(self, config: TextConfig) -> TextProblem:
         from pullback_study.tasks.text.problem import TextProblem
 
-        return TextProblem(self, config, _corpus(self.name, self.folder, str(config.vectors)))
+        return TextProblem(self, config, _corpus(self.corpus, self.folder, str(config.vectors)))
 
 
 @functools.lru_cache(maxsize=1)
@@ -153,6 +145,7 @@ def _corpus(*key: Any) -> Corpus:
 
 SST = TextTask(
     name="sst",
+    corpus="sst",
     title="SST",
     about="Sentiment of a sentence, through a latent dependency tree.",
     models="pullback_study.tasks.text.models:Sentiment",
@@ -172,6 +165,7 @@ SST = TextTask(
 )  # fmt: skip
 SNLI = TextTask(
     name="snli",
+    corpus="snli",
     title="SNLI",
     about="Whether a sentence follows from another, through two latent dependency trees.",
     models="pullback_study.tasks.text.models:DecomposableAttention",
