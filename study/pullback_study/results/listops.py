@@ -272,16 +272,16 @@ def curves(runs: Runs, protocol: Protocol = FULL) -> Figure:
 
 
 def groups(runs: Runs) -> list[Group]:
-    figure = curves(runs)
-    return [
+    found = [
         Group("Five seeds", [results(runs, final=True), published()]),
         Group("By depth", [by_depth(runs)]),
-        *([Group("Learning curves", figures=[figure])] if figure.drawn else []),
+        Group("Learning curves", figures=[curves(runs)]),
         Group("Screening of all estimators", [results(runs, final=False)]),
         Group("Long runs", [long_runs(runs, tuned=tuned) for tuned in (False, True)]),
         *(Group(f"Five seeds, {special(bed)[0]}", [results(runs, bed, final=True)]) for bed in OTHERS),
         Group("Long runs, operators alone are heads", [long_runs(runs, OTHERS[1], tuned=tuned) for tuned in (False, True)]),
     ]
+    return [group for group in found if group]
 
 
 SECTION = Section(

@@ -37,13 +37,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Group:
-    """Tables and figures under one heading: a tab of the report, a section of a page."""
+    """Tables and figures under one heading: a tab of the report, a section of a page. Figures without points are left out."""
 
     title: str
     tables: Sequence[Table] = ()
     figures: Sequence[Figure] = ()
     prose: str = ""  # above them, in Markdown
     warning: str = ""  # why its numbers are not for a page
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "figures", [figure for figure in self.figures if figure.drawn])
+
+    def __bool__(self) -> bool:
+        return bool(self.tables or self.figures or self.prose)
 
 
 @dataclass(frozen=True)

@@ -202,13 +202,12 @@ def groups(runs: Runs) -> list[Group]:
             many = {title: max(each, default=0) >= QUARTILES for title, each in counts.items()}
             shown = [each for table in tables for each in ([table, spreads(table)] if many[table.title] else [table])]
             drawn = [table.distribution(measure) for table in tables if many[table.title] for measure in MEASURES]
-            figures = [figure for figure in drawn if figure.drawn]
-            found.append(Group(variant.title, shown, figures, warning=variant.protocol.warning))
+            found.append(Group(variant.title, shown, drawn, warning=variant.protocol.warning))
         if name == "grid":
             plans = [VARIANTS["grid"].plan(name, k) for name in ROWS for k in SETTINGS]
             found += [Group("Chosen settings", [table])] if (table := settings(plans, runs)).rows else []
     for title, protocols in {"Several inner steps, and figures": (FULL, MANY), "Figures, quick runs": (QUICK,)}.items():
         figures = [draw(runs, protocol) for protocol in protocols for draw in (curves, steps)[protocol is FULL :]]
         tables = [table for protocol in protocols if (table := steps_table(runs, protocol)).rows]
-        found.append(Group(title, tables, [figure for figure in figures if figure.drawn], warning=protocols[0].warning))
-    return [group for group in found if group.tables or group.figures]
+        found.append(Group(title, tables, figures, warning=protocols[0].warning))
+    return [group for group in found if group]

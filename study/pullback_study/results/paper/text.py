@@ -234,12 +234,8 @@ def groups(runs: Runs) -> list[Group]:
         protocol = on_data_of(runs, protocol)
         table = results(titled(protocol), protocol, with_others(protocol, runs, search=False), runs, "--quick")
         found += [Group(f"Quick runs, {TASKS[task].title}", [table], warning=protocol.warning)] if table.runs else []
-    drawn = [
-        *(curves(runs, each) for each in protocols.values()),
-        *([steps(runs, protocols["sst"])] if stepped else []),
-    ]
-    figures = [figure for figure in drawn if figure.drawn]
-    return [*found, *([Group("Figures", figures=figures)] if figures else [])]
+    drawn = [curves(runs, each) for each in protocols.values()] + [steps(runs, protocols["sst"])] * stepped
+    return [group for group in (*found, Group("Figures", figures=drawn)) if group]
 
 
 def wide_on(runs: Runs) -> Protocol:

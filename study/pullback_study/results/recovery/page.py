@@ -137,7 +137,7 @@ def grid_figures(runs: Runs, protocol: Protocol = FULL) -> list[Figure]:
         }
         figures += [Figure(f"Trees, n = {n}, against {axis}", drawings, f"planted-trees-{n}-{axis}", note)
                     for axis, drawings in shown.items()]  # fmt: skip
-    return [figure for figure in figures if figure.drawn]
+    return figures
 
 
 def groups(runs: Runs, protocol: Protocol = FULL, *, gradients: bool = False) -> list[Group]:
