@@ -23,8 +23,7 @@ POOL = 50  # batches
 class Split:
     """One part of a corpus: N examples of one or two sentences each.
 
-    Sentence k, side k % sides of example k // sides, is `words[offsets[k] : offsets[k + 1]]`. A gold structure is one number
-    per word: for a dependency tree that of the word's head (0 is the root, 1 the first word), for a chain its tag.
+    Sentence k, side k % sides of example k // sides, is `words[offsets[k] : offsets[k + 1]]`.
     """
 
     words: Tensor  # rows of the corpus's vectors, all sentences one after the other, int32 [total tokens]
@@ -32,7 +31,6 @@ class Split:
     labels: Tensor  # int64 [N]
     sides: int  # sentences per example: 1 for SST, 2 for SNLI (premise, hypothesis)
     dropped: dict[str, int] = field(default_factory=dict)  # how many examples of the file are left out, by rule
-    gold: Tensor | None = None  # the gold structure if the corpus has one, int32 [total tokens]
 
     def __len__(self) -> int:
         return self.labels.shape[0]
@@ -44,15 +42,12 @@ class Split:
 
     def to(self, device: torch.device | str, dtype: torch.dtype | None = None) -> Split:
         """The same split in a device's memory, where `batches` then gathers; it has no numbers of a floating-point type."""
-        names = [name for name in ("words", "offsets", "labels", "gold") if getattr(self, name) is not None]
-        return replace(self, **{name: getattr(self, name).to(device) for name in names})
+        return replace(self, **{name: getattr(self, name).to(device) for name in ("words", "offsets", "labels")})
 
     def first(self, examples: int) -> Split:
         """The first examples."""
         offsets = self.offsets[: min(examples, len(self)) * self.sides + 1]
-        words = int(offsets[-1])
-        gold = None if self.gold is None else self.gold[:words]
-        return replace(self, words=self.words[:words], offsets=offsets, labels=self.labels[:examples], gold=gold)
+        return replace(self, words=self.words[: int(offsets[-1])], offsets=offsets, labels=self.labels[:examples])
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +69,6 @@ class Batch:
     words: Tensor  # rows of the corpus's vectors, 0 on padding, [B, n]
     lengths: Tensor  # [B]
     labels: Tensor  # [B]
-    gold: Tensor | None = None  # `Split.gold` of these words, -1 on padding, [B, n]
 
 
 def batches(split: Split, size: int, *, seed: int | None, epoch: int = 0, multiple: int = 1) -> list[tuple[Tensor, int]]:
@@ -110,10 +104,9 @@ def gather(split: Split, indices: Tensor, width: int) -> Batch:
     inside = position < lengths[..., None]
     at = torch.where(inside, start[..., None] + position, 0)
     words = split.words[at].long().masked_fill(~inside, PADDING)
-    gold = None if split.gold is None else split.gold[at].long().masked_fill(~inside, -1)
     if split.sides == 1:
-        words, lengths, gold = words[:, 0], lengths[:, 0], None if gold is None else gold[:, 0]
-    return Batch(words, lengths, split.labels[indices], gold)
+        words, lengths = words[:, 0], lengths[:, 0]
+    return Batch(words, lengths, split.labels[indices])
 
 
 def _bucketed(keys: np.ndarray, size: int, generator: np.random.Generator) -> list[Tensor]:

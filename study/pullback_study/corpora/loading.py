@@ -1,4 +1,4 @@
-"""SST, SNLI and EWT as tensors; from the cache if they were read before.
+"""SST and SNLI as tensors; from the cache if they were read before.
 
 A preprocessed corpus is one file, named by a hash of its sources and options, and written atomically. If several
 processes need the same corpus, one makes it and the others wait. If the folder cannot be written, the corpus is read again
@@ -28,16 +28,16 @@ from pullback_study.corpora.files import (  # isort: skip
 from pullback_study.corpora.readers import Vectors, read_vectors
 from pullback_study.runs import content_hash, write_atomically
 
-FORMAT = 5  # increase it when preprocessing or the layout of cached files changes, so that old files are not used
+FORMAT = 6  # increase it when preprocessing or the layout of cached files changes, so that old files are not used
 Reader = Callable[[Path, "Counter[str]", int], Iterator[readers.Example]]  # counts the examples that it drops, by rule
-READERS: dict[str, Reader] = {"sst": readers.read_sst, "snli": readers.read_snli, "ewt": readers.read_ewt}
+READERS: dict[str, Reader] = {"sst": readers.read_sst, "snli": readers.read_snli}
 
 
 def load(name: str, data: Path, vectors: str | None = None, *, max_tokens: int = 100, cache: Path | None = None) -> Corpus:
-    """A corpus of a data folder: `sst` (0 negative, 1 positive), `snli` (0 entailment, 1 neutral, 2 contradiction), or `ewt`.
+    """A corpus of a data folder: `sst` (0 negative, 1 positive) or `snli` (0 entailment, 1 neutral, 2 contradiction).
 
-    `vectors` is the name of a file in `vectors/`, or a file's path; `choose_vectors` by default. Sentences of SNLI and EWT of
-    more than `max_tokens` are left out and counted. `cache` is by default the user's cache folder.
+    `vectors` is the name of a file in `vectors/`, or a file's path; `choose_vectors` by default. Sentences of SNLI of more
+    than `max_tokens` are left out and counted. `cache` is by default the user's cache folder.
     """
     folder = cache or cache_folder()
     files = {split: corpus_file(name, data, split) for split in SPLITS}
@@ -91,19 +91,18 @@ def _read_split(path: Path, read: Reader, max_tokens: int, numbers: dict[str, in
 
     Sentences go into flat arrays one by one; there is never a list of all sentences.
     """
-    words, ends, labels, gold = array("i"), array("q", [0]), array("q"), array("i")
+    words, ends, labels = array("i"), array("q", [0]), array("q")
     dropped: Counter[str] = Counter()
     for example in read(path, dropped, max_tokens):
         for tokens in example.sentences:
             words.extend([numbers.setdefault(token, len(numbers)) for token in tokens])
             ends.append(len(words))
         labels.append(example.label)
-        gold.extend(example.gold or ())
     if not labels:
         rules = ", ".join(f"{count:,} {rule}" for rule, count in dropped.items() if count)
         raise CorpusError(path, None, "no examples in it" + (f": all rows are left out ({rules})" if rules else ""))
-    flat, offsets, targets, heads = (torch.from_numpy(np.array(each)) for each in (words, ends, labels, gold))
-    return Split(flat, offsets, targets, (len(ends) - 1) // len(labels), dict(dropped), heads if gold else None)
+    flat, offsets, targets = (torch.from_numpy(np.array(each)) for each in (words, ends, labels))
+    return Split(flat, offsets, targets, (len(ends) - 1) // len(labels), dict(dropped))
 
 
 def _rows(numbers: dict[str, int], vectors: Vectors) -> tuple[np.ndarray, list[str], np.ndarray]:

@@ -21,10 +21,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from pullback_study.published import rows as rows_of
 from pullback_study.results.cells import Cell, comparable
 from pullback_study.results.choice import Chosen, Plan, Protocol, Runs, said, table_of
 from pullback_study.results.figures import Figure, learning_curves
-from pullback_study.results.paper import rows as rows_of
 from pullback_study.results.paper.verdicts import Claim, Finding, Values, decide, exceeds, level, minus, near
 from pullback_study.results.registry import Group, Section
 from pullback_study.results.tables import Column, Table

@@ -74,7 +74,6 @@ class Task:
     selected_by: str = "validation_accuracy"  # settings are chosen by its mean over the seeds, the higher the better
     tables_by: tuple[str, ...] = ()  # fields of the config whose values make separate tables
     baselines: tuple[Method, ...] = ()  # rows without an estimator, above the others
-    best: Mapping[str, tuple[float, float | None]] = field(default_factory=dict)  # the paper's learning rates and step sizes
     four_samples: bool = False  # whether there are rows of the study's own with as many samples as the control variate
     projections: Mapping[str, str] = field(default_factory=dict)  # what inner steps are projected onto, where there is a choice
     corpus: str = ""  # whose files it is trained on; empty for data that it generates
@@ -83,7 +82,7 @@ class Task:
     @property
     def methods(self) -> Mapping[str, Method]:
         """The rows of the task's tables by name: baselines, and estimators that fit its structure."""
-        return by_name(*self.baselines, *registered(tuple(self.best.items()), four_samples=self.four_samples))
+        return by_name(*self.baselines, *registered(self.name, four_samples=self.four_samples))
 
     def trainer(self, configs: Sequence[Any], device: str) -> Trainer:
         """A trainer for one group, at step 0."""

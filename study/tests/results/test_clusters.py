@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import pytest
 
+from pullback_study.published import rows
 from pullback_study.results.cells import interval
 from pullback_study.results.choice import Chosen, Runs
-from pullback_study.results.paper import clusters, rows
+from pullback_study.results.paper import clusters
 from pullback_study.results.paper.claims_clusters import CLAIMS, Clusters, Paper
 from pullback_study.results.paper.clusters import (
     METHODS,

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pullback_study.published import rows
 from pullback_study.results.cells import MEDIAN
 from pullback_study.results.choice import Chosen, Plan, Protocol, Runs, measured, said, seeds_of, settings_of, table_of
 from pullback_study.results.figures import Figure, Panel, curves_against, learning_curves
-from pullback_study.results.paper import reported, rows
+from pullback_study.results.paper import reported
 from pullback_study.results.registry import Group
 from pullback_study.results.tables import Column, Table, at_least, interval, quarters
 from pullback_study.tasks import find_task

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from pullback_study.published import rows
 from pullback_study.results.choice import Chosen, Plan, Protocol, Runs, measured, said, settings_of, table_of
 from pullback_study.results.figures import Figure, curves_against, learning_curves
-from pullback_study.results.paper import reported, rows
+from pullback_study.results.paper import reported
 from pullback_study.results.registry import Group
 from pullback_study.results.tables import Column, Table
 from pullback_study.tasks import find_task
