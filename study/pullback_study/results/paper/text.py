@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from pullback_study.published import rows
+from pullback_study.results.cells import Cell
 from pullback_study.results.choice import Chosen, Plan, Protocol, Runs, measured, said, settings_of, table_of
 from pullback_study.results.figures import Figure, curves_against, learning_curves
 from pullback_study.results.paper import reported
@@ -160,8 +161,10 @@ def steps_table(title: str, found: Sequence[Chosen], runs: Runs) -> Table:
         each = [at(row, k).values("test_depth") for k in INNER_STEPS]
         return ", ".join(f"{statistics.fmean(values):.1f}" for values in each if values)
 
-    columns = [Column(f"k = {k}", f"k = {k}", of=lambda row, k=k: at(row, k).cell("test_accuracy")) for k in INNER_STEPS]
-    columns.append(said("depth", "Depth at each", depths))
+    def accuracy(k: int) -> Callable[[Chosen], Cell]:
+        return lambda row: at(row, k).cell("test_accuracy")
+
+    columns = [*(Column(f"k = {k}", f"k = {k}", of=accuracy(k)) for k in INNER_STEPS), said("depth", "Depth at each", depths)]
     table = table_of(f"{title}. {made_with(found)}", found, columns, ["k: inner steps. Test accuracy in percent."])
     return replace(table, rows=[replace(row, heading="") for row in table.rows], name="steps-text")
 

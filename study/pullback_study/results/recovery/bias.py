@@ -37,12 +37,9 @@ class Gradient:
 
 
 def gradients(step_sizes: Mapping[str, float | None], examples: int = 12, draws: int = 200) -> dict[str, Gradient]:
-    """Of each estimator on planted trees of 4 words, at the first parameters of a model, by enumeration.
+    """Of each estimator, with its step size, on planted trees of 4 words, at the first parameters of a model, by enumeration.
 
-    Args:
-        step_sizes: by estimator, those that the search chose.
-        examples: how many, each from a bed of its own.
-        draws: for the mean and the variance.
+    Each example is from a bed of its own; the draws are for the mean and the variance.
     """
     found = {}
     for name in (name for name in ESTIMATORS if name in step_sizes):
@@ -82,10 +79,7 @@ def _example(seed: int):  # type: ignore[no-untyped-def]
 def relation(found: Mapping[str, Gradient], recovery: Mapping[str, Mapping[str, float]], title: str) -> Table:
     """A row for each estimator, the best recovery first, and rank correlations below.
 
-    Args:
-        found: the gradients by estimator.
-        recovery: for each column of the table the recovery by estimator; the first column decides which rows there are.
-        title: of the table.
+    `recovery` has, for each column of the table, that of each estimator; the first column decides which rows there are.
     """
     first = next(iter(recovery.values()))
     names = sorted((name for name in found if name in first), key=lambda name: -first[name])

@@ -93,26 +93,13 @@ def depth(tokens: Sequence[str]) -> int:
 
 
 def draw(
-    depths: Sequence[int],
-    count: int,
-    *,
-    tokens: int,
-    seed: str,
-    known: set[str] | None = None,
+    depths: Sequence[int], count: int, *, tokens: int, seed: str, known: set[str] | None = None,
     arguments: tuple[int, int] = ARGUMENTS,
-) -> list[list[str]]:
-    """Distinct expressions, as many of each depth (up to one), in random order.
+) -> list[list[str]]:  # fmt: skip
+    """Distinct expressions of at most so many tokens, as many of each depth (up to one), in random order.
 
-    Args:
-        depths: that expressions have.
-        count: of expressions.
-        tokens: an expression has at most.
-        seed: of the draw.
-        known: expressions that must not be drawn; those that are drawn are added.
-        arguments: an operator has at least and at most.
-
-    Raises:
-        ValueError: if there are not that many, or too few to be found.
+    Those that are `known` are not drawn, and those that are drawn are added; an operator has as many `arguments` at least, and
+    at most. Raises `ValueError` if there are not that many expressions, or too few to be found.
     """
     generator, seen = random.Random(seed), set() if known is None else known
     found: list[list[str]] = []

@@ -33,14 +33,10 @@ class Encoded(NamedTuple):
 
 
 class Model(Parameters):
-    """Replicas of one architecture.
+    """Replicas of one architecture; `size` is H.
 
-    Args:
-        size: H.
-        lstms: 2 with an encoder, 1 for the model without trees, 0 with gold trees.
-        rounds: of message passing.
-        dropout: of embeddings, in training.
-        scaled: whether scores are divided by the root of H.
+    There are 2 LSTMs with an encoder, 1 for the model without trees, 0 with gold trees. Dropout is of embeddings, in training;
+    `scaled` divides scores by the root of H.
     """
 
     def __init__(self, *, size: int, lstms: int, rounds: int, dropout: float, scaled: bool = False) -> None:
@@ -162,12 +158,7 @@ def lstm(inputs: Tensor, recurrent: Tensor) -> Tensor:
 
         i, f, g, o = inputs_t + h_{t-1} U,    c_t = sigmoid(f) c_{t-1} + sigmoid(i) tanh(g),    h_t = sigmoid(o) tanh(c_t)
 
-    Args:
-        inputs: `[n, G, B, 4 H]`, the inputs' part of the gates with their biases.
-        recurrent: U, `[G, H, 4 H]`.
-
-    Returns:
-        `[n, G, B, H]`.
+    `[n, G, B, H]`, from the inputs' part of the gates with their biases, `[n, G, B, 4 H]`, and U, `[G, H, 4 H]`.
     """
     if inputs.is_cuda:
         return _Fused.apply(inputs, recurrent)

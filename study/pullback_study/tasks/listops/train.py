@@ -166,17 +166,11 @@ def _gumbel(scores: Tensor) -> Tensor:
 def compared(
     batch: Split, logits: Tensor, z: Tensor | None, best: Tensor | None, noisy: Tensor | None
 ) -> dict[str, tuple[Tensor, Tensor]]:
-    """By measure, what is right, and what it is a share of, `[R, B, ...]` of bool.
+    """By measure, what is right, and what it is a share of, `[R, B, ...]` of bool, from logits `[R, B, 10]`.
 
-    Token 0 is the root in every tree, and is not counted. An edge is an arc with a weight above one half in what the
-    decoder sees; for trees, precision and recall are the attachment score.
-
-    Args:
-        batch: tensors `[R, B, ...]`.
-        logits: `[R, B, 10]`.
-        z: what the decoder sees, `[R B, n, n]`; None without trees.
-        best: the best trees.
-        noisy: trees of perturbed scores. Their precision and recall are equal: all have as many arcs.
+    What the decoder sees, the best trees and noisy ones of perturbed scores are `[R B, n, n]`, or None. Token 0 is the root in
+    every tree, and is not counted. An edge is an arc with a weight above one half in what the decoder sees; for trees,
+    precision and recall are the attachment score. They are equal for noisy ones, too: all have as many arcs.
     """
     right = logits.argmax(-1) == batch.labels
     every = torch.ones_like(right)

@@ -24,12 +24,8 @@ Shapes = dict[str, tuple[tuple[int, ...], float]]
 class Bed(abc.ABC):
     """Inputs with gold structures and labels, and a model that can represent both the scorer and the label.
 
-    Its structures are made without checks of values: they wait for the device, and a replica that diverges must not stop the
-    others.
-
-    Args:
-        config: of which the structure and its knobs matter.
-        device: where scores are; examples are drawn on the CPU.
+    Its structures are made without checks of values: they wait for the device, where scores are, and a replica that diverges
+    must not stop the others. Examples are drawn on the CPU.
     """
 
     structure: Structure
