@@ -284,8 +284,5 @@ def _over_training(row: Any, middle: Callable[[list[float]], float], after: floa
 
 
 SECTION = Section(
-    "Table 1 of the paper: test accuracy and V-measure in percent, beside the paper's numbers.",
-    groups,
-    claims,
-    ("synthetic",),
+    "Table 1 of the paper: test accuracy and V-measure in percent, beside the paper's numbers.", groups, claims, ("synthetic",)
 )

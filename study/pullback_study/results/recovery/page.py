@@ -182,7 +182,5 @@ def _list(before: str, names: Sequence[str]) -> str:
 
 
 SECTION = Section(
-    "Which estimator recovers the structure: a leaderboard over test beds with gold structures.",
-    groups,
-    title="Recovery",
+    "Which estimator recovers the structure: a leaderboard over test beds with gold structures.", groups, title="Recovery"
 )
