@@ -21,18 +21,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pullback_study.results.choice import Runs
 from pullback_study.results.figures import Figure
+from pullback_study.results.paper.verdicts import Claim
 from pullback_study.results.tables import Table
 from pullback_study.runs.files import write_atomically
 from pullback_study.runs.provenance import check_tree, refuse_unfit
 from pullback_study.runs.run import WORK
 from pullback_study.tasks import all_tasks
-
-if TYPE_CHECKING:
-    from pullback_study.results.paper.verdicts import Claim
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,9 @@ import platform
 import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from pullback_study.runs.store import Stored
+from pullback_study.runs.store import Stored
 
 _CODE = ("commit", "torch", "pullback")
 _UNKNOWN = dict.fromkeys(_CODE)

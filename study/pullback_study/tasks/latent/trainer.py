@@ -6,16 +6,14 @@ import dataclasses
 import math
 import statistics
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from pullback_study.tasks.latent import LatentTask
 from pullback_study.tasks.loop import Loop
 from pullback_study.tasks.runtime import Captured, RandomNumbers, Timed, wait_for
-
-if TYPE_CHECKING:
-    from pullback_study.tasks.latent import LatentTask
 
 _BATCH_SIZE = 64  # of evaluation
 _Batches = Sequence[tuple[Tensor, int]]
