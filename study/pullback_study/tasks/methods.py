@@ -33,6 +33,10 @@ OWN = listed("PULLBACK_ESTIMATORS")
 """By name, where each estimator of one's own is found: module and attribute, a `Method`."""
 
 
+def _once(steps: int) -> int:
+    return 1
+
+
 @dataclass(frozen=True)
 class Method:
     """A row of a task's tables."""
@@ -44,7 +48,7 @@ class Method:
     aliases: tuple[str, ...] = ()  # other names on the command line
     stochastic: bool = False  # whether training draws noise
     defaults: Mapping[str, Any] = field(default_factory=dict)  # its own fields of a config: learning rate, step size, ...
-    decoder_calls: Callable[[int], int] = field(default=lambda steps: 1)  # of a training step, from the inner steps
+    decoder_calls: Callable[[int], int] = field(default=_once)  # of a training step, from the inner steps
     reads_back: bool = False  # whether a step reads numbers back from the device, so that no CUDA graph can hold it
 
     @property
