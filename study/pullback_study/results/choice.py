@@ -164,10 +164,6 @@ class Plan:
         scores = [sum(worst if math.isnan(value) else value for value in each) for each in values]
         return Chosen.of(self.task, self.candidates[scores.index(max(scores))], runs)
 
-    def finished(self, runs: Runs) -> Chosen:
-        """The chosen setting once all its runs are done."""
-        return chosen if (chosen := self.choose(runs)).complete else Chosen(self.task, self.estimator)
-
 
 @dataclass(frozen=True)
 class Chosen:

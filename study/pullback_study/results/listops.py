@@ -128,7 +128,7 @@ def contenders(runs: Runs, protocol: Protocol = FULL) -> list[str]:
 def shown(runs: Runs, protocol: Protocol = FULL) -> list[str]:
     """The finalists, and other rows that were given all seeds after the screening was known."""
     rule = finalists(runs, protocol)
-    return [name for name in ROWS if name in rule or (len(protocol.seeds) > 1 and plan(name, protocol).finished(runs))]
+    return [name for name in ROWS if name in rule or (len(protocol.seeds) > 1 and plan(name, protocol).choose(runs).complete)]
 
 
 def results(runs: Runs, protocol: Protocol = FULL, *, final: bool, names: Sequence[str] = ()) -> Table:
@@ -209,7 +209,7 @@ def published() -> Table:
 
 def values(runs: Runs, name: str, measure: str) -> Values:
     """Of a row with all its seeds; none before."""
-    return plan(name).finished(runs).values(measure)
+    return row.values(measure) if (row := plan(name).choose(runs)).complete else []
 
 
 def gold_is_best(runs: Runs) -> list[Finding]:

@@ -155,11 +155,12 @@ def test_with_many_seeds_the_first_four_choose_and_the_others_run_at_the_choice_
     for config in deciding:
         publish(tmp_path, config, 70 + (config.learning_rate == 0.001), 50)
     assert plan.choose(Runs(tmp_path)).config.learning_rate == 0.001
-    assert not plan.finished(Runs(tmp_path))  # 44 seeds are missing
+    assert not plan.choose(Runs(tmp_path)).complete  # 44 seeds are missing
     assert not Clusters(Runs(tmp_path), grid=True).rows(3, "marginals")[0].done  # four of 48 decide nothing
     for config in plan.choose(Runs(tmp_path)).configs[4:]:
         publish(tmp_path, config, 71, 50)
-    assert len(plan.finished(Runs(tmp_path)).values("test_accuracy")) == 48
+    assert plan.choose(Runs(tmp_path)).complete
+    assert len(plan.choose(Runs(tmp_path)).values("test_accuracy")) == 48
 
 
 @pytest.mark.parametrize("seeds", [1, 4])
