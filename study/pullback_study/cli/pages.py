@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import random
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -94,6 +93,8 @@ def check(
     pullback reproduce check
     pullback reproduce check --count 10 --draw 1
     """
+    import torch
+
     from pullback_study.results.registry import SECTIONS, find_section, unpack
     from pullback_study.tasks import find_task
 
@@ -113,10 +114,16 @@ def check(
         seed = random.SystemRandom().randrange(1000) if draw is None else draw
         drawn = _drawn(generated, count, random.Random(seed))
         terminal.err.print(f"{terminal.count(len(drawn), 'run')} of {len(generated)}, drawn with --draw {seed}")
-        for run in drawn:
-            task, again = find_task(run.task), Path(folder) / "again" / run.id
-            with _threads(run.result.get("threads")):
+        before = torch.get_num_threads()
+        try:
+            for run in drawn:
+                threads, again = run.result.get("threads"), Path(folder) / "again" / run.id
+                known = isinstance(threads, int) and threads > 0
+                torch.set_num_threads(threads if known else before)  # another number rounds differently
+                task = find_task(run.task)
                 terminal.train_or_exit(task, [task.config_type(**run.config)], **{**given, "runs": again})
+        finally:
+            torch.set_num_threads(before)
         terminal.show(_beside(drawn, Path(folder) / "again"), **given)
 
 
@@ -127,19 +134,6 @@ def _drawn(runs: Sequence[Stored], count: int, source: random.Random) -> list[St
     first = source.randrange(len(tasks))  # which task gets one more
     in_turn = itertools.zip_longest(*(shuffled[task] for task in [*tasks[first:], *tasks[:first]]))
     return list(itertools.islice((run for each in in_turn for run in each if run is not None), count))
-
-
-@contextlib.contextmanager
-def _threads(count: Any) -> Iterator[None]:
-    """PyTorch on as many threads as the kept run had: another number rounds differently."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(count if isinstance(count, int) and count > 0 else before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _beside(drawn: Sequence[Stored], again: Path) -> Any:

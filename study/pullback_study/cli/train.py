@@ -86,6 +86,8 @@ def sweep(
     pullback sweep FILE --device cuda --per-gpu 4
     pullback sweep FILE --ray auto --gpus-per-run 0.25 --runs /shared/runs
     """
+    from pullback_study.results.choice import Runs
+    from pullback_study.results.configurations import configurations
     from pullback_study.runs.executor import RayTasks
     from pullback_study.runs.sweep import read
     from pullback_study.tasks.schema import check_known, options
@@ -103,18 +105,10 @@ def sweep(
     try:
         terminal.train_or_exit(found.task, found.configs, **given)
     finally:
-        _show_best(found, runs, by or [], given["markdown"])
-
-
-def _show_best(found: Sweep, runs: Path, by: list[str], markdown: bool) -> None:
-    """The configurations of the sweep, best first."""
-    from pullback_study.results.choice import Runs
-    from pullback_study.results.configurations import configurations
-
-    stored = Runs(runs)
-    if done := [run for config in found.configs if (run := stored.find(found.task, config))]:
-        limit = None if by else _SHOWN
-        show(configurations(found.task.name, done, by=by, limit=limit, short=not markdown), markdown=markdown)
+        stored = Runs(runs)
+        if done := [run for config in found.configs if (run := stored.find(found.task, config))]:
+            limit, markdown = None if by else _SHOWN, given["markdown"]
+            show(configurations(found.task.name, done, by=by or (), limit=limit, short=not markdown), markdown=markdown)
 
 
 def _show_plan(found: Sweep, runs: Path) -> None:
