@@ -118,8 +118,8 @@ def check(
         try:
             for run in drawn:
                 threads, again = run.result.get("threads"), Path(folder) / "again" / run.id
-                known = isinstance(threads, int) and threads > 0
-                torch.set_num_threads(threads if known else before)  # another number rounds differently
+                same = threads if isinstance(threads, int) and threads > 0 else before  # another number rounds differently
+                torch.set_num_threads(same)
                 task = find_task(run.task)
                 terminal.train_or_exit(task, [task.config_type(**run.config)], **{**given, "runs": again})
         finally:
