@@ -13,6 +13,7 @@ import math
 import numpy as np
 
 from pullback.inference._numba.compile import inner, kernel, subroutine
+from pullback.inference._numba.bands import ROWS, from_above, lane_of, last_row, load_widened, read_block, splat_band
 from pullback.inference._numba.lanes import aligned, gather, lanes_in, larger, load, prefetch, splat, store, where_larger
 from pullback.inference._numba.packing import clear
 from pullback.inference._numba.random_kernels import uniform
@@ -85,29 +86,29 @@ def _band(scores, stride, lines, rows, columns, down, chances, at, keep):
 
 
 @subroutine
-def _best_band(scores, stride, bases, place, block, rows, columns, down, edge, last, moves, at):
-    """Maxima over a band; `moves` get two bits for each lane and step: whether it is entered from above or, 16 bits ahead,
+def _best_band(scores, band, steps, block, edge, moves, at, last):
+    """Maxima over a band; `moves` get two bits for each lane and step: whether it is entered from above or, 32 bits ahead,
     from the left. Otherwise as `_band`.
     """
-    lanes, nothing = len(bases), splat_wide(-np.inf, scores)
-    yes, no = splat_wide(1.0, scores), splat_wide(0.0, scores)
-    one_ago, two_ago = nothing, nothing
-    worst, nan = splat(scores, -np.inf), splat(scores, 0.0)
-    ready, below = 0, bases[0] + lanes * stride
-    for t in range(columns + rows - 1):
-        prefetch(scores, below + t * lanes)
-        s, ready = next_cells(scores, bases, place, block, t, ready, rows, columns, -np.inf)
-        worst, nan = larger(s, worst), count_nan(s, nan)
-        corner, above = shift_up(two_ago, edge[t]), shift_up(one_ago, edge[t + 1]) if down else nothing
-        best = larger(above, corner)
-        from_above, from_left = where_larger(above, corner, yes, no), where_larger(one_ago, best, yes, no)
-        moves[at + t] = nonzero(from_above) | nonzero(from_left) << 16
-        two_ago, one_ago = one_ago, larger(one_ago, best) + widen(s)
-        store(last, 0, one_ago)
-        if t >= lanes - 1:
-            edge[t - lanes + 2] = last[lanes - 1]
-    edge[0] = -np.inf
-    return np.inf if any_nonzero(nan) else np.float64(largest_of(worst))
+    lag, nothing = band[2], splat_wide(-np.inf, splat_band(scores, 0.0))
+    lanes, yes, no = lanes_in(scores), splat_wide(1.0, nothing), splat_wide(0.0, nothing)
+    here, corner, bad = nothing, from_above(nothing, edge[0]), splat(scores, 0.0)
+    for start in range(0, steps, lanes):
+        bad = read_block(scores, band, start, block, bad)
+        for t in range(start, min(start + lanes, steps)):
+            prefetch(scores, band[0] + band[1] * ROWS + t * ROWS)
+            prefetch(scores, band[0] + band[1] * ROWS + t * ROWS + lanes)
+            above = from_above(here, edge[t + lag])
+            best = larger(above, corner) if lag else above
+            ways = nonzero(where_larger(here, best, yes, no))
+            moves[at + t] = ways | nonzero(where_larger(above, corner, yes, no)) << 32 if lag else ways
+            if t >= (ROWS - 1) * lag:
+                edge[t - (ROWS - 1) * lag] = last_row(here)
+            here = larger(here, best) + load_widened(block, (t - start) * ROWS)
+            corner = above
+    edge[max(steps - (ROWS - 1) * lag, 0)] = last_row(here)
+    store(last, 0, here)
+    return any_nonzero(bad)
 
 
 @subroutine
@@ -223,15 +224,16 @@ def sums(worker, workers, scores, rows, columns, down, mode, seeds, out, log_z, 
     chances, line = aligned(pitch * bands if keep else lanes, scores), aligned(lanes, scores)
     other, lines = np.empty(2 * (stride + 2), scores.dtype), lines_for(scores)
     for b in range(worker, len(scores), workers):
-        n, m, begin = rows[b], columns[b], b * size
+        n, m, begin = min(max(rows[b], 0), scores.shape[1]), min(max(columns[b], 0), stride), b * size
+        codes[b] = n != rows[b] or m != columns[b]
         if keep:
             clear(flat_out, begin, begin + size)  # now, as what is written next is then in the cache
         if n == 0 or m == 0:
             log_z[b] = 0.0 if n == m else -np.inf
-            codes[b] = n != m
+            codes[b] |= n != m
             continue
         log_z[b], worst = upward(flat, begin, stride, n, m, down, lines, chances, pitch, keep)
-        codes[b] = worst == np.inf or log_z[b] == -np.inf
+        codes[b] |= worst == np.inf or log_z[b] == -np.inf
         if codes[b]:
             continue
         if mode == Mode.MARGINALS:
@@ -241,43 +243,59 @@ def sums(worker, workers, scores, rows, columns, down, mode, seeds, out, log_z, 
 
 
 @subroutine
-def _follow(moves, pitch, lanes, n, m, stride, begin, z):
+def _follow(moves, pitch, n, m, lag, stride, begin, z):
     """From the last cell back to the first; ties: the diagonal move first, then down, then right."""
-    i, j = n - 1, m - 1
-    while True:
-        z[begin + i * stride + j] = 1.0
-        if i == 0 and j == 0:
-            return
-        lane = i % lanes
-        bits = moves[i // lanes * pitch + j + lane] >> lane
-        from_left = bits >> 16 & 1
-        from_above = bits & 1 & ~from_left
-        i -= 1 - from_left
-        j -= 1 - from_above
+    j, row = m - 1, (n - 1) % ROWS
+    for first in range((n - 1) // ROWS * ROWS, -1, -ROWS):
+        here, at = begin + first * stride, first // ROWS * pitch + j + row * lag
+        ways = moves[at]
+        while row >= 0:
+            z[here + row * stride + j] = 1.0
+            one_ago, two_ago = moves[max(at - 1, 0)], moves[max(at - 2, 0)]  # before it is known which one is next
+            ways >>= lane_of(row)
+            right = ways & 1
+            down = (ways >> 32) & ~right & 1 if lag else 0
+            ways = one_ago if right or down or not lag else two_ago
+            row -= 1 - right
+            j -= 1 - down
+            at -= 1 if right or down or not lag else 2
+        row = ROWS - 1
+
+
+@subroutine
+def _best(flat, begin, stride, n, m, lag, block, edge, last, moves, pitch, z):
+    """The score of the best path of an example, which is written to z; +inf if a score is NaN or +inf."""
+    bad = False
+    _start(edge, -np.inf)
+    for first in range(0, n, ROWS):
+        rows, at = min(ROWS, n - first), first // ROWS * pitch
+        band = begin + first * stride, stride, lag, rows, m
+        bad |= _best_band(flat, band, m + (rows - 1) * lag, block, edge, moves, at, last)
+    best = last[lane_of((n - 1) % ROWS)]
+    if bad or not best > -np.inf:
+        return np.inf if bad else -np.inf
+    _follow(moves, pitch, n, m, lag, stride, begin, z)
+    return best
 
 
 @kernel
 def argmax(worker, workers, scores, rows, columns, down, z, best, codes):
     """Write the best paths and their scores; otherwise as `sums`."""
-    lanes, stride = lanes_in(scores), scores.shape[2]
+    stride = scores.shape[2]
     size, flat, flat_z = scores.shape[1] * stride, scores.reshape(-1), z.reshape(-1)
-    pitch, bands = stride + lanes - 1, -(-scores.shape[1] // lanes)
-    edge, moves = np.empty(stride + lanes + 2), np.empty(pitch * bands, np.int32)
-    last, bases, place = aligned(lanes, edge), np.empty(lanes, np.int64), aligned(lanes, scores)
-    block = aligned(lanes * lanes, scores)
+    pitch, bands = stride + ROWS - 1, -(-scores.shape[1] // ROWS)
+    edge, moves = np.empty(stride + ROWS + 2), np.empty(pitch * bands, np.int64)
+    last, block = aligned(ROWS, edge), aligned(ROWS * lanes_in(scores), scores)
     for b in range(worker, len(scores), workers):
-        n, m, begin, worst = rows[b], columns[b], b * size, -np.inf
+        n, m, begin = min(max(rows[b], 0), scores.shape[1]), min(max(columns[b], 0), stride), b * size
+        codes[b] = n != rows[b] or m != columns[b]
         clear(flat_z, begin, begin + size)
         if n == 0 or m == 0:
-            codes[b] = n != m
+            codes[b] |= n != m
             best[b] = 0.0 if n == m else -np.inf
             continue
-        _start(edge, -np.inf)
-        for first in range(0, n, lanes):
-            count, at = min(lanes, n - first), first // lanes * pitch
-            enter(begin, stride, first, count, bases, place)
-            worst = max(worst, _best_band(flat, stride, bases, place, block, count, m, down, edge, last, moves, at))
-        best[b] = last[(n - 1) % lanes]
-        codes[b] = worst == np.inf or best[b] == -np.inf
-        if not codes[b]:
-            _follow(moves, pitch, lanes, n, m, stride, begin, flat_z)
+        if down:
+            best[b] = _best(flat, begin, stride, n, m, 1, block, edge, last, moves, pitch, flat_z)
+        else:
+            best[b] = _best(flat, begin, stride, n, m, 0, block, edge, last, moves, pitch, flat_z)
+        codes[b] |= not -np.inf < best[b] < np.inf
