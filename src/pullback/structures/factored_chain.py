@@ -181,10 +181,10 @@ class FactoredChain(OwnScores):
 
     def _log_prob_of_members(self, scores: Tensor, z: Tensor) -> Tensor | None:
         """`_log_prob` of constant structures of the shape of the scores, by kernels; None if they are something else."""
-        if z.shape != scores.shape or not all(_is_constant(x, z) for x in (scores, *self._given())):
-            return None
         kernels = _kernels()
-        if kernels is None or not kernels.are_plain(z):
+        if z.shape != scores.shape or kernels is None or not kernels.are_plain(z, scores, *self._given()):
+            return None
+        if torch.is_grad_enabled() and z.requires_grad:
             return None
         flat = self._flat(scores)
         counts = kernels.counts_of_members(z.reshape(flat.scores.shape), flat.sizes[0], flat.scores.dtype)

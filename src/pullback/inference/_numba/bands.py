@@ -1,8 +1,8 @@
 """Bands of 32 rows of a matrix, for Numba: vectors of a number for each row, each row some columns behind the one above it.
 
 In step t, row r of a band is at column t - r lag. Memory is read and written by vectors along the rows, a block of steps at a
-time, and what is outside of the matrix is left out. Neighbouring rows are in different groups of 8 lanes, as rows 0, 4, 8, ... are
-the first group: so moving all numbers by a row exchanges lanes in one group only, and no step waits for that in the next one.
+time, and what is outside of the matrix is left out. Neighbouring rows are in different groups of 8 lanes, as rows 0, 4, 8, ...
+are the first group: so moving all numbers by a row exchanges lanes in one group only.
 """
 
 from __future__ import annotations
@@ -64,38 +64,28 @@ def load_widened(typingctx, array, index):
     return kind(array, types.intp), generate
 
 
-def _moving(lanes):
-    @intrinsic
-    def move(typingctx, vector, entering):
-        def generate(context, builder, signature, args):
-            kind = vector_of(vector)
-            element = context.cast(builder, args[1], signature.args[1], vector.dtype)
-            free = builder.insert_element(ir.Constant(kind, ir.Undefined), element, ir.Constant(ir.IntType(32), 0))
-            return builder.shuffle_vector(args[0], free, ir.Constant(ir.VectorType(ir.IntType(32), ROWS), lanes))
+@intrinsic
+def from_above(typingctx, vector, entering):
+    """Each row gets the number of the one above, the first row the number that enters."""
+    lanes = [ROWS, *range(ROWS - GROUP, ROWS - 1), *range(ROWS - GROUP)]
 
-        return vector(vector, entering), generate
+    def generate(context, builder, signature, args):
+        kind = vector_of(vector)
+        element = context.cast(builder, args[1], signature.args[1], vector.dtype)
+        free = builder.insert_element(ir.Constant(kind, ir.Undefined), element, ir.Constant(ir.IntType(32), 0))
+        return builder.shuffle_vector(args[0], free, ir.Constant(ir.VectorType(ir.IntType(32), ROWS), lanes))
 
-    return move
-
-
-from_above = _moving([ROWS, *range(ROWS - GROUP, ROWS - 1), *range(ROWS - GROUP)])
-"""`from_above(vector, number)`: each row gets the number of the one above, the first row the other number."""
-from_below = _moving([*range(GROUP, ROWS), *range(1, GROUP), ROWS])
-"""`from_below(vector, number)`: each row gets the number of the one below, the last row the other number."""
+    return vector(vector, entering), generate
 
 
-def _at_lane(lane):
-    @intrinsic
-    def pick(typingctx, vector):
-        def generate(context, builder, signature, args):
-            return builder.extract_element(args[0], ir.Constant(ir.IntType(32), lane))
+@intrinsic
+def last_row(typingctx, vector):
+    """The number of the last row."""
 
-        return vector.dtype(vector), generate
+    def generate(context, builder, signature, args):
+        return builder.extract_element(args[0], ir.Constant(ir.IntType(32), ROWS - 1))
 
-    return pick
-
-
-first_row, last_row = _at_lane(0), _at_lane(ROWS - 1)
+    return vector.dtype(vector), generate
 
 
 class _Part:
@@ -145,8 +135,8 @@ class _Part:
 def _with_bad(builder, vectors, so_far):
     """`so_far`, with 1 in some lanes if NaN or +inf is among the numbers of some vectors.
 
-    By their bits: as integers with a sign, positive NaN and +inf are above all others, and negative NaN without one. A maximum of
-    integers takes a cycle, where comparisons that wait for each other take five.
+    By their bits: as integers with a sign, positive NaN and +inf are above all others, and negative NaN without one. These
+    maxima need not wait for each other, as LLVM makes comparisons of numbers do.
     """
     vector = so_far.type
     bits, infinity = (32, 0x7F800000) if isinstance(vector.element, ir.FloatType) else (64, 0x7FF0000000000000)

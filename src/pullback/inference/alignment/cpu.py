@@ -11,7 +11,7 @@ from torch import Tensor
 
 from pullback.inference._numba.memory import empty_like
 from pullback.inference._numba.threads import spread
-from pullback.inference.alignment import kernels
+from pullback.inference.alignment import kernels, maximum
 from pullback.inference.alignment.family import ALIGNMENT
 from pullback.inference.alignment.tangents import tangents
 from pullback.inference.front.checks import finish
@@ -21,7 +21,7 @@ _NO_SEEDS = np.zeros(0, np.int64)
 
 
 def argmax(scores: Tensor, lengths: Tensor, other_lengths: Tensor, moves: str, validate: bool) -> Tensor:
-    return _run(kernels.argmax, scores, (lengths, other_lengths), moves, validate, True)[1]
+    return _run(maximum.argmax, scores, (lengths, other_lengths), moves, validate, True)[1]
 
 
 def log_partition(scores: Tensor, lengths: Tensor, other_lengths: Tensor, moves: str, validate: bool) -> Tensor:

@@ -114,8 +114,8 @@ def forward(scores, begin, n, length, tags, room, most, weights, state, value, a
     `sums`: its weights are exp(values(a) + t(a, b) - sums(b)), with alpha and total 1.
 
     `state[0]` is the logarithm by which alpha is too small, `state[2]` the same before the position's emissions, and `state[1]`
-    says whether `value` has the logarithms of all tags. The largest alpha is `size`, by which the next one is divided: to divide
-    this one by it would make each step wait for a maximum over all tags.
+    says whether `value` has the logarithms of all tags. The largest alpha is `size`. The next alpha is divided by it: to divide
+    this one would make each step wait for a maximum over all tags.
     """
     least, far = limits(scores)
     least_top, end, base = math.exp(-far), begin + (n + 1) * tags, begin + (n + 2) * tags

@@ -20,7 +20,10 @@ _DTYPES = (torch.float32, torch.float64)
 
 def are_plain(*tensors: Tensor) -> bool:
     """Whether the kernels here may read these tensors: on the CPU, where nothing but a backward pass follows."""
-    return all(x.is_cpu and derivatives.route(x) != derivatives.DISPATCHED for x in tensors) and backend_of(tensors[0]) == "cpu"
+    for x in tensors:
+        if not x.is_cpu or derivatives.route(x) == derivatives.DISPATCHED:
+            return False
+    return backend_of(tensors[0]) == "cpu"
 
 
 def tags_of(z: Tensor, lengths: Tensor) -> tuple[Tensor, np.ndarray]:
@@ -59,9 +62,8 @@ def _only_tag(z, base, count):
     for k in range(0, count, lanes):
         width = min(lanes, count - k)
         bits = nonzero(load(z, base + k) if width == lanes else load_first(z, base + k, width, none))
-        if bits != 0:
-            tag = k + lowest_bit(bits)
-            ones += 1 if bits & (bits - 1) == 0 else 2
+        tag = k + lowest_bit(bits) if bits != 0 else tag
+        ones += (bits != 0) + (bits & (bits - 1) != 0)
     return tag if ones == 1 and z[base + max(tag, 0)] == 1 else -1
 
 
