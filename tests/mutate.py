@@ -65,8 +65,6 @@ EDITS = [
          _BANDS),
     Edit("inference/alignment/maximum.py", "edge[t - (ROWS - 1) * lag] = last_row(here)", "edge[t] = last_row(here)", _BANDS),
     Edit("inference/_numba/bands.py", "builder.sub(before, builder.mul(row, self._lag))", "before", _BANDS),
-    Edit("inference/factored/kernels.py", "scale_of * size, np.float64(top)", "scale_of * top, np.float64(top)",
-         "tests/structures/test_factored_chain.py -k values_and_gradients"),
     Edit("inference/factored/members.py", "            fine[b] &= tag >= 0\n", "",
          "tests/structures/test_factored_chain.py -k log_prob_of_sequences"),
     Edit("inference/_numba/ways.py", "where_larger(splat_wide(DIGITS, like), k, m, one), one)", "m, m)",

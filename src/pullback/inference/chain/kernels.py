@@ -79,7 +79,7 @@ def _weigh(scores, base, count, shift, z, out, at):
 def multiply(tags, alpha, row, weights, at, total, place, least, factors, after):
     """Write sum_a alpha(a) w(a, b) to `total` at `place`; returns the largest of these sums, +inf if one is not above `least`.
 
-    With factors, or None, the largest is that of the sums times them, which are written in their place.
+    With factors, or None, the largest is that of the sums times them.
     """
     lanes, zero, one = lanes_in(weights) // 2, splat_half(weights, 0.0), splat_half(weights, 1.0)
     limit, top, small = splat_half(weights, least), zero, zero
@@ -100,11 +100,8 @@ def multiply(tags, alpha, row, weights, at, total, place, least, factors, after)
 
 @subroutine
 def _times(x, factors, at):
-    """Half a vector times factors, in whose place it is written; or the vector, if they are None."""
-    if factors is None:
-        return x
-    store(factors, at, x * load_half(factors, at))
-    return load_half(factors, at)
+    """Half a vector times factors, which may be None."""
+    return x if factors is None else x * load_half(factors, at)
 
 
 @subroutine
@@ -157,7 +154,7 @@ def _step(scores, base, tags, state, value, alpha, total, row, after, z, out, at
         _weigh(scores, base, tags * tags, shift, z, out, at)
         top = multiply(tags, alpha, row, out, at, total, row, least, None, 0)
     if top < np.inf:
-        _scale(tags, total, row, 1.0 / top, alpha, after)
+        scale(tags, total, row, 1.0 / top, None, alpha, after)
         state[0] += shift + math.log(top)
         state[1] = 0.0
         return most
@@ -170,11 +167,11 @@ def _step(scores, base, tags, state, value, alpha, total, row, after, z, out, at
 
 
 @subroutine
-def _scale(tags, total, row, factor, alpha, after):
-    """The next alpha: the sums times a factor."""
+def scale(tags, total, row, factor, factors, alpha, after):
+    """The next alpha: the sums times a factor, and times factors, or None."""
     inverse = splat_half(alpha, factor)
     for k in range(0, tags, lanes_in(alpha) // 2):  # as they were written
-        store(alpha, after + k, load_half(total, row + k) * inverse)
+        store(alpha, after + k, _times(load_half(total, row + k) * inverse, factors, after + k))
 
 
 @subroutine

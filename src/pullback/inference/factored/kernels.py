@@ -29,6 +29,7 @@ from pullback.inference.chain.kernels import (
     last_tags,
     limits,
     multiply,
+    scale,
 )
 from pullback.inference.front.modes import Mode
 
@@ -114,8 +115,7 @@ def forward(scores, begin, n, length, tags, room, most, weights, state, value, a
     `sums`: its weights are exp(values(a) + t(a, b) - sums(b)), with alpha and total 1.
 
     `state[0]` is the logarithm by which alpha is too small, `state[2]` the same before the position's emissions, and `state[1]`
-    says whether `value` has the logarithms of all tags. The largest alpha is `size`. The next alpha is divided by it: to divide
-    this one would make each step wait for a maximum over all tags.
+    says whether `value` has the logarithms of all tags.
     """
     least, far = limits(scores)
     least_top, end, base = math.exp(-far), begin + (n + 1) * tags, begin + (n + 2) * tags
@@ -124,19 +124,20 @@ def forward(scores, begin, n, length, tags, room, most, weights, state, value, a
     first_tags(scores, begin + n * tags, tags, value, 0)
     emit(scores, begin, tags, value, 0, end if length == 1 else -1, value, 0)
     enter(scores, tags, state, value, alpha, room)
-    size, scale_of, scale_before = 1.0, 1.0, 1.0  # logarithms are taken of products of sums, as they take as long as a step
+    scale_of, scale_before = 1.0, 1.0  # logarithms are taken of products of sums, as they take as long as a step
     for i in range(1, length):
         at, row, after, last = begin + i * tags, i * room, (i + 1) * room, end if i == length - 1 else -1
         peak = emit(scores, at, tags, most, 0, last, sums, row)
-        off, inverse = splat_wide(peak if peak > -np.inf else 0.0, scores), splat(scores, 1.0 / size)
+        off = splat_wide(peak if peak > -np.inf else 0.0, scores)
         for k in range(0, tags, lanes_in(scores)):
-            store(alpha, after + k, exp_or_nan(narrow(load_wide(sums, row + k, scores) - off, scores)) * inverse)
-        top = multiply(tags, alpha, row, weights, 0, total, row, least * size, alpha, after)
+            store(alpha, after + k, exp_or_nan(narrow(load_wide(sums, row + k, scores) - off, scores)))
+        top = multiply(tags, alpha, row, weights, 0, total, row, least, alpha, after)
         # emissions that are rounded to zero must be nothing beside the next sums, too
         careful[i] = not least_top < top < np.inf
         if not careful[i]:
+            scale(tags, total, row, 1.0 / top, alpha, alpha, after)
             state[2], scale_before = state[0], scale_of
-            state[0], scale_of, size = state[0] + peak, scale_of * size, np.float64(top)
+            state[0], scale_of = state[0] + peak, scale_of * top
             if not 1e-200 < scale_of < 1e200:
                 state[0], scale_of = state[0] + math.log(scale_of), 1.0
             state[1] = 0.0
@@ -157,7 +158,7 @@ def forward(scores, begin, n, length, tags, room, most, weights, state, value, a
             total[row + b] = 1.0 if value[b] > -np.inf else 0.0
         emit(scores, at, tags, value, 0, last, value, 0)
         enter(scores, tags, state, value, alpha, after)
-        size, scale_of = 1.0, 1.0
+        scale_of = 1.0
     state[0] += math.log(scale_of)
     return True
 
