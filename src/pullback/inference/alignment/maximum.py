@@ -12,9 +12,9 @@ import numpy as np
 
 from pullback.inference._numba.bands import ROWS, from_above, lane_of, last_row, load_widened, read_block, splat_band
 from pullback.inference._numba.compile import kernel, subroutine
-from pullback.inference._numba.lanes import aligned, lanes_in, larger, prefetch, splat, store, where_larger
+from pullback.inference._numba.lanes import aligned, lanes_in, larger, splat, store, where_larger
 from pullback.inference._numba.packing import clear
-from pullback.inference._numba.rows import any_nonzero, nonzero
+from pullback.inference._numba.rows import any_nonzero, nonzero, prefetch_beside
 from pullback.inference._numba.vectors import splat_wide
 from pullback.inference.alignment.kernels import start as start_edge
 
@@ -31,8 +31,8 @@ def _best_band(scores, band, steps, block, edge, moves, at, last):
     for start in range(0, steps, lanes):
         bad = read_block(scores, band, start, block, bad)
         for t in range(start, min(start + lanes, steps)):
-            prefetch(scores, band[0] + band[1] * ROWS + t * ROWS)
-            prefetch(scores, band[0] + band[1] * ROWS + t * ROWS + lanes)
+            prefetch_beside(scores, band[0] + band[1] * ROWS + t * ROWS)
+            prefetch_beside(scores, band[0] + band[1] * ROWS + t * ROWS + lanes)
             above = from_above(here, edge[t + lag])
             best = larger(above, corner) if lag else above
             ways = nonzero(where_larger(here, best, yes, no))
