@@ -59,9 +59,14 @@ _STRUCTURES, _MATCHINGS = "tests/cuda/test_structures_cuda.py -k", "tests/infere
 _PATHS = "tests/structures/test_shortest_path.py -k"
 _FUZZ, _EVERY_MASK = "tests/test_fuzz.py -k 'random_batches", "tests/test_fuzz.py -k 'every_mask"
 EDITS = [
-    Edit("inference/alignment/kernels.py", "(t - ready + lanes) * lanes", "(ready - 1 - t) * lanes", _BANDS),
-    Edit("inference/alignment/kernels.py", "shift_up(one_ago, edge[t + 1]) if down else nothing\n        best = larger",
-         "shift_up(one_ago, edge[t]) if down else nothing\n        best = larger", _BANDS),
+    Edit("inference/alignment/kernels.py", "(t - ready + lanes) * lanes", "(ready - 1 - t) * lanes",
+         "tests/inference/test_alignment_bands.py -k as_the_reference"),
+    Edit("inference/alignment/maximum.py", "best = larger(above, corner) if lag else above", "best = corner if lag else above",
+         _BANDS),
+    Edit("inference/alignment/maximum.py", "edge[t - (ROWS - 1) * lag] = last_row(here)", "edge[t] = last_row(here)", _BANDS),
+    Edit("inference/_numba/bands.py", "builder.sub(before, builder.mul(row, self._lag))", "before", _BANDS),
+    Edit("inference/factored/members.py", "            fine[b] &= tag >= 0\n", "",
+         "tests/structures/test_factored_chain.py -k log_prob_of_sequences"),
     Edit("inference/_numba/ways.py", "where_larger(splat_wide(DIGITS, like), k, m, one), one)", "m, m)",
          "tests/inference/test_fast_sums.py -k 'all_scales and alignment'"),
     Edit("inference/factored/kernels.py", "if length > 1:  # else there may be no weights yet", "if True:",

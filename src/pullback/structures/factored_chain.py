@@ -181,10 +181,14 @@ class FactoredChain(OwnScores):
 
     def _log_prob_of_members(self, scores: Tensor, z: Tensor) -> Tensor | None:
         """`_log_prob` of constant structures of the shape of the scores, by kernels; None if they are something else."""
-        if z.shape != scores.shape or not all(_is_constant(x, z) for x in (scores, *self._given())):
+        kernels = _kernels()
+        if z.shape != scores.shape or kernels is None or not kernels.are_plain(z, scores, *self._given()):
             return None
-        found = self._read(z)
-        return self._log_prob_of(self._flat(scores), found[0]) if found is not None and found[1].all() else None
+        if torch.is_grad_enabled() and z.requires_grad:
+            return None
+        flat = self._flat(scores)
+        counts = kernels.counts_of_members(z.reshape(flat.scores.shape), flat.sizes[0], flat.scores.dtype)
+        return None if counts is None else flat.restore(self._call("log_prob", flat, counts)[0])
 
     def _log_prob(self, scores: Tensor, z: Tensor) -> Tensor:
         self._check_same_shape(scores, z)
@@ -200,13 +204,11 @@ class FactoredChain(OwnScores):
     def _log_prob_of_tags(self, scores: Tensor, tags: Tensor) -> Tensor:
         """`log_prob` of tags `[..., n]`, differentiable in the scores; the padding may hold anything."""
         if scores.dim() == 3 and _kernels() is not None and _kernels().are_plain(scores, tags, *self._given()):
-            return self._log_prob_of(self._flat(scores), tags)
+            flat = self._flat(scores)
+            z = _kernels().counts_of(tags, flat.sizes[0], flat.scores.shape[-1], flat.scores.dtype)
+            return flat.restore(self._call("log_prob", flat, z)[0])
         z = ones_at(tags[..., None], self._real(scores)[..., None], scores.shape[-1])
         return self._log_prob(scores, z.to(scores.dtype))
-
-    def _log_prob_of(self, flat: Flat, tags: Tensor) -> Tensor:
-        z = _kernels().counts_of(tags, flat.sizes[0], flat.scores.shape[-1], flat.scores.dtype)
-        return flat.restore(self._call("log_prob", flat, z)[0])
 
     def _read(self, z: Tensor) -> Any:
         """The tags of structures, and which are right, by kernels; None where those cannot read them."""

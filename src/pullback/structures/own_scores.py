@@ -117,14 +117,15 @@ def bilinear(a: Tensor, weights: Tensor, b: Tensor) -> Tensor:
 
 def one_each(x: Tensor, flat: Flat, dims: int) -> Tensor:
     """A tensor of a structure, `[..., *its own]`, with one for each example of a batch, or without that dimension."""
+    if x.dim() == dims:
+        return working(x)
     lead, own = x.shape[: x.dim() - dims], x.shape[x.dim() - dims :]
     if not broadcasts(lead, flat.batch):
         raise ValueError(
             f"a {flat.layout.owner} holds a tensor of shape {list(x.shape)}; its leading dimensions must broadcast to those of "
             f"the scores, {list(flat.batch)}"
         )
-    x = working(x)
-    return x.expand(*flat.batch, *own).reshape(len(flat.scores), *own) if lead else x
+    return working(x).expand(*flat.batch, *own).reshape(len(flat.scores), *own)
 
 
 def for_each(x: Tensor, flat: Flat, dims: int) -> Tensor:

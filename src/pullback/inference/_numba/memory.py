@@ -38,7 +38,7 @@ _DTYPES: dict[torch.dtype, np.dtype[Any]] = {torch.float32: np.dtype(np.float32)
 
 def empty_like(x: Tensor) -> Tensor:
     """A contiguous tensor of the shape and dtype of one on the CPU, uninitialised."""
-    return empty(x.shape, x.dtype)
+    return torch.empty_like(x, memory_format=torch.contiguous_format) if x.nbytes < LARGE else empty(x.shape, x.dtype)
 
 
 def empty(shape: Sequence[int], dtype: torch.dtype) -> Tensor:

@@ -15,7 +15,7 @@ def _first_lanes(builder, vector, count):
     return builder.icmp_signed("<", ir.Constant(wide, list(range(vector.count))), splat_of(builder, count, wide))
 
 
-def _masked(builder, name, result, vector, *operands):
+def masked(builder, name, result, vector, *operands):
     """Call one of LLVM's masked instructions."""
     name = f"llvm.masked.{name}.v{vector.count}f{32 if isinstance(vector.element, ir.FloatType) else 64}.p0"
     kind = ir.FunctionType(result, [operand.type for operand in operands])
@@ -30,7 +30,7 @@ def load_first(typingctx, array, index, count, fill):
     def generate(context, builder, signature, args):
         vector, align = vector_of(kind), ir.Constant(ir.IntType(32), array.dtype.bitwidth // 8)
         pointer = address_of(context, builder, signature.args[0], args[0], args[1], vector)
-        return _masked(builder, "load", vector, vector, pointer, align, _first_lanes(builder, vector, args[2]), args[3])
+        return masked(builder, "load", vector, vector, pointer, align, _first_lanes(builder, vector, args[2]), args[3])
 
     return kind(array, types.intp, types.intp, kind), generate
 
@@ -81,7 +81,7 @@ def store_first(typingctx, array, index, count, vector):
     def generate(context, builder, signature, args):
         kind, align = vector_of(vector), ir.Constant(ir.IntType(32), array.dtype.bitwidth // 8)
         pointer = address_of(context, builder, signature.args[0], args[0], args[1], kind)
-        _masked(builder, "store", ir.VoidType(), kind, args[3], pointer, align, _first_lanes(builder, kind, args[2]))
+        masked(builder, "store", ir.VoidType(), kind, args[3], pointer, align, _first_lanes(builder, kind, args[2]))
         return context.get_dummy_value()
 
     return types.void(array, types.intp, types.intp, vector), generate

@@ -14,8 +14,13 @@ from numba.extending import intrinsic
 from pullback.inference._numba.lanes import Lanes, address_of, call, floats, lanewise, splat_of, vector_of
 
 
+def _like(like):
+    """The vectors of an array, or those like a vector."""
+    return like if isinstance(like, Lanes) else floats(like.dtype)
+
+
 def _wide(like):
-    return Lanes(types.float64, floats(like.dtype).count)
+    return Lanes(types.float64, _like(like).count)
 
 
 @intrinsic
@@ -175,22 +180,42 @@ def mantissa_and_power(typingctx, x):
     return result(x), generate
 
 
-def _transposed(builder, rows):
-    """Vectors whose lane j of vector i is lane i of vector j: blocks are exchanged, from halves down to single lanes."""
+def transposed(builder, rows):
+    """Vectors of 64 bytes whose lane j of vector i is lane i of vector j.
+
+    Numbers are moved within the quarters of a vector, and then quarters as a whole: other moves take processors longer.
+    """
     count = len(rows)
-    size = count // 2
-    while size >= 1:
-        low, high = [], []
-        for j in range(count):
-            low.append(j if j & size == 0 else count + j - size)
-            high.append(j + size if j & size == 0 else count + j)
-        masks = [ir.Constant(ir.VectorType(ir.IntType(32), count), lanes) for lanes in (low, high)]
-        for i in range(count):
-            if i & size == 0:
-                a, b = rows[i], rows[i + size]
-                rows[i], rows[i + size] = (builder.shuffle_vector(a, b, mask) for mask in masks)
-        size //= 2
-    return rows
+    quarter = count // 4
+
+    def pick(x, y, lanes):
+        return builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(ir.IntType(32), count), lanes))
+
+    def zipped(x, y, size, half):
+        """By runs of `size` lanes in turn, the first or second halves of the quarters of two vectors."""
+        lanes = []
+        for start in range(0, count, quarter):
+            for at in range(start + half * quarter // 2, start + (half + 1) * quarter // 2, size):
+                lanes += [*range(at, at + size), *range(count + at, count + at + size)]
+        return pick(x, y, lanes)
+
+    def quarters(x, y, odd):
+        """The first and third quarters of two vectors, or the others."""
+        return pick(x, y, [start + lane for start in range(odd * quarter, 2 * count, 2 * quarter) for lane in range(quarter)])
+
+    size = 1
+    while size < quarter:  # rows i and i + size of each quarter of the rows
+        pairs = [i for i in range(count) if i & size == 0]
+        found = {2 * (i % size) + i // (2 * size) * 2 * size: i for i in pairs}
+        rows = [zipped(rows[found[k - k % 2]], rows[found[k - k % 2] + size], size, k % 2) for k in range(count)]
+        size *= 2
+    columns = [None] * count
+    for k in range(quarter):  # vector k of each quarter of the rows has their columns k, quarter + k, ...
+        a, b, c, d = rows[k::quarter]
+        for odd in (0, 1):
+            x, y = quarters(a, b, odd), quarters(c, d, odd)
+            columns[odd * quarter + k], columns[(2 + odd) * quarter + k] = quarters(x, y, 0), quarters(x, y, 1)
+    return columns
 
 
 def _pointers(context, builder, array_type, array, bases_type, bases, offset, count):
@@ -217,7 +242,7 @@ def pack_block(typingctx, array, bases, offset, packed, index):
             row = builder.load(builder.bitcast(pointer, vector.as_pointer()))
             row.align = array.dtype.bitwidth // 8
             rows.append(row)
-        for i, column in enumerate(_transposed(builder, rows)):
+        for i, column in enumerate(transposed(builder, rows)):
             place = builder.add(args[4], ir.Constant(ir.IntType(64), i * kind.count))
             pointer = address_of(context, builder, signature.args[3], args[3], place, vector)
             builder.store(column, pointer).align = array.dtype.bitwidth // 8
@@ -240,7 +265,7 @@ def unpack_block(typingctx, packed, index, array, bases, offset):
             row.align = array.dtype.bitwidth // 8
             rows.append(row)
         pointers = _pointers(context, builder, signature.args[2], args[2], signature.args[3], args[3], args[4], kind.count)
-        for pointer, column in zip(pointers, _transposed(builder, rows), strict=True):
+        for pointer, column in zip(pointers, transposed(builder, rows), strict=True):
             builder.store(column, builder.bitcast(pointer, vector.as_pointer())).align = array.dtype.bitwidth // 8
         return context.get_dummy_value()
 

@@ -11,21 +11,22 @@ from torch import Tensor
 
 from pullback.inference._numba.memory import empty_like
 from pullback.inference._numba.threads import spread
-from pullback.inference.alignment import kernels
+from pullback.inference.alignment import kernels, maximum
 from pullback.inference.alignment.family import ALIGNMENT
 from pullback.inference.alignment.tangents import tangents
-from pullback.inference.front.checks import finish, in_range
+from pullback.inference.front.checks import finish
 from pullback.inference.front.modes import Mode
 
 _NO_SEEDS = np.zeros(0, np.int64)
 
 
 def argmax(scores: Tensor, lengths: Tensor, other_lengths: Tensor, moves: str, validate: bool) -> Tensor:
-    return _run(kernels.argmax, scores, (lengths, other_lengths), moves, validate, True)[1]
+    return _run(maximum.argmax, scores, (lengths, other_lengths), moves, validate, True)[1]
 
 
 def log_partition(scores: Tensor, lengths: Tensor, other_lengths: Tensor, moves: str, validate: bool) -> Tensor:
-    return _run(kernels.sums, scores, (lengths, other_lengths), moves, validate, False, int(Mode.LOG_PARTITION), _NO_SEEDS)[0]
+    given = int(Mode.LOG_PARTITION), _NO_SEEDS
+    return torch.from_numpy(_run(kernels.sums, scores, (lengths, other_lengths), moves, validate, False, *given)[0])
 
 
 def marginals(scores: Tensor, lengths: Tensor, other_lengths: Tensor, moves: str, validate: bool) -> Tensor:
@@ -35,7 +36,9 @@ def marginals(scores: Tensor, lengths: Tensor, other_lengths: Tensor, moves: str
 def log_partition_marginals(
     scores: Tensor, lengths: Tensor, other_lengths: Tensor, moves: str, validate: bool
 ) -> tuple[Tensor, Tensor]:
-    return _run(kernels.sums, scores, (lengths, other_lengths), moves, validate, True, int(Mode.MARGINALS), _NO_SEEDS)
+    given = int(Mode.MARGINALS), _NO_SEEDS
+    value, mu = _run(kernels.sums, scores, (lengths, other_lengths), moves, validate, True, *given)
+    return torch.from_numpy(value), mu
 
 
 def sample(scores: Tensor, lengths: Tensor, other_lengths: Tensor, seeds: Tensor, moves: str, validate: bool) -> Tensor:
@@ -51,7 +54,8 @@ def marginals_vjp(
 
 
 def entropy(scores: Tensor, lengths: Tensor, other_lengths: Tensor, moves: str, validate: bool) -> Tensor:
-    return _run(tangents, scores, (lengths, other_lengths), moves, validate, False, int(Mode.ENTROPY), _array(scores))[0]
+    given = int(Mode.ENTROPY), _array(scores)
+    return torch.from_numpy(_run(tangents, scores, (lengths, other_lengths), moves, validate, False, *given)[0])
 
 
 def entropy_gradient(scores: Tensor, lengths: Tensor, other_lengths: Tensor, moves: str, validate: bool) -> Tensor:
@@ -71,16 +75,16 @@ def _run(
     validate: bool,
     parts: bool,
     *given: Any,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[np.ndarray, Tensor]:
     """The values that a kernel finds for the examples, and, with `parts`, what it writes for the cells."""
     s = scores.detach().contiguous()
     out = empty_like(s) if parts else s
-    safe, right = in_range(ALIGNMENT.layout, s.shape, sizes)
-    value, codes = np.zeros(len(s)), np.zeros(len(s), np.bool_)
-    if len(s) > 0:
+    value, codes = np.zeros(s.shape[0]), np.zeros(s.shape[0], np.bool_)
+    if len(value) > 0:
+        lengths = [size.contiguous().numpy() for size in sizes]
         work = (60.0 if kernel is tangents else 20.0) * s.numel()
-        spread(kernel, len(s), work, s.numpy(), *safe, moves == "any", *given, out.numpy(), value, codes)
-    results: tuple[Tensor, ...] = (torch.from_numpy(value), out) if parts else (torch.from_numpy(value),)
-    if not right or codes.any():
-        results = finish(ALIGNMENT.layout, s, sizes, results, value, validate)
-    return results[0], results[-1]
+        spread(kernel, len(value), work, s.numpy(), *lengths, moves == "any", *given, out.numpy(), value, codes)
+    if np.count_nonzero(codes) == 0:  # sooner than `any`
+        return value, out
+    found, *cells = finish(ALIGNMENT.layout, s, sizes, (torch.from_numpy(value), out)[: 1 + parts], value, validate)
+    return found.numpy(), cells[0] if parts else out

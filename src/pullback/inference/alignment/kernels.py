@@ -2,7 +2,7 @@
 
 In step t of a band, lane r is at column t - r. The cell to the left was the same lane one step ago, the cell above the lane
 below one step ago, and the cell on the diagonal that lane two steps ago; lane 0 gets those of the row above the band from
-`edge`, which holds them column by column. Sums are numbers m 2^k with m in the precision of the scores, maxima float64.
+`edge`, which holds them column by column. Sums are numbers m 2^k with m in the precision of the scores.
 For marginals, the three chances of each cell to be entered by a move are kept: O(n m) numbers.
 """
 
@@ -16,8 +16,8 @@ from pullback.inference._numba.compile import inner, kernel, subroutine
 from pullback.inference._numba.lanes import aligned, gather, lanes_in, larger, load, splat, store, where_larger
 from pullback.inference._numba.packing import clear
 from pullback.inference._numba.random_kernels import uniform
-from pullback.inference._numba.rows import any_nonzero, count_nan, largest_of, nonzero, prefetch_beside, shift_down, shift_up
-from pullback.inference._numba.vectors import pack_block, splat_wide, unpack_block, widen
+from pullback.inference._numba.rows import any_nonzero, count_nan, largest_of, prefetch_beside, shift_down, shift_up
+from pullback.inference._numba.vectors import pack_block, splat_wide, unpack_block
 from pullback.inference._numba.ways import NOTHING, merged
 from pullback.inference.front.modes import Mode
 
@@ -85,33 +85,7 @@ def _band(scores, stride, lines, rows, columns, down, chances, at, keep):
 
 
 @subroutine
-def _best_band(scores, stride, bases, place, block, rows, columns, down, edge, last, moves, at):
-    """Maxima over a band; `moves` get two bits for each lane and step: whether it is entered from above or, 16 bits ahead,
-    from the left. Otherwise as `_band`.
-    """
-    lanes, nothing = len(bases), splat_wide(-np.inf, scores)
-    yes, no = splat_wide(1.0, scores), splat_wide(0.0, scores)
-    one_ago, two_ago = nothing, nothing
-    worst, nan = splat(scores, -np.inf), splat(scores, 0.0)
-    ready, below = 0, bases[0] + lanes * stride
-    for t in range(columns + rows - 1):
-        prefetch_beside(scores, below + t * lanes)
-        s, ready = next_cells(scores, bases, place, block, t, ready, rows, columns, -np.inf)
-        worst, nan = larger(s, worst), count_nan(s, nan)
-        corner, above = shift_up(two_ago, edge[t]), shift_up(one_ago, edge[t + 1]) if down else nothing
-        best = larger(above, corner)
-        from_above, from_left = where_larger(above, corner, yes, no), where_larger(one_ago, best, yes, no)
-        moves[at + t] = nonzero(from_above) | nonzero(from_left) << 16
-        two_ago, one_ago = one_ago, larger(one_ago, best) + widen(s)
-        store(last, 0, one_ago)
-        if t >= lanes - 1:
-            edge[t - lanes + 2] = last[lanes - 1]
-    edge[0] = -np.inf
-    return np.inf if any_nonzero(nan) else np.float64(largest_of(worst))
-
-
-@subroutine
-def _start(edge, nothing):
+def start(edge, nothing):
     """The row above the first: only the corner of the first cell has a value."""
     edge[:] = nothing
     edge[0] = 0.0
@@ -180,7 +154,7 @@ def upward(flat, begin, stride, n, m, down, lines, chances, pitch, keep):
     bases, place, last, edge, last_m, edge_m, _ = lines
     lanes, worst = len(bases), -np.inf
     edge_m[:] = 1.0
-    _start(edge, NOTHING)
+    start(edge, NOTHING)
     for first in range(0, n, lanes):
         count, at = min(lanes, n - first), first // lanes * pitch if keep else 0
         enter(begin, stride, first, count, bases, place)
@@ -223,61 +197,19 @@ def sums(worker, workers, scores, rows, columns, down, mode, seeds, out, log_z, 
     chances, line = aligned(pitch * bands if keep else lanes, scores), aligned(lanes, scores)
     other, lines = np.empty(2 * (stride + 2), scores.dtype), lines_for(scores)
     for b in range(worker, len(scores), workers):
-        n, m, begin = rows[b], columns[b], b * size
+        n, m, begin = min(max(rows[b], 0), scores.shape[1]), min(max(columns[b], 0), stride), b * size
+        codes[b] = n != rows[b] or m != columns[b]
         if keep:
             clear(flat_out, begin, begin + size)  # now, as what is written next is then in the cache
         if n == 0 or m == 0:
             log_z[b] = 0.0 if n == m else -np.inf
-            codes[b] = n != m
+            codes[b] |= n != m
             continue
         log_z[b], worst = upward(flat, begin, stride, n, m, down, lines, chances, pitch, keep)
-        codes[b] = worst == np.inf or log_z[b] == -np.inf
+        codes[b] |= worst == np.inf or log_z[b] == -np.inf
         if codes[b]:
             continue
         if mode == Mode.MARGINALS:
             _back(n, m, stride, begin, chances, pitch, other, line, lines, flat_out)
         elif mode == Mode.SAMPLE:
             _draw(n, m, stride, begin, chances, pitch, lanes, seeds[b], flat_out)
-
-
-@subroutine
-def _follow(moves, pitch, lanes, n, m, stride, begin, z):
-    """From the last cell back to the first; ties: the diagonal move first, then down, then right."""
-    i, j = n - 1, m - 1
-    while True:
-        z[begin + i * stride + j] = 1.0
-        if i == 0 and j == 0:
-            return
-        lane = i % lanes
-        bits = moves[i // lanes * pitch + j + lane] >> lane
-        from_left = bits >> 16 & 1
-        from_above = bits & 1 & ~from_left
-        i -= 1 - from_left
-        j -= 1 - from_above
-
-
-@kernel
-def argmax(worker, workers, scores, rows, columns, down, z, best, codes):
-    """Write the best paths and their scores; otherwise as `sums`."""
-    lanes, stride = lanes_in(scores), scores.shape[2]
-    size, flat, flat_z = scores.shape[1] * stride, scores.reshape(-1), z.reshape(-1)
-    pitch, bands = stride + lanes - 1, -(-scores.shape[1] // lanes)
-    edge, moves = np.empty(stride + lanes + 2), np.empty(pitch * bands, np.int32)
-    last, bases, place = aligned(lanes, edge), np.empty(lanes, np.int64), aligned(lanes, scores)
-    block = aligned(lanes * lanes, scores)
-    for b in range(worker, len(scores), workers):
-        n, m, begin, worst = rows[b], columns[b], b * size, -np.inf
-        clear(flat_z, begin, begin + size)
-        if n == 0 or m == 0:
-            codes[b] = n != m
-            best[b] = 0.0 if n == m else -np.inf
-            continue
-        _start(edge, -np.inf)
-        for first in range(0, n, lanes):
-            count, at = min(lanes, n - first), first // lanes * pitch
-            enter(begin, stride, first, count, bases, place)
-            worst = max(worst, _best_band(flat, stride, bases, place, block, count, m, down, edge, last, moves, at))
-        best[b] = last[(n - 1) % lanes]
-        codes[b] = worst == np.inf or best[b] == -np.inf
-        if not codes[b]:
-            _follow(moves, pitch, lanes, n, m, stride, begin, flat_z)

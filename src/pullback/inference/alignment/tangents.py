@@ -96,16 +96,17 @@ def tangents(worker, workers, scores, rows, columns, down, mode, direction, out,
     edge = lines[3]
     chances, chance_tangents = aligned(pitch * bands, scores), aligned(pitch * bands if keep else lanes, edge)
     for b in range(worker, len(scores), workers):
-        n, m, begin = rows[b], columns[b], b * size
+        n, m, begin = min(max(rows[b], 0), scores.shape[1]), min(max(columns[b], 0), stride), b * size
+        codes[b] = n != rows[b] or m != columns[b]
         value[b] = 0.0
         if keep:
             clear(flat_out, begin, begin + size)
         if n == 0 or m == 0:
-            codes[b] = n != m
+            codes[b] |= n != m
             value[b] = 0.0 if n == m else -np.inf
             continue
         log_z, worst = upward(flat, begin, stride, n, m, down, lines, chances, pitch, True)
-        codes[b] = worst == np.inf or log_z == -np.inf
+        codes[b] |= worst == np.inf or log_z == -np.inf
         if codes[b]:
             value[b] = log_z
             continue

@@ -15,8 +15,8 @@ def join(emissions: Tensor, start: Tensor, end: Tensor, transitions: Tensor) -> 
     """`[B, n + 2 + C, C]`, differentiable, from `[B, n, C]`, `[C]` or `[B, C]`, and `[C, C]` or `[B, C, C]`."""
     shared = start.dim() == end.dim() == 1 and transitions.dim() == 2
     given = emissions, start, end, transitions
-    if shared and len({x.dtype for x in given}) == 1:
-        routes = {derivatives.route(x) for x in given}
+    if shared and emissions.dtype == start.dtype == end.dtype == transitions.dtype:
+        routes = [derivatives.route(x) for x in given]
         if derivatives.DISPATCHED not in routes:
             return derivatives.apply(_Join, *given) if derivatives.RECORDED in routes else _Join.forward(*given)
     batch, tags = len(emissions), emissions.shape[2]
