@@ -124,21 +124,23 @@ class Layout:
         """
         if not isinstance(scores, Tensor) or not self._fits(scores.shape):
             self.check(scores)
-        lead, dtype = scores.dim() - self.dims, scores.dtype
-        batch, s = scores.shape[:lead], scores
+        s, shape, dtype = scores, scores.shape, scores.dtype
+        lead = len(shape) - self.dims
+        batch = shape[:lead]
         if dtype not in _FULL:
             s, dtype = working(scores), result_dtype(scores)
         if lead != 1:
-            s = s.reshape(batch.numel(), *s.shape[lead:])
+            s = s.reshape(batch.numel(), *shape[lead:])
+            shape = s.shape
         flat: list[Tensor] = []
         for i, each in enumerate(self.sizes):
             size = getattr(owner, each.name)
             axis = self._limits[i]
             if size is None and axis is not None:
-                if s.is_cpu and len(s) <= 1024 and derivatives.is_plain():
-                    size = _whole(s.shape[0], s.shape[axis])
+                if s.is_cpu and shape[0] <= 1024 and derivatives.is_plain():
+                    size = _whole(shape[0], shape[axis])
                 else:
-                    size = torch.full((s.shape[0],), s.shape[axis], dtype=torch.long, device=s.device)
+                    size = torch.full((shape[0],), shape[axis], dtype=torch.long, device=s.device)
             elif (
                 size is None or each.batch_of(size) != batch or lead != 1 or size.dtype != torch.long or size.device != s.device
             ):

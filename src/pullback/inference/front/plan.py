@@ -57,9 +57,9 @@ def call(
     `recorded` names an operation that takes its place where an ordinary backward pass is sure to come, if the family has it:
     the first result of that one is the result.
     """
-    if family.derivatives[operation] is None:
-        args = args[0].detach(), *args[1:]
     route = derivatives.route(*args)
+    if family.derivatives[operation] is None and (route != derivatives.DIRECT or args[0].requires_grad):
+        args = args[0].detach(), *args[1:]
     if route == derivatives.DISPATCHED:
         return getattr(family, operation)(*args, *options, validate)
     replaced = route == derivatives.RECORDED and recorded in family.operations

@@ -79,12 +79,22 @@ class Batch:
         z = torch.empty_like(self.scores)  # begins at a cache line
         return z, z.numpy()
 
-    def leave_out(self, examples: np.ndarray) -> None:
-        """Keep some examples, a mask, from the attempts that follow."""
-        self.status[examples] = LEFT_OUT
-        self.order = self.order[~examples[self.order]]
-        self.arrays = *self.arrays[:2], self.order
-        self.cubes = float((self.arrays[1][self.order].astype(float) ** 3).sum())
+    def along(self, extra: Tensor) -> Batch:
+        """The same examples with something else that each has, and statuses of their own."""
+        twin = Batch.__new__(Batch)
+        twin.__dict__ |= self.__dict__
+        twin.extra, twin.status = extra, np.zeros(len(self.status), np.int64)
+        return twin
+
+    def without(self, examples: np.ndarray) -> Batch:
+        """The same batch for an attempt that leaves out some examples, a mask."""
+        twin = Batch.__new__(Batch)
+        twin.__dict__ |= self.__dict__
+        twin.status[examples] = LEFT_OUT
+        twin.order = self.order[~examples[self.order]]
+        twin.arrays = *self.arrays[:2], twin.order
+        twin.cubes = float((self.arrays[1][twin.order].astype(float) ** 3).sum())
+        return twin
 
     def run(
         self, kernel: Callable[..., None], sweeps: float, room: tuple[int, int], options: tuple[Any, ...], *rest: Any

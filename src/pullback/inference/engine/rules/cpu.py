@@ -48,22 +48,32 @@ class Kernels:
         return batch.settle((z,), validate)[0]
 
     def log_partition(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
-        return self._sums(Mode.LOG_PARTITION, scores, lengths, validate, named)[0]
+        return self._sums(Mode.LOG_PARTITION, self._options(named), Batch(scores, lengths), validate)[0]
 
     def marginals(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
-        return self._sums(Mode.MARGINALS, scores, lengths, validate, named)[1]
+        return self._sums(Mode.MARGINALS, self._options(named), Batch(scores, lengths), validate)[1]
 
     def log_partition_marginals(
         self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any
     ) -> tuple[Tensor, Tensor]:
-        log_z, mu = self._sums(Mode.MARGINALS, scores, lengths, validate, named)
+        log_z, mu = self._sums(Mode.MARGINALS, self._options(named), Batch(scores, lengths), validate)
         return log_z, mu
 
+    def marginals_and_product(
+        self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any
+    ) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+        """The marginals, and the function from a direction to their derivative along it, for the same batch."""
+        options, batch = self._options(named), Batch(scores, lengths)
+        return self._sums(Mode.MARGINALS, options, batch, validate)[1], functools.partial(self._along, options, batch, False)
+
     def marginals_vjp(self, scores: Tensor, lengths: Tensor, direction: Tensor, *, validate: bool, **named: Any) -> Tensor:
-        options = tuple(map(named.__getitem__, self._module.OPTIONS))
-        batch = Batch(scores, lengths, direction.detach().to(scores.dtype).contiguous())
+        return self._along(self._options(named), Batch(scores, lengths), validate, direction)
+
+    def _along(self, options: tuple[Any, ...], batch: Batch, validate: bool, direction: Tensor) -> Tensor:
+        direction = direction.detach() if direction.requires_grad else direction
         return self._wide(
-            batch, functools.partial(self._product, options), lambda b: self._in_logs(b, Mode.TANGENT, options)[1:], validate,
+            batch.along(direction.to(batch.scores.dtype).contiguous()), functools.partial(self._product, options),
+            lambda b: self._in_logs(b, Mode.TANGENT, options)[1:], validate,
         )[0]  # fmt: skip
 
     def entropy(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
@@ -122,12 +132,10 @@ class Kernels:
     def _options(self, named: dict[str, Any]) -> tuple[Any, ...]:
         return tuple(map(named.__getitem__, self._module.OPTIONS))
 
-    def _sums(self, mode: Mode, scores: Tensor, lengths: Tensor, validate: bool, named: dict[str, Any]) -> tuple[Tensor, ...]:
-        options = tuple(map(named.__getitem__, self._module.OPTIONS))
+    def _sums(self, mode: Mode, options: tuple[Any, ...], batch: Batch, validate: bool) -> tuple[Tensor, ...]:
         return self._wide(
-            Batch(scores, lengths), functools.partial(self._weighed, mode, options),
-            lambda b: self._in_logs(b, mode, options), validate,
-        )  # fmt: skip
+            batch, functools.partial(self._weighed, mode, options), lambda b: self._in_logs(b, mode, options), validate
+        )
 
     def _weighed(self, mode: Mode, options: tuple[Any, ...], batch: Batch, scaled: bool) -> tuple[Tensor, ...]:
         """Log-partitions, and marginals if they are wanted."""
@@ -174,9 +182,7 @@ class Kernels:
         """
         dtype, double = batch.scores.dtype, torch.float64
         long = batch.arrays[1] > self._longest if dtype == torch.float32 and batch.longest > self._longest else None
-        if long is not None:
-            batch.leave_out(long)
-        first = in_weights(batch, False)
+        first = in_weights(batch if long is None else batch.without(long), False)
         if long is None and batch.beyond is None and np.count_nonzero(batch.status) == 0:
             return first
         further: list[tuple[torch.dtype, Attempt]] = [
