@@ -46,6 +46,7 @@ class Record:
             field: (torch.from_numpy(np.empty(0, kind[0])).dtype, kind[1]) if isinstance(kind, tuple) else kind
             for field, kind in fields.items()
         }
+        self._read = [(field, *(kind if isinstance(kind, tuple) else (kind, -1))) for field, kind in self._kinds.items()]
         self.type = _Type(name, places)
         self.reader = _reader(self.type, self.words)
         """In compiled code `reader(table, i)` is the i-th record of a table."""
@@ -53,14 +54,16 @@ class Record:
     def table(self, values: Mapping[str, Any]) -> np.ndarray:
         """One record, of tensors on the CPU, numbers and other tables; whoever makes it keeps the tensors alive."""
         row: list[int] = []
-        for field, kind in self._kinds.items():
+        for field, kind, dims in self._read:
             value = values[field]
-            if type(kind) is not tuple:
+            if dims < 0:
                 row += [int(value)] if kind is int else value
-            elif value.dtype is kind[0] and value.dim() == kind[1] and value.is_contiguous():
-                row += value.data_ptr(), *value.shape
-            else:
-                self._described(field, value, *kind)
+                continue
+            shape = value.shape
+            if value.dtype is not kind or len(shape) != dims or not value.is_contiguous():
+                self._described(field, value, kind, dims)
+            row.append(value.data_ptr())
+            row += shape
         return np.array(row, np.int64)
 
     def put(self, table: np.ndarray, field: str, value: Tensor) -> None:

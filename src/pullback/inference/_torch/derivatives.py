@@ -22,6 +22,8 @@ _NOTHING = contextlib.nullcontext()
 _transforms_active: Callable[[], bool] = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)
 _modes: Callable[[], int] = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 1)
 _is_tracing: Callable[[], bool] = getattr(torch._C, "_is_tracing", lambda: True)
+_keeps_graph: Callable[[], bool]
+_keeps_graph = getattr(getattr(torch._C, "_autograd", None), "_get_current_graph_task_keep_graph", lambda: True)
 _any_requires_grad: Callable[..., bool] = getattr(torch._C, "_any_requires_grad", lambda *args: True)
 _PLAIN = (Tensor, torch.nn.Parameter)
 function_modes: Callable[[], int] = getattr(torch._C, "_len_torch_function_stack", lambda: 1)
@@ -166,8 +168,7 @@ def without_tangents(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
 
 def is_last_use(grad: Tensor) -> bool:
     """Whether the backward pass that runs now, with this gradient, frees what was kept, so that it may be written over."""
-    keeps = getattr(getattr(torch._C, "_autograd", None), "_get_current_graph_task_keep_graph", None)
-    return keeps is not None and internals_work() and not (torch.is_grad_enabled() or is_batched(grad) or keeps())
+    return bool(_works) and not (_keeps_graph() or torch.is_grad_enabled() or is_batched(grad))
 
 
 is_batched: Callable[[Tensor], bool]

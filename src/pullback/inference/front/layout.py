@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pullback.inference._torch import derivatives
+from pullback.inference._torch.derivatives import is_plain
 from pullback.inference.front import checks
 
 _FULL, _HALF = (torch.float32, torch.float64), (torch.float16, torch.bfloat16)
@@ -111,6 +111,7 @@ class Layout:
         self._positive = positive
         self._positive_axes = [self.letters.index(letter) - self.dims for letter in positive]
         self._limits = [None if size.bounds is None else self.letters.index(size.bounds) - self.dims for size in self.sizes]
+        self._named = [(i, size.name, axis) for i, (size, axis) in enumerate(zip(self.sizes, self._limits, strict=True))]
         self._bounded = [[axis for axis, x in enumerate(self.letters) if x == size.bounds] for size in self.sizes]
         self._equal = [
             (self.letters.index(letter) - self.dims, axis - self.dims)
@@ -132,21 +133,18 @@ class Layout:
         if lead != 1:
             s = s.reshape(batch.numel(), *shape[lead:])
             shape = s.shape
-        flat: list[Tensor] = []
-        for i, each in enumerate(self.sizes):
-            size = getattr(owner, each.name)
-            axis = self._limits[i]
-            if size is None and axis is not None:
-                if s.is_cpu and shape[0] <= 1024 and derivatives.is_plain():
-                    size = _whole(shape[0], shape[axis])
-                else:
-                    size = torch.full((shape[0],), shape[axis], dtype=torch.long, device=s.device)
+        sizes: tuple[Tensor, ...] = ()
+        for i, name, axis in self._named:
+            size = getattr(owner, name)
+            if size is None and axis is not None and shape[0] <= 1024 and s.is_cpu and is_plain():
+                size = _whole(shape[0], shape[axis])
             elif (
-                size is None or each.batch_of(size) != batch or lead != 1 or size.dtype != torch.long or size.device != s.device
-            ):
+                size is None or lead != 1 or self.sizes[i].batch_of(size) != batch or size.dtype != torch.long
+                or size.device != s.device
+            ):  # fmt: skip
                 size = self._flat_size(i, size, s, batch)
-            flat.append(size)
-        return Flat(self, s, tuple(flat), batch, dtype)
+            sizes += (size,)
+        return Flat(self, s, sizes, batch, dtype)
 
     def check(self, scores: Tensor, name: str = "scores") -> None:
         """Raise if these are no scores of this layout, or no structures, by their name."""

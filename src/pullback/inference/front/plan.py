@@ -14,6 +14,7 @@ from torch import Tensor
 
 from pullback.inference._threads import leaving
 from pullback.inference._torch import derivatives
+from pullback.inference._torch.derivatives import DIRECT, DISPATCHED, RECORDED
 from pullback.inference.front.checks import BadValuesError
 from pullback.inference.front.operations import Kept, Operation
 
@@ -57,15 +58,15 @@ def call(
     `recorded` names an operation that takes its place where an ordinary backward pass is sure to come, if the family has it:
     the first result of that one is the result.
     """
-    route = derivatives.route(*args)
-    if family.derivatives[operation] is None and (route != derivatives.DIRECT or args[0].requires_grad):
-        args = args[0].detach(), *args[1:]
-    if route == derivatives.DISPATCHED:
+    route, scores = derivatives.route(*args), args[0]
+    if family.derivatives[operation] is None and (scores.requires_grad or route == DISPATCHED):
+        args = scores.detach(), *args[1:]
+    if route == DISPATCHED:
         return getattr(family, operation)(*args, *options, validate)
-    replaced = route == derivatives.RECORDED and recorded in family.operations
-    backend = forced or serving("cpu" if args[0].is_cpu else args[0].device.type)  # whose name takes longer to ask for
+    replaced = route == RECORDED and recorded in family.operations
+    backend = forced or serving("cpu" if scores.is_cpu else scores.device.type)  # whose name takes longer to ask for
     plan = family.plans[recorded if replaced else operation, options, backend]
-    if route == derivatives.DIRECT or plan.derivative is None:
+    if route == DIRECT or plan.derivative is None:
         return plan.run(args, validate)
     found = derivatives.record(plan.derivative, plan.forward, *args, *options, validate)
     return found[0] if replaced else found
@@ -192,7 +193,7 @@ class Derivative:
         options = ctx.options if family.operations[name].sized else ()
         if derivatives.is_batched(direction):
             return getattr(family, name)(*saved, direction, *options, False)
-        if ctx.product is None or derivatives.route(direction) != derivatives.DIRECT:
+        if ctx.product is None or derivatives.route(direction) != DIRECT:
             return call(family, name, (*saved, direction), options, False)
         known = ctx.product
         if derivatives.is_last_use(direction):

@@ -64,10 +64,10 @@ def search(
     plan, holds = _states(oracle, shape, width, room)
     taken = np.zeros(4, np.int64)
     given: dict[str, Any] = {
-        "fixed": fixed, "scores": scores.detach().double().reshape(batch, parts).contiguous(), "sizes": size.contiguous(),
+        "fixed": fixed, "scores": scores.double().reshape(batch, parts).contiguous(), "sizes": size.contiguous(),
         "starts": starts[0].contiguous(), "start_weights": starts[1].contiguous(), "limit": max_iterations,
         "tolerance": _one(tolerance), "complete": complete,
-        "order": _longest_first(size) if threads > 1 else torch.arange(batch),
+        "order": _longest_first(size) if threads > 1 else _in_order(batch),
         "taken": torch.from_numpy(taken), "found": _NOTHING,
     }  # fmt: skip
     try:
@@ -95,6 +95,12 @@ def search(
 def _one(number: float) -> Tensor:
     """A number as an array, read only."""
     return torch.from_numpy(np.array([number]))
+
+
+@functools.lru_cache(maxsize=64)
+def _in_order(batch: int) -> Tensor:
+    """All examples, read only."""
+    return torch.from_numpy(np.arange(batch))
 
 
 @functools.lru_cache(maxsize=64)

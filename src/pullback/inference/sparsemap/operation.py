@@ -111,9 +111,10 @@ def _by_argmax(
 
 def _checked(found: tuple[Tensor, ...], status: Tensor, limit: int, validate: bool) -> tuple[Tensor, ...]:
     mu, *rest = found
-    if not (status.is_cpu and np.count_nonzero(status.numpy()) == 0):
-        mu = checks.settled(mu, status.numpy() if status.is_cpu else status, validate)
-    if (validate or mu.is_cpu) and not rest[5].all():
+    values, converged = (status.numpy(), rest[5].numpy()) if status.is_cpu else (status, rest[5])
+    if not (status.is_cpu and np.count_nonzero(values) == 0):
+        mu = checks.settled(mu, values, validate)
+    if (validate or mu.is_cpu) and not converged.all():
         from pullback.inference.sparsemap.solution import warn
 
         warn(rest[5], rest[3], limit)
