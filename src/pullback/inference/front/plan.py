@@ -147,6 +147,7 @@ class Derivative:
         self._options = slice(-1 - options, -1)
         self._tensors = len(operation.before) + sizes + len(operation.after)
         self._place = self._tensors - 1 if operation.linear else 0
+        self._before = (None,) * self._place
         self._behind = (None,) * (self._tensors + len(operation.numbers) + options - self._place)
 
     def keep(self, ctx: Any, args: tuple[Any, ...], output: Any) -> tuple[Tensor, ...]:
@@ -163,16 +164,18 @@ class Derivative:
         return kept
 
     def backward(self, ctx: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
-        grad: Any = None if grads[0] is None else grads[0].resolve_neg()  # kernels read memory
+        grad: Any = grads[0]
         if grad is None:
-            found = None
-        elif self._operation.gradient is None:
+            return *self._before, None, *self._behind
+        if grad.is_neg():
+            grad = grad.resolve_neg()  # kernels read memory
+        if self._operation.gradient is None:
             found = self._product(ctx, ctx.saved_tensors, grad)
         else:
             found = self._scaled(self._gradient(ctx, ctx.saved_tensors), grad)
-        if found is not None and not ctx.validate:
+        if not ctx.validate:
             found = _without_failed(found, grad)
-        return *(None,) * self._place, found, *self._behind
+        return *self._before, found, *self._behind
 
     def tangent(self, ctx: Any, tangents: tuple[Any, ...]) -> Any:
         direction, saved = tangents[self._place], derivatives.without_tangents(ctx.saved_tensors)
@@ -189,13 +192,13 @@ class Derivative:
         """The Jacobian times a direction: by the function that the call itself has left, or by another operation."""
         if self._operation.refuses:
             raise NotImplementedError(self._operation.refuses)
-        family, name = self._family, self._operation.product
-        options = ctx.options if family.operations[name].sized else ()
-        if derivatives.is_batched(direction):
-            return getattr(family, name)(*saved, direction, *options, False)
-        if ctx.product is None or derivatives.route(direction) != DIRECT:
+        known, batched = ctx.product, derivatives.is_batched(direction)
+        if known is None or batched or derivatives.route(direction) != DIRECT:
+            family, name = self._family, self._operation.product
+            options = ctx.options if family.operations[name].sized else ()
+            if batched:
+                return getattr(family, name)(*saved, direction, *options, False)
             return call(family, name, (*saved, direction), options, False)
-        known = ctx.product
         if derivatives.is_last_use(direction):
             ctx.product = None  # which keeps memory of its own; PyTorch frees what it has saved
         if derivatives.function_modes():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -54,10 +55,10 @@ class Batch:
     """
 
     def __init__(self, scores: Tensor, lengths: Tensor, extra: Tensor | None = None) -> None:
-        self.scores = (scores.detach() if scores.requires_grad else scores).contiguous()
-        self.lengths, self.extra = lengths.contiguous(), extra
-        array, length = self.scores.numpy(), self.lengths.numpy()
-        count, n, self.beyond = len(length), array.shape[-1], None
+        self.scores = scores = (scores.detach() if scores.requires_grad else scores).contiguous()
+        self.lengths = lengths = lengths.contiguous()
+        array, length = scores.numpy(), lengths.numpy()
+        count, n, self.extra, self.beyond = len(length), array.shape[-1], extra, None
         self.status = np.zeros(count, np.int64)
         if count == 1 and 0 <= (only := int(length[0])) <= n:
             self.order, self.cubes, self.longest = _ONE, float(only**3), only
@@ -103,11 +104,9 @@ class Batch:
 
         In float32 lanes an operation takes about a sixth of the time that `spread` counts on, in float64 a third.
         """
-        n, (charts, lines), array = self.longest, room, self.arrays[0]
-        groups = -(-len(self.order) * array.itemsize // BYTES)
-        work, side = sweeps / 6 * self.cubes * array.itemsize / 24, array.shape[-1]
-        numbers = charts * n * (n + 2) + 3 * (n * side + 1) + lines * (n + 1) + 64
-        memory = scratch(groups, BYTES * numbers + 24 * (4 * n + 8))
+        array, order = self.arrays[0], self.order
+        memory = scratch(-(-len(order) * array.itemsize // BYTES), _bytes_for(*room, self.longest, array.shape[-1]))
+        work = sweeps / 144 * self.cubes * array.itemsize
         spread(kernel, len(memory), work, *self.arrays, *options, memory, *rest, self.status)
 
     def settle(self, results: tuple[Tensor, ...], validate: bool) -> tuple[Tensor, ...]:
@@ -117,6 +116,13 @@ class Batch:
         if np.count_nonzero(self.status) == 0:  # much faster than `any`
             return results
         return tuple(checks.settled(result, self.status, validate) for result in results)
+
+
+@functools.lru_cache(maxsize=1024)
+def _bytes_for(charts: int, lines: int, n: int, side: int) -> int:
+    """How many bytes a thread needs for charts and lines of n words, of `side` columns."""
+    numbers = charts * n * (n + 2) + 3 * (n * side + 1) + lines * (n + 1) + 64
+    return BYTES * numbers + 24 * (4 * n + 8)
 
 
 Attempt = Callable[[Batch], tuple[Tensor, ...]]
