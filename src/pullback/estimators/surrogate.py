@@ -166,7 +166,7 @@ class _Weighed(_Surrogate):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.save_for_backward(inputs[0].detach())
+        ctx.save_for_backward(inputs[0])
 
     @staticmethod
     def backward(ctx: Any, weights: Tensor) -> tuple[Any, ...]:

@@ -125,7 +125,8 @@ class Projected(Update):
         by = self._by(gamma)
         # In float64: a step may be smaller than the rounding errors of mu, which would become a part of it.
         start = state.start.double()
-        target = torch.where(state.allowed, start - state.moved - by, -torch.inf)
+        here = start if state.mu is state.start else start - state.moved  # before the first step nothing has moved
+        target = torch.where(state.allowed, here - by, -torch.inf)
         vertex = state.vertex
         step_inside = getattr(structure, "step_inside", None)
         known = state.from_marginals and vertex is not None

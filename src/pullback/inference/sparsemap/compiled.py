@@ -122,9 +122,7 @@ def make_result(batch: int, parts: int, room: int, width: int) -> Tensors:
         "calls": np.zeros(batch, np.int32), "converged": np.ones(batch, bool), "status": np.zeros(batch, np.int64),
         "phase": np.zeros(batch, np.int64),
     }  # fmt: skip
-    result: Tensors = {}
-    for name, array in arrays.items():
-        result[name] = torch.from_numpy(array)
+    result: Tensors = dict(zip(arrays, map(torch.from_numpy, arrays.values()), strict=True))
     # PyTorch's, as NumPy asks for huge pages, each of which is cleared as a whole when it is touched
     result["vertices"] = torch.empty((batch, room, width), dtype=torch.int32, device="cpu")
     result["weights"] = torch.empty((batch, room), dtype=torch.float64, device="cpu")
