@@ -190,9 +190,10 @@ class FamilyStructure(Structure, checked=False):
         """The scores as one batch, and what the search for their projections finds."""
         if max_iterations is not None or tolerance is not None:
             check_limit(max_iterations, tolerance)
-        flat, settings = self._flat(scores), self.family.settings(self)
-        validate = scores.is_cpu if settings[1] is None else settings[1]
-        return flat, search(self.family, flat, settings[2:], validate, warm_start, max_iterations, tolerance)
+        flat = self._flat(scores)
+        return flat, search(
+            self.family, flat, self._options(), self._validates(flat), warm_start, max_iterations, tolerance
+        )
 
     def _in_closed_form(self, mu: Tensor, scores: Tensor) -> SparseMAPSolution:
         flat, point = self._flat(scores), mu.detach().double()
@@ -309,9 +310,8 @@ class FamilyStructure(Structure, checked=False):
             raise NotImplementedError(self.missing.get(operation) or str(self._missing(operation)))
         if not _INTERNALS:
             derivatives.refuse_tangents(scores)
-        settings = family.settings(self)
-        validate = scores.is_cpu if settings[1] is None else settings[1]
-        return call(family, operation, (scores, *flat.sizes, *others), settings[2:], validate, recorded)
+        validate = scores.is_cpu if self.validate is None else self.validate
+        return call(family, operation, (scores, *flat.sizes, *others), self._options(), validate, recorded)
 
     def _validates(self, flat: Flat) -> bool:
         return flat.scores.is_cpu if self.validate is None else self.validate
@@ -327,7 +327,10 @@ class FamilyStructure(Structure, checked=False):
         return tuple([getattr(self, size.name) for size in self._layout.sizes])
 
     def _options(self) -> tuple[Any, ...]:
-        return self.family.settings(self)[2:]
+        options: tuple[Any, ...] = ()
+        for name in self.family.options:
+            options += (getattr(self, name),)
+        return options
 
 
 def _is_constant(scores: Tensor, z: Tensor) -> bool:

@@ -78,6 +78,14 @@ class _Recorded(torch.autograd.Function):
         return None, None, *ctx.rule.backward(ctx, grads)
 
 
+def _node_of(function: type[torch.autograd.Function]) -> None:
+    """The function's nodes go backward at once: PyTorch's own look at each turn for which of two methods was defined."""
+    node, backward = getattr(function, "_backward_cls", None), function.backward
+    if node is not None:
+        node.apply = lambda ctx, *grads: backward(ctx, *grads)
+
+
+_node_of(_Recorded)
 record: Callable[..., Any] = super(torch.autograd.Function, _Recorded).apply
 """`record(rule, function, *args)`: `function(ctx, args)`, with a rule for the backward pass."""
 

@@ -13,7 +13,6 @@ import importlib
 import importlib.util
 import inspect
 import math
-import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -64,8 +63,6 @@ class Family:
         self.layout = layout
         self.nouns = nouns or Nouns()
         self.options = dict(options or {})
-        self.settings = operator.attrgetter("family", "validate", *self.options)
-        """Of a structure: its family, whether it checks values, and its options."""
         self.operations = {operation.name: operation for operation in operations}
         self.most_parts = most_parts or _all
         self._folder, self._implementations = folder, None if implementations is None else functools.cache(implementations)

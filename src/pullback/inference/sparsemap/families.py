@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -115,10 +116,10 @@ def listed(z: Tensor, most: int, columns: int = 1) -> Tensor:
     if z.is_cpu and not transforming() and not torch.compiler.is_compiling() and plan.serving("cpu") == "cpu":
         from pullback.inference.sparsemap.solve import list_parts  # compiled
 
-        *batch, parts = z.shape
         z = z if z.dtype in (torch.float32, torch.float64) else z.double()
-        lists = np.empty((*batch, most), np.int32)
-        list_parts(z.contiguous().numpy().reshape(-1, parts), columns, lists.reshape(-1, most))
+        *batch, parts = z.shape
+        lists, count = np.empty((*batch, most), np.int32), math.prod(batch)
+        list_parts(z.contiguous().numpy().reshape(count, parts), columns, lists.reshape(count, most))
         return torch.from_numpy(lists)
     columns = max(columns, 1)
     z = z.unflatten(-1, (-1, columns)).mT.flatten(-2)
