@@ -11,7 +11,7 @@ from torch import Tensor
 
 from pullback.inference._numba.memory import empty_like
 from pullback.inference._numba.threads import spread
-from pullback.inference.front.checks import finish
+from pullback.inference.front.checks import array_of, finish
 from pullback.inference.front.layout import Layout
 from pullback.inference.front.modes import Mode
 
@@ -112,5 +112,5 @@ class Calls:
         codes = np.zeros(count, np.bool_)
         if count > 0:
             work = cost * self._pairs(scores.shape)
-            spread(kernel, count, work, tags, scores.numpy(), lengths.contiguous().numpy(), *rest, codes)
+            spread(kernel, count, work, tags, scores.numpy(), array_of(lengths), *rest, codes)
         return int(np.count_nonzero(codes))  # sooner than `any`

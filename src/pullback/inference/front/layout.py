@@ -250,7 +250,9 @@ def _whole(count: int, size: int) -> Tensor:
     as a tenth of a small call.
     """
     with torch.inference_mode(False):  # whose tensors no other call could keep for a backward pass
-        return torch.full((count,), size, dtype=torch.long, device="cpu")
+        sizes = torch.full((count,), size, dtype=torch.long, device="cpu")
+    setattr(sizes, checks.ARRAY, sizes.numpy())
+    return sizes
 
 
 def check_tensor(scores: Any, owner: str, name: str = "scores") -> None:

@@ -56,9 +56,9 @@ class Batch:
 
     def __init__(self, scores: Tensor, lengths: Tensor, extra: Tensor | None = None) -> None:
         self.scores = scores = (scores.detach() if scores.requires_grad else scores).contiguous()
-        self.lengths = lengths = lengths.contiguous()
-        array, length = scores.numpy(), lengths.numpy()
-        count, n, self.extra, self.beyond = len(length), array.shape[-1], extra, None
+        self.lengths, self.extra, self.beyond = lengths, extra, None
+        array, length = scores.numpy(), checks.array_of(lengths)
+        count, n = len(length), array.shape[-1]
         self.status = np.zeros(count, np.int64)
         if count == 1 and 0 <= (only := int(length[0])) <= n:
             self.order, self.cubes, self.longest = _ONE, float(only**3), only

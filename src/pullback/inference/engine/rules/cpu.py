@@ -181,7 +181,7 @@ class Kernels:
         Examples that begin in float64 have a ladder of their own: nothing of a result depends on the rest of the batch.
         """
         dtype, double = batch.scores.dtype, torch.float64
-        long = batch.arrays[1] > self._longest if dtype == torch.float32 and batch.longest > self._longest else None
+        long = batch.arrays[1] > self._longest if batch.longest > self._longest and dtype == torch.float32 else None
         first = in_weights(batch if long is None else batch.without(long), False)
         if long is None and batch.beyond is None and np.count_nonzero(batch.status) == 0:
             return first
