@@ -169,6 +169,19 @@ def test_sums_of_weights_below_all_exponents_are_no_zeros(lowest):
     assert torch.isclose(tree.log_partition(scores).double(), expected[1])
 
 
+@pytest.mark.parametrize("power", [12, 16, 20, 26, 30, 38, 60, 300])
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_sums_of_exponents_have_no_rounding(name, power):
+    """What is added in one order is compared with what is added in another: one unit lost would be 2^44 powers of two."""
+    structure, generator = STRUCTURES[name], torch.Generator().manual_seed(power)
+    scores = torch.randn(40, 7, 7, generator=generator, dtype=torch.float64)
+    scores = 10.0**power * torch.cat([scores, scores.round()])
+    z, mu = structure.argmax(scores), structure.marginals(scores)
+    assert (mu.sum((1, 2)) - z.sum((1, 2))).abs().max() < 1e-9
+    assert ((mu[:40] - z[:40]).abs().amax((1, 2)) < 1e-9).sum() > 36  # but for ties in float64
+    assert torch.allclose(structure.entropy(scores)[:36], torch.zeros(36, dtype=torch.float64), atol=1e-9) or power > 60
+
+
 def bridged(n, low, dtype):
     """Projective trees with one root whose last word needs an arc too rare for the dtype: from the first or the middle word.
 

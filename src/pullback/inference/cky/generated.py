@@ -14,8 +14,8 @@ from pullback.inference._numba.vectors import load_wide, splat_wide, widen
 from pullback.inference._numba.lanes import larger, load, splat, splat_index, store, store_index, where_larger
 from pullback.inference.engine.rules.choices import choose, choose_scaled, uniform
 from pullback.inference.engine.rules.lanewise import (
-    expect, finish, finish_far, finish_scaled, flatten, flatten_tangents, lane_scratch, limit_of, normalise, pack_direction,
-    places_of, seed, status_of, surprises, to_far, weigh,
+    expect, finish, finish_far, finish_scaled, flatten, lane_scratch, limit_of, normalise, pack_direction,
+    places_of, seed, status_of, to_far, weigh,
 )
 from pullback.inference.engine.rules.batch import OUT_OF_RANGE
 from pullback.inference.engine.rules.numbers import at, constant, plus, put, times, times_plus, value_of
@@ -28,7 +28,7 @@ UPPER = True
 CHARTS = {
     "argmax": 4, "marginals": 3, "product": 2 * 3,
     "marginals_scaled": 2 * 3, "product_scaled": 3 * 3,
-    "marginals_far": 3 * 3, "product_far": 4 * 3,
+    "marginals_far": 4 * 3, "product_far": 5 * 3,
 }
 LINES = 8
 
@@ -376,8 +376,9 @@ def product(worker, workers, scores, lengths, order, scratch, direction, out, lo
         outer = outside(n, side, lanes, (weights, d_weights), (inside0, d_inside0), (outside0, d_outside0), (seeds, d_seeds), splat(scores, 1.0))
         store(peaks, 0, peak * outer)
         finish(group, order, codes, peaks, lane_lengths, log_scale, inside0, bases, log_z, status)
-        scale(d_weights, n, side, lane_lengths, factor, peaks)
-        unpack(d_weights, group, order, n, out, bases)
+        flatten((weights, d_weights), n * side)
+        scale(weights, n, side, lane_lengths, factor, peaks)
+        unpack(weights, group, order, n, out, bases)
 
 
 @no_alloc_kernel
@@ -482,9 +483,9 @@ def product_scaled(worker, workers, scores, lengths, order, scratch, like, direc
         outer = outside(n, side, lanes, (weights, d_weights, e_weights), (inside0, d_inside0, e_inside0), (outside0, d_outside0, e_outside0), (seeds, d_seeds, e_seeds), splat(scores, 1.0))
         store(peaks, 0, peak * outer)
         finish_scaled(group, order, codes, lane_lengths, log_scale, inside0, e_inside0, bases, log_z, status)
-        flatten_tangents((weights, d_weights, e_weights), n * side)
-        scale(d_weights, n, side, lane_lengths, factor, peaks)
-        unpack(d_weights, group, order, n, out, bases)
+        flatten((weights, d_weights, e_weights), n * side)
+        scale(weights, n, side, lane_lengths, factor, peaks)
+        unpack(weights, group, order, n, out, bases)
 
 
 @no_alloc_kernel
@@ -534,31 +535,35 @@ def marginals_far(worker, workers, scores, lengths, order, scratch, like, mu, lo
     weights, at = carve(work, at, parts, dtype)
     e_weights, at = carve(work, at, parts, whole)
     h_weights, at = carve(work, at, parts, np.float64)
+    g_weights, at = carve(work, at, parts, np.float64)
     inside0, at = carve(work, at, square, dtype)
     e_inside0, at = carve(work, at, square, whole)
     h_inside0, at = carve(work, at, square, np.float64)
+    g_inside0, at = carve(work, at, square, np.float64)
     outside0, at = carve(work, at, square, dtype)
     e_outside0, at = carve(work, at, square, whole)
     h_outside0, at = carve(work, at, square, np.float64)
+    g_outside0, at = carve(work, at, square, np.float64)
     seeds, at = carve(work, at, line, dtype)
     e_seeds, at = carve(work, at, line, whole)
     h_seeds, at = carve(work, at, line, np.float64)
+    g_seeds, at = carve(work, at, line, np.float64)
     lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
-        to_far((weights, e_weights, h_weights), n, side, UPPER)
-        peak = inside(n, side, lanes, (weights, e_weights, h_weights), (inside0, e_inside0, h_inside0), splat(scores, 1.0))
+        to_far((weights, e_weights, h_weights, g_weights), n, side, UPPER)
+        peak = inside(n, side, lanes, (weights, e_weights, h_weights, g_weights), (inside0, e_inside0, h_inside0, g_inside0), splat(scores, 1.0))
         places_of(goal_of, n, lane_lengths, bases)
-        seed(lane_lengths, n, (inside0, e_inside0, h_inside0), bases, (seeds, e_seeds, h_seeds))
+        seed(lane_lengths, n, (inside0, e_inside0, h_inside0, g_inside0), bases, (seeds, e_seeds, h_seeds, g_seeds))
         store(peaks, 0, peak)
         if mu.size > 0:
-            outer = outside(n, side, lanes, (weights, e_weights, h_weights), (inside0, e_inside0, h_inside0), (outside0, e_outside0, h_outside0), (seeds, e_seeds, h_seeds), splat(scores, 1.0))
+            outer = outside(n, side, lanes, (weights, e_weights, h_weights, g_weights), (inside0, e_inside0, h_inside0, g_inside0), (outside0, e_outside0, h_outside0, g_outside0), (seeds, e_seeds, h_seeds, g_seeds), splat(scores, 1.0))
             store(peaks, 0, peak * outer)
         else:
             expect(lane_lengths, seeds, peaks)
-        finish_far(group, order, codes, lane_lengths, inside0, e_inside0, h_inside0, bases, log_z, status)
+        finish_far(group, order, codes, lane_lengths, inside0, e_inside0, h_inside0, g_inside0, bases, log_z, status)
         if mu.size > 0:
-            flatten((weights, e_weights, h_weights), n * side)
+            flatten((weights, e_weights, h_weights, g_weights), n * side)
             unpack(weights, group, order, n, mu, bases)
 
 
@@ -575,35 +580,39 @@ def product_far(worker, workers, scores, lengths, order, scratch, like, directio
     d_weights, at = carve(work, at, parts, dtype)
     e_weights, at = carve(work, at, parts, whole)
     h_weights, at = carve(work, at, parts, np.float64)
+    g_weights, at = carve(work, at, parts, np.float64)
     inside0, at = carve(work, at, square, dtype)
     d_inside0, at = carve(work, at, square, dtype)
     e_inside0, at = carve(work, at, square, whole)
     h_inside0, at = carve(work, at, square, np.float64)
+    g_inside0, at = carve(work, at, square, np.float64)
     outside0, at = carve(work, at, square, dtype)
     d_outside0, at = carve(work, at, square, dtype)
     e_outside0, at = carve(work, at, square, whole)
     h_outside0, at = carve(work, at, square, np.float64)
+    g_outside0, at = carve(work, at, square, np.float64)
     seeds, at = carve(work, at, line, dtype)
     d_seeds, at = carve(work, at, line, dtype)
     e_seeds, at = carve(work, at, line, whole)
     h_seeds, at = carve(work, at, line, np.float64)
+    g_seeds, at = carve(work, at, line, np.float64)
     lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
-        to_far((weights, e_weights, h_weights), n, side, UPPER)
+        to_far((weights, e_weights, h_weights, g_weights), n, side, UPPER)
         pack_direction(direction, n, UPPER, order, group, weights, 0.0, d_weights, bases)
         centre(d_weights, weights, 0.0, n, side, lane_lengths)
         normalise(d_weights, n, side, UPPER, peaks, factor)
         weigh(d_weights, weights, n, side, UPPER)
-        peak = inside(n, side, lanes, (weights, d_weights, e_weights, h_weights), (inside0, d_inside0, e_inside0, h_inside0), splat(scores, 1.0))
+        peak = inside(n, side, lanes, (weights, d_weights, e_weights, h_weights, g_weights), (inside0, d_inside0, e_inside0, h_inside0, g_inside0), splat(scores, 1.0))
         places_of(goal_of, n, lane_lengths, bases)
-        seed(lane_lengths, n, (inside0, d_inside0, e_inside0, h_inside0), bases, (seeds, d_seeds, e_seeds, h_seeds))
-        outer = outside(n, side, lanes, (weights, d_weights, e_weights, h_weights), (inside0, d_inside0, e_inside0, h_inside0), (outside0, d_outside0, e_outside0, h_outside0), (seeds, d_seeds, e_seeds, h_seeds), splat(scores, 1.0))
+        seed(lane_lengths, n, (inside0, d_inside0, e_inside0, h_inside0, g_inside0), bases, (seeds, d_seeds, e_seeds, h_seeds, g_seeds))
+        outer = outside(n, side, lanes, (weights, d_weights, e_weights, h_weights, g_weights), (inside0, d_inside0, e_inside0, h_inside0, g_inside0), (outside0, d_outside0, e_outside0, h_outside0, g_outside0), (seeds, d_seeds, e_seeds, h_seeds, g_seeds), splat(scores, 1.0))
         store(peaks, 0, peak * outer)
-        finish_far(group, order, codes, lane_lengths, inside0, e_inside0, h_inside0, bases, log_z, status)
-        flatten_tangents((weights, d_weights, e_weights, h_weights), n * side)
-        scale(d_weights, n, side, lane_lengths, factor, peaks)
-        unpack(d_weights, group, order, n, out, bases)
+        finish_far(group, order, codes, lane_lengths, inside0, e_inside0, h_inside0, g_inside0, bases, log_z, status)
+        flatten((weights, d_weights, e_weights, h_weights, g_weights), n * side)
+        scale(weights, n, side, lane_lengths, factor, peaks)
+        unpack(weights, group, order, n, out, bases)
 
 
 @no_alloc_kernel
@@ -618,28 +627,32 @@ def sample_far(worker, workers, scores, lengths, order, scratch, like, streams, 
     weights, at = carve(work, at, parts, dtype)
     e_weights, at = carve(work, at, parts, whole)
     h_weights, at = carve(work, at, parts, np.float64)
+    g_weights, at = carve(work, at, parts, np.float64)
     inside0, at = carve(work, at, square, dtype)
     e_inside0, at = carve(work, at, square, whole)
     h_inside0, at = carve(work, at, square, np.float64)
+    g_inside0, at = carve(work, at, square, np.float64)
     outside0, at = carve(work, at, square, dtype)
     e_outside0, at = carve(work, at, square, whole)
     h_outside0, at = carve(work, at, square, np.float64)
+    g_outside0, at = carve(work, at, square, np.float64)
     seeds, at = carve(work, at, line, dtype)
     e_seeds, at = carve(work, at, line, whole)
     h_seeds, at = carve(work, at, line, np.float64)
+    g_seeds, at = carve(work, at, line, np.float64)
     lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
-        to_far((weights, e_weights, h_weights), n, side, UPPER)
-        store(peaks, 0, inside(n, side, lanes, (weights, e_weights, h_weights), (inside0, e_inside0, h_inside0), splat(scores, 1.0)))
+        to_far((weights, e_weights, h_weights, g_weights), n, side, UPPER)
+        store(peaks, 0, inside(n, side, lanes, (weights, e_weights, h_weights, g_weights), (inside0, e_inside0, h_inside0, g_inside0), splat(scores, 1.0)))
         places_of(goal_of, n, lane_lengths, bases)
-        finish_far(group, order, codes, lane_lengths, inside0, e_inside0, h_inside0, bases, log_z, status)
+        finish_far(group, order, codes, lane_lengths, inside0, e_inside0, h_inside0, g_inside0, bases, log_z, status)
         for lane in range(min(lanes, len(order) - group)):
             example = order[group + lane]
             size = lengths[example]
             clear(z, example, 0)
             if status[example] == OK and size > 0:
-                found = draw_scaled(size, n, lanes, lane, (inside0, e_inside0, h_inside0), streams[example],
+                found = draw_scaled(size, n, lanes, lane, (inside0, e_inside0, h_inside0, g_inside0), streams[example],
                     stack, z.reshape(-1), example * side * side, side,
                 )
                 status[example] = OK if found else OUT_OF_RANGE
@@ -657,33 +670,35 @@ def entropies_far(worker, workers, scores, lengths, order, scratch, like, out, v
     weights, at = carve(work, at, parts, dtype)
     e_weights, at = carve(work, at, parts, whole)
     h_weights, at = carve(work, at, parts, np.float64)
+    g_weights, at = carve(work, at, parts, np.float64)
     n_weights, at = carve(work, at, parts, np.float64)
     inside0, at = carve(work, at, square, dtype)
     e_inside0, at = carve(work, at, square, whole)
     h_inside0, at = carve(work, at, square, np.float64)
+    g_inside0, at = carve(work, at, square, np.float64)
     n_inside0, at = carve(work, at, square, np.float64)
     outside0, at = carve(work, at, square, dtype)
     e_outside0, at = carve(work, at, square, whole)
     h_outside0, at = carve(work, at, square, np.float64)
+    g_outside0, at = carve(work, at, square, np.float64)
     n_outside0, at = carve(work, at, square, np.float64)
     seeds, at = carve(work, at, line, dtype)
     e_seeds, at = carve(work, at, line, whole)
     h_seeds, at = carve(work, at, line, np.float64)
+    g_seeds, at = carve(work, at, line, np.float64)
     n_seeds, at = carve(work, at, line, np.float64)
     lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
-        to_far((weights, e_weights, h_weights), n, side, UPPER)
+        to_far((weights, e_weights, h_weights, g_weights), n, side, UPPER)
         clear_all(n_weights, n * side * lanes)
-        inside(n, side, lanes, (weights, e_weights, h_weights, n_weights), (inside0, e_inside0, h_inside0, n_inside0), splat(scores, 1.0))
+        inside(n, side, lanes, (weights, e_weights, h_weights, g_weights, n_weights), (inside0, e_inside0, h_inside0, g_inside0, n_inside0), splat(scores, 1.0))
         places_of(goal_of, n, lane_lengths, bases)
-        finish_far(group, order, codes, lane_lengths, inside0, e_inside0, h_inside0, bases, value, status)
-        for lane in range(lanes):
-            peaks[lane] = n_inside0[bases[lane]] if lane_lengths[lane] > 0 else 0.0
+        finish_far(group, order, codes, lane_lengths, inside0, e_inside0, h_inside0, g_inside0, bases, value, status)
         for lane in range(min(lanes, len(order) - group)):
-            value[order[group + lane]] = max(peaks[lane], 0.0)
+            value[order[group + lane]] = max(n_inside0[bases[lane]], 0.0) if lane_lengths[lane] > 0 else 0.0
         if out.size > 0:
-            seed(lane_lengths, n, (inside0, e_inside0, h_inside0, n_inside0), bases, (seeds, e_seeds, h_seeds, n_seeds))
-            outside(n, side, lanes, (weights, e_weights, h_weights, n_weights), (inside0, e_inside0, h_inside0, n_inside0), (outside0, e_outside0, h_outside0, n_outside0), (seeds, e_seeds, h_seeds, n_seeds), splat(scores, 1.0))
-            surprises((weights, e_weights, h_weights, n_weights), n * side, peaks)
+            seed(lane_lengths, n, (inside0, e_inside0, h_inside0, g_inside0, n_inside0), bases, (seeds, e_seeds, h_seeds, g_seeds, n_seeds))
+            outside(n, side, lanes, (weights, e_weights, h_weights, g_weights, n_weights), (inside0, e_inside0, h_inside0, g_inside0, n_inside0), (outside0, e_outside0, h_outside0, g_outside0, n_outside0), (seeds, e_seeds, h_seeds, g_seeds, n_seeds), splat(scores, 1.0))
+            flatten((weights, e_weights, h_weights, g_weights, n_weights), n * side)
             unpack(weights, group, order, n, out, bases)

@@ -96,7 +96,7 @@ class Batch:
         n, (charts, lines), array = self.longest, room, self.arrays[0]
         groups = -(-len(self.order) * array.itemsize // BYTES)
         work, side = sweeps / 6 * self.cubes * array.itemsize / 24, array.shape[-1]
-        numbers = charts * n * (n + 2) + 4 * (n * side + 1) + lines * (n + 1) + 64
+        numbers = charts * n * (n + 2) + 5 * (n * side + 1) + lines * (n + 1) + 64
         memory = scratch(groups, BYTES * numbers + 24 * (4 * n + 8))
         spread(kernel, len(memory), work, *self.arrays, *options, memory, *rest, self.status)
 

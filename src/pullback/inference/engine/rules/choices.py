@@ -50,14 +50,16 @@ def choose_scaled(a, ia, a_step, b, ib, b_step, count, u):
 
 @inline
 def _exponents(a, at, b, by):
-    """The exponents k and h of a product: h is 0 where numbers have none."""
-    return a[1][at] + b[1][by], (a[-1][at] + b[-1][by] if len(a) > 2 else 0.0)
+    """The exponents k, h and g of a product: the last two are 0 where numbers have none."""
+    far = len(a) > 2
+    return a[1][at] + b[1][by], (a[-2][at] + b[-2][by] if far else 0.0), (a[-1][at] + b[-1][by] if far else 0.0)
 
 
 @inline
 def _gap(x, y):
     """The difference of exponents, or as much of it as is of use."""
-    return x[0] - y[0] + (int(min(max(x[1] - y[1], -65536.0), 65536.0)) << 44)
+    far = x[1] - y[1] + 2.0**40 * (x[2] - y[2])
+    return x[0] - y[0] + (int(min(max(far, -65536.0), 65536.0)) << 44)
 
 
 @inline

@@ -10,19 +10,17 @@ from pullback.inference._numba import packing as blocks
 from pullback.inference._numba.compile import called, inline
 from pullback.inference._numba.lanes import exp, larger, load, splat, store, where_larger
 from pullback.inference._numba.scratch import carve
-from pullback.inference._numba.vectors import log, narrow, widen
+from pullback.inference._numba.vectors import narrow, widen
 from pullback.inference.engine.rules.batch import OUT_OF_RANGE
 from pullback.inference.engine.rules.numbers import (
     at,
     below_power,
     constant,
     copy_lane,
-    entropy_of,
     far_power,
-    flat_tangent,
-    flat_value,
     over,
     put,
+    share_of,
 )
 from pullback.inference.engine.rules.packing import bases_of, lanes_of
 from pullback.inference.front.checks import INFEASIBLE, INFINITE, NAN, OK
@@ -155,14 +153,25 @@ def scaled_weight(packed, exponents, at, top):
 
 @called
 def to_far(chart, n, side, upper):
-    """Turn scores of any size into weights with both exponents."""
+    """Turn scores of any size into weights with all exponents."""
     packed = chart[0]
     lanes, none, zero = lanes_of(packed), splat(packed, -np.inf), splat(packed, 0.0)
+    top = zero
     for h in range(n):
         for at_ in range((h * side + upper * h) * lanes, (h * side + n) * lanes, lanes):
             x = load(packed, at_)
-            k, far, r = far_power(x)
-            put(chart, at_, (where_larger(x, none, exp(r), zero), k, far))
+            top = larger(where_larger(x, none, larger(x, zero - x), zero), top)
+    for h in range(n):
+        for at_ in range((h * side + upper * h) * lanes, (h * side + n) * lanes, lanes):
+            far_weight(chart, at_, top)
+
+
+@inline
+def far_weight(chart, at, top):
+    """Turn a vector of scores, up to `top`, into weights with all exponents."""
+    x = load(chart[0], at)
+    k, h, g, r = far_power(x, top)
+    put(chart, at, (where_larger(x, splat(chart[0], -np.inf), exp(r), splat(chart[0], 0.0)), k, h, g))
 
 
 @called
@@ -182,37 +191,19 @@ def finish_scaled(group, order, codes, lane_lengths, log_scale, goal, exponents,
 
 
 @called
-def finish_far(group, order, codes, lane_lengths, goal, exponents, far, places, log_z, status):
-    """The same with both exponents, which nothing leaves."""
+def finish_far(group, order, codes, lane_lengths, goal, near, far, farther, places, log_z, status):
+    """The same with all exponents, which nothing leaves."""
     for lane in range(min(lanes_of(codes), len(order) - group)):
         example, at, some = order[group + lane], places[lane], lane_lengths[lane] > 0
         right, log_z[example] = not some or goal[at] > 0.0, 0.0
         if some and right:
-            log_z[example] = math.log(goal[at]) + (exponents[at] * math.log(2.0) + far[at] * (2.0**44 * math.log(2.0)))
+            log_z[example] = math.log(goal[at]) + math.log(2.0) * near[at]
+            log_z[example] += 2.0**44 * math.log(2.0) * far[at] + 2.0**84 * math.log(2.0) * farther[at]
         status[example] = status_of(codes[lane], right, INFEASIBLE)
 
 
 @called
 def flatten(chart, count):
-    """Replace values by those without exponents."""
+    """Replace the probabilities of parts by results."""
     for at_ in range(0, count * lanes_of(chart[0]), lanes_of(chart[0])):
-        store(chart[0], at_, flat_value(at(chart, at_)))
-
-
-@called
-def flatten_tangents(chart, count):
-    """Replace derivatives by those without exponents."""
-    for at_ in range(0, count * lanes_of(chart[0]), lanes_of(chart[0])):
-        store(chart[1], at_, flat_tangent(at(chart, at_)))
-
-
-@called
-def surprises(chart, count, entropies):
-    """Replace values, probabilities of parts, by the gradient of the entropy: p (H given the part - log p - H)."""
-    lanes, own = lanes_of(chart[0]), load(entropies, 0)
-    zero, one, least = splat(chart[0], 0.0), splat(chart[0], 1.0), splat(chart[0], 2.0**-1022)
-    for at_ in range(0, count * lanes, lanes):
-        number = at(chart, at_)
-        p = flat_value(number)
-        more = entropy_of(number) - log(where_larger(p, least, p, one)) - own
-        store(chart[0], at_, where_larger(p, zero, p * more, zero))
+        store(chart[0], at_, share_of(at(chart, at_)))

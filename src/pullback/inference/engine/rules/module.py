@@ -16,8 +16,8 @@ from pullback.inference.engine.rules.text import Analysis, Text
 FOLDERS = ("eisner", "cky")
 """Folders of `inference/` whose `rules.py` has a `RECURSION`."""
 
-DTYPES = {"": "dtype", "d_": "dtype", "e_": "whole", "h_": "np.float64", "n_": "np.float64"}
-"""Of the arrays of a chart, by the beginnings of their names: values, derivatives, both exponents, and entropies."""
+DTYPES = {"": "dtype", "d_": "dtype", "e_": "whole", "h_": "np.float64", "g_": "np.float64", "n_": "np.float64"}
+"""Of the arrays of a chart, by the beginnings of their names: values, derivatives, exponents, and entropies."""
 
 
 class Kind(NamedTuple):
@@ -48,8 +48,9 @@ SCALED = Kind(
     "finish_scaled(group, order, codes, lane_lengths, log_scale, <goal_value>, e_<goal_value>, bases, ",
 )  # fmt: skip
 FAR = Kind(
-    "_far", ", for scores of any size", ("e_", "h_"), "to_far((weights, e_weights, h_weights), n, side, UPPER)",
-    "finish_far(group, order, codes, lane_lengths, <goal_value>, e_<goal_value>, h_<goal_value>, bases, ",
+    "_far", ", for scores of any size", ("e_", "h_", "g_"),
+    "to_far((weights, e_weights, h_weights, g_weights), n, side, UPPER)",
+    "finish_far(group, order, codes, lane_lengths, <goal_value>, e_<goal_value>, h_<goal_value>, g_<goal_value>, bases, ",
 )  # fmt: skip
 
 
@@ -98,7 +99,7 @@ def _words(recursion: Recursion, analysis: Analysis) -> dict[str, str]:
         "goal_value": analysis.inside.name(recursion.goal.item),
         "weight_charts": str(1 + squares),
         "best_charts": str(1 + 2 * sum(_sizes(ins)[n] == "square" for n in ins) + list(sums.values()).count("square")),
-        "lines": str(8 + 4 * lines + 2 * list(sums.values()).count("line")),
+        "lines": str(8 + 5 * lines + 2 * list(sums.values()).count("line")),
     }
 
 
@@ -142,7 +143,6 @@ def _kind_words(kind: Kind, fields: tuple[str, ...], analysis: Analysis) -> dict
         "goal": charts(analysis.inside.name(analysis.recursion.goal.item)),
         "to_weights": kind.to_weights, "finish": f"{kind.finish}{result}, status)",
         "flatten": f"flatten({charts('weights')}, n * side)" if scaled else "",
-        "flatten_tangents": f"flatten_tangents({charts('weights')}, n * side)" if scaled else "",
         "drawn": "draw_scaled(" if scaled else "<goal_value>[bases[lane]] >= peaks[lane] / limit_of(scores) and draw(",
         "least": "" if scaled else "peaks[lane] / limit_of(scores), ",
     }  # fmt: skip

@@ -6,14 +6,15 @@ A chart is an array, or a tuple of arrays, whose dtypes say what they are:
     values, derivatives                            dual numbers: the derivative along a direction
     values, integers                               value 2^k: a range that little leaves
     values, derivatives, integers                  both: the derivative is derivative 2^k
-    values, [derivatives,] integers, numbers       value 2^(k + 2^44 h): a range that nothing leaves
-    values, integers, numbers, entropies           the same with the entropy of the terms of all sums in it
+    values, [derivatives,] integers, two numbers   value 2^(k + 2^44 h + 2^84 g): a range that nothing leaves
+    values, integers, two numbers, entropies       the same with the entropy of the terms of all sums in it
 
 The same sweep then computes a function, its derivative along a direction, or the entropy, and each of them in a larger range.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 from llvmlite import ir
@@ -25,8 +26,8 @@ from pullback.inference._numba.vectors import logarithm
 
 # Straight to LLVM: functions would have to be compiled wherever they are used.
 
-_FAR = 2.0**44
-_NOWHERE = -1e300  # the h of 0: below all others, and sums of many are finite
+_FAR, _FARTHER = 2.0**44, 2.0**84
+_NOWHERE = -1e300  # the g of 0: below all others, and sums of many are finite
 _LN2 = 0.6931471803691238, 1.9082149292705877e-10  # log(2) in two pieces: the first has few bits
 
 
@@ -41,7 +42,7 @@ class _Number(NamedTuple):
 def _sorted(kind, parts):
     """Parts by what they are."""
     first = next((i for i, each in enumerate(_kinds(kind)) if isinstance(each.dtype, types.Integer)), len(parts))
-    return _Number(parts[:first], parts[first : first + 2], parts[first + 2 :])
+    return _Number(parts[:first], parts[first : first + 3], parts[first + 3 :])
 
 
 def _parts(builder, kind, value):
@@ -126,9 +127,13 @@ def _clamped(builder, x, most):
     return builder.select(builder.fcmp_ordered("<", x, high), x, high)
 
 
-def _near(builder, h, like):
-    """The integers 2^44 h, or as large as is of use."""
-    return builder.fptosi(builder.fmul(_clamped(builder, h, 2.0**16), _fill(h.type, _FAR)), like.type)
+def _near(builder, exponents):
+    """The integers k + 2^44 h + 2^84 g, or as large as is of use."""
+    if len(exponents) == 1:
+        return exponents[0]
+    k, h, g = exponents
+    far = call(builder, "fma", h.type, g, _fill(h.type, _FARTHER / _FAR), h)
+    return builder.add(k, builder.fptosi(builder.fmul(_clamped(builder, far, 2.0**16), _fill(h.type, _FAR)), k.type))
 
 
 def _normal(builder, number):
@@ -143,7 +148,7 @@ def _normal(builder, number):
     inverse = builder.select(zero, _fill(floating, 1.0), inverse)
     least = _fill(integer, least_of(32 if mantissa == 23 else 64))
     exponent = builder.select(zero, least, _larger(builder, builder.add(exponent, k), least))
-    far = [builder.select(zero, _fill(h.type, _NOWHERE), h) for h in number.exponents[1:]]
+    far = [builder.select(zero, _fill(floating, low), x) for x, low in zip(number.exponents[1:], (0.0, _NOWHERE), strict=False)]
     return [*(builder.fmul(value, inverse) for value in number.values), exponent, *far]
 
 
@@ -158,7 +163,7 @@ def constant(typingctx, chart, value):
         parts = [splat_of(builder, context.cast(builder, args[1], signature.args[1], kinds[0].dtype), vector)]
         own, positive = _sorted(number, kinds), builder.fcmp_ordered(">", parts[0], _fill(vector, 0.0))
         parts += [_fill(vector_of(kind), 0.0) for kind in own.values[1:]]
-        for kind, least in zip(own.exponents, (4 * least_of(kinds[0].dtype.bitwidth), _NOWHERE), strict=False):
+        for kind, least in zip(own.exponents, (4 * least_of(kinds[0].dtype.bitwidth), 0, _NOWHERE), strict=False):
             nothing = _fill(vector_of(kind), least)  # below all products of two
             parts.append(builder.select(positive, _fill(vector_of(kind), 0), nothing))
         return _whole(context, builder, number, [*parts, *(_fill(vector_of(kind), 0.0) for kind in own.entropies)])
@@ -220,8 +225,7 @@ def _aligned(builder, a, b):
     if len(a) == 1:
         top = _larger(builder, a[0], b[0])
         return [top], builder.sub(a[0], top), builder.sub(b[0], top)
-    gap, far = _subtracted(builder, a, b)
-    gap = builder.add(gap, _near(builder, far, gap))
+    gap = _near(builder, _subtracted(builder, a, b))
     zero = _fill(gap.type, 0)
     above = builder.icmp_signed(">", gap, zero)
     top = [builder.select(above, x, y) for x, y in zip(a, b, strict=True)]
@@ -238,17 +242,20 @@ def _aligned_product(builder, a, b, c):
     return top, {0: below_product, 2: below_c}
 
 
+def _surprising(builder, p, entropy):
+    """The share p (entropy - log p) of an entropy."""
+    zero, one, normal = (_fill(p.type, number) for number in (0.0, 1.0, 2.0**-1022))
+    positive = builder.fcmp_ordered(">=", p, normal)
+    surprise = builder.fsub(entropy, logarithm(builder, builder.select(positive, p, one)))
+    return builder.select(builder.fcmp_ordered(">", p, zero), builder.fmul(p, surprise), zero)
+
+
 def _mixed(builder, a, b, own_a, own_b):
     """The entropy of a sum of two terms: the mean of theirs, and that of the choice between them."""
-    zero, one = _fill(a.type, 0.0), _fill(a.type, 1.0)
     total = builder.fadd(a, b)
-    total, entropy = builder.select(builder.fcmp_ordered(">", total, zero), total, one), zero
-    for value, own in ((a, own_a), (b, own_b)):
-        share = builder.fdiv(value, total)
-        normal = builder.fcmp_ordered(">=", share, _fill(a.type, 2.0**-1022))
-        surprise = builder.fsub(own, logarithm(builder, builder.select(normal, share, one)))
-        entropy = builder.fadd(entropy, builder.fmul(share, surprise))
-    return entropy
+    total = builder.select(builder.fcmp_ordered(">", total, _fill(a.type, 0.0)), total, _fill(a.type, 1.0))
+    shares = [_surprising(builder, builder.fdiv(value, total), own) for value, own in ((a, own_a), (b, own_b))]
+    return builder.fadd(*shares)
 
 
 plus = _arithmetic(
@@ -268,9 +275,9 @@ times_plus = _arithmetic(
 """The sum a * b + c."""
 over = _arithmetic(
     2, lambda b, fma, one, x: b.fdiv(one, x), _tangent_of_inverse, lambda builder, one, x: (_subtracted(builder, one, x), {}),
-    lambda builder, values, own: own[0],
+    lambda builder, values, own: builder.fsub(*own),
 )  # fmt: skip
-"""`over(one, x)`: one over x, without an entropy."""
+"""`over(one, x)`: one over x, and minus its entropy."""
 where_positive = _arithmetic(
     3,
     lambda b, fma, c, x, zero: b.select(b.fcmp_ordered(">", c, zero), x, zero),
@@ -289,37 +296,53 @@ def value_of(typingctx, a):
     return _kinds(a)[0](a), generate
 
 
-def _flattening(place):
-    @intrinsic
-    def flat(typingctx, a):
-        kind = a[0]
+@intrinsic
+def share_of(typingctx, a):
+    """The result of a part, as a plain vector, from its probability p, a number: p, its derivative, or p (entropy - log p)."""
 
-        def generate(context, builder, signature, args):
-            own = _sorted(a, _parts(builder, a, args[0]))
-            exponent, number = own.exponents[0], own.values[place]
-            for far in own.exponents[1:]:
-                exponent = builder.add(exponent, _near(builder, far, exponent))
+    def generate(context, builder, signature, args):
+        own = _sorted(a, _parts(builder, a, args[0]))
+        found = own.values[-1]
+        if own.exponents:
+            exponent = _near(builder, own.exponents)
             lower = builder.ashr(exponent, _fill(exponent.type, 1))  # in two steps: derivatives may be large
             for step in (lower, builder.sub(exponent, lower)):
                 below = builder.select(builder.icmp_signed(">", step, _fill(step.type, 0)), _fill(step.type, 0), step)
-                number = builder.fmul(number, _power(builder, vector_of(kind), below))
-            return number
+                found = builder.fmul(found, _power(builder, found.type, below))
+        for entropy in own.entropies:
+            found = _surprising(builder, found, entropy)
+        return found
 
-        return kind(a), generate
-
-    return flat
-
-
-flat_value = _flattening(0)
-"""`flat_value(a)`: the value of a number with an exponent up to 0 as a plain vector."""
-flat_tangent = _flattening(1)
-"""The same for its derivative."""
+    return _kinds(a)[0](a), generate
 
 
 @intrinsic
-def entropy_of(typingctx, a):
-    """The entropy of a number."""
-    return a[-1](a), lambda context, builder, signature, args: _parts(builder, a, args[0])[-1]
+def whole_of(typingctx, a):
+    """The result of a whole, from its sum, a number with all exponents: its logarithm, or its entropy; -inf if it is 0."""
+
+    def generate(context, builder, signature, args):
+        own = _sorted(a, _parts(builder, a, args[0]))
+        value, (k, h, g) = own.values[0], own.exponents
+        positive = builder.fcmp_ordered(">", value, _fill(value.type, 0.0))
+        found = logarithm(builder, builder.select(positive, value, _fill(value.type, 1.0)))
+        for exponent, size in ((builder.sitofp(k, value.type), 1.0), (h, _FAR), (g, _FARTHER)):
+            found = builder.fadd(found, builder.fmul(exponent, _fill(value.type, size * math.log(2.0))))
+        found = own.entropies[0] if own.entropies else found
+        return builder.select(positive, found, _fill(value.type, -math.inf))
+
+    return a[0](a), generate
+
+
+@intrinsic
+def where_above(typingctx, a, b, x, y):
+    """The number x in the lanes where the vector a is larger than b, else y."""
+
+    def generate(context, builder, signature, args):
+        above = builder.fcmp_ordered(">", args[0], args[1])
+        pairs = zip(_parts(builder, x, args[2]), _parts(builder, y, args[3]), strict=True)
+        return _whole(context, builder, x, [builder.select(above, *pair) for pair in pairs])
+
+    return x(a, b, x, y), generate
 
 
 @intrinsic
@@ -349,11 +372,11 @@ def whole_powers(typingctx, x):
     return x(x), generate
 
 
-def _split(builder, x):
-    """Whole numbers k and numbers r with x = k log(2) + r, for float64, of which no digits are lost."""
-    k = call(builder, "rint", x.type, builder.fmul(x, _fill(x.type, 1.4426950408889634)))
-    r = call(builder, "fma", x.type, k, _fill(x.type, -_LN2[0]), x)
-    return k, call(builder, "fma", x.type, k, _fill(x.type, -_LN2[1]), r)
+def _split(builder, x, unit=1.0):
+    """Whole numbers k and numbers r with x = k unit log(2) + r, for float64, of which no digits are lost."""
+    k = call(builder, "rint", x.type, builder.fmul(x, _fill(x.type, 1.4426950408889634 / unit)))
+    r = call(builder, "fma", x.type, k, _fill(x.type, -unit * _LN2[0]), x)
+    return k, call(builder, "fma", x.type, k, _fill(x.type, -unit * _LN2[1]), r)
 
 
 @intrinsic
@@ -377,26 +400,23 @@ def below_power(typingctx, x, top, exponents):
 
 
 @intrinsic
-def far_power(typingctx, x):
-    """Split x = (k + 2^44 h) log(2) + r: integers k, whole numbers h of 48 bits, of which sums are exact, and r, in float64.
+def far_power(typingctx, x, top):
+    """Split x = (k + 2^44 h + 2^84 g) log(2) + r, in float64: integers k, and whole numbers h and g, of which sums are exact.
 
-    Beyond 2^100, where digits of x are larger than all that k can say, x is rounded to such an h.
+    For scores up to `top` beyond 2^127, g are multiples of 2^-43 times the largest, and have no digits below.
     """
     kind = Lanes(types.int64, x.count)
-    result = types.Tuple((kind, x, x))
+    result = types.Tuple((kind, x, x, x))
 
     def generate(context, builder, signature, args):
         wide = vector_of(x)
-        low = _fill(wide, -1e306)
-        number = builder.select(builder.fcmp_ordered(">", args[0], low), args[0], low)
-        h = call(builder, "rint", wide, builder.fmul(number, _fill(wide, 1.4426950408889634 / _FAR)))
-        many = builder.fmul(h, _fill(wide, 33.0))
-        h = builder.fsub(many, builder.fsub(many, h))
-        rest = number
-        for piece in _LN2:
-            rest = call(builder, "fma", wide, h, _fill(wide, -_FAR * piece), rest)
-        known = builder.fcmp_ordered("<", call(builder, "fabs", wide, number), _fill(wide, 2.0**100))
-        k, r = _split(builder, builder.select(known, rest, _fill(wide, 0.0)))
-        return context.make_tuple(builder, result, [builder.fptosi(k, vector_of(kind)), h, r])
+        number = _clamped(builder, args[0], 1.7e308)
+        g, rest = _split(builder, number, _FARTHER)
+        known = builder.fcmp_ordered("<", call(builder, "fabs", wide, number), _fill(wide, 2.0**137))
+        h, rest = _split(builder, builder.select(known, rest, _fill(wide, 0.0)), _FAR)
+        k, r = _split(builder, rest)
+        large = builder.fmul(_clamped(builder, args[1], 1.7e308), _fill(wide, 2.0**9 / _FARTHER / math.log(2.0)))
+        g = builder.fsub(builder.fadd(g, large), large)
+        return context.make_tuple(builder, result, [builder.fptosi(k, vector_of(kind)), h, g, r])
 
-    return result(x), generate
+    return result(x, x), generate

@@ -19,8 +19,8 @@ from pullback.inference._numba.vectors import load_wide, splat_wide, widen
 from pullback.inference._numba.lanes import larger, load, splat, splat_index, store, store_index, where_larger
 from pullback.inference.engine.rules.choices import choose, choose_scaled, uniform
 from pullback.inference.engine.rules.lanewise import (
-    expect, finish, finish_far, finish_scaled, flatten, flatten_tangents, lane_scratch, limit_of, normalise, pack_direction,
-    places_of, seed, status_of, surprises, to_far, weigh,
+    expect, finish, finish_far, finish_scaled, flatten, lane_scratch, limit_of, normalise, pack_direction,
+    places_of, seed, status_of, to_far, weigh,
 )
 from pullback.inference.engine.rules.batch import OUT_OF_RANGE
 from pullback.inference.engine.rules.numbers import at, constant, plus, put, times, times_plus, value_of
@@ -33,7 +33,7 @@ UPPER = <upper>
 CHARTS = {
     "argmax": <best_charts>, "marginals": <weight_charts>, "product": 2 * <weight_charts>,
     "marginals_scaled": 2 * <weight_charts>, "product_scaled": 3 * <weight_charts>,
-    "marginals_far": 3 * <weight_charts>, "product_far": 4 * <weight_charts>,
+    "marginals_far": 4 * <weight_charts>, "product_far": 5 * <weight_charts>,
 }
 LINES = <lines>
 '''
@@ -107,9 +107,9 @@ def product<kind>(worker, workers, scores, lengths, order, <options>scratch, <li
         outer = outside(n, side, lanes, <options><weights>, <inside>, <outside>, <seeds>, splat(scores, 1.0))
         store(peaks, 0, peak * outer)
         <finish>
-        <flatten_tangents>
-        scale(d_weights, n, side, lane_lengths, factor, peaks)
-        unpack(d_weights, group, order, n, out, bases)
+        flatten(<weights>, n * side)
+        scale(weights, n, side, lane_lengths, factor, peaks)
+        unpack(weights, group, order, n, out, bases)
 '''
 
 ENTROPIES = '''
@@ -123,14 +123,12 @@ def entropies<kind>(worker, workers, scores, lengths, order, <options>scratch, <
         inside(n, side, lanes, <options><weights>, <inside>, splat(scores, 1.0))
         places_of(goal_of, n, lane_lengths, bases)
         <finish>
-        for lane in range(lanes):
-            peaks[lane] = n_<goal_value>[bases[lane]] if lane_lengths[lane] > 0 else 0.0
         for lane in range(min(lanes, len(order) - group)):
-            value[order[group + lane]] = max(peaks[lane], 0.0)
+            value[order[group + lane]] = max(n_<goal_value>[bases[lane]], 0.0) if lane_lengths[lane] > 0 else 0.0
         if out.size > 0:
             seed(lane_lengths, n, <goal>, bases, <seeds>)
             outside(n, side, lanes, <options><weights>, <inside>, <outside>, <seeds>, splat(scores, 1.0))
-            surprises(<weights>, n * side, peaks)
+            flatten(<weights>, n * side)
             unpack(weights, group, order, n, out, bases)
 '''
 
