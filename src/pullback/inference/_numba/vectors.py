@@ -84,32 +84,32 @@ select_positive = lanewise(_select_positive, 3)
 """`select_positive(x, then, otherwise)`: `then` in the lanes where x > 0, else `otherwise`: also where x is NaN."""
 
 
-@intrinsic
-def log(typingctx, x):
-    """The logarithm of each lane, for finite normal x > 0, within two roundings."""
+def logarithm(builder, x):
+    """Generate the logarithm of each lane."""
+    vector = x.type
+    bits = 32 if isinstance(vector.element, ir.FloatType) else 64
+    mantissa, terms = (23, 5) if bits == 32 else (52, 12)
+    integer = ir.VectorType(ir.IntType(bits), vector.count)
 
-    def generate(context, builder, signature, args):
-        vector, bits = vector_of(x), x.dtype.bitwidth
-        mantissa, bias, terms = (23, 127, 5) if bits == 32 else (52, 1023, 12)
-        integer = ir.VectorType(ir.IntType(bits), vector.count)
+    def constant(value, kind=vector):
+        return ir.Constant(kind, [value] * kind.count)
 
-        def constant(value, kind=vector):
-            return ir.Constant(kind, [value] * kind.count)
+    # x = m 2^k with m in [sqrt(1/2), sqrt(2)): subtracting the bits of sqrt(1/2) makes the exponent field say so
+    half = 0x3F3504F3 if bits == 32 else 0x3FE6A09E667F3BCD
+    raw = builder.bitcast(x, integer)
+    k = builder.ashr(builder.sub(raw, constant(half, integer)), constant(mantissa, integer))
+    m = builder.bitcast(builder.sub(raw, builder.shl(k, constant(mantissa, integer))), vector)
+    f = builder.fdiv(builder.fsub(m, constant(1.0)), builder.fadd(m, constant(1.0)))
+    square = builder.fmul(f, f)
+    series = constant(2.0 / (2 * terms + 1))
+    for term in reversed(range(terms)):  # 2 atanh(f) / f
+        series = builder.fadd(builder.fmul(series, square), constant(2.0 / (2 * term + 1)))
+    exponent = builder.fmul(builder.sitofp(k, vector), constant(math.log(2)))
+    return builder.fadd(builder.fmul(series, f), exponent)
 
-        # x = m 2^k with m in [sqrt(1/2), sqrt(2)): subtracting the bits of sqrt(1/2) makes the exponent field say so
-        half = 0x3F3504F3 if bits == 32 else 0x3FE6A09E667F3BCD
-        raw = builder.bitcast(args[0], integer)
-        k = builder.ashr(builder.sub(raw, constant(half, integer)), constant(mantissa, integer))
-        m = builder.bitcast(builder.sub(raw, builder.shl(k, constant(mantissa, integer))), vector)
-        f = builder.fdiv(builder.fsub(m, constant(1.0)), builder.fadd(m, constant(1.0)))
-        square = builder.fmul(f, f)
-        series = constant(2.0 / (2 * terms + 1))
-        for term in reversed(range(terms)):  # 2 atanh(f) / f
-            series = builder.fadd(builder.fmul(series, square), constant(2.0 / (2 * term + 1)))
-        exponent = builder.fmul(builder.sitofp(k, vector), constant(math.log(2)))
-        return builder.fadd(builder.fmul(series, f), exponent)
 
-    return x(x), generate
+log = lanewise(logarithm, 1)
+"""The logarithm of each lane, for finite normal x > 0, within two roundings."""
 
 
 @intrinsic

@@ -6,24 +6,18 @@ The loops of the recursion for examples side by side in SIMD lanes, and the kern
 # ruff: noqa
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from pullback.inference.front.checks import INFEASIBLE, INFINITE, NAN, OK
-from pullback.inference.front.modes import Mode
+from pullback.inference.front.checks import INFEASIBLE, OK
 from pullback.inference._numba.compile import called, no_alloc_kernel
-from pullback.inference._numba.vectors import load_wide, narrow, splat_wide, widen
+from pullback.inference._numba.vectors import load_wide, splat_wide, widen
 from pullback.inference._numba.lanes import larger, load, splat, splat_index, store, store_index, where_larger
-from pullback.inference.engine.rules.batch import OUT_OF_RANGE
-from pullback.inference.engine.rules.choices import choose, choose_log, choose_scaled, uniform
+from pullback.inference.engine.rules.choices import choose, choose_scaled, uniform
 from pullback.inference.engine.rules.lanewise import (
-    expect, finish, finish_scaled, flatten, flatten_tangents, lane_scratch, limit_of, normalise, pack_direction, seed,
-    seed_scaled, seed_tangent, weigh,
+    expect, finish, finish_far, finish_scaled, flatten, lane_scratch, limit_of, normalise, pack_direction,
+    places_of, seed, status_of, to_far, weigh,
 )
-from pullback.inference.engine.rules.logs import (
-    OUT, OUT_TANGENT, TANGENT, VALUE, log_sum, mean_tangent, plus_wide, push, push_tangent, put_wide, wide_of,
-)
+from pullback.inference.engine.rules.batch import OUT_OF_RANGE
 from pullback.inference.engine.rules.numbers import at, constant, plus, put, times, times_plus, value_of
 from pullback.inference.engine.rules.packing import clear, clear_all, lanes_of, pack, pitch_of, scale, unpack
 from pullback.inference._numba.scratch import carve
@@ -33,9 +27,10 @@ OPTIONS = ()
 UPPER = True
 CHARTS = {
     "argmax": 4, "marginals": 3, "product": 2 * 3,
-    "marginals_scaled": 2 * 3, "product_scaled": 3 * 3, "logs": 13,
+    "marginals_scaled": 2 * 3, "product_scaled": 3 * 3,
+    "marginals_far": 4 * 3, "product_far": 5 * 3,
 }
-LINES = 4
+LINES = 8
 
 
 @called
@@ -210,65 +205,6 @@ def best(n, side, lanes, weights, inside0, choice0):
 
 
 @called
-def inside_logs(n, side, lanes, scores, inside0, sum0):
-    """Fill the logarithms of the inside values."""
-    row, across = pitch_of(n) * lanes, side * lanes
-    for j in range(n):
-        put_wide(inside0[VALUE], j * row + (j + 1) * lanes, wide_of(load(scores, j * across + j * lanes), scores))
-        for i in range(j - 1, -1, -1):
-            split = log_sum(inside0, i * row + (i + 1) * lanes, lanes, inside0, (i + 1) * row + (j + 1) * lanes, row, j - i, sum0, i * row + (j + 1) * lanes, scores)
-            span = plus_wide(split, wide_of(load(scores, i * across + j * lanes), scores), scores)
-            put_wide(inside0[VALUE], i * row + (j + 1) * lanes, span)
-
-
-@called
-def tangents(n, side, lanes, scores, direction, surprise, inside0, sum0):
-    """Fill the tangents of these along a direction, or the entropies."""
-    row, across = pitch_of(n) * lanes, side * lanes
-    for j in range(n):
-        store(inside0[TANGENT], j * row + (j + 1) * lanes, widen(load(direction, j * across + j * lanes)))
-        for i in range(j - 1, -1, -1):
-            split = mean_tangent(inside0, i * row + (i + 1) * lanes, lanes, inside0, (i + 1) * row + (j + 1) * lanes, row, j - i, sum0, i * row + (j + 1) * lanes, surprise, scores)
-            store(sum0[2], i * row + (j + 1) * lanes, split)
-            span = split + widen(load(direction, i * across + j * lanes))
-            store(inside0[TANGENT], i * row + (j + 1) * lanes, span)
-
-
-@called
-def outside_logs(n, side, lanes, scores, inside0, sum0):
-    """Fill the probabilities of all items, from 1 at the goals; those of parts replace the scores."""
-    row, across = pitch_of(n) * lanes, side * lanes
-    for i in range(n):
-        for j in range(n - 1, i, -1):
-            out_span = load_wide(inside0[OUT], i * row + (j + 1) * lanes, scores)
-            store(scores, i * across + j * lanes, narrow(out_span, scores))
-            out_split = out_span
-            push(inside0, i * row + (i + 1) * lanes, lanes, inside0, (i + 1) * row + (j + 1) * lanes, row, j - i, sum0, i * row + (j + 1) * lanes, out_split, scores)
-        j = i
-        out_span = load_wide(inside0[OUT], i * row + (j + 1) * lanes, scores)
-        store(scores, i * across + i * lanes, narrow(out_span, scores))
-
-
-@called
-def outside_tangents(n, side, lanes, scores, direction, surprise, inside0, sum0):
-    """The same with tangents: those of the parts' probabilities replace the scores."""
-    row, across = pitch_of(n) * lanes, side * lanes
-    for i in range(n):
-        for j in range(n - 1, i, -1):
-            out_span = load_wide(inside0[OUT], i * row + (j + 1) * lanes, scores)
-            moved_span = load_wide(inside0[OUT_TANGENT], i * row + (j + 1) * lanes, scores)
-            store(scores, i * across + j * lanes, narrow(moved_span, scores))
-            out_split = out_span
-            moved_split = moved_span
-            own = load_wide(sum0[2], i * row + (j + 1) * lanes, scores)
-            push_tangent(inside0, i * row + (i + 1) * lanes, lanes, inside0, (i + 1) * row + (j + 1) * lanes, row, j - i, sum0, i * row + (j + 1) * lanes, out_split, moved_split, own, surprise, scores)
-        j = i
-        out_span = load_wide(inside0[OUT], i * row + (j + 1) * lanes, scores)
-        moved_span = load_wide(inside0[OUT_TANGENT], i * row + (j + 1) * lanes, scores)
-        store(scores, i * across + i * lanes, narrow(moved_span, scores))
-
-
-@called
 def goal_of(size, n, lanes):
     """Where the value of an example of some size begins."""
     row = pitch_of(n) * lanes
@@ -352,32 +288,6 @@ def draw_scaled(size, n, lanes, lane, inside0, seed, stack, z, base, side):
     return True
 
 
-@called
-def draw_logs(size, n, lanes, lane, inside0, sum0, seed, stack, z, base, side):
-    """Draw a structure of a lane."""
-    row = pitch_of(n) * lanes
-    stack[0, 0], stack[0, 1], stack[0, 2] = 0, 0, size - 1
-    height = 1
-    drawn = 0
-    while height > 0:
-        height -= 1
-        item, i, j = stack[height, 0], stack[height, 1], stack[height, 2]
-        if item == 0:  # span
-            if i == j:
-                z[base + i * side + i] = 1.0
-                continue
-            z[base + i * side + j] = 1.0
-            stack[height, 0], stack[height, 1], stack[height, 2] = 1, i, j
-            height += 1
-        elif item == 1:  # split
-            u, drawn = uniform(seed, drawn)
-            k = i + choose_log(inside0, i * row + (i + 1) * lanes + lane, lanes, inside0, (i + 1) * row + (j + 1) * lanes + lane, row, j - i, sum0, i * row + (j + 1) * lanes + lane, u)
-            stack[height, 0], stack[height, 1], stack[height, 2] = 0, i, k
-            stack[height + 1, 0], stack[height + 1, 1], stack[height + 1, 2] = 0, k + 1, j
-            height += 2
-    return True
-
-
 @no_alloc_kernel
 def argmax(worker, workers, scores, lengths, order, scratch, z, status):
     """Write the best structures of `[B, n, n]` scores as zeros and ones; a status other than OK leaves zeros."""
@@ -386,12 +296,11 @@ def argmax(worker, workers, scores, lengths, order, scratch, z, status):
     if first >= len(order):
         return
     largest, work, at = lengths[order[first]], scratch[worker], 0
-    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
-    weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    square, line, parts = largest * pitch_of(largest) * lanes, (largest + 1) * lanes, (largest * side + 1) * lanes
+    weights, at = carve(work, at, parts, dtype)
     inside0, at = carve(work, at, square, np.float64)
     choice0, at = carve(work, at, square, np.int16)
-    lane_lengths, codes, _, _, _, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
-    flat, cells = z.reshape(-1), side * side
+    lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
         best(n, side, lanes, weights, inside0, choice0)
@@ -399,12 +308,10 @@ def argmax(worker, workers, scores, lengths, order, scratch, z, status):
             example = order[group + lane]
             size = lengths[example]
             clear(z, example, 0)
-            if codes[lane] > 0:
-                status[example] = INFINITE if codes[lane] == 1 else NAN
-            elif size > 0 and inside0[goal_of(size, n, lanes) + lane] == -np.inf:
-                status[example] = INFEASIBLE
-            elif size > 0:
-                follow(size, n, lanes, lane, choice0, stack, flat, example * cells, side)
+            found = size == 0 or inside0[goal_of(size, n, lanes) + lane] > -np.inf
+            status[example] = status_of(codes[lane], found, INFEASIBLE)
+            if status[example] == OK and size > 0:
+                follow(size, n, lanes, lane, choice0, stack, z.reshape(-1), example * side * side, side)
 
 
 @no_alloc_kernel
@@ -415,18 +322,17 @@ def marginals(worker, workers, scores, lengths, order, scratch, mu, log_z, statu
     if first >= len(order):
         return
     largest, work, at = lengths[order[first]], scratch[worker], 0
-    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
-    weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    square, line, parts = largest * pitch_of(largest) * lanes, (largest + 1) * lanes, (largest * side + 1) * lanes
+    weights, at = carve(work, at, parts, dtype)
     inside0, at = carve(work, at, square, dtype)
     outside0, at = carve(work, at, square, dtype)
     seeds, at = carve(work, at, line, dtype)
-    lane_lengths, codes, peaks, log_scale, factor, bases, _ = lane_scratch(work, at, lanes, dtype, largest)
+    lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
         to_weights(weights, n, side, lane_lengths, log_scale, peaks, factor)
         peak = inside(n, side, lanes, weights, inside0, splat(scores, 1.0))
-        for lane in range(lanes):
-            bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
+        places_of(goal_of, n, lane_lengths, bases)
         seed(lane_lengths, n, inside0, bases, seeds)
         store(peaks, 0, peak)
         if mu.size > 0:
@@ -447,16 +353,16 @@ def product(worker, workers, scores, lengths, order, scratch, direction, out, lo
     if first >= len(order):
         return
     largest, work, at = lengths[order[first]], scratch[worker], 0
-    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
-    weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
-    d_weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    square, line, parts = largest * pitch_of(largest) * lanes, (largest + 1) * lanes, (largest * side + 1) * lanes
+    weights, at = carve(work, at, parts, dtype)
+    d_weights, at = carve(work, at, parts, dtype)
     inside0, at = carve(work, at, square, dtype)
-    outside0, at = carve(work, at, square, dtype)
     d_inside0, at = carve(work, at, square, dtype)
+    outside0, at = carve(work, at, square, dtype)
     d_outside0, at = carve(work, at, square, dtype)
     seeds, at = carve(work, at, line, dtype)
     d_seeds, at = carve(work, at, line, dtype)
-    lane_lengths, codes, peaks, log_scale, factor, bases, _ = lane_scratch(work, at, lanes, dtype, largest)
+    lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
         to_weights(weights, n, side, lane_lengths, log_scale, peaks, factor)
@@ -465,76 +371,105 @@ def product(worker, workers, scores, lengths, order, scratch, direction, out, lo
         normalise(d_weights, n, side, UPPER, peaks, factor)
         weigh(d_weights, weights, n, side, UPPER)
         peak = inside(n, side, lanes, (weights, d_weights), (inside0, d_inside0), splat(scores, 1.0))
-        for lane in range(lanes):
-            bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
-        seed(lane_lengths, n, inside0, bases, seeds)
-        seed_tangent(lane_lengths, n, d_inside0, bases, seeds, d_seeds)
-        outer = outside(
-            n, side, lanes, (weights, d_weights), (inside0, d_inside0), (outside0, d_outside0), (seeds, d_seeds), splat(scores, 1.0)
-        )
+        places_of(goal_of, n, lane_lengths, bases)
+        seed(lane_lengths, n, (inside0, d_inside0), bases, (seeds, d_seeds))
+        outer = outside(n, side, lanes, (weights, d_weights), (inside0, d_inside0), (outside0, d_outside0), (seeds, d_seeds), splat(scores, 1.0))
         store(peaks, 0, peak * outer)
         finish(group, order, codes, peaks, lane_lengths, log_scale, inside0, bases, log_z, status)
-        scale(d_weights, n, side, lane_lengths, factor, peaks)
-        unpack(d_weights, group, order, n, out, bases)
+        flatten((weights, d_weights), n * side)
+        scale(weights, n, side, lane_lengths, factor, peaks)
+        unpack(weights, group, order, n, out, bases)
+
+
+@no_alloc_kernel
+def sample(worker, workers, scores, lengths, order, scratch, streams, z, log_z, status):
+    """Draw structures; an example whose path meets a value too small gets OUT_OF_RANGE."""
+    side, lanes, dtype = scores.shape[-1], lanes_of(scores), scores.dtype
+    first = worker * lanes
+    if first >= len(order):
+        return
+    largest, work, at = lengths[order[first]], scratch[worker], 0
+    square, line, parts = largest * pitch_of(largest) * lanes, (largest + 1) * lanes, (largest * side + 1) * lanes
+    weights, at = carve(work, at, parts, dtype)
+    inside0, at = carve(work, at, square, dtype)
+    outside0, at = carve(work, at, square, dtype)
+    seeds, at = carve(work, at, line, dtype)
+    lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
+    for group in range(first, len(order), workers * lanes):
+        n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
+        to_weights(weights, n, side, lane_lengths, log_scale, peaks, factor)
+        store(peaks, 0, inside(n, side, lanes, weights, inside0, splat(scores, 1.0)))
+        places_of(goal_of, n, lane_lengths, bases)
+        finish(group, order, codes, peaks, lane_lengths, log_scale, inside0, bases, log_z, status)
+        for lane in range(min(lanes, len(order) - group)):
+            example = order[group + lane]
+            size = lengths[example]
+            clear(z, example, 0)
+            if status[example] == OK and size > 0:
+                found = inside0[bases[lane]] >= peaks[lane] / limit_of(scores) and draw(size, n, lanes, lane, inside0, peaks[lane] / limit_of(scores), streams[example],
+                    stack, z.reshape(-1), example * side * side, side,
+                )
+                status[example] = OK if found else OUT_OF_RANGE
 
 
 @no_alloc_kernel
 def marginals_scaled(worker, workers, scores, lengths, order, scratch, like, mu, log_z, status):
-    """The same with an exponent for each number, integers of the dtype of `like`."""
+    """Marginals `[B, n, n]`, unless there is no room for them, and log-partitions, with an exponent for each number."""
     side, lanes, dtype, whole = scores.shape[-1], lanes_of(scores), scores.dtype, like.dtype
     first = worker * lanes
     if first >= len(order):
         return
     largest, work, at = lengths[order[first]], scratch[worker], 0
-    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
-    weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
-    e_weights, at = carve(work, at, (largest * side + 1) * lanes, whole)
+    square, line, parts = largest * pitch_of(largest) * lanes, (largest + 1) * lanes, (largest * side + 1) * lanes
+    weights, at = carve(work, at, parts, dtype)
+    e_weights, at = carve(work, at, parts, whole)
     inside0, at = carve(work, at, square, dtype)
-    outside0, at = carve(work, at, square, dtype)
     e_inside0, at = carve(work, at, square, whole)
+    outside0, at = carve(work, at, square, dtype)
     e_outside0, at = carve(work, at, square, whole)
     seeds, at = carve(work, at, line, dtype)
     e_seeds, at = carve(work, at, line, whole)
-    lane_lengths, codes, peaks, log_scale, factor, bases, _ = lane_scratch(work, at, lanes, dtype, largest)
+    lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
         to_scaled(weights, e_weights, n, side, lane_lengths, log_scale, factor)
-        inside(n, side, lanes, (weights, e_weights), (inside0, e_inside0), splat(scores, 0.0))
-        for lane in range(lanes):
-            bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
-        finish_scaled(group, order, codes, lane_lengths, log_scale, (inside0, e_inside0), bases, log_z, status)
+        peak = inside(n, side, lanes, (weights, e_weights), (inside0, e_inside0), splat(scores, 1.0))
+        places_of(goal_of, n, lane_lengths, bases)
+        seed(lane_lengths, n, (inside0, e_inside0), bases, (seeds, e_seeds))
+        store(peaks, 0, peak)
         if mu.size > 0:
-            seed_scaled(lane_lengths, n, (inside0, e_inside0), bases, (seeds, e_seeds))
-            outside(
-                n, side, lanes, (weights, e_weights), (inside0, e_inside0), (outside0, e_outside0), (seeds, e_seeds),
-                splat(scores, 0.0),
-            )
+            outer = outside(n, side, lanes, (weights, e_weights), (inside0, e_inside0), (outside0, e_outside0), (seeds, e_seeds), splat(scores, 1.0))
+            store(peaks, 0, peak * outer)
+        else:
+            expect(lane_lengths, seeds, peaks)
+        finish_scaled(group, order, codes, lane_lengths, log_scale, inside0, e_inside0, bases, log_z, status)
+        if mu.size > 0:
             flatten((weights, e_weights), n * side)
             unpack(weights, group, order, n, mu, bases)
 
 
 @no_alloc_kernel
 def product_scaled(worker, workers, scores, lengths, order, scratch, like, direction, out, log_z, status):
-    """The same with an exponent for each number."""
+    """Write the derivative of the marginals along a direction, with an exponent for each number."""
     side, lanes, dtype, whole = scores.shape[-1], lanes_of(scores), scores.dtype, like.dtype
     first = worker * lanes
     if first >= len(order):
         return
     largest, work, at = lengths[order[first]], scratch[worker], 0
-    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
-    weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
-    d_weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
-    e_weights, at = carve(work, at, (largest * side + 1) * lanes, whole)
+    square, line, parts = largest * pitch_of(largest) * lanes, (largest + 1) * lanes, (largest * side + 1) * lanes
+    weights, at = carve(work, at, parts, dtype)
+    d_weights, at = carve(work, at, parts, dtype)
+    e_weights, at = carve(work, at, parts, whole)
     inside0, at = carve(work, at, square, dtype)
-    outside0, at = carve(work, at, square, dtype)
     d_inside0, at = carve(work, at, square, dtype)
-    d_outside0, at = carve(work, at, square, dtype)
     e_inside0, at = carve(work, at, square, whole)
+    outside0, at = carve(work, at, square, dtype)
+    d_outside0, at = carve(work, at, square, dtype)
     e_outside0, at = carve(work, at, square, whole)
     seeds, at = carve(work, at, line, dtype)
     d_seeds, at = carve(work, at, line, dtype)
     e_seeds, at = carve(work, at, line, whole)
-    lane_lengths, codes, peaks, log_scale, factor, bases, _ = lane_scratch(work, at, lanes, dtype, largest)
+    lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
         to_scaled(weights, e_weights, n, side, lane_lengths, log_scale, factor)
@@ -542,160 +477,228 @@ def product_scaled(worker, workers, scores, lengths, order, scratch, like, direc
         centre(d_weights, weights, 0.0, n, side, lane_lengths)
         normalise(d_weights, n, side, UPPER, peaks, factor)
         weigh(d_weights, weights, n, side, UPPER)
-        inside(n, side, lanes, (weights, d_weights, e_weights), (inside0, d_inside0, e_inside0), splat(scores, 0.0))
-        for lane in range(lanes):
-            bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
-        whole_goal = (inside0, d_inside0, e_inside0)
-        finish_scaled(group, order, codes, lane_lengths, log_scale, whole_goal, bases, log_z, status)
-        seed_scaled(lane_lengths, n, whole_goal, bases, (seeds, d_seeds, e_seeds))
-        outside(
-            n, side, lanes, (weights, d_weights, e_weights), (inside0, d_inside0, e_inside0), (outside0, d_outside0, e_outside0),
-            (seeds, d_seeds, e_seeds), splat(scores, 0.0),
-        )
-        flatten_tangents((weights, d_weights, e_weights), n * side)
-        scale(d_weights, n, side, lane_lengths, factor, peaks)
-        unpack(d_weights, group, order, n, out, bases)
+        peak = inside(n, side, lanes, (weights, d_weights, e_weights), (inside0, d_inside0, e_inside0), splat(scores, 1.0))
+        places_of(goal_of, n, lane_lengths, bases)
+        seed(lane_lengths, n, (inside0, d_inside0, e_inside0), bases, (seeds, d_seeds, e_seeds))
+        outer = outside(n, side, lanes, (weights, d_weights, e_weights), (inside0, d_inside0, e_inside0), (outside0, d_outside0, e_outside0), (seeds, d_seeds, e_seeds), splat(scores, 1.0))
+        store(peaks, 0, peak * outer)
+        finish_scaled(group, order, codes, lane_lengths, log_scale, inside0, e_inside0, bases, log_z, status)
+        flatten((weights, d_weights, e_weights), n * side)
+        scale(weights, n, side, lane_lengths, factor, peaks)
+        unpack(weights, group, order, n, out, bases)
 
 
 @no_alloc_kernel
-def sample(worker, workers, scores, lengths, order, scratch, seeds, z, status):
-    """Draw structures; an example whose path meets a value too small gets OUT_OF_RANGE."""
-    side, lanes, dtype = scores.shape[-1], lanes_of(scores), scores.dtype
-    first = worker * lanes
-    if first >= len(order):
-        return
-    largest, work, at = lengths[order[first]], scratch[worker], 0
-    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
-    weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
-    inside0, at = carve(work, at, square, dtype)
-    lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
-    flat, cells, limit = z.reshape(-1), side * side, limit_of(scores)
-    for group in range(first, len(order), workers * lanes):
-        n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
-        to_weights(weights, n, side, lane_lengths, log_scale, peaks, factor)
-        store(peaks, 0, inside(n, side, lanes, weights, inside0, splat(scores, 1.0)))
-        for lane in range(min(lanes, len(order) - group)):
-            example = order[group + lane]
-            size = lengths[example]
-            clear(z, example, 0)
-            if codes[lane] > 0:
-                status[example] = INFINITE if codes[lane] == 1 else NAN
-            elif size > 0:
-                least = peaks[lane] / limit
-                found = peaks[lane] <= limit and inside0[goal_of(size, n, lanes) + lane] >= least and draw(
-                    size, n, lanes, lane, inside0, least, seeds[example], stack, flat, example * cells, side
-                )
-                status[example] = OK if found else OUT_OF_RANGE
-
-
-@no_alloc_kernel
-def sample_scaled(worker, workers, scores, lengths, order, scratch, like, seeds, z, log_z, status):
-    """The same with an exponent for each number."""
+def sample_scaled(worker, workers, scores, lengths, order, scratch, like, streams, z, log_z, status):
+    """Draw structures, with an exponent for each number; an example whose path meets a value too small gets OUT_OF_RANGE."""
     side, lanes, dtype, whole = scores.shape[-1], lanes_of(scores), scores.dtype, like.dtype
     first = worker * lanes
     if first >= len(order):
         return
     largest, work, at = lengths[order[first]], scratch[worker], 0
-    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
-    weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
-    e_weights, at = carve(work, at, (largest * side + 1) * lanes, whole)
+    square, line, parts = largest * pitch_of(largest) * lanes, (largest + 1) * lanes, (largest * side + 1) * lanes
+    weights, at = carve(work, at, parts, dtype)
+    e_weights, at = carve(work, at, parts, whole)
     inside0, at = carve(work, at, square, dtype)
     e_inside0, at = carve(work, at, square, whole)
+    outside0, at = carve(work, at, square, dtype)
+    e_outside0, at = carve(work, at, square, whole)
+    seeds, at = carve(work, at, line, dtype)
+    e_seeds, at = carve(work, at, line, whole)
     lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
-    flat, cells = z.reshape(-1), side * side
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
         to_scaled(weights, e_weights, n, side, lane_lengths, log_scale, factor)
-        inside(n, side, lanes, (weights, e_weights), (inside0, e_inside0), splat(scores, 0.0))
-        for lane in range(lanes):
-            bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
-        finish_scaled(group, order, codes, lane_lengths, log_scale, (inside0, e_inside0), bases, log_z, status)
+        store(peaks, 0, inside(n, side, lanes, (weights, e_weights), (inside0, e_inside0), splat(scores, 1.0)))
+        places_of(goal_of, n, lane_lengths, bases)
+        finish_scaled(group, order, codes, lane_lengths, log_scale, inside0, e_inside0, bases, log_z, status)
         for lane in range(min(lanes, len(order) - group)):
             example = order[group + lane]
             size = lengths[example]
             clear(z, example, 0)
             if status[example] == OK and size > 0:
-                draw_scaled(
-                    size, n, lanes, lane, (inside0, e_inside0), seeds[example], stack, flat, example * cells, side
+                found = draw_scaled(size, n, lanes, lane, (inside0, e_inside0), streams[example],
+                    stack, z.reshape(-1), example * side * side, side,
                 )
+                status[example] = OK if found else OUT_OF_RANGE
 
 
 @no_alloc_kernel
-def in_logs(worker, workers, scores, lengths, order, scratch, mode, direction, seeds, out, value, status):
-    """All sums in logarithms, for scores of any size: values (log-partitions or entropies), and what `mode` says of parts."""
-    side, lanes, dtype = scores.shape[-1], lanes_of(scores), scores.dtype
+def marginals_far(worker, workers, scores, lengths, order, scratch, like, mu, log_z, status):
+    """Marginals `[B, n, n]`, unless there is no room for them, and log-partitions, for scores of any size."""
+    side, lanes, dtype, whole = scores.shape[-1], lanes_of(scores), scores.dtype, like.dtype
     first = worker * lanes
     if first >= len(order):
         return
-    surprise, tangent = mode >= Mode.ENTROPY, mode >= Mode.TANGENT
-    down = mode == Mode.MARGINALS or mode == Mode.TANGENT or mode == Mode.ENTROPY_TANGENT
     largest, work, at = lengths[order[first]], scratch[worker], 0
-    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
-    packed, at = carve(work, at, (largest * side + 1) * lanes, dtype)
-    along, at = carve(work, at, (largest * side + 1) * lanes * tangent, dtype)
-    inside0_high, at = carve(work, at, square, np.float64)
-    inside0_middle, at = carve(work, at, square, np.float64)
-    inside0_low, at = carve(work, at, square, np.float64)
-    inside0_tangent, at = carve(work, at, square * tangent, np.float64)
-    inside0_out, at = carve(work, at, square * down, np.float64)
-    inside0_moved, at = carve(work, at, square * tangent * down, np.float64)
-    inside0 = ((inside0_high, inside0_middle, inside0_low), inside0_tangent, inside0_out, inside0_moved)
-    sum0_high, at = carve(work, at, square, np.float64)
-    sum0_middle, at = carve(work, at, square, np.float64)
-    sum0_low, at = carve(work, at, square, np.float64)
-    sum0_tangent, at = carve(work, at, square * tangent, np.float64)
-    sum0_inverse, at = carve(work, at, square, dtype)
-    sum0 = ((sum0_high, sum0_middle, sum0_low), sum0_inverse, sum0_tangent)
+    square, line, parts = largest * pitch_of(largest) * lanes, (largest + 1) * lanes, (largest * side + 1) * lanes
+    weights, at = carve(work, at, parts, dtype)
+    e_weights, at = carve(work, at, parts, whole)
+    h_weights, at = carve(work, at, parts, np.float64)
+    g_weights, at = carve(work, at, parts, np.float64)
+    inside0, at = carve(work, at, square, dtype)
+    e_inside0, at = carve(work, at, square, whole)
+    h_inside0, at = carve(work, at, square, np.float64)
+    g_inside0, at = carve(work, at, square, np.float64)
+    outside0, at = carve(work, at, square, dtype)
+    e_outside0, at = carve(work, at, square, whole)
+    h_outside0, at = carve(work, at, square, np.float64)
+    g_outside0, at = carve(work, at, square, np.float64)
+    seeds, at = carve(work, at, line, dtype)
+    e_seeds, at = carve(work, at, line, whole)
+    h_seeds, at = carve(work, at, line, np.float64)
+    g_seeds, at = carve(work, at, line, np.float64)
     lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
-    flat, cells = out.reshape(-1), side * side
     for group in range(first, len(order), workers * lanes):
-        n = pack(scores, order, group, lengths, UPPER, packed, lane_lengths, bases, codes)
-        inside_logs(n, side, lanes, packed, inside0, sum0)
-        if tangent:
-            if surprise:
-                clear_all(along, n * side * lanes)
-            else:
-                pack_direction(direction, n, UPPER, order, group, packed, -np.inf, along, bases)
-                centre(along, packed, -np.inf, n, side, lane_lengths)
-                normalise(along, n, side, UPPER, peaks, factor)
-            tangents(n, side, lanes, packed, along, surprise, inside0, sum0)
+        n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
+        to_far((weights, e_weights, h_weights, g_weights), n, side, UPPER)
+        peak = inside(n, side, lanes, (weights, e_weights, h_weights, g_weights), (inside0, e_inside0, h_inside0, g_inside0), splat(scores, 1.0))
+        places_of(goal_of, n, lane_lengths, bases)
+        seed(lane_lengths, n, (inside0, e_inside0, h_inside0, g_inside0), bases, (seeds, e_seeds, h_seeds, g_seeds))
+        store(peaks, 0, peak)
+        if mu.size > 0:
+            outer = outside(n, side, lanes, (weights, e_weights, h_weights, g_weights), (inside0, e_inside0, h_inside0, g_inside0), (outside0, e_outside0, h_outside0, g_outside0), (seeds, e_seeds, h_seeds, g_seeds), splat(scores, 1.0))
+            store(peaks, 0, peak * outer)
+        else:
+            expect(lane_lengths, seeds, peaks)
+        finish_far(group, order, codes, lane_lengths, inside0, e_inside0, h_inside0, g_inside0, bases, log_z, status)
+        if mu.size > 0:
+            flatten((weights, e_weights, h_weights, g_weights), n * side)
+            unpack(weights, group, order, n, mu, bases)
+
+
+@no_alloc_kernel
+def product_far(worker, workers, scores, lengths, order, scratch, like, direction, out, log_z, status):
+    """Write the derivative of the marginals along a direction, for scores of any size."""
+    side, lanes, dtype, whole = scores.shape[-1], lanes_of(scores), scores.dtype, like.dtype
+    first = worker * lanes
+    if first >= len(order):
+        return
+    largest, work, at = lengths[order[first]], scratch[worker], 0
+    square, line, parts = largest * pitch_of(largest) * lanes, (largest + 1) * lanes, (largest * side + 1) * lanes
+    weights, at = carve(work, at, parts, dtype)
+    d_weights, at = carve(work, at, parts, dtype)
+    e_weights, at = carve(work, at, parts, whole)
+    h_weights, at = carve(work, at, parts, np.float64)
+    g_weights, at = carve(work, at, parts, np.float64)
+    inside0, at = carve(work, at, square, dtype)
+    d_inside0, at = carve(work, at, square, dtype)
+    e_inside0, at = carve(work, at, square, whole)
+    h_inside0, at = carve(work, at, square, np.float64)
+    g_inside0, at = carve(work, at, square, np.float64)
+    outside0, at = carve(work, at, square, dtype)
+    d_outside0, at = carve(work, at, square, dtype)
+    e_outside0, at = carve(work, at, square, whole)
+    h_outside0, at = carve(work, at, square, np.float64)
+    g_outside0, at = carve(work, at, square, np.float64)
+    seeds, at = carve(work, at, line, dtype)
+    d_seeds, at = carve(work, at, line, dtype)
+    e_seeds, at = carve(work, at, line, whole)
+    h_seeds, at = carve(work, at, line, np.float64)
+    g_seeds, at = carve(work, at, line, np.float64)
+    lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
+    for group in range(first, len(order), workers * lanes):
+        n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
+        to_far((weights, e_weights, h_weights, g_weights), n, side, UPPER)
+        pack_direction(direction, n, UPPER, order, group, weights, 0.0, d_weights, bases)
+        centre(d_weights, weights, 0.0, n, side, lane_lengths)
+        normalise(d_weights, n, side, UPPER, peaks, factor)
+        weigh(d_weights, weights, n, side, UPPER)
+        peak = inside(n, side, lanes, (weights, d_weights, e_weights, h_weights, g_weights), (inside0, d_inside0, e_inside0, h_inside0, g_inside0), splat(scores, 1.0))
+        places_of(goal_of, n, lane_lengths, bases)
+        seed(lane_lengths, n, (inside0, d_inside0, e_inside0, h_inside0, g_inside0), bases, (seeds, d_seeds, e_seeds, h_seeds, g_seeds))
+        outer = outside(n, side, lanes, (weights, d_weights, e_weights, h_weights, g_weights), (inside0, d_inside0, e_inside0, h_inside0, g_inside0), (outside0, d_outside0, e_outside0, h_outside0, g_outside0), (seeds, d_seeds, e_seeds, h_seeds, g_seeds), splat(scores, 1.0))
+        store(peaks, 0, peak * outer)
+        finish_far(group, order, codes, lane_lengths, inside0, e_inside0, h_inside0, g_inside0, bases, log_z, status)
+        flatten((weights, d_weights, e_weights, h_weights, g_weights), n * side)
+        scale(weights, n, side, lane_lengths, factor, peaks)
+        unpack(weights, group, order, n, out, bases)
+
+
+@no_alloc_kernel
+def sample_far(worker, workers, scores, lengths, order, scratch, like, streams, z, log_z, status):
+    """Draw structures, for scores of any size; an example whose path meets a value too small gets OUT_OF_RANGE."""
+    side, lanes, dtype, whole = scores.shape[-1], lanes_of(scores), scores.dtype, like.dtype
+    first = worker * lanes
+    if first >= len(order):
+        return
+    largest, work, at = lengths[order[first]], scratch[worker], 0
+    square, line, parts = largest * pitch_of(largest) * lanes, (largest + 1) * lanes, (largest * side + 1) * lanes
+    weights, at = carve(work, at, parts, dtype)
+    e_weights, at = carve(work, at, parts, whole)
+    h_weights, at = carve(work, at, parts, np.float64)
+    g_weights, at = carve(work, at, parts, np.float64)
+    inside0, at = carve(work, at, square, dtype)
+    e_inside0, at = carve(work, at, square, whole)
+    h_inside0, at = carve(work, at, square, np.float64)
+    g_inside0, at = carve(work, at, square, np.float64)
+    outside0, at = carve(work, at, square, dtype)
+    e_outside0, at = carve(work, at, square, whole)
+    h_outside0, at = carve(work, at, square, np.float64)
+    g_outside0, at = carve(work, at, square, np.float64)
+    seeds, at = carve(work, at, line, dtype)
+    e_seeds, at = carve(work, at, line, whole)
+    h_seeds, at = carve(work, at, line, np.float64)
+    g_seeds, at = carve(work, at, line, np.float64)
+    lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
+    for group in range(first, len(order), workers * lanes):
+        n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
+        to_far((weights, e_weights, h_weights, g_weights), n, side, UPPER)
+        store(peaks, 0, inside(n, side, lanes, (weights, e_weights, h_weights, g_weights), (inside0, e_inside0, h_inside0, g_inside0), splat(scores, 1.0)))
+        places_of(goal_of, n, lane_lengths, bases)
+        finish_far(group, order, codes, lane_lengths, inside0, e_inside0, h_inside0, g_inside0, bases, log_z, status)
         for lane in range(min(lanes, len(order) - group)):
             example = order[group + lane]
             size = lengths[example]
-            place = goal_of(size, n, lanes) + lane
-            log_z = 0.0
-            if size > 0:
-                log_z = inside0[VALUE][0][place] + (inside0[VALUE][1][place] + inside0[VALUE][2][place])
-            status[example] = OK if log_z > -np.inf else INFEASIBLE
-            if codes[lane] > 0:
-                status[example] = INFINITE if codes[lane] == 1 else NAN
-            value[example] = max(inside0[TANGENT][place], 0.0) if surprise and size > 0 else 0.0 if surprise else log_z
-            if mode == Mode.SAMPLE:
-                clear(out, example, 0)
-                if status[example] == OK and size > 0:
-                    draw_logs(
-                        size, n, lanes, lane, inside0, sum0, seeds[example], stack, flat, example * cells, side
-                    )
-        if down:
-            square, line = n * pitch_of(n) * lanes, (n + 1) * lanes
-            _clear(inside0, square, tangent)
-            for lane in range(lanes):
-                size = int(lane_lengths[lane])
-                place = goal_of(size, n, lanes) + lane
-                if size > 0 and inside0[VALUE][0][place] > -np.inf:
-                    inside0[OUT][place] = 1.0
-            if tangent:
-                outside_tangents(n, side, lanes, packed, along, surprise, inside0, sum0)
-            else:
-                outside_logs(n, side, lanes, packed, inside0, sum0)
-            if mode == Mode.TANGENT:
-                scale(packed, n, side, lane_lengths, factor, peaks)
-            unpack(packed, group, order, n, out, bases)
+            clear(z, example, 0)
+            if status[example] == OK and size > 0:
+                found = draw_scaled(size, n, lanes, lane, (inside0, e_inside0, h_inside0, g_inside0), streams[example],
+                    stack, z.reshape(-1), example * side * side, side,
+                )
+                status[example] = OK if found else OUT_OF_RANGE
 
 
-@called
-def _clear(chart, count, tangent):
-    """Zeros for the probabilities of a chart, and their tangents."""
-    clear_all(chart[OUT], count)
-    if tangent:
-        clear_all(chart[OUT_TANGENT], count)
+@no_alloc_kernel
+def entropies_far(worker, workers, scores, lengths, order, scratch, like, out, value, status):
+    """Entropies, and their gradients, unless there is no room for them, for scores of any size."""
+    side, lanes, dtype, whole = scores.shape[-1], lanes_of(scores), scores.dtype, like.dtype
+    first = worker * lanes
+    if first >= len(order):
+        return
+    largest, work, at = lengths[order[first]], scratch[worker], 0
+    square, line, parts = largest * pitch_of(largest) * lanes, (largest + 1) * lanes, (largest * side + 1) * lanes
+    weights, at = carve(work, at, parts, dtype)
+    e_weights, at = carve(work, at, parts, whole)
+    h_weights, at = carve(work, at, parts, np.float64)
+    g_weights, at = carve(work, at, parts, np.float64)
+    n_weights, at = carve(work, at, parts, np.float64)
+    inside0, at = carve(work, at, square, dtype)
+    e_inside0, at = carve(work, at, square, whole)
+    h_inside0, at = carve(work, at, square, np.float64)
+    g_inside0, at = carve(work, at, square, np.float64)
+    n_inside0, at = carve(work, at, square, np.float64)
+    outside0, at = carve(work, at, square, dtype)
+    e_outside0, at = carve(work, at, square, whole)
+    h_outside0, at = carve(work, at, square, np.float64)
+    g_outside0, at = carve(work, at, square, np.float64)
+    n_outside0, at = carve(work, at, square, np.float64)
+    seeds, at = carve(work, at, line, dtype)
+    e_seeds, at = carve(work, at, line, whole)
+    h_seeds, at = carve(work, at, line, np.float64)
+    g_seeds, at = carve(work, at, line, np.float64)
+    n_seeds, at = carve(work, at, line, np.float64)
+    lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
+    for group in range(first, len(order), workers * lanes):
+        n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
+        to_far((weights, e_weights, h_weights, g_weights), n, side, UPPER)
+        clear_all(n_weights, n * side * lanes)
+        inside(n, side, lanes, (weights, e_weights, h_weights, g_weights, n_weights), (inside0, e_inside0, h_inside0, g_inside0, n_inside0), splat(scores, 1.0))
+        places_of(goal_of, n, lane_lengths, bases)
+        finish_far(group, order, codes, lane_lengths, inside0, e_inside0, h_inside0, g_inside0, bases, value, status)
+        for lane in range(min(lanes, len(order) - group)):
+            value[order[group + lane]] = max(n_inside0[bases[lane]], 0.0) if lane_lengths[lane] > 0 else 0.0
+        if out.size > 0:
+            seed(lane_lengths, n, (inside0, e_inside0, h_inside0, g_inside0, n_inside0), bases, (seeds, e_seeds, h_seeds, g_seeds, n_seeds))
+            outside(n, side, lanes, (weights, e_weights, h_weights, g_weights, n_weights), (inside0, e_inside0, h_inside0, g_inside0, n_inside0), (outside0, e_outside0, h_outside0, g_outside0, n_outside0), (seeds, e_seeds, h_seeds, g_seeds, n_seeds), splat(scores, 1.0))
+            flatten((weights, e_weights, h_weights, g_weights, n_weights), n * side)
+            unpack(weights, group, order, n, out, bases)

@@ -6,24 +6,18 @@ The loops of the recursion for examples side by side in SIMD lanes, and the kern
 # ruff: noqa
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from pullback.inference.front.checks import INFEASIBLE, INFINITE, NAN, OK
-from pullback.inference.front.modes import Mode
+from pullback.inference.front.checks import INFEASIBLE, OK
 from pullback.inference._numba.compile import called, no_alloc_kernel
-from pullback.inference._numba.vectors import load_wide, narrow, splat_wide, widen
+from pullback.inference._numba.vectors import load_wide, splat_wide, widen
 from pullback.inference._numba.lanes import larger, load, splat, splat_index, store, store_index, where_larger
-from pullback.inference.engine.rules.batch import OUT_OF_RANGE
-from pullback.inference.engine.rules.choices import choose, choose_log, choose_scaled, uniform
+from pullback.inference.engine.rules.choices import choose, choose_scaled, uniform
 from pullback.inference.engine.rules.lanewise import (
-    expect, finish, finish_scaled, flatten, flatten_tangents, lane_scratch, limit_of, normalise, pack_direction, seed,
-    seed_scaled, seed_tangent, weigh,
+    expect, finish, finish_far, finish_scaled, flatten, lane_scratch, limit_of, normalise, pack_direction,
+    places_of, seed, status_of, to_far, weigh,
 )
-from pullback.inference.engine.rules.logs import (
-    OUT, OUT_TANGENT, TANGENT, VALUE, log_sum, mean_tangent, plus_wide, push, push_tangent, put_wide, wide_of,
-)
+from pullback.inference.engine.rules.batch import OUT_OF_RANGE
 from pullback.inference.engine.rules.numbers import at, constant, plus, put, times, times_plus, value_of
 from pullback.inference.engine.rules.packing import clear, clear_all, lanes_of, pack, pitch_of, scale, unpack
 from pullback.inference._numba.scratch import carve
@@ -33,9 +27,10 @@ OPTIONS = ("multiroot",)
 UPPER = False
 CHARTS = {
     "argmax": 8, "marginals": 5, "product": 2 * 5,
-    "marginals_scaled": 2 * 5, "product_scaled": 3 * 5, "logs": 29,
+    "marginals_scaled": 2 * 5, "product_scaled": 3 * 5,
+    "marginals_far": 4 * 5, "product_far": 5 * 5,
 }
-LINES = 62
+LINES = 32
 
 
 @called
@@ -323,123 +318,6 @@ def best(n, side, lanes, multiroot, weights, inside0, inside1, inside_prefix, in
 
 
 @called
-def inside_logs(n, side, lanes, multiroot, scores, inside0, inside1, inside_prefix, inside_root_arc, sum0, sum1, sum2, sum3, sum4):
-    """Fill the logarithms of the inside values."""
-    row, across = pitch_of(n) * lanes, side * lanes
-    for j in range(n):
-        put_wide(inside0[VALUE], j * row + (j + 1) * lanes, wide_of(splat(scores, 0.0), scores))
-        put_wide(inside0[VALUE], j * row + j * lanes, wide_of(splat(scores, 0.0), scores))
-        for i in range(j - 1, -1, -1):
-            between = log_sum(inside0, i * row + (i + 1) * lanes, lanes, inside0, j * row + (i + 1) * lanes, lanes, j - i, sum0, i * row + (j + 1) * lanes, scores)
-            right_arc = plus_wide(between, wide_of(load(scores, i * across + j * lanes), scores), scores)
-            put_wide(inside1[VALUE], i * row + (j + 1) * lanes, right_arc)
-            left_arc = plus_wide(between, wide_of(load(scores, j * across + i * lanes), scores), scores)
-            put_wide(inside1[VALUE], j * row + i * lanes, left_arc)
-            right = log_sum(inside1, i * row + (i + 2) * lanes, lanes, inside0, (i + 1) * row + (j + 1) * lanes, row, j - i, sum1, i * row + (j + 1) * lanes, scores)
-            put_wide(inside0[VALUE], i * row + (j + 1) * lanes, right)
-            left = log_sum(inside0, i * row + i * lanes, row, inside1, j * row + i * lanes, lanes, j - i, sum2, j * row + i * lanes, scores)
-            put_wide(inside0[VALUE], j * row + i * lanes, left)
-    put_wide(inside_prefix[VALUE], 0, wide_of(splat(scores, 0.0), scores))
-    for j in range(n):
-        starts = log_sum(inside_prefix, 0, lanes, inside0, j * row, lanes, j + 1 if multiroot else 1, sum3, j * lanes, scores)
-        root_arc = plus_wide(starts, wide_of(load(scores, j * across + j * lanes), scores), scores)
-        put_wide(inside_root_arc[VALUE], j * lanes, root_arc)
-        prefix = log_sum(inside_root_arc, 0, lanes, inside0, (j + 1) * lanes, row, j + 1, sum4, (j + 1) * lanes, scores)
-        put_wide(inside_prefix[VALUE], (j + 1) * lanes, prefix)
-
-
-@called
-def tangents(n, side, lanes, multiroot, scores, direction, surprise, inside0, inside1, inside_prefix, inside_root_arc, sum0, sum1, sum2, sum3, sum4):
-    """Fill the tangents of these along a direction, or the entropies."""
-    row, across = pitch_of(n) * lanes, side * lanes
-    for j in range(n):
-        store(inside0[TANGENT], j * row + (j + 1) * lanes, splat_wide(0.0, scores))
-        store(inside0[TANGENT], j * row + j * lanes, splat_wide(0.0, scores))
-        for i in range(j - 1, -1, -1):
-            between = mean_tangent(inside0, i * row + (i + 1) * lanes, lanes, inside0, j * row + (i + 1) * lanes, lanes, j - i, sum0, i * row + (j + 1) * lanes, surprise, scores)
-            store(sum0[2], i * row + (j + 1) * lanes, between)
-            right_arc = between + widen(load(direction, i * across + j * lanes))
-            store(inside1[TANGENT], i * row + (j + 1) * lanes, right_arc)
-            left_arc = between + widen(load(direction, j * across + i * lanes))
-            store(inside1[TANGENT], j * row + i * lanes, left_arc)
-            right = mean_tangent(inside1, i * row + (i + 2) * lanes, lanes, inside0, (i + 1) * row + (j + 1) * lanes, row, j - i, sum1, i * row + (j + 1) * lanes, surprise, scores)
-            store(inside0[TANGENT], i * row + (j + 1) * lanes, right)
-            left = mean_tangent(inside0, i * row + i * lanes, row, inside1, j * row + i * lanes, lanes, j - i, sum2, j * row + i * lanes, surprise, scores)
-            store(inside0[TANGENT], j * row + i * lanes, left)
-    store(inside_prefix[TANGENT], 0, splat_wide(0.0, scores))
-    for j in range(n):
-        starts = mean_tangent(inside_prefix, 0, lanes, inside0, j * row, lanes, j + 1 if multiroot else 1, sum3, j * lanes, surprise, scores)
-        store(sum3[2], j * lanes, starts)
-        root_arc = starts + widen(load(direction, j * across + j * lanes))
-        store(inside_root_arc[TANGENT], j * lanes, root_arc)
-        prefix = mean_tangent(inside_root_arc, 0, lanes, inside0, (j + 1) * lanes, row, j + 1, sum4, (j + 1) * lanes, surprise, scores)
-        store(inside_prefix[TANGENT], (j + 1) * lanes, prefix)
-
-
-@called
-def outside_logs(n, side, lanes, multiroot, scores, inside0, inside1, inside_prefix, inside_root_arc, sum0, sum1, sum2, sum3, sum4):
-    """Fill the probabilities of all items, from 1 at the goals; those of parts replace the scores."""
-    row, across = pitch_of(n) * lanes, side * lanes
-    for j in range(n - 1, -1, -1):
-        out_prefix = load_wide(inside_prefix[OUT], (j + 1) * lanes, scores)
-        push(inside_root_arc, 0, lanes, inside0, (j + 1) * lanes, row, j + 1, sum4, (j + 1) * lanes, out_prefix, scores)
-        out_root_arc = load_wide(inside_root_arc[OUT], j * lanes, scores)
-        store(scores, j * across + j * lanes, narrow(out_root_arc, scores))
-        out_starts = out_root_arc
-        push(inside_prefix, 0, lanes, inside0, j * row, lanes, j + 1 if multiroot else 1, sum3, j * lanes, out_starts, scores)
-    for i in range(n):
-        for j in range(n - 1, i, -1):
-            out_left = load_wide(inside0[OUT], j * row + i * lanes, scores)
-            push(inside0, i * row + i * lanes, row, inside1, j * row + i * lanes, lanes, j - i, sum2, j * row + i * lanes, out_left, scores)
-            out_right = load_wide(inside0[OUT], i * row + (j + 1) * lanes, scores)
-            push(inside1, i * row + (i + 2) * lanes, lanes, inside0, (i + 1) * row + (j + 1) * lanes, row, j - i, sum1, i * row + (j + 1) * lanes, out_right, scores)
-            out_left_arc = load_wide(inside1[OUT], j * row + i * lanes, scores)
-            store(scores, j * across + i * lanes, narrow(out_left_arc, scores))
-            out_right_arc = load_wide(inside1[OUT], i * row + (j + 1) * lanes, scores)
-            store(scores, i * across + j * lanes, narrow(out_right_arc, scores))
-            out_between = out_right_arc + out_left_arc
-            push(inside0, i * row + (i + 1) * lanes, lanes, inside0, j * row + (i + 1) * lanes, lanes, j - i, sum0, i * row + (j + 1) * lanes, out_between, scores)
-
-
-@called
-def outside_tangents(n, side, lanes, multiroot, scores, direction, surprise, inside0, inside1, inside_prefix, inside_root_arc, sum0, sum1, sum2, sum3, sum4):
-    """The same with tangents: those of the parts' probabilities replace the scores."""
-    row, across = pitch_of(n) * lanes, side * lanes
-    for j in range(n - 1, -1, -1):
-        out_prefix = load_wide(inside_prefix[OUT], (j + 1) * lanes, scores)
-        moved_prefix = load_wide(inside_prefix[OUT_TANGENT], (j + 1) * lanes, scores)
-        own = load_wide(inside_prefix[TANGENT], (j + 1) * lanes, scores)
-        push_tangent(inside_root_arc, 0, lanes, inside0, (j + 1) * lanes, row, j + 1, sum4, (j + 1) * lanes, out_prefix, moved_prefix, own, surprise, scores)
-        out_root_arc = load_wide(inside_root_arc[OUT], j * lanes, scores)
-        moved_root_arc = load_wide(inside_root_arc[OUT_TANGENT], j * lanes, scores)
-        store(scores, j * across + j * lanes, narrow(moved_root_arc, scores))
-        out_starts = out_root_arc
-        moved_starts = moved_root_arc
-        own = load_wide(sum3[2], j * lanes, scores)
-        push_tangent(inside_prefix, 0, lanes, inside0, j * row, lanes, j + 1 if multiroot else 1, sum3, j * lanes, out_starts, moved_starts, own, surprise, scores)
-    for i in range(n):
-        for j in range(n - 1, i, -1):
-            out_left = load_wide(inside0[OUT], j * row + i * lanes, scores)
-            moved_left = load_wide(inside0[OUT_TANGENT], j * row + i * lanes, scores)
-            own = load_wide(inside0[TANGENT], j * row + i * lanes, scores)
-            push_tangent(inside0, i * row + i * lanes, row, inside1, j * row + i * lanes, lanes, j - i, sum2, j * row + i * lanes, out_left, moved_left, own, surprise, scores)
-            out_right = load_wide(inside0[OUT], i * row + (j + 1) * lanes, scores)
-            moved_right = load_wide(inside0[OUT_TANGENT], i * row + (j + 1) * lanes, scores)
-            own = load_wide(inside0[TANGENT], i * row + (j + 1) * lanes, scores)
-            push_tangent(inside1, i * row + (i + 2) * lanes, lanes, inside0, (i + 1) * row + (j + 1) * lanes, row, j - i, sum1, i * row + (j + 1) * lanes, out_right, moved_right, own, surprise, scores)
-            out_left_arc = load_wide(inside1[OUT], j * row + i * lanes, scores)
-            moved_left_arc = load_wide(inside1[OUT_TANGENT], j * row + i * lanes, scores)
-            store(scores, j * across + i * lanes, narrow(moved_left_arc, scores))
-            out_right_arc = load_wide(inside1[OUT], i * row + (j + 1) * lanes, scores)
-            moved_right_arc = load_wide(inside1[OUT_TANGENT], i * row + (j + 1) * lanes, scores)
-            store(scores, i * across + j * lanes, narrow(moved_right_arc, scores))
-            out_between = out_right_arc + out_left_arc
-            moved_between = moved_right_arc + moved_left_arc
-            own = load_wide(sum0[2], i * row + (j + 1) * lanes, scores)
-            push_tangent(inside0, i * row + (i + 1) * lanes, lanes, inside0, j * row + (i + 1) * lanes, lanes, j - i, sum0, i * row + (j + 1) * lanes, out_between, moved_between, own, surprise, scores)
-
-
-@called
 def goal_of(size, n, lanes):
     """Where the value of an example of some size begins."""
     return size * lanes
@@ -636,68 +514,6 @@ def draw_scaled(size, n, lanes, lane, multiroot, inside0, inside1, inside_prefix
     return True
 
 
-@called
-def draw_logs(size, n, lanes, lane, multiroot, inside0, inside1, inside_prefix, inside_root_arc, sum0, sum1, sum2, sum3, sum4, seed, stack, z, base, side):
-    """Draw a structure of a lane."""
-    row = pitch_of(n) * lanes
-    stack[0, 0], stack[0, 1], stack[0, 2] = 5, 0, size
-    height = 1
-    drawn = 0
-    while height > 0:
-        height -= 1
-        item, i, j = stack[height, 0], stack[height, 1], stack[height, 2]
-        if item == 0:  # right
-            if i == j:
-                continue
-            u, drawn = uniform(seed, drawn)
-            k = i + 1 + choose_log(inside1, i * row + (i + 2) * lanes + lane, lanes, inside0, (i + 1) * row + (j + 1) * lanes + lane, row, j - i, sum1, i * row + (j + 1) * lanes + lane, u)
-            stack[height, 0], stack[height, 1], stack[height, 2] = 3, i, k
-            stack[height + 1, 0], stack[height + 1, 1], stack[height + 1, 2] = 0, k, j
-            height += 2
-        elif item == 1:  # left
-            if i == j:
-                continue
-            u, drawn = uniform(seed, drawn)
-            k = i + choose_log(inside0, i * row + i * lanes + lane, row, inside1, j * row + i * lanes + lane, lanes, j - i, sum2, j * row + i * lanes + lane, u)
-            stack[height, 0], stack[height, 1], stack[height, 2] = 1, i, k
-            stack[height + 1, 0], stack[height + 1, 1], stack[height + 1, 2] = 4, k, j
-            height += 2
-        elif item == 2:  # between
-            u, drawn = uniform(seed, drawn)
-            k = i + choose_log(inside0, i * row + (i + 1) * lanes + lane, lanes, inside0, j * row + (i + 1) * lanes + lane, lanes, j - i, sum0, i * row + (j + 1) * lanes + lane, u)
-            stack[height, 0], stack[height, 1], stack[height, 2] = 0, i, k
-            stack[height + 1, 0], stack[height + 1, 1], stack[height + 1, 2] = 1, k + 1, j
-            height += 2
-        elif item == 3:  # right_arc
-            z[base + i * side + j] = 1.0
-            stack[height, 0], stack[height, 1], stack[height, 2] = 2, i, j
-            height += 1
-        elif item == 4:  # left_arc
-            z[base + j * side + i] = 1.0
-            stack[height, 0], stack[height, 1], stack[height, 2] = 2, i, j
-            height += 1
-        elif item == 5:  # prefix
-            if j == 0:
-                continue
-            j -= 1
-            u, drawn = uniform(seed, drawn)
-            i = choose_log(inside_root_arc, 0 + lane, lanes, inside0, (j + 1) * lanes + lane, row, j + 1, sum4, (j + 1) * lanes + lane, u)
-            stack[height, 0], stack[height, 1], stack[height, 2] = 7, 0, i
-            stack[height + 1, 0], stack[height + 1, 1], stack[height + 1, 2] = 0, i, j
-            height += 2
-        elif item == 6:  # starts
-            u, drawn = uniform(seed, drawn)
-            i = choose_log(inside_prefix, 0 + lane, lanes, inside0, j * row + lane, lanes, j + 1 if multiroot else 1, sum3, j * lanes + lane, u)
-            stack[height, 0], stack[height, 1], stack[height, 2] = 5, 0, i
-            stack[height + 1, 0], stack[height + 1, 1], stack[height + 1, 2] = 1, i, j
-            height += 2
-        elif item == 7:  # root_arc
-            z[base + j * side + j] = 1.0
-            stack[height, 0], stack[height, 1], stack[height, 2] = 6, 0, j
-            height += 1
-    return True
-
-
 @no_alloc_kernel
 def argmax(worker, workers, scores, lengths, order, multiroot, scratch, z, status):
     """Write the best structures of `[B, n, n]` scores as zeros and ones; a status other than OK leaves zeros."""
@@ -706,8 +522,8 @@ def argmax(worker, workers, scores, lengths, order, multiroot, scratch, z, statu
     if first >= len(order):
         return
     largest, work, at = lengths[order[first]], scratch[worker], 0
-    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
-    weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    square, line, parts = largest * pitch_of(largest) * lanes, (largest + 1) * lanes, (largest * side + 1) * lanes
+    weights, at = carve(work, at, parts, dtype)
     inside0, at = carve(work, at, square, dtype)
     inside1, at = carve(work, at, square, dtype)
     inside_prefix, at = carve(work, at, line, dtype)
@@ -717,8 +533,7 @@ def argmax(worker, workers, scores, lengths, order, multiroot, scratch, z, statu
     choice2, at = carve(work, at, square, np.int16)
     choice3, at = carve(work, at, line, np.int16)
     choice4, at = carve(work, at, line, np.int16)
-    lane_lengths, codes, _, _, _, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
-    flat, cells = z.reshape(-1), side * side
+    lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
         best(n, side, lanes, multiroot, weights, inside0, inside1, inside_prefix, inside_root_arc, choice0, choice1, choice2, choice3, choice4)
@@ -726,12 +541,10 @@ def argmax(worker, workers, scores, lengths, order, multiroot, scratch, z, statu
             example = order[group + lane]
             size = lengths[example]
             clear(z, example, 0)
-            if codes[lane] > 0:
-                status[example] = INFINITE if codes[lane] == 1 else NAN
-            elif size > 0 and inside_prefix[goal_of(size, n, lanes) + lane] == -np.inf:
-                status[example] = INFEASIBLE
-            elif size > 0:
-                follow(size, n, lanes, lane, multiroot, choice0, choice1, choice2, choice3, choice4, stack, flat, example * cells, side)
+            found = size == 0 or inside_prefix[goal_of(size, n, lanes) + lane] > -np.inf
+            status[example] = status_of(codes[lane], found, INFEASIBLE)
+            if status[example] == OK and size > 0:
+                follow(size, n, lanes, lane, multiroot, choice0, choice1, choice2, choice3, choice4, stack, z.reshape(-1), example * side * side, side)
 
 
 @no_alloc_kernel
@@ -742,8 +555,8 @@ def marginals(worker, workers, scores, lengths, order, multiroot, scratch, mu, l
     if first >= len(order):
         return
     largest, work, at = lengths[order[first]], scratch[worker], 0
-    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
-    weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    square, line, parts = largest * pitch_of(largest) * lanes, (largest + 1) * lanes, (largest * side + 1) * lanes
+    weights, at = carve(work, at, parts, dtype)
     inside0, at = carve(work, at, square, dtype)
     inside1, at = carve(work, at, square, dtype)
     inside_prefix, at = carve(work, at, line, dtype)
@@ -753,13 +566,12 @@ def marginals(worker, workers, scores, lengths, order, multiroot, scratch, mu, l
     outside_prefix, at = carve(work, at, line, dtype)
     outside_starts, at = carve(work, at, line, dtype)
     seeds, at = carve(work, at, line, dtype)
-    lane_lengths, codes, peaks, log_scale, factor, bases, _ = lane_scratch(work, at, lanes, dtype, largest)
+    lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
         to_weights(weights, n, side, lane_lengths, log_scale, peaks, factor)
         peak = inside(n, side, lanes, multiroot, weights, inside0, inside1, inside_prefix, inside_root_arc, splat(scores, 1.0))
-        for lane in range(lanes):
-            bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
+        places_of(goal_of, n, lane_lengths, bases)
         seed(lane_lengths, n, inside_prefix, bases, seeds)
         store(peaks, 0, peak)
         if mu.size > 0:
@@ -780,28 +592,28 @@ def product(worker, workers, scores, lengths, order, multiroot, scratch, directi
     if first >= len(order):
         return
     largest, work, at = lengths[order[first]], scratch[worker], 0
-    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
-    weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
-    d_weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
+    square, line, parts = largest * pitch_of(largest) * lanes, (largest + 1) * lanes, (largest * side + 1) * lanes
+    weights, at = carve(work, at, parts, dtype)
+    d_weights, at = carve(work, at, parts, dtype)
     inside0, at = carve(work, at, square, dtype)
-    inside1, at = carve(work, at, square, dtype)
-    inside_prefix, at = carve(work, at, line, dtype)
-    inside_root_arc, at = carve(work, at, line, dtype)
-    outside0, at = carve(work, at, square, dtype)
-    outside1, at = carve(work, at, square, dtype)
-    outside_prefix, at = carve(work, at, line, dtype)
-    outside_starts, at = carve(work, at, line, dtype)
     d_inside0, at = carve(work, at, square, dtype)
+    inside1, at = carve(work, at, square, dtype)
     d_inside1, at = carve(work, at, square, dtype)
+    inside_prefix, at = carve(work, at, line, dtype)
     d_inside_prefix, at = carve(work, at, line, dtype)
+    inside_root_arc, at = carve(work, at, line, dtype)
     d_inside_root_arc, at = carve(work, at, line, dtype)
+    outside0, at = carve(work, at, square, dtype)
     d_outside0, at = carve(work, at, square, dtype)
+    outside1, at = carve(work, at, square, dtype)
     d_outside1, at = carve(work, at, square, dtype)
+    outside_prefix, at = carve(work, at, line, dtype)
     d_outside_prefix, at = carve(work, at, line, dtype)
+    outside_starts, at = carve(work, at, line, dtype)
     d_outside_starts, at = carve(work, at, line, dtype)
     seeds, at = carve(work, at, line, dtype)
     d_seeds, at = carve(work, at, line, dtype)
-    lane_lengths, codes, peaks, log_scale, factor, bases, _ = lane_scratch(work, at, lanes, dtype, largest)
+    lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
         to_weights(weights, n, side, lane_lengths, log_scale, peaks, factor)
@@ -810,30 +622,26 @@ def product(worker, workers, scores, lengths, order, multiroot, scratch, directi
         normalise(d_weights, n, side, UPPER, peaks, factor)
         weigh(d_weights, weights, n, side, UPPER)
         peak = inside(n, side, lanes, multiroot, (weights, d_weights), (inside0, d_inside0), (inside1, d_inside1), (inside_prefix, d_inside_prefix), (inside_root_arc, d_inside_root_arc), splat(scores, 1.0))
-        for lane in range(lanes):
-            bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
-        seed(lane_lengths, n, inside_prefix, bases, seeds)
-        seed_tangent(lane_lengths, n, d_inside_prefix, bases, seeds, d_seeds)
-        outer = outside(
-            n, side, lanes, multiroot, (weights, d_weights), (inside0, d_inside0), (inside1, d_inside1), (inside_prefix, d_inside_prefix), (inside_root_arc, d_inside_root_arc), (outside0, d_outside0), (outside1, d_outside1), (outside_prefix, d_outside_prefix), (outside_starts, d_outside_starts), (seeds, d_seeds), splat(scores, 1.0)
-        )
+        places_of(goal_of, n, lane_lengths, bases)
+        seed(lane_lengths, n, (inside_prefix, d_inside_prefix), bases, (seeds, d_seeds))
+        outer = outside(n, side, lanes, multiroot, (weights, d_weights), (inside0, d_inside0), (inside1, d_inside1), (inside_prefix, d_inside_prefix), (inside_root_arc, d_inside_root_arc), (outside0, d_outside0), (outside1, d_outside1), (outside_prefix, d_outside_prefix), (outside_starts, d_outside_starts), (seeds, d_seeds), splat(scores, 1.0))
         store(peaks, 0, peak * outer)
         finish(group, order, codes, peaks, lane_lengths, log_scale, inside_prefix, bases, log_z, status)
-        scale(d_weights, n, side, lane_lengths, factor, peaks)
-        unpack(d_weights, group, order, n, out, bases)
+        flatten((weights, d_weights), n * side)
+        scale(weights, n, side, lane_lengths, factor, peaks)
+        unpack(weights, group, order, n, out, bases)
 
 
 @no_alloc_kernel
-def marginals_scaled(worker, workers, scores, lengths, order, multiroot, scratch, like, mu, log_z, status):
-    """The same with an exponent for each number, integers of the dtype of `like`."""
-    side, lanes, dtype, whole = scores.shape[-1], lanes_of(scores), scores.dtype, like.dtype
+def sample(worker, workers, scores, lengths, order, multiroot, scratch, streams, z, log_z, status):
+    """Draw structures; an example whose path meets a value too small gets OUT_OF_RANGE."""
+    side, lanes, dtype = scores.shape[-1], lanes_of(scores), scores.dtype
     first = worker * lanes
     if first >= len(order):
         return
     largest, work, at = lengths[order[first]], scratch[worker], 0
-    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
-    weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
-    e_weights, at = carve(work, at, (largest * side + 1) * lanes, whole)
+    square, line, parts = largest * pitch_of(largest) * lanes, (largest + 1) * lanes, (largest * side + 1) * lanes
+    weights, at = carve(work, at, parts, dtype)
     inside0, at = carve(work, at, square, dtype)
     inside1, at = carve(work, at, square, dtype)
     inside_prefix, at = carve(work, at, line, dtype)
@@ -842,74 +650,113 @@ def marginals_scaled(worker, workers, scores, lengths, order, multiroot, scratch
     outside1, at = carve(work, at, square, dtype)
     outside_prefix, at = carve(work, at, line, dtype)
     outside_starts, at = carve(work, at, line, dtype)
+    seeds, at = carve(work, at, line, dtype)
+    lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
+    for group in range(first, len(order), workers * lanes):
+        n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
+        to_weights(weights, n, side, lane_lengths, log_scale, peaks, factor)
+        store(peaks, 0, inside(n, side, lanes, multiroot, weights, inside0, inside1, inside_prefix, inside_root_arc, splat(scores, 1.0)))
+        places_of(goal_of, n, lane_lengths, bases)
+        finish(group, order, codes, peaks, lane_lengths, log_scale, inside_prefix, bases, log_z, status)
+        for lane in range(min(lanes, len(order) - group)):
+            example = order[group + lane]
+            size = lengths[example]
+            clear(z, example, 0)
+            if status[example] == OK and size > 0:
+                found = inside_prefix[bases[lane]] >= peaks[lane] / limit_of(scores) and draw(size, n, lanes, lane, multiroot, inside0, inside1, inside_prefix, inside_root_arc, peaks[lane] / limit_of(scores), streams[example],
+                    stack, z.reshape(-1), example * side * side, side,
+                )
+                status[example] = OK if found else OUT_OF_RANGE
+
+
+@no_alloc_kernel
+def marginals_scaled(worker, workers, scores, lengths, order, multiroot, scratch, like, mu, log_z, status):
+    """Marginals `[B, n, n]`, unless there is no room for them, and log-partitions, with an exponent for each number."""
+    side, lanes, dtype, whole = scores.shape[-1], lanes_of(scores), scores.dtype, like.dtype
+    first = worker * lanes
+    if first >= len(order):
+        return
+    largest, work, at = lengths[order[first]], scratch[worker], 0
+    square, line, parts = largest * pitch_of(largest) * lanes, (largest + 1) * lanes, (largest * side + 1) * lanes
+    weights, at = carve(work, at, parts, dtype)
+    e_weights, at = carve(work, at, parts, whole)
+    inside0, at = carve(work, at, square, dtype)
     e_inside0, at = carve(work, at, square, whole)
+    inside1, at = carve(work, at, square, dtype)
     e_inside1, at = carve(work, at, square, whole)
+    inside_prefix, at = carve(work, at, line, dtype)
     e_inside_prefix, at = carve(work, at, line, whole)
+    inside_root_arc, at = carve(work, at, line, dtype)
     e_inside_root_arc, at = carve(work, at, line, whole)
+    outside0, at = carve(work, at, square, dtype)
     e_outside0, at = carve(work, at, square, whole)
+    outside1, at = carve(work, at, square, dtype)
     e_outside1, at = carve(work, at, square, whole)
+    outside_prefix, at = carve(work, at, line, dtype)
     e_outside_prefix, at = carve(work, at, line, whole)
+    outside_starts, at = carve(work, at, line, dtype)
     e_outside_starts, at = carve(work, at, line, whole)
     seeds, at = carve(work, at, line, dtype)
     e_seeds, at = carve(work, at, line, whole)
-    lane_lengths, codes, peaks, log_scale, factor, bases, _ = lane_scratch(work, at, lanes, dtype, largest)
+    lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
         to_scaled(weights, e_weights, n, side, lane_lengths, log_scale, factor)
-        inside(n, side, lanes, multiroot, (weights, e_weights), (inside0, e_inside0), (inside1, e_inside1), (inside_prefix, e_inside_prefix), (inside_root_arc, e_inside_root_arc), splat(scores, 0.0))
-        for lane in range(lanes):
-            bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
-        finish_scaled(group, order, codes, lane_lengths, log_scale, (inside_prefix, e_inside_prefix), bases, log_z, status)
+        peak = inside(n, side, lanes, multiroot, (weights, e_weights), (inside0, e_inside0), (inside1, e_inside1), (inside_prefix, e_inside_prefix), (inside_root_arc, e_inside_root_arc), splat(scores, 1.0))
+        places_of(goal_of, n, lane_lengths, bases)
+        seed(lane_lengths, n, (inside_prefix, e_inside_prefix), bases, (seeds, e_seeds))
+        store(peaks, 0, peak)
         if mu.size > 0:
-            seed_scaled(lane_lengths, n, (inside_prefix, e_inside_prefix), bases, (seeds, e_seeds))
-            outside(
-                n, side, lanes, multiroot, (weights, e_weights), (inside0, e_inside0), (inside1, e_inside1), (inside_prefix, e_inside_prefix), (inside_root_arc, e_inside_root_arc), (outside0, e_outside0), (outside1, e_outside1), (outside_prefix, e_outside_prefix), (outside_starts, e_outside_starts), (seeds, e_seeds),
-                splat(scores, 0.0),
-            )
+            outer = outside(n, side, lanes, multiroot, (weights, e_weights), (inside0, e_inside0), (inside1, e_inside1), (inside_prefix, e_inside_prefix), (inside_root_arc, e_inside_root_arc), (outside0, e_outside0), (outside1, e_outside1), (outside_prefix, e_outside_prefix), (outside_starts, e_outside_starts), (seeds, e_seeds), splat(scores, 1.0))
+            store(peaks, 0, peak * outer)
+        else:
+            expect(lane_lengths, seeds, peaks)
+        finish_scaled(group, order, codes, lane_lengths, log_scale, inside_prefix, e_inside_prefix, bases, log_z, status)
+        if mu.size > 0:
             flatten((weights, e_weights), n * side)
             unpack(weights, group, order, n, mu, bases)
 
 
 @no_alloc_kernel
 def product_scaled(worker, workers, scores, lengths, order, multiroot, scratch, like, direction, out, log_z, status):
-    """The same with an exponent for each number."""
+    """Write the derivative of the marginals along a direction, with an exponent for each number."""
     side, lanes, dtype, whole = scores.shape[-1], lanes_of(scores), scores.dtype, like.dtype
     first = worker * lanes
     if first >= len(order):
         return
     largest, work, at = lengths[order[first]], scratch[worker], 0
-    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
-    weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
-    d_weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
-    e_weights, at = carve(work, at, (largest * side + 1) * lanes, whole)
+    square, line, parts = largest * pitch_of(largest) * lanes, (largest + 1) * lanes, (largest * side + 1) * lanes
+    weights, at = carve(work, at, parts, dtype)
+    d_weights, at = carve(work, at, parts, dtype)
+    e_weights, at = carve(work, at, parts, whole)
     inside0, at = carve(work, at, square, dtype)
-    inside1, at = carve(work, at, square, dtype)
-    inside_prefix, at = carve(work, at, line, dtype)
-    inside_root_arc, at = carve(work, at, line, dtype)
-    outside0, at = carve(work, at, square, dtype)
-    outside1, at = carve(work, at, square, dtype)
-    outside_prefix, at = carve(work, at, line, dtype)
-    outside_starts, at = carve(work, at, line, dtype)
     d_inside0, at = carve(work, at, square, dtype)
-    d_inside1, at = carve(work, at, square, dtype)
-    d_inside_prefix, at = carve(work, at, line, dtype)
-    d_inside_root_arc, at = carve(work, at, line, dtype)
-    d_outside0, at = carve(work, at, square, dtype)
-    d_outside1, at = carve(work, at, square, dtype)
-    d_outside_prefix, at = carve(work, at, line, dtype)
-    d_outside_starts, at = carve(work, at, line, dtype)
     e_inside0, at = carve(work, at, square, whole)
+    inside1, at = carve(work, at, square, dtype)
+    d_inside1, at = carve(work, at, square, dtype)
     e_inside1, at = carve(work, at, square, whole)
+    inside_prefix, at = carve(work, at, line, dtype)
+    d_inside_prefix, at = carve(work, at, line, dtype)
     e_inside_prefix, at = carve(work, at, line, whole)
+    inside_root_arc, at = carve(work, at, line, dtype)
+    d_inside_root_arc, at = carve(work, at, line, dtype)
     e_inside_root_arc, at = carve(work, at, line, whole)
+    outside0, at = carve(work, at, square, dtype)
+    d_outside0, at = carve(work, at, square, dtype)
     e_outside0, at = carve(work, at, square, whole)
+    outside1, at = carve(work, at, square, dtype)
+    d_outside1, at = carve(work, at, square, dtype)
     e_outside1, at = carve(work, at, square, whole)
+    outside_prefix, at = carve(work, at, line, dtype)
+    d_outside_prefix, at = carve(work, at, line, dtype)
     e_outside_prefix, at = carve(work, at, line, whole)
+    outside_starts, at = carve(work, at, line, dtype)
+    d_outside_starts, at = carve(work, at, line, dtype)
     e_outside_starts, at = carve(work, at, line, whole)
     seeds, at = carve(work, at, line, dtype)
     d_seeds, at = carve(work, at, line, dtype)
     e_seeds, at = carve(work, at, line, whole)
-    lane_lengths, codes, peaks, log_scale, factor, bases, _ = lane_scratch(work, at, lanes, dtype, largest)
+    lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
         to_scaled(weights, e_weights, n, side, lane_lengths, log_scale, factor)
@@ -917,217 +764,348 @@ def product_scaled(worker, workers, scores, lengths, order, multiroot, scratch, 
         centre(d_weights, weights, 0.0, n, side, lane_lengths)
         normalise(d_weights, n, side, UPPER, peaks, factor)
         weigh(d_weights, weights, n, side, UPPER)
-        inside(n, side, lanes, multiroot, (weights, d_weights, e_weights), (inside0, d_inside0, e_inside0), (inside1, d_inside1, e_inside1), (inside_prefix, d_inside_prefix, e_inside_prefix), (inside_root_arc, d_inside_root_arc, e_inside_root_arc), splat(scores, 0.0))
-        for lane in range(lanes):
-            bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
-        whole_goal = (inside_prefix, d_inside_prefix, e_inside_prefix)
-        finish_scaled(group, order, codes, lane_lengths, log_scale, whole_goal, bases, log_z, status)
-        seed_scaled(lane_lengths, n, whole_goal, bases, (seeds, d_seeds, e_seeds))
-        outside(
-            n, side, lanes, multiroot, (weights, d_weights, e_weights), (inside0, d_inside0, e_inside0), (inside1, d_inside1, e_inside1), (inside_prefix, d_inside_prefix, e_inside_prefix), (inside_root_arc, d_inside_root_arc, e_inside_root_arc), (outside0, d_outside0, e_outside0), (outside1, d_outside1, e_outside1), (outside_prefix, d_outside_prefix, e_outside_prefix), (outside_starts, d_outside_starts, e_outside_starts),
-            (seeds, d_seeds, e_seeds), splat(scores, 0.0),
-        )
-        flatten_tangents((weights, d_weights, e_weights), n * side)
-        scale(d_weights, n, side, lane_lengths, factor, peaks)
-        unpack(d_weights, group, order, n, out, bases)
+        peak = inside(n, side, lanes, multiroot, (weights, d_weights, e_weights), (inside0, d_inside0, e_inside0), (inside1, d_inside1, e_inside1), (inside_prefix, d_inside_prefix, e_inside_prefix), (inside_root_arc, d_inside_root_arc, e_inside_root_arc), splat(scores, 1.0))
+        places_of(goal_of, n, lane_lengths, bases)
+        seed(lane_lengths, n, (inside_prefix, d_inside_prefix, e_inside_prefix), bases, (seeds, d_seeds, e_seeds))
+        outer = outside(n, side, lanes, multiroot, (weights, d_weights, e_weights), (inside0, d_inside0, e_inside0), (inside1, d_inside1, e_inside1), (inside_prefix, d_inside_prefix, e_inside_prefix), (inside_root_arc, d_inside_root_arc, e_inside_root_arc), (outside0, d_outside0, e_outside0), (outside1, d_outside1, e_outside1), (outside_prefix, d_outside_prefix, e_outside_prefix), (outside_starts, d_outside_starts, e_outside_starts), (seeds, d_seeds, e_seeds), splat(scores, 1.0))
+        store(peaks, 0, peak * outer)
+        finish_scaled(group, order, codes, lane_lengths, log_scale, inside_prefix, e_inside_prefix, bases, log_z, status)
+        flatten((weights, d_weights, e_weights), n * side)
+        scale(weights, n, side, lane_lengths, factor, peaks)
+        unpack(weights, group, order, n, out, bases)
 
 
 @no_alloc_kernel
-def sample(worker, workers, scores, lengths, order, multiroot, scratch, seeds, z, status):
-    """Draw structures; an example whose path meets a value too small gets OUT_OF_RANGE."""
-    side, lanes, dtype = scores.shape[-1], lanes_of(scores), scores.dtype
-    first = worker * lanes
-    if first >= len(order):
-        return
-    largest, work, at = lengths[order[first]], scratch[worker], 0
-    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
-    weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
-    inside0, at = carve(work, at, square, dtype)
-    inside1, at = carve(work, at, square, dtype)
-    inside_prefix, at = carve(work, at, line, dtype)
-    inside_root_arc, at = carve(work, at, line, dtype)
-    lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
-    flat, cells, limit = z.reshape(-1), side * side, limit_of(scores)
-    for group in range(first, len(order), workers * lanes):
-        n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
-        to_weights(weights, n, side, lane_lengths, log_scale, peaks, factor)
-        store(peaks, 0, inside(n, side, lanes, multiroot, weights, inside0, inside1, inside_prefix, inside_root_arc, splat(scores, 1.0)))
-        for lane in range(min(lanes, len(order) - group)):
-            example = order[group + lane]
-            size = lengths[example]
-            clear(z, example, 0)
-            if codes[lane] > 0:
-                status[example] = INFINITE if codes[lane] == 1 else NAN
-            elif size > 0:
-                least = peaks[lane] / limit
-                found = peaks[lane] <= limit and inside_prefix[goal_of(size, n, lanes) + lane] >= least and draw(
-                    size, n, lanes, lane, multiroot, inside0, inside1, inside_prefix, inside_root_arc, least, seeds[example], stack, flat, example * cells, side
-                )
-                status[example] = OK if found else OUT_OF_RANGE
-
-
-@no_alloc_kernel
-def sample_scaled(worker, workers, scores, lengths, order, multiroot, scratch, like, seeds, z, log_z, status):
-    """The same with an exponent for each number."""
+def sample_scaled(worker, workers, scores, lengths, order, multiroot, scratch, like, streams, z, log_z, status):
+    """Draw structures, with an exponent for each number; an example whose path meets a value too small gets OUT_OF_RANGE."""
     side, lanes, dtype, whole = scores.shape[-1], lanes_of(scores), scores.dtype, like.dtype
     first = worker * lanes
     if first >= len(order):
         return
     largest, work, at = lengths[order[first]], scratch[worker], 0
-    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
-    weights, at = carve(work, at, (largest * side + 1) * lanes, dtype)
-    e_weights, at = carve(work, at, (largest * side + 1) * lanes, whole)
+    square, line, parts = largest * pitch_of(largest) * lanes, (largest + 1) * lanes, (largest * side + 1) * lanes
+    weights, at = carve(work, at, parts, dtype)
+    e_weights, at = carve(work, at, parts, whole)
     inside0, at = carve(work, at, square, dtype)
-    inside1, at = carve(work, at, square, dtype)
-    inside_prefix, at = carve(work, at, line, dtype)
-    inside_root_arc, at = carve(work, at, line, dtype)
     e_inside0, at = carve(work, at, square, whole)
+    inside1, at = carve(work, at, square, dtype)
     e_inside1, at = carve(work, at, square, whole)
+    inside_prefix, at = carve(work, at, line, dtype)
     e_inside_prefix, at = carve(work, at, line, whole)
+    inside_root_arc, at = carve(work, at, line, dtype)
     e_inside_root_arc, at = carve(work, at, line, whole)
+    outside0, at = carve(work, at, square, dtype)
+    e_outside0, at = carve(work, at, square, whole)
+    outside1, at = carve(work, at, square, dtype)
+    e_outside1, at = carve(work, at, square, whole)
+    outside_prefix, at = carve(work, at, line, dtype)
+    e_outside_prefix, at = carve(work, at, line, whole)
+    outside_starts, at = carve(work, at, line, dtype)
+    e_outside_starts, at = carve(work, at, line, whole)
+    seeds, at = carve(work, at, line, dtype)
+    e_seeds, at = carve(work, at, line, whole)
     lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
-    flat, cells = z.reshape(-1), side * side
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
         to_scaled(weights, e_weights, n, side, lane_lengths, log_scale, factor)
-        inside(n, side, lanes, multiroot, (weights, e_weights), (inside0, e_inside0), (inside1, e_inside1), (inside_prefix, e_inside_prefix), (inside_root_arc, e_inside_root_arc), splat(scores, 0.0))
-        for lane in range(lanes):
-            bases[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
-        finish_scaled(group, order, codes, lane_lengths, log_scale, (inside_prefix, e_inside_prefix), bases, log_z, status)
+        store(peaks, 0, inside(n, side, lanes, multiroot, (weights, e_weights), (inside0, e_inside0), (inside1, e_inside1), (inside_prefix, e_inside_prefix), (inside_root_arc, e_inside_root_arc), splat(scores, 1.0)))
+        places_of(goal_of, n, lane_lengths, bases)
+        finish_scaled(group, order, codes, lane_lengths, log_scale, inside_prefix, e_inside_prefix, bases, log_z, status)
         for lane in range(min(lanes, len(order) - group)):
             example = order[group + lane]
             size = lengths[example]
             clear(z, example, 0)
             if status[example] == OK and size > 0:
-                draw_scaled(
-                    size, n, lanes, lane, multiroot, (inside0, e_inside0), (inside1, e_inside1), (inside_prefix, e_inside_prefix), (inside_root_arc, e_inside_root_arc), seeds[example], stack, flat, example * cells, side
+                found = draw_scaled(size, n, lanes, lane, multiroot, (inside0, e_inside0), (inside1, e_inside1), (inside_prefix, e_inside_prefix), (inside_root_arc, e_inside_root_arc), streams[example],
+                    stack, z.reshape(-1), example * side * side, side,
                 )
+                status[example] = OK if found else OUT_OF_RANGE
 
 
 @no_alloc_kernel
-def in_logs(worker, workers, scores, lengths, order, multiroot, scratch, mode, direction, seeds, out, value, status):
-    """All sums in logarithms, for scores of any size: values (log-partitions or entropies), and what `mode` says of parts."""
-    side, lanes, dtype = scores.shape[-1], lanes_of(scores), scores.dtype
+def marginals_far(worker, workers, scores, lengths, order, multiroot, scratch, like, mu, log_z, status):
+    """Marginals `[B, n, n]`, unless there is no room for them, and log-partitions, for scores of any size."""
+    side, lanes, dtype, whole = scores.shape[-1], lanes_of(scores), scores.dtype, like.dtype
     first = worker * lanes
     if first >= len(order):
         return
-    surprise, tangent = mode >= Mode.ENTROPY, mode >= Mode.TANGENT
-    down = mode == Mode.MARGINALS or mode == Mode.TANGENT or mode == Mode.ENTROPY_TANGENT
     largest, work, at = lengths[order[first]], scratch[worker], 0
-    square, line = largest * pitch_of(largest) * lanes, (largest + 1) * lanes
-    packed, at = carve(work, at, (largest * side + 1) * lanes, dtype)
-    along, at = carve(work, at, (largest * side + 1) * lanes * tangent, dtype)
-    inside0_high, at = carve(work, at, square, np.float64)
-    inside0_middle, at = carve(work, at, square, np.float64)
-    inside0_low, at = carve(work, at, square, np.float64)
-    inside0_tangent, at = carve(work, at, square * tangent, np.float64)
-    inside0_out, at = carve(work, at, square * down, np.float64)
-    inside0_moved, at = carve(work, at, square * tangent * down, np.float64)
-    inside0 = ((inside0_high, inside0_middle, inside0_low), inside0_tangent, inside0_out, inside0_moved)
-    inside1_high, at = carve(work, at, square, np.float64)
-    inside1_middle, at = carve(work, at, square, np.float64)
-    inside1_low, at = carve(work, at, square, np.float64)
-    inside1_tangent, at = carve(work, at, square * tangent, np.float64)
-    inside1_out, at = carve(work, at, square * down, np.float64)
-    inside1_moved, at = carve(work, at, square * tangent * down, np.float64)
-    inside1 = ((inside1_high, inside1_middle, inside1_low), inside1_tangent, inside1_out, inside1_moved)
-    inside_prefix_high, at = carve(work, at, line, np.float64)
-    inside_prefix_middle, at = carve(work, at, line, np.float64)
-    inside_prefix_low, at = carve(work, at, line, np.float64)
-    inside_prefix_tangent, at = carve(work, at, line * tangent, np.float64)
-    inside_prefix_out, at = carve(work, at, line * down, np.float64)
-    inside_prefix_moved, at = carve(work, at, line * tangent * down, np.float64)
-    inside_prefix = ((inside_prefix_high, inside_prefix_middle, inside_prefix_low), inside_prefix_tangent, inside_prefix_out, inside_prefix_moved)
-    inside_root_arc_high, at = carve(work, at, line, np.float64)
-    inside_root_arc_middle, at = carve(work, at, line, np.float64)
-    inside_root_arc_low, at = carve(work, at, line, np.float64)
-    inside_root_arc_tangent, at = carve(work, at, line * tangent, np.float64)
-    inside_root_arc_out, at = carve(work, at, line * down, np.float64)
-    inside_root_arc_moved, at = carve(work, at, line * tangent * down, np.float64)
-    inside_root_arc = ((inside_root_arc_high, inside_root_arc_middle, inside_root_arc_low), inside_root_arc_tangent, inside_root_arc_out, inside_root_arc_moved)
-    sum0_high, at = carve(work, at, square, np.float64)
-    sum0_middle, at = carve(work, at, square, np.float64)
-    sum0_low, at = carve(work, at, square, np.float64)
-    sum0_tangent, at = carve(work, at, square * tangent, np.float64)
-    sum0_inverse, at = carve(work, at, square, dtype)
-    sum0 = ((sum0_high, sum0_middle, sum0_low), sum0_inverse, sum0_tangent)
-    sum1_high, at = carve(work, at, square, np.float64)
-    sum1_middle, at = carve(work, at, square, np.float64)
-    sum1_low, at = carve(work, at, square, np.float64)
-    sum1_tangent, at = carve(work, at, square * tangent, np.float64)
-    sum1_inverse, at = carve(work, at, square, dtype)
-    sum1 = ((sum1_high, sum1_middle, sum1_low), sum1_inverse, sum1_tangent)
-    sum2_high, at = carve(work, at, square, np.float64)
-    sum2_middle, at = carve(work, at, square, np.float64)
-    sum2_low, at = carve(work, at, square, np.float64)
-    sum2_tangent, at = carve(work, at, square * tangent, np.float64)
-    sum2_inverse, at = carve(work, at, square, dtype)
-    sum2 = ((sum2_high, sum2_middle, sum2_low), sum2_inverse, sum2_tangent)
-    sum3_high, at = carve(work, at, line, np.float64)
-    sum3_middle, at = carve(work, at, line, np.float64)
-    sum3_low, at = carve(work, at, line, np.float64)
-    sum3_tangent, at = carve(work, at, line * tangent, np.float64)
-    sum3_inverse, at = carve(work, at, line, dtype)
-    sum3 = ((sum3_high, sum3_middle, sum3_low), sum3_inverse, sum3_tangent)
-    sum4_high, at = carve(work, at, line, np.float64)
-    sum4_middle, at = carve(work, at, line, np.float64)
-    sum4_low, at = carve(work, at, line, np.float64)
-    sum4_tangent, at = carve(work, at, line * tangent, np.float64)
-    sum4_inverse, at = carve(work, at, line, dtype)
-    sum4 = ((sum4_high, sum4_middle, sum4_low), sum4_inverse, sum4_tangent)
+    square, line, parts = largest * pitch_of(largest) * lanes, (largest + 1) * lanes, (largest * side + 1) * lanes
+    weights, at = carve(work, at, parts, dtype)
+    e_weights, at = carve(work, at, parts, whole)
+    h_weights, at = carve(work, at, parts, np.float64)
+    g_weights, at = carve(work, at, parts, np.float64)
+    inside0, at = carve(work, at, square, dtype)
+    e_inside0, at = carve(work, at, square, whole)
+    h_inside0, at = carve(work, at, square, np.float64)
+    g_inside0, at = carve(work, at, square, np.float64)
+    inside1, at = carve(work, at, square, dtype)
+    e_inside1, at = carve(work, at, square, whole)
+    h_inside1, at = carve(work, at, square, np.float64)
+    g_inside1, at = carve(work, at, square, np.float64)
+    inside_prefix, at = carve(work, at, line, dtype)
+    e_inside_prefix, at = carve(work, at, line, whole)
+    h_inside_prefix, at = carve(work, at, line, np.float64)
+    g_inside_prefix, at = carve(work, at, line, np.float64)
+    inside_root_arc, at = carve(work, at, line, dtype)
+    e_inside_root_arc, at = carve(work, at, line, whole)
+    h_inside_root_arc, at = carve(work, at, line, np.float64)
+    g_inside_root_arc, at = carve(work, at, line, np.float64)
+    outside0, at = carve(work, at, square, dtype)
+    e_outside0, at = carve(work, at, square, whole)
+    h_outside0, at = carve(work, at, square, np.float64)
+    g_outside0, at = carve(work, at, square, np.float64)
+    outside1, at = carve(work, at, square, dtype)
+    e_outside1, at = carve(work, at, square, whole)
+    h_outside1, at = carve(work, at, square, np.float64)
+    g_outside1, at = carve(work, at, square, np.float64)
+    outside_prefix, at = carve(work, at, line, dtype)
+    e_outside_prefix, at = carve(work, at, line, whole)
+    h_outside_prefix, at = carve(work, at, line, np.float64)
+    g_outside_prefix, at = carve(work, at, line, np.float64)
+    outside_starts, at = carve(work, at, line, dtype)
+    e_outside_starts, at = carve(work, at, line, whole)
+    h_outside_starts, at = carve(work, at, line, np.float64)
+    g_outside_starts, at = carve(work, at, line, np.float64)
+    seeds, at = carve(work, at, line, dtype)
+    e_seeds, at = carve(work, at, line, whole)
+    h_seeds, at = carve(work, at, line, np.float64)
+    g_seeds, at = carve(work, at, line, np.float64)
     lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
-    flat, cells = out.reshape(-1), side * side
     for group in range(first, len(order), workers * lanes):
-        n = pack(scores, order, group, lengths, UPPER, packed, lane_lengths, bases, codes)
-        inside_logs(n, side, lanes, multiroot, packed, inside0, inside1, inside_prefix, inside_root_arc, sum0, sum1, sum2, sum3, sum4)
-        if tangent:
-            if surprise:
-                clear_all(along, n * side * lanes)
-            else:
-                pack_direction(direction, n, UPPER, order, group, packed, -np.inf, along, bases)
-                centre(along, packed, -np.inf, n, side, lane_lengths)
-                normalise(along, n, side, UPPER, peaks, factor)
-            tangents(n, side, lanes, multiroot, packed, along, surprise, inside0, inside1, inside_prefix, inside_root_arc, sum0, sum1, sum2, sum3, sum4)
+        n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
+        to_far((weights, e_weights, h_weights, g_weights), n, side, UPPER)
+        peak = inside(n, side, lanes, multiroot, (weights, e_weights, h_weights, g_weights), (inside0, e_inside0, h_inside0, g_inside0), (inside1, e_inside1, h_inside1, g_inside1), (inside_prefix, e_inside_prefix, h_inside_prefix, g_inside_prefix), (inside_root_arc, e_inside_root_arc, h_inside_root_arc, g_inside_root_arc), splat(scores, 1.0))
+        places_of(goal_of, n, lane_lengths, bases)
+        seed(lane_lengths, n, (inside_prefix, e_inside_prefix, h_inside_prefix, g_inside_prefix), bases, (seeds, e_seeds, h_seeds, g_seeds))
+        store(peaks, 0, peak)
+        if mu.size > 0:
+            outer = outside(n, side, lanes, multiroot, (weights, e_weights, h_weights, g_weights), (inside0, e_inside0, h_inside0, g_inside0), (inside1, e_inside1, h_inside1, g_inside1), (inside_prefix, e_inside_prefix, h_inside_prefix, g_inside_prefix), (inside_root_arc, e_inside_root_arc, h_inside_root_arc, g_inside_root_arc), (outside0, e_outside0, h_outside0, g_outside0), (outside1, e_outside1, h_outside1, g_outside1), (outside_prefix, e_outside_prefix, h_outside_prefix, g_outside_prefix), (outside_starts, e_outside_starts, h_outside_starts, g_outside_starts), (seeds, e_seeds, h_seeds, g_seeds), splat(scores, 1.0))
+            store(peaks, 0, peak * outer)
+        else:
+            expect(lane_lengths, seeds, peaks)
+        finish_far(group, order, codes, lane_lengths, inside_prefix, e_inside_prefix, h_inside_prefix, g_inside_prefix, bases, log_z, status)
+        if mu.size > 0:
+            flatten((weights, e_weights, h_weights, g_weights), n * side)
+            unpack(weights, group, order, n, mu, bases)
+
+
+@no_alloc_kernel
+def product_far(worker, workers, scores, lengths, order, multiroot, scratch, like, direction, out, log_z, status):
+    """Write the derivative of the marginals along a direction, for scores of any size."""
+    side, lanes, dtype, whole = scores.shape[-1], lanes_of(scores), scores.dtype, like.dtype
+    first = worker * lanes
+    if first >= len(order):
+        return
+    largest, work, at = lengths[order[first]], scratch[worker], 0
+    square, line, parts = largest * pitch_of(largest) * lanes, (largest + 1) * lanes, (largest * side + 1) * lanes
+    weights, at = carve(work, at, parts, dtype)
+    d_weights, at = carve(work, at, parts, dtype)
+    e_weights, at = carve(work, at, parts, whole)
+    h_weights, at = carve(work, at, parts, np.float64)
+    g_weights, at = carve(work, at, parts, np.float64)
+    inside0, at = carve(work, at, square, dtype)
+    d_inside0, at = carve(work, at, square, dtype)
+    e_inside0, at = carve(work, at, square, whole)
+    h_inside0, at = carve(work, at, square, np.float64)
+    g_inside0, at = carve(work, at, square, np.float64)
+    inside1, at = carve(work, at, square, dtype)
+    d_inside1, at = carve(work, at, square, dtype)
+    e_inside1, at = carve(work, at, square, whole)
+    h_inside1, at = carve(work, at, square, np.float64)
+    g_inside1, at = carve(work, at, square, np.float64)
+    inside_prefix, at = carve(work, at, line, dtype)
+    d_inside_prefix, at = carve(work, at, line, dtype)
+    e_inside_prefix, at = carve(work, at, line, whole)
+    h_inside_prefix, at = carve(work, at, line, np.float64)
+    g_inside_prefix, at = carve(work, at, line, np.float64)
+    inside_root_arc, at = carve(work, at, line, dtype)
+    d_inside_root_arc, at = carve(work, at, line, dtype)
+    e_inside_root_arc, at = carve(work, at, line, whole)
+    h_inside_root_arc, at = carve(work, at, line, np.float64)
+    g_inside_root_arc, at = carve(work, at, line, np.float64)
+    outside0, at = carve(work, at, square, dtype)
+    d_outside0, at = carve(work, at, square, dtype)
+    e_outside0, at = carve(work, at, square, whole)
+    h_outside0, at = carve(work, at, square, np.float64)
+    g_outside0, at = carve(work, at, square, np.float64)
+    outside1, at = carve(work, at, square, dtype)
+    d_outside1, at = carve(work, at, square, dtype)
+    e_outside1, at = carve(work, at, square, whole)
+    h_outside1, at = carve(work, at, square, np.float64)
+    g_outside1, at = carve(work, at, square, np.float64)
+    outside_prefix, at = carve(work, at, line, dtype)
+    d_outside_prefix, at = carve(work, at, line, dtype)
+    e_outside_prefix, at = carve(work, at, line, whole)
+    h_outside_prefix, at = carve(work, at, line, np.float64)
+    g_outside_prefix, at = carve(work, at, line, np.float64)
+    outside_starts, at = carve(work, at, line, dtype)
+    d_outside_starts, at = carve(work, at, line, dtype)
+    e_outside_starts, at = carve(work, at, line, whole)
+    h_outside_starts, at = carve(work, at, line, np.float64)
+    g_outside_starts, at = carve(work, at, line, np.float64)
+    seeds, at = carve(work, at, line, dtype)
+    d_seeds, at = carve(work, at, line, dtype)
+    e_seeds, at = carve(work, at, line, whole)
+    h_seeds, at = carve(work, at, line, np.float64)
+    g_seeds, at = carve(work, at, line, np.float64)
+    lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
+    for group in range(first, len(order), workers * lanes):
+        n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
+        to_far((weights, e_weights, h_weights, g_weights), n, side, UPPER)
+        pack_direction(direction, n, UPPER, order, group, weights, 0.0, d_weights, bases)
+        centre(d_weights, weights, 0.0, n, side, lane_lengths)
+        normalise(d_weights, n, side, UPPER, peaks, factor)
+        weigh(d_weights, weights, n, side, UPPER)
+        peak = inside(n, side, lanes, multiroot, (weights, d_weights, e_weights, h_weights, g_weights), (inside0, d_inside0, e_inside0, h_inside0, g_inside0), (inside1, d_inside1, e_inside1, h_inside1, g_inside1), (inside_prefix, d_inside_prefix, e_inside_prefix, h_inside_prefix, g_inside_prefix), (inside_root_arc, d_inside_root_arc, e_inside_root_arc, h_inside_root_arc, g_inside_root_arc), splat(scores, 1.0))
+        places_of(goal_of, n, lane_lengths, bases)
+        seed(lane_lengths, n, (inside_prefix, d_inside_prefix, e_inside_prefix, h_inside_prefix, g_inside_prefix), bases, (seeds, d_seeds, e_seeds, h_seeds, g_seeds))
+        outer = outside(n, side, lanes, multiroot, (weights, d_weights, e_weights, h_weights, g_weights), (inside0, d_inside0, e_inside0, h_inside0, g_inside0), (inside1, d_inside1, e_inside1, h_inside1, g_inside1), (inside_prefix, d_inside_prefix, e_inside_prefix, h_inside_prefix, g_inside_prefix), (inside_root_arc, d_inside_root_arc, e_inside_root_arc, h_inside_root_arc, g_inside_root_arc), (outside0, d_outside0, e_outside0, h_outside0, g_outside0), (outside1, d_outside1, e_outside1, h_outside1, g_outside1), (outside_prefix, d_outside_prefix, e_outside_prefix, h_outside_prefix, g_outside_prefix), (outside_starts, d_outside_starts, e_outside_starts, h_outside_starts, g_outside_starts), (seeds, d_seeds, e_seeds, h_seeds, g_seeds), splat(scores, 1.0))
+        store(peaks, 0, peak * outer)
+        finish_far(group, order, codes, lane_lengths, inside_prefix, e_inside_prefix, h_inside_prefix, g_inside_prefix, bases, log_z, status)
+        flatten((weights, d_weights, e_weights, h_weights, g_weights), n * side)
+        scale(weights, n, side, lane_lengths, factor, peaks)
+        unpack(weights, group, order, n, out, bases)
+
+
+@no_alloc_kernel
+def sample_far(worker, workers, scores, lengths, order, multiroot, scratch, like, streams, z, log_z, status):
+    """Draw structures, for scores of any size; an example whose path meets a value too small gets OUT_OF_RANGE."""
+    side, lanes, dtype, whole = scores.shape[-1], lanes_of(scores), scores.dtype, like.dtype
+    first = worker * lanes
+    if first >= len(order):
+        return
+    largest, work, at = lengths[order[first]], scratch[worker], 0
+    square, line, parts = largest * pitch_of(largest) * lanes, (largest + 1) * lanes, (largest * side + 1) * lanes
+    weights, at = carve(work, at, parts, dtype)
+    e_weights, at = carve(work, at, parts, whole)
+    h_weights, at = carve(work, at, parts, np.float64)
+    g_weights, at = carve(work, at, parts, np.float64)
+    inside0, at = carve(work, at, square, dtype)
+    e_inside0, at = carve(work, at, square, whole)
+    h_inside0, at = carve(work, at, square, np.float64)
+    g_inside0, at = carve(work, at, square, np.float64)
+    inside1, at = carve(work, at, square, dtype)
+    e_inside1, at = carve(work, at, square, whole)
+    h_inside1, at = carve(work, at, square, np.float64)
+    g_inside1, at = carve(work, at, square, np.float64)
+    inside_prefix, at = carve(work, at, line, dtype)
+    e_inside_prefix, at = carve(work, at, line, whole)
+    h_inside_prefix, at = carve(work, at, line, np.float64)
+    g_inside_prefix, at = carve(work, at, line, np.float64)
+    inside_root_arc, at = carve(work, at, line, dtype)
+    e_inside_root_arc, at = carve(work, at, line, whole)
+    h_inside_root_arc, at = carve(work, at, line, np.float64)
+    g_inside_root_arc, at = carve(work, at, line, np.float64)
+    outside0, at = carve(work, at, square, dtype)
+    e_outside0, at = carve(work, at, square, whole)
+    h_outside0, at = carve(work, at, square, np.float64)
+    g_outside0, at = carve(work, at, square, np.float64)
+    outside1, at = carve(work, at, square, dtype)
+    e_outside1, at = carve(work, at, square, whole)
+    h_outside1, at = carve(work, at, square, np.float64)
+    g_outside1, at = carve(work, at, square, np.float64)
+    outside_prefix, at = carve(work, at, line, dtype)
+    e_outside_prefix, at = carve(work, at, line, whole)
+    h_outside_prefix, at = carve(work, at, line, np.float64)
+    g_outside_prefix, at = carve(work, at, line, np.float64)
+    outside_starts, at = carve(work, at, line, dtype)
+    e_outside_starts, at = carve(work, at, line, whole)
+    h_outside_starts, at = carve(work, at, line, np.float64)
+    g_outside_starts, at = carve(work, at, line, np.float64)
+    seeds, at = carve(work, at, line, dtype)
+    e_seeds, at = carve(work, at, line, whole)
+    h_seeds, at = carve(work, at, line, np.float64)
+    g_seeds, at = carve(work, at, line, np.float64)
+    lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
+    for group in range(first, len(order), workers * lanes):
+        n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
+        to_far((weights, e_weights, h_weights, g_weights), n, side, UPPER)
+        store(peaks, 0, inside(n, side, lanes, multiroot, (weights, e_weights, h_weights, g_weights), (inside0, e_inside0, h_inside0, g_inside0), (inside1, e_inside1, h_inside1, g_inside1), (inside_prefix, e_inside_prefix, h_inside_prefix, g_inside_prefix), (inside_root_arc, e_inside_root_arc, h_inside_root_arc, g_inside_root_arc), splat(scores, 1.0)))
+        places_of(goal_of, n, lane_lengths, bases)
+        finish_far(group, order, codes, lane_lengths, inside_prefix, e_inside_prefix, h_inside_prefix, g_inside_prefix, bases, log_z, status)
         for lane in range(min(lanes, len(order) - group)):
             example = order[group + lane]
             size = lengths[example]
-            place = goal_of(size, n, lanes) + lane
-            log_z = 0.0
-            if size > 0:
-                log_z = inside_prefix[VALUE][0][place] + (inside_prefix[VALUE][1][place] + inside_prefix[VALUE][2][place])
-            status[example] = OK if log_z > -np.inf else INFEASIBLE
-            if codes[lane] > 0:
-                status[example] = INFINITE if codes[lane] == 1 else NAN
-            value[example] = max(inside_prefix[TANGENT][place], 0.0) if surprise and size > 0 else 0.0 if surprise else log_z
-            if mode == Mode.SAMPLE:
-                clear(out, example, 0)
-                if status[example] == OK and size > 0:
-                    draw_logs(
-                        size, n, lanes, lane, multiroot, inside0, inside1, inside_prefix, inside_root_arc, sum0, sum1, sum2, sum3, sum4, seeds[example], stack, flat, example * cells, side
-                    )
-        if down:
-            square, line = n * pitch_of(n) * lanes, (n + 1) * lanes
-            _clear(inside0, square, tangent)
-            _clear(inside1, square, tangent)
-            _clear(inside_prefix, line, tangent)
-            _clear(inside_root_arc, line, tangent)
-            for lane in range(lanes):
-                size = int(lane_lengths[lane])
-                place = goal_of(size, n, lanes) + lane
-                if size > 0 and inside_prefix[VALUE][0][place] > -np.inf:
-                    inside_prefix[OUT][place] = 1.0
-            if tangent:
-                outside_tangents(n, side, lanes, multiroot, packed, along, surprise, inside0, inside1, inside_prefix, inside_root_arc, sum0, sum1, sum2, sum3, sum4)
-            else:
-                outside_logs(n, side, lanes, multiroot, packed, inside0, inside1, inside_prefix, inside_root_arc, sum0, sum1, sum2, sum3, sum4)
-            if mode == Mode.TANGENT:
-                scale(packed, n, side, lane_lengths, factor, peaks)
-            unpack(packed, group, order, n, out, bases)
+            clear(z, example, 0)
+            if status[example] == OK and size > 0:
+                found = draw_scaled(size, n, lanes, lane, multiroot, (inside0, e_inside0, h_inside0, g_inside0), (inside1, e_inside1, h_inside1, g_inside1), (inside_prefix, e_inside_prefix, h_inside_prefix, g_inside_prefix), (inside_root_arc, e_inside_root_arc, h_inside_root_arc, g_inside_root_arc), streams[example],
+                    stack, z.reshape(-1), example * side * side, side,
+                )
+                status[example] = OK if found else OUT_OF_RANGE
 
 
-@called
-def _clear(chart, count, tangent):
-    """Zeros for the probabilities of a chart, and their tangents."""
-    clear_all(chart[OUT], count)
-    if tangent:
-        clear_all(chart[OUT_TANGENT], count)
+@no_alloc_kernel
+def entropies_far(worker, workers, scores, lengths, order, multiroot, scratch, like, out, value, status):
+    """Entropies, and their gradients, unless there is no room for them, for scores of any size."""
+    side, lanes, dtype, whole = scores.shape[-1], lanes_of(scores), scores.dtype, like.dtype
+    first = worker * lanes
+    if first >= len(order):
+        return
+    largest, work, at = lengths[order[first]], scratch[worker], 0
+    square, line, parts = largest * pitch_of(largest) * lanes, (largest + 1) * lanes, (largest * side + 1) * lanes
+    weights, at = carve(work, at, parts, dtype)
+    e_weights, at = carve(work, at, parts, whole)
+    h_weights, at = carve(work, at, parts, np.float64)
+    g_weights, at = carve(work, at, parts, np.float64)
+    n_weights, at = carve(work, at, parts, np.float64)
+    inside0, at = carve(work, at, square, dtype)
+    e_inside0, at = carve(work, at, square, whole)
+    h_inside0, at = carve(work, at, square, np.float64)
+    g_inside0, at = carve(work, at, square, np.float64)
+    n_inside0, at = carve(work, at, square, np.float64)
+    inside1, at = carve(work, at, square, dtype)
+    e_inside1, at = carve(work, at, square, whole)
+    h_inside1, at = carve(work, at, square, np.float64)
+    g_inside1, at = carve(work, at, square, np.float64)
+    n_inside1, at = carve(work, at, square, np.float64)
+    inside_prefix, at = carve(work, at, line, dtype)
+    e_inside_prefix, at = carve(work, at, line, whole)
+    h_inside_prefix, at = carve(work, at, line, np.float64)
+    g_inside_prefix, at = carve(work, at, line, np.float64)
+    n_inside_prefix, at = carve(work, at, line, np.float64)
+    inside_root_arc, at = carve(work, at, line, dtype)
+    e_inside_root_arc, at = carve(work, at, line, whole)
+    h_inside_root_arc, at = carve(work, at, line, np.float64)
+    g_inside_root_arc, at = carve(work, at, line, np.float64)
+    n_inside_root_arc, at = carve(work, at, line, np.float64)
+    outside0, at = carve(work, at, square, dtype)
+    e_outside0, at = carve(work, at, square, whole)
+    h_outside0, at = carve(work, at, square, np.float64)
+    g_outside0, at = carve(work, at, square, np.float64)
+    n_outside0, at = carve(work, at, square, np.float64)
+    outside1, at = carve(work, at, square, dtype)
+    e_outside1, at = carve(work, at, square, whole)
+    h_outside1, at = carve(work, at, square, np.float64)
+    g_outside1, at = carve(work, at, square, np.float64)
+    n_outside1, at = carve(work, at, square, np.float64)
+    outside_prefix, at = carve(work, at, line, dtype)
+    e_outside_prefix, at = carve(work, at, line, whole)
+    h_outside_prefix, at = carve(work, at, line, np.float64)
+    g_outside_prefix, at = carve(work, at, line, np.float64)
+    n_outside_prefix, at = carve(work, at, line, np.float64)
+    outside_starts, at = carve(work, at, line, dtype)
+    e_outside_starts, at = carve(work, at, line, whole)
+    h_outside_starts, at = carve(work, at, line, np.float64)
+    g_outside_starts, at = carve(work, at, line, np.float64)
+    n_outside_starts, at = carve(work, at, line, np.float64)
+    seeds, at = carve(work, at, line, dtype)
+    e_seeds, at = carve(work, at, line, whole)
+    h_seeds, at = carve(work, at, line, np.float64)
+    g_seeds, at = carve(work, at, line, np.float64)
+    n_seeds, at = carve(work, at, line, np.float64)
+    lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
+    for group in range(first, len(order), workers * lanes):
+        n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
+        to_far((weights, e_weights, h_weights, g_weights), n, side, UPPER)
+        clear_all(n_weights, n * side * lanes)
+        inside(n, side, lanes, multiroot, (weights, e_weights, h_weights, g_weights, n_weights), (inside0, e_inside0, h_inside0, g_inside0, n_inside0), (inside1, e_inside1, h_inside1, g_inside1, n_inside1), (inside_prefix, e_inside_prefix, h_inside_prefix, g_inside_prefix, n_inside_prefix), (inside_root_arc, e_inside_root_arc, h_inside_root_arc, g_inside_root_arc, n_inside_root_arc), splat(scores, 1.0))
+        places_of(goal_of, n, lane_lengths, bases)
+        finish_far(group, order, codes, lane_lengths, inside_prefix, e_inside_prefix, h_inside_prefix, g_inside_prefix, bases, value, status)
+        for lane in range(min(lanes, len(order) - group)):
+            value[order[group + lane]] = max(n_inside_prefix[bases[lane]], 0.0) if lane_lengths[lane] > 0 else 0.0
+        if out.size > 0:
+            seed(lane_lengths, n, (inside_prefix, e_inside_prefix, h_inside_prefix, g_inside_prefix, n_inside_prefix), bases, (seeds, e_seeds, h_seeds, g_seeds, n_seeds))
+            outside(n, side, lanes, multiroot, (weights, e_weights, h_weights, g_weights, n_weights), (inside0, e_inside0, h_inside0, g_inside0, n_inside0), (inside1, e_inside1, h_inside1, g_inside1, n_inside1), (inside_prefix, e_inside_prefix, h_inside_prefix, g_inside_prefix, n_inside_prefix), (inside_root_arc, e_inside_root_arc, h_inside_root_arc, g_inside_root_arc, n_inside_root_arc), (outside0, e_outside0, h_outside0, g_outside0, n_outside0), (outside1, e_outside1, h_outside1, g_outside1, n_outside1), (outside_prefix, e_outside_prefix, h_outside_prefix, g_outside_prefix, n_outside_prefix), (outside_starts, e_outside_starts, h_outside_starts, g_outside_starts, n_outside_starts), (seeds, e_seeds, h_seeds, g_seeds, n_seeds), splat(scores, 1.0))
+            flatten((weights, e_weights, h_weights, g_weights, n_weights), n * side)
+            unpack(weights, group, order, n, out, bases)

@@ -121,7 +121,7 @@ class Batch:
 @functools.lru_cache(maxsize=1024)
 def _bytes_for(charts: int, lines: int, n: int, side: int) -> int:
     """How many bytes a thread needs for charts and lines of n words, of `side` columns."""
-    numbers = charts * n * (n + 2) + 3 * (n * side + 1) + lines * (n + 1) + 64
+    numbers = charts * n * (n + 2) + 5 * (n * side + 1) + lines * (n + 1) + 64
     return BYTES * numbers + 24 * (4 * n + 8)
 
 

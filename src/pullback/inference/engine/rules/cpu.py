@@ -1,7 +1,7 @@
 """All operations of a structure on the CPU from its generated module.
 
 Sums are sums of scaled weights, in float32 or float64 as the scores are. Examples whose values leave that range are computed
-again with an exponent for each number, and what leaves that one, too, in logarithms.
+again with an exponent for each number, and what leaves that one, too, with exponents of any size.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ import torch
 from torch import Tensor
 
 from pullback.inference.engine.rules.batch import OUT_OF_RANGE, Attempt, Batch, widening
-from pullback.inference.front.modes import Mode
 
-_NO_SEEDS = np.zeros(0, np.int64)
+_TOTALS, _PARTS, _BOTH = slice(0, 1), slice(1, 2), slice(0, 2)  # of log-partitions and marginals
 _LARGE = 1e4  # scores beyond which entropies from differences of sums lose digits
 
 
@@ -37,161 +36,140 @@ class Kernels:
         self, module: ModuleType, *, longest: int, shifted: Callable[[Tensor, Tensor], Tensor], precise: bool = False
     ) -> None:
         self._module, self._longest, self._shifted, self._precise = module, longest, shifted, precise
-        self._rooms = {kernel: (charts, module.LINES) for kernel, charts in module.CHARTS.items()}
+        self._kernel = functools.cache(self._find)
 
     def argmax(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
         options, batch = tuple(map(named.__getitem__, self._module.OPTIONS)), Batch(scores, lengths)
         z, array = batch.result()
-        batch.run(self._module.argmax, 3, self._rooms["argmax"], options, array)
+        self._run("argmax", "", 3, options, batch, array)
         if batch.beyond is None and np.count_nonzero(batch.status) == 0:
             return z
         return batch.settle((z,), validate)[0]
 
     def log_partition(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
-        return self._sums(Mode.LOG_PARTITION, self._options(named), Batch(scores, lengths), validate)[0]
+        return self._wide(Batch(scores, lengths), functools.partial(self._sums, _TOTALS, self._options(named)), validate)[0]
 
     def marginals(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
-        return self._sums(Mode.MARGINALS, self._options(named), Batch(scores, lengths), validate)[1]
+        return self._wide(Batch(scores, lengths), functools.partial(self._sums, _PARTS, self._options(named)), validate)[0]
 
     def log_partition_marginals(
         self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any
     ) -> tuple[Tensor, Tensor]:
-        log_z, mu = self._sums(Mode.MARGINALS, self._options(named), Batch(scores, lengths), validate)
+        log_z, mu = self._wide(Batch(scores, lengths), functools.partial(self._sums, _BOTH, self._options(named)), validate)
         return log_z, mu
 
     def marginals_and_product(
         self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any
     ) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-        """The marginals, and the function from a direction to their derivative along it, for the same batch."""
+        """The marginals, and the function from a direction to their derivative along it, which uses the same batch."""
         options, batch = self._options(named), Batch(scores, lengths)
-        return self._sums(Mode.MARGINALS, options, batch, validate)[1], functools.partial(self._along, options, batch, False)
+        mu = self._wide(batch, functools.partial(self._sums, _PARTS, options), validate)[0]
+        return mu, functools.partial(self._along, options, batch, False)
 
     def marginals_vjp(self, scores: Tensor, lengths: Tensor, direction: Tensor, *, validate: bool, **named: Any) -> Tensor:
         return self._along(self._options(named), Batch(scores, lengths), validate, direction)
 
     def _along(self, options: tuple[Any, ...], batch: Batch, validate: bool, direction: Tensor) -> Tensor:
-        direction = direction.detach() if direction.requires_grad else direction
-        return self._wide(
-            batch.along(direction.to(batch.scores.dtype).contiguous()), functools.partial(self._product, options),
-            lambda b: self._in_logs(b, Mode.TANGENT, options)[1:], validate,
-        )[0]  # fmt: skip
+        """The derivative of the marginals along a direction."""
+        direction = (direction.detach() if direction.requires_grad else direction).to(batch.scores.dtype).contiguous()
+        return self._wide(batch.along(direction), functools.partial(self._product, options), validate)[0]
 
     def entropy(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
-        """In weights H = log Z - <log w, mu>, of weights in the range of float64; in logarithms from the sums' choices."""
+        """In weights H = log Z - <log w, mu>, of weights in the range of float64; beyond from the sums' choices."""
         options = self._options(named)
 
-        def from_weights(batch: Batch, scaled: bool) -> tuple[Tensor]:
+        def attempt(batch: Batch, kind: str) -> tuple[Tensor]:
+            if kind == "_far":
+                return (self._entropies(options, batch, batch.arrays[0][:0]),)
             log_w = self._shifted(batch.scores, batch.lengths)
             batch.arrays = log_w.numpy(), *batch.arrays[1:]
-            log_z, mu = self._weighed(Mode.MARGINALS, options, batch, scaled)
-            if scaled:
+            log_z, mu = self._sums(_BOTH, options, batch, kind)
+            if kind:
                 batch.status[((mu > 0) & (log_w.abs() > _LARGE)).any(2).any(1).numpy()] = OUT_OF_RANGE
             return ((log_z - torch.where(mu > 0, mu * log_w, 0.0).sum((1, 2))).clamp_min(0.0),)
 
-        def in_logs(batch: Batch) -> tuple[Tensor, ...]:
-            return self._in_logs(batch, Mode.ENTROPY, options)[:1]
-
-        return self._wide(Batch(scores.double(), lengths), from_weights, in_logs, validate)[0]
+        return self._wide(Batch(scores.double(), lengths), attempt, validate)[0]
 
     def entropy_gradient(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
         """In weights -J log w."""
         options, scores = self._options(named), scores.detach()
 
-        def from_weights(batch: Batch, scaled: bool) -> tuple[Tensor]:
-            assert batch.extra is not None
-            (found,) = self._product(options, batch, scaled)
-            if scaled:
-                batch.status[(batch.extra.abs() > _LARGE).any(2).any(1).numpy()] = OUT_OF_RANGE
+        def attempt(batch: Batch, kind: str) -> tuple[Tensor]:
+            if kind == "_far":
+                out, array = batch.result()
+                self._entropies(options, batch, array)
+                return (out,)
+            (found,) = self._product(options, batch, kind)
+            if kind:
+                batch.status[(np.abs(_extra(batch)) > _LARGE).any(2).any(1)] = OUT_OF_RANGE
             return (found.neg_(),)
-
-        def in_logs(batch: Batch) -> tuple[Tensor, ...]:
-            return self._in_logs(batch, Mode.ENTROPY_TANGENT, options)[1:]
 
         given = scores.double() if self._precise else scores
         batch = Batch(given, lengths, self._shifted(given, lengths))
-        return self._wide(batch, from_weights, in_logs, validate, wide=True)[0].to(scores.dtype)
+        return self._wide(batch, attempt, validate, wide=True)[0].to(scores.dtype)
 
     def sample(self, scores: Tensor, lengths: Tensor, seeds: Tensor, *, validate: bool, **named: Any) -> Tensor:
         options = self._options(named)
 
-        def from_weights(batch: Batch, scaled: bool) -> tuple[Tensor]:
+        def attempt(batch: Batch, kind: str) -> tuple[Tensor]:
             z = torch.empty_like(batch.scores)
-            if scaled:
-                rest = _exponents(batch), _extra(batch), z.numpy(), np.empty(len(z))
-                batch.run(self._module.sample_scaled, 24, self._rooms["marginals_scaled"], options, *rest)
-            else:
-                batch.run(self._module.sample, 3, self._rooms["marginals"], options, _extra(batch), z.numpy())
+            self._run("sample", kind, 24 if kind else 3, options, batch, _extra(batch), z.numpy(), np.empty(len(z)))
             return (z,)
 
-        def in_logs(batch: Batch) -> tuple[Tensor, ...]:
-            return self._in_logs(batch, Mode.SAMPLE, options)[1:]
-
-        batch = Batch(scores.double(), lengths, seeds.contiguous())
-        return self._wide(batch, from_weights, in_logs, validate)[0].to(scores.dtype)
+        return self._wide(Batch(scores.double(), lengths, seeds.contiguous()), attempt, validate)[0].to(scores.dtype)
 
     def _options(self, named: dict[str, Any]) -> tuple[Any, ...]:
         return tuple(map(named.__getitem__, self._module.OPTIONS))
 
-    def _sums(self, mode: Mode, options: tuple[Any, ...], batch: Batch, validate: bool) -> tuple[Tensor, ...]:
-        return self._wide(
-            batch, functools.partial(self._weighed, mode, options), lambda b: self._in_logs(b, mode, options), validate
-        )
+    def _find(self, name: str, kind: str) -> tuple[Callable[..., None], tuple[int, int]]:
+        """A kernel for a kind of number, and the charts and lines that it needs."""
+        charts = {"argmax": "argmax", "product": "product", "entropies": "product"}.get(name, "marginals")
+        return getattr(self._module, name + kind), (self._module.CHARTS[charts + kind], self._module.LINES)
 
-    def _weighed(self, mode: Mode, options: tuple[Any, ...], batch: Batch, scaled: bool) -> tuple[Tensor, ...]:
-        """Log-partitions, and marginals if they are wanted."""
-        wanted = mode == Mode.MARGINALS
-        mu, array = batch.result() if wanted else (batch.scores, batch.arrays[0][:0])
-        log_z = np.empty(len(batch.arrays[0]))
-        name, like = ("marginals_scaled", (_exponents(batch),)) if scaled else ("marginals", ())
-        work = (9 if wanted else 3) * (8 if scaled else 1)
-        batch.run(getattr(self._module, name), work, self._rooms[name], options, *like, array, log_z)
-        return (torch.from_numpy(log_z), mu) if wanted else (torch.from_numpy(log_z),)
+    def _run(self, name: str, kind: str, sweeps: float, options: tuple[Any, ...], batch: Batch, *rest: Any) -> None:
+        """Run a kernel for a kind of number."""
+        kernel, room = self._kernel(name, kind)
+        if kind:  # whose exponents are integers
+            rest = np.empty(0, np.int32 if batch.scores.dtype == torch.float32 else np.int64), *rest
+        batch.run(kernel, sweeps, room, options, *rest)
 
-    def _product(self, options: tuple[Any, ...], batch: Batch, scaled: bool) -> tuple[Tensor]:
+    def _sums(self, which: slice, options: tuple[Any, ...], batch: Batch, kind: str) -> tuple[Tensor, ...]:
+        """Log-partitions, marginals, or both."""
+        mu, array = (batch.scores, batch.arrays[0][:0]) if which is _TOTALS else batch.result()
+        log_z = np.empty(len(batch.status))
+        self._run("marginals", kind, (9 if array.size else 3) * (8 if kind else 1), options, batch, array, log_z)
+        return (mu,) if which is _PARTS else (torch.from_numpy(log_z), mu)[which]
+
+    def _product(self, options: tuple[Any, ...], batch: Batch, kind: str) -> tuple[Tensor]:
         """The derivative of the marginals along the batch's direction."""
         out, array = batch.result()
-        name, like = ("product_scaled", (_exponents(batch),)) if scaled else ("product", ())
-        assert batch.extra is not None
-        rest = *like, batch.extra.numpy(), array, np.empty(len(array))
-        batch.run(getattr(self._module, name), 200 if scaled else 27, self._rooms[name], options, *rest)
+        self._run("product", kind, 200 if kind else 27, options, batch, _extra(batch), array, np.empty(len(array)))
         return (out,)
 
-    def _in_logs(self, batch: Batch, mode: Mode, options: tuple[Any, ...]) -> tuple[Tensor, ...]:
-        """Log-partitions or entropies, and what the mode says of the parts, if anything."""
-        wanted = mode not in (Mode.LOG_PARTITION, Mode.ENTROPY)
-        out = torch.empty_like(batch.scores) if wanted else batch.scores[:0]
-        value, direction = np.empty(len(batch.scores)), batch.scores.numpy()
-        seeds = _extra(batch) if mode == Mode.SAMPLE else _NO_SEEDS
-        if mode == Mode.TANGENT:
-            direction = _extra(batch)
-        rest = options, int(mode), direction, seeds, out.numpy(), value
-        batch.run(self._module.in_logs, 60 if wanted else 20, self._rooms["logs"], *rest)
-        return (torch.from_numpy(value), out) if wanted else (torch.from_numpy(value),)
+    def _entropies(self, options: tuple[Any, ...], batch: Batch, out: np.ndarray) -> Tensor:
+        """Entropies, and their gradients if there is room for them."""
+        value = np.empty(len(batch.scores))
+        self._run("entropies", "_far", 400 if out.size else 100, options, batch, out, value)
+        return torch.from_numpy(value)
 
     def _wide(
-        self,
-        batch: Batch,
-        in_weights: Callable[[Batch, bool], tuple[Tensor, ...]],
-        in_logs: Attempt,
-        validate: bool,
-        wide: bool = False,
+        self, batch: Batch, attempt: Callable[[Batch, str], tuple[Tensor, ...]], validate: bool, wide: bool = False
     ) -> tuple[Tensor, ...]:
-        """In weights, then in weights with exponents (in float64, if `wide`), then in logarithms.
+        """In weights, then in weights with exponents (in float64, if `wide`), then with exponents of any size.
 
         Examples that begin in float64 have a ladder of their own: nothing of a result depends on the rest of the batch.
         """
         dtype, double = batch.scores.dtype, torch.float64
         long = batch.arrays[1] > self._longest if batch.longest > self._longest and dtype == torch.float32 else None
-        first = in_weights(batch if long is None else batch.without(long), False)
+        first = attempt(batch if long is None else batch.without(long), "")
         if long is None and batch.beyond is None and np.count_nonzero(batch.status) == 0:
             return first
-        further: list[tuple[torch.dtype, Attempt]] = [
-            (double if wide else dtype, lambda b: in_weights(b, True)), (double, in_logs),
-        ]  # fmt: skip
-        found = widening(batch, [(dtype, lambda b: first), *further])
+        scaled: tuple[torch.dtype, Attempt] = double if wide else dtype, lambda b: attempt(b, "_scaled")
+        far: tuple[torch.dtype, Attempt] = double, lambda b: attempt(b, "_far")
+        found = widening(batch, [(dtype, lambda b: first), scaled, far])
         if long is not None:
             batch.status[long] = OUT_OF_RANGE
-            again = [(double, lambda b: in_weights(b, False)), (double, further[0][1]), further[1]]
+            again: list[tuple[torch.dtype, Attempt]] = [(double, lambda b: attempt(b, "")), (double, scaled[1]), far]
             found = widening(batch, [(dtype, lambda b: found), *again])
         return batch.settle(found, validate)
 
@@ -199,8 +177,3 @@ class Kernels:
 def _extra(batch: Batch) -> np.ndarray:
     assert batch.extra is not None
     return batch.extra.numpy()
-
-
-def _exponents(batch: Batch) -> np.ndarray:
-    """Nothing, of the dtype of exponents."""
-    return np.empty(0, np.int32 if batch.scores.dtype == torch.float32 else np.int64)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pullback.inference.engine.rules.definition import Index, Line, Spans, Sum, Term
-from pullback.inference.engine.rules.inside import arrays
-from pullback.inference.engine.rules.logarithms import place_of_sum, sums
+from pullback.inference.engine.rules.inside import arrays, choice_place
 from pullback.inference.engine.rules.text import Analysis, Memory, Text, difference, times
 
 
@@ -21,7 +20,7 @@ def goal_place(text: Text, analysis: Analysis) -> None:
 
 
 def write(text: Text, analysis: Analysis) -> None:
-    """Write `follow`, `draw`, `draw_scaled` and `draw_logs`."""
+    """Write `follow`, `draw` and `draw_scaled`."""
     _Descent(
         text, analysis, "follow", list(analysis.choices.values()), "Write the parts of the best structure of a lane."
     ).write()
@@ -31,7 +30,6 @@ def write(text: Text, analysis: Analysis) -> None:
         "Draw a structure of a lane; False where a value on the way is below `least`, and too small to trust.",
     ).write()  # fmt: skip
     _Descent(text, analysis, "draw_scaled", [*names, "seed"], "Draw a structure of a lane from numbers with exponents.").write()
-    _Descent(text, analysis, "draw_logs", [*names, *sums(analysis), "seed"], "Draw a structure of a lane.").write()
 
 
 class _Descent:
@@ -95,8 +93,8 @@ class _Descent:
 
     def choose(self, rule: Sum) -> None:
         memory: Memory = self.analysis.inside
-        place = place_of_sum(self.analysis, rule)
         if self.name == "follow":
+            place = choice_place(memory, rule)
             self.text(f"{rule.variable} = np.int64({self.analysis.choices[rule.goal.item]}[{place} + lane])")
             return
         known, words = {rule.variable: rule.first}, []
@@ -108,8 +106,6 @@ class _Descent:
             ]
         count = difference(rule.stop, rule.first)
         words.append(f"{count} if {rule.option} else 1" if rule.option else count)
-        kept = [f"sum{self.analysis.sums.index(rule)}", f"{place} + lane"] if self.name == "draw_logs" else []
         self.text("u, drawn = uniform(seed, drawn)")
-        function = {"draw": "choose", "draw_scaled": "choose_scaled", "draw_logs": "choose_log"}[self.name]
-        chosen = f"{function}({', '.join([*words, *kept, 'u'])})"
+        chosen = f"{self.name.replace('draw', 'choose')}({', '.join([*words, 'u'])})"
         self.text(f"{rule.variable} = {rule.first} + {chosen}".replace("= 0 + ", "= "))

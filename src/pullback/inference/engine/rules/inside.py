@@ -227,13 +227,14 @@ class _Maxima(_Inside):
 
     def rest(self, rule: Sum, begun: Index) -> None:
         super().rest(rule, begun)
-        place = self.memory.place(rule.goal) if rule.goal.item in self.memory else choice_place(rule)
+        place = choice_place(self.memory, rule)
         self.text(f"store_index({self.analysis.choices[rule.goal.item]}, {place}, {self.name(rule.goal.item)}_at)")
 
 
-def choice_place(rule: Sum) -> str:
-    """Where the choice of an item is kept that lies in no chart."""
-    return Memory("", [(rule.goal.item, len(rule.goal.at))]).place(rule.goal)
+def choice_place(memory: Memory, rule: Sum) -> str:
+    """Where the choice of an item is kept: in the place of the item, or in that of an item with a chart of its own."""
+    own = memory if rule.goal.item in memory else Memory("", [(rule.goal.item, len(rule.goal.at))])
+    return own.place(rule.goal)
 
 
 def formula(rule: Sum) -> str:

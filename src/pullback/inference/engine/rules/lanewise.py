@@ -12,9 +12,18 @@ from pullback.inference._numba.lanes import exp, larger, load, splat, store, whe
 from pullback.inference._numba.scratch import carve
 from pullback.inference._numba.vectors import narrow, widen
 from pullback.inference.engine.rules.batch import OUT_OF_RANGE
-from pullback.inference.engine.rules.numbers import at, below_power, constant, flat_tangent, flat_value, put
+from pullback.inference.engine.rules.numbers import (
+    at,
+    below_power,
+    constant,
+    copy_lane,
+    far_power,
+    over,
+    put,
+    share_of,
+)
 from pullback.inference.engine.rules.packing import bases_of, lanes_of
-from pullback.inference.front.checks import INFINITE, NAN, OK
+from pullback.inference.front.checks import INFEASIBLE, INFINITE, NAN, OK
 
 
 @called
@@ -39,29 +48,27 @@ def lane_scratch(work, at, lanes, dtype, largest):
     return lengths, codes, peaks, scale, factor, bases, stack.reshape(4 * largest + 8, 3)
 
 
+@inline
+def places_of(goal_of, n, lane_lengths, places):
+    """Write where the goal of each lane is."""
+    lanes = lanes_of(lane_lengths)
+    for lane in range(lanes):
+        places[lane] = goal_of(int(lane_lengths[lane]), n, lanes) + lane
+
+
 @called
 def seed(lane_lengths, n, goal, places, seeds):
-    """One over each lane's value at its size, zero elsewhere."""
-    lanes = lanes_of(seeds)
-    for i in range((n + 1) * lanes):
-        seeds[i] = 0.0
+    """One over each lane's value at its size, zero elsewhere; what is at size 0 has no use."""
+    lanes = lanes_of(lane_lengths)
+    for lane in range(lanes):
+        copy_lane(goal, places[lane], seeds, lane)
+    put(seeds, 0, over(constant(seeds, 1.0), at(seeds, 0)))
+    for i in range(lanes, (n + 1) * lanes, lanes):
+        put(seeds, i, constant(seeds, 0.0))
     for lane in range(lanes):
         size = int(lane_lengths[lane])
         if size > 0:
-            seeds[size * lanes + lane] = 1 / goal[places[lane]]
-
-
-@called
-def seed_tangent(lane_lengths, n, tangent, places, seeds, out):
-    """The tangent of 1/Z is -Z'/Z^2."""
-    lanes = lanes_of(seeds)
-    for i in range((n + 1) * lanes):
-        out[i] = 0.0
-    for lane in range(lanes):
-        size = int(lane_lengths[lane])
-        if size > 0:
-            at = size * lanes + lane
-            out[at] = -tangent[places[lane]] * seeds[at] * seeds[at]
+            copy_lane(seeds, lane, seeds, size * lanes + lane)
 
 
 @called
@@ -77,18 +84,20 @@ def expect(lane_lengths, seeds, peaks):
 @called
 def finish(group, order, codes, peaks, lane_lengths, log_scale, goal, places, log_z, status):
     """Write each lane's log-partition and status; `peaks` has its largest inside times its largest outside value."""
-    lanes, limit = lanes_of(codes), limit_of(codes)
-    for lane in range(min(lanes, len(order) - group)):
-        example = order[group + lane]
+    limit = limit_of(codes)
+    for lane in range(min(lanes_of(codes), len(order) - group)):
+        example, right = order[group + lane], peaks[lane] <= limit
         z = goal[places[lane]] if lane_lengths[lane] > 0 else 1.0
-        log_z[example] = np.nan
-        if codes[lane] > 0:
-            status[example] = INFINITE if codes[lane] == 1 else NAN
-        elif peaks[lane] <= limit:
-            status[example] = OK
-            log_z[example] = log_scale[lane] + math.log(z)
-        else:
-            status[example] = OUT_OF_RANGE
+        log_z[example] = log_scale[lane] + math.log(z) if right else np.nan
+        status[example] = status_of(codes[lane], right, OUT_OF_RANGE)
+
+
+@inline
+def status_of(code, right, otherwise):
+    """The status of an example: what is wrong with its scores, or `otherwise` if it is not `right`."""
+    if code > 0:
+        return INFINITE if code == 1 else NAN
+    return OK if right else otherwise
 
 
 @called
@@ -143,53 +152,58 @@ def scaled_weight(packed, exponents, at, top):
 
 
 @called
-def seed_scaled(lane_lengths, n, goal, places, seeds):
-    """`seed` for numbers with exponents, and for their tangents, if there are any."""
-    lanes = lanes_of(seeds[0])
-    for i in range(0, (n + 1) * lanes, lanes):
-        put(seeds, i, constant(seeds, 0.0))
-    for lane in range(lanes):
-        size = int(lane_lengths[lane])
-        if size > 0 and goal[0][places[lane]] > 0.0:
-            at = size * lanes + lane
-            z = goal[0][places[lane]]
-            seeds[0][at] = 1.0 / z
-            seeds[-1][at] = -goal[-1][places[lane]]
-            if len(seeds) > 2:
-                seeds[1][at] = -goal[1][places[lane]] / z / z
+def to_far(chart, n, side, upper):
+    """Turn scores of any size into weights with all exponents."""
+    packed = chart[0]
+    lanes, none, zero = lanes_of(packed), splat(packed, -np.inf), splat(packed, 0.0)
+    top = zero
+    for h in range(n):
+        for at_ in range((h * side + upper * h) * lanes, (h * side + n) * lanes, lanes):
+            x = load(packed, at_)
+            top = larger(where_larger(x, none, larger(x, zero - x), zero), top)
+    for h in range(n):
+        for at_ in range((h * side + upper * h) * lanes, (h * side + n) * lanes, lanes):
+            far_weight(chart, at_, top)
+
+
+@inline
+def far_weight(chart, at, top):
+    """Turn a vector of scores, up to `top`, into weights with all exponents."""
+    x = load(chart[0], at)
+    k, h, g, r = far_power(x, top)
+    put(chart, at, (where_larger(x, splat(chart[0], -np.inf), exp(r), splat(chart[0], 0.0)), k, h, g))
 
 
 @called
-def finish_scaled(group, order, codes, lane_lengths, log_scale, goal, places, log_z, status):
+def finish_scaled(group, order, codes, lane_lengths, log_scale, goal, exponents, places, log_z, status):
     """`finish` for numbers with exponents: only scores of which nearly all are needed leave their range.
 
     `log_scale` has the exponent that was taken off, a whole number.
     """
-    lanes, exponents = lanes_of(codes), goal[-1]
     least = -(2 ** (8 * exponents.itemsize - 8))
-    for lane in range(min(lanes, len(order) - group)):
-        example, at = order[group + lane], places[lane]
-        some = lane_lengths[lane] > 0
+    for lane in range(min(lanes_of(codes), len(order) - group)):
+        example, at, some = order[group + lane], places[lane], lane_lengths[lane] > 0
+        right = not some or (goal[at] > 0.0 and exponents[at] > least)  # a sum beside zeros may be rounded to 0 down there
         log_z[example] = 0.0
-        if codes[lane] > 0:
-            status[example] = INFINITE if codes[lane] == 1 else NAN
-        elif some and not (goal[0][at] > 0.0 and exponents[at] > least):  # a sum beside zeros may be rounded to 0 down there
-            status[example] = OUT_OF_RANGE
-        else:
-            status[example] = OK
-            if some:  # whole numbers first: large ones cancel without rounding
-                log_z[example] = math.log(goal[0][at]) + (log_scale[lane] + exponents[at]) * math.log(2.0)
+        if some and right:  # whole numbers first: large ones cancel without rounding
+            log_z[example] = math.log(goal[at]) + (log_scale[lane] + exponents[at]) * math.log(2.0)
+        status[example] = status_of(codes[lane], right, OUT_OF_RANGE)
+
+
+@called
+def finish_far(group, order, codes, lane_lengths, goal, near, far, farther, places, log_z, status):
+    """The same with all exponents, which nothing leaves."""
+    for lane in range(min(lanes_of(codes), len(order) - group)):
+        example, at, some = order[group + lane], places[lane], lane_lengths[lane] > 0
+        right, log_z[example] = not some or goal[at] > 0.0, 0.0
+        if some and right:
+            log_z[example] = math.log(goal[at]) + math.log(2.0) * near[at]
+            log_z[example] += 2.0**44 * math.log(2.0) * far[at] + 2.0**84 * math.log(2.0) * farther[at]
+        status[example] = status_of(codes[lane], right, INFEASIBLE)
 
 
 @called
 def flatten(chart, count):
-    """Replace values by those without exponents."""
+    """Replace the probabilities of parts by results."""
     for at_ in range(0, count * lanes_of(chart[0]), lanes_of(chart[0])):
-        store(chart[0], at_, flat_value(at(chart, at_)))
-
-
-@called
-def flatten_tangents(chart, count):
-    """Replace derivatives by those without exponents."""
-    for at_ in range(0, count * lanes_of(chart[0]), lanes_of(chart[0])):
-        store(chart[1], at_, flat_tangent(at(chart, at_)))
+        store(chart[0], at_, share_of(at(chart, at_)))
