@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from pullback.estimators.checks import example_shape
-from pullback.inference._torch.derivatives import apply, in_forward_mode, is_plain
+from pullback.inference._torch.derivatives import apply, in_forward_mode, is_plain, straight
 from pullback.structures import Structure
 
 Rule = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -96,6 +96,7 @@ class _Surrogate(torch.autograd.Function):
         )
 
 
+@straight
 class _Attached(_Surrogate):
     @staticmethod
     def forward(scores: Tensor, surrogate: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -113,6 +114,7 @@ class _Attached(_Surrogate):
         return _once(gradient, scores), None, None
 
 
+@straight
 class _PointWith(_Surrogate):
     @staticmethod
     def forward(scores: Tensor, structure: Structure, point: Point, rule: Rule, examples: int | None) -> tuple[Tensor, Tensor]:
@@ -139,6 +141,7 @@ class _PointWith(_Surrogate):
         return _once(gradient, scores), None, None, None, None
 
 
+@straight
 class _Linear(_Surrogate):
     @staticmethod
     def forward(scores: Tensor, value: Tensor, rule: Callable[[Tensor], Tensor]) -> Tensor:
@@ -157,6 +160,7 @@ class _Linear(_Surrogate):
         return _once(gradient, scores), None, None
 
 
+@straight
 class _Weighed(_Surrogate):
     """The losses, whose weights the zeros get, too; they become NaN where the loss is NaN and counts."""
 

@@ -11,7 +11,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -65,6 +65,18 @@ class Rule(Protocol):
         """From the tangents of all arguments to those of the outputs."""
 
 
+Node = TypeVar("Node", bound=type[torch.autograd.Function])
+
+
+def straight(function: Node) -> Node:
+    """A decorator: nodes of the function go backward at once. PyTorch's own look each time which of two methods was defined."""
+    node, backward = getattr(function, "_backward_cls", None), function.backward
+    if node is not None:
+        node.apply = lambda ctx, *grads: backward(ctx, *grads)
+    return function
+
+
+@straight
 class _Recorded(torch.autograd.Function):
     """A call on the route RECORDED."""
 
@@ -78,14 +90,6 @@ class _Recorded(torch.autograd.Function):
         return None, None, *ctx.rule.backward(ctx, grads)
 
 
-def _node_of(function: type[torch.autograd.Function]) -> None:
-    """The function's nodes go backward at once: PyTorch's own look at each turn for which of two methods was defined."""
-    node, backward = getattr(function, "_backward_cls", None), function.backward
-    if node is not None:
-        node.apply = lambda ctx, *grads: backward(ctx, *grads)
-
-
-_node_of(_Recorded)
 record: Callable[..., Any] = super(torch.autograd.Function, _Recorded).apply
 """`record(rule, function, *args)`: `function(ctx, args)`, with a rule for the backward pass."""
 
