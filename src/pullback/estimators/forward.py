@@ -12,8 +12,8 @@ from pullback.estimators.base import Downstream, Estimator, needs_objective
 from pullback.estimators.checks import losses_of, warn_if_unused
 from pullback.estimators.decoder import Decoder
 from pullback.estimators.starts import FromArgmax, Start
-from pullback.estimators.surrogate import Rule, is_finite, point_with, with_weights
-from pullback.inference._torch.derivatives import may_be_differentiated
+from pullback.estimators.surrogate import Rule, point_with, with_weights
+from pullback.inference._torch.derivatives import is_finite, may_be_differentiated
 from pullback.structures import Structure
 
 Gamma = Callable[[Tensor], Tensor]

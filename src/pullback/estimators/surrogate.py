@@ -8,7 +8,6 @@ They work under `torch.func.grad` and `vjp`. Forward mode and `torch.vmap` are e
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +16,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from pullback.estimators.checks import example_shape
-from pullback.inference._torch.derivatives import apply, in_forward_mode, is_plain, straight
+from pullback.inference._torch.derivatives import apply, in_forward_mode, is_finite, straight
 from pullback.structures import Structure
 
 Rule = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -76,13 +75,6 @@ def linear(scores: Tensor, value: Tensor, rule: Callable[[Tensor], Tensor]) -> T
 def with_weights(losses: Tensor, zero: Tensor) -> Tensor:
     """The losses, which send their weights to the zeros; NaN for a loss that is NaN, whatever its gradient."""
     return apply(_Weighed, losses, zero)  # type: ignore[no-any-return]
-
-
-def is_finite(x: Tensor) -> bool:
-    """Whether all numbers are finite, where looking is free: on a CPU, where a finite sum has finite terms only. False says
-    nothing.
-    """
-    return x.is_cpu and is_plain() and math.isfinite(float(x.sum()))
 
 
 class _Surrogate(torch.autograd.Function):

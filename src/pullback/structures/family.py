@@ -190,10 +190,11 @@ class FamilyStructure(Structure, checked=False):
         """The scores as one batch, and what the search for their projections finds."""
         if max_iterations is not None or tolerance is not None:
             check_limit(max_iterations, tolerance)
-        flat = self._flat(scores)
-        return flat, search(
-            self.family, flat, self._options(), self._validates(flat), warm_start, max_iterations, tolerance
-        )
+        flat = self._layout.flatten(scores, self)
+        if self._widths:
+            self._check_widths(scores.shape)
+        validate = scores.is_cpu if self.validate is None else self.validate
+        return flat, search(self.family, flat, self._options(), validate, warm_start, max_iterations, tolerance)
 
     def _in_closed_form(self, mu: Tensor, scores: Tensor) -> SparseMAPSolution:
         flat, point = self._flat(scores), mu.detach().double()
@@ -311,7 +312,7 @@ class FamilyStructure(Structure, checked=False):
         if not _INTERNALS:
             derivatives.refuse_tangents(scores)
         validate = scores.is_cpu if self.validate is None else self.validate
-        return call(family, operation, (scores, *flat.sizes, *others), self._options(), validate, recorded)
+        return call(family, operation, (scores, *flat.sizes, *others), self._options(), validate, recorded, flat.route)
 
     def _validates(self, flat: Flat) -> bool:
         return flat.scores.is_cpu if self.validate is None else self.validate

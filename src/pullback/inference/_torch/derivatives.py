@@ -8,6 +8,7 @@ zero without a word.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -52,6 +53,14 @@ def is_plain() -> bool:
     return not (is_compiling() or _transforms_active() or _modes() or _is_tracing())
 
 
+def is_finite(x: Tensor) -> bool:
+    """Whether all numbers are finite, where looking is free: in ordinary tensors on a CPU, where a finite sum has finite terms
+    only. False says nothing.
+    """
+    ordinary = x.is_cpu and not (is_compiling() or _transforms_active() or _modes() or _is_tracing())
+    return ordinary and math.isfinite(float(x.sum()))
+
+
 class Rule(Protocol):
     """The derivative of an operator, in both directions."""
 
@@ -70,9 +79,9 @@ Node = TypeVar("Node", bound=type[torch.autograd.Function])
 
 def straight(function: Node) -> Node:
     """A decorator: nodes of the function go backward at once. PyTorch's own look each time which of two methods was defined."""
-    node, backward = getattr(function, "_backward_cls", None), function.backward
+    node: Any = getattr(function, "_backward_cls", None)
     if node is not None:
-        node.apply = lambda ctx, *grads: backward(ctx, *grads)
+        node.apply = function.backward
     return function
 
 

@@ -86,22 +86,12 @@ def settled(result: Tensor, status: Tensor | np.ndarray, validate: bool) -> Tens
     return torch.where((status != OK).reshape(-1, *[1] * (result.dim() - 1)), torch.nan, result)
 
 
-ARRAY = "pullback_array"
-"""The attribute of sizes that have their array behind them, those of `layout._whole`."""
-
-
-def array_of(size: Tensor) -> np.ndarray:
-    """Sizes on the CPU as a contiguous array, for which PyTorch takes as long as a small kernel."""
-    found: np.ndarray | None = getattr(size, ARRAY, None)
-    return size.contiguous().numpy() if found is None else found
-
-
 def in_range(layout: Layout, shape: torch.Size, sizes: Sequence[Tensor]) -> tuple[tuple[np.ndarray, ...], bool]:
     """Sizes as arrays, those out of range at the nearest value that is possible; and whether there are none of those."""
     arrays: list[np.ndarray] = []
     right = True
     for index, size in enumerate(sizes):
-        array, limit = array_of(size), layout.limit(index, shape)
+        array, limit = size.contiguous().numpy(), layout.limit(index, shape)
         if layout.sizes[index].dims:
             arrays.append(array)
             continue

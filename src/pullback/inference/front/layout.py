@@ -11,11 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pullback.inference._torch.derivatives import is_plain
+from pullback.inference._torch.derivatives import DISPATCHED, route
 from pullback.inference.front import checks
 
 _FULL, _HALF = (torch.float32, torch.float64), (torch.float16, torch.bfloat16)
 _UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # PyTorch does not compare them
+ARRAY = "pullback_array"
+"""The attribute of sizes that have their array behind them: PyTorch takes as long for it as a small kernel."""
 Parts = Callable[[tuple[int, ...], tuple[Tensor, ...], torch.device], Tensor]
 """From the shape of the parts, the sizes `[B]` and a device to `[1 or B, *parts]` of bool."""
 
@@ -49,18 +51,20 @@ class Flat:
         sizes: `[B]` each, int64, on the device of the scores.
         batch: the leading dimensions of the caller's scores.
         dtype: of the results.
+        route: how a call with these scores reaches its kernel (`derivatives.route`).
     """
 
-    __slots__ = ("batch", "dtype", "layout", "scores", "sizes")
+    __slots__ = ("batch", "dtype", "layout", "route", "scores", "sizes")
 
     def __init__(
-        self, layout: Layout, scores: Tensor, sizes: tuple[Tensor, ...], batch: torch.Size, dtype: torch.dtype
+        self, layout: Layout, scores: Tensor, sizes: tuple[Tensor, ...], batch: torch.Size, dtype: torch.dtype, route: int
     ) -> None:
         self.layout = layout
         self.scores = scores
         self.sizes = sizes
         self.batch = batch
         self.dtype = dtype
+        self.route = route
 
     @property
     def mask(self) -> Tensor:
@@ -134,9 +138,10 @@ class Layout:
             s = s.reshape(batch.numel(), *shape[lead:])
             shape = s.shape
         sizes: tuple[Tensor, ...] = ()
+        way = route(s)
         for i, name, axis in self._named:
             size = getattr(owner, name)
-            if size is None and axis is not None and shape[0] <= 1024 and s.is_cpu and is_plain():
+            if size is None and axis is not None and shape[0] <= 1024 and s.is_cpu and way != DISPATCHED:
                 size = _whole(shape[0], shape[axis])
             elif (
                 size is None or lead != 1 or self.sizes[i].batch_of(size) != batch or size.dtype != torch.long
@@ -144,7 +149,7 @@ class Layout:
             ):  # fmt: skip
                 size = self._flat_size(i, size, s, batch)
             sizes += (size,)
-        return Flat(self, s, sizes, batch, dtype)
+        return Flat(self, s, sizes, batch, dtype, way)
 
     def check(self, scores: Tensor, name: str = "scores") -> None:
         """Raise if these are no scores of this layout, or no structures, by their name."""
@@ -251,7 +256,7 @@ def _whole(count: int, size: int) -> Tensor:
     """
     with torch.inference_mode(False):  # whose tensors no other call could keep for a backward pass
         sizes = torch.full((count,), size, dtype=torch.long, device="cpu")
-    setattr(sizes, checks.ARRAY, sizes.numpy())
+    setattr(sizes, ARRAY, sizes.numpy())
     return sizes
 
 

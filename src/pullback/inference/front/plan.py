@@ -51,14 +51,22 @@ def serving(device: str) -> str:
 
 
 def call(
-    family: Family, operation: str, args: tuple[Any, ...], options: tuple[Any, ...], validate: bool, recorded: str = ""
+    family: Family,
+    operation: str,
+    args: tuple[Any, ...],
+    options: tuple[Any, ...],
+    validate: bool,
+    recorded: str = "",
+    route: int | None = None,
 ) -> Any:
     """An operation of tensors and numbers `args`: by its plan, or by its operator where PyTorch has to see that.
 
-    `recorded` names an operation that takes its place where an ordinary backward pass is sure to come, if the family has it:
-    the first result of that one is the result.
+    The route is that of the arguments, where it is known. `recorded` names an operation that takes its place where an ordinary
+    backward pass is sure to come, if the family has it: the first result of that one is the result.
     """
-    route, scores = derivatives.route(*args), args[0]
+    scores = args[0]
+    if route is None:
+        route = derivatives.route(*args)
     if family.derivatives[operation] is None and (scores.requires_grad or route == DISPATCHED):
         args = scores.detach(), *args[1:]
     if route == DISPATCHED:

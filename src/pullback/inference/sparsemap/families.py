@@ -45,7 +45,7 @@ def search(
         starts = starts[0].to(scores.device), starts[1].to(scores.device)
     differentiated = may_be_differentiated(scores)  # which takes structures that span the face of mu
     given = scores, *flat.sizes, *starts, limit, differentiated, enough
-    found: tuple[Tensor, ...] = plan.call(family, "sparsemap", given, options, validate)
+    found: tuple[Tensor, ...] = plan.call(family, "sparsemap", given, options, validate, "", flat.route)
     return found
 
 
@@ -118,9 +118,9 @@ def listed(z: Tensor, most: int, columns: int = 1) -> Tensor:
 
         z = z if z.dtype in (torch.float32, torch.float64) else z.double()
         *batch, parts = z.shape
-        lists, count = np.empty((*batch, most), np.int32), math.prod(batch)
-        list_parts(z.contiguous().numpy().reshape(count, parts), columns, lists.reshape(count, most))
-        return torch.from_numpy(lists)
+        found, count = np.empty((*batch, most), np.int32), math.prod(batch)
+        list_parts(z.contiguous().numpy().reshape(count, parts), columns, found.reshape(count, most))
+        return torch.from_numpy(found)
     columns = max(columns, 1)
     z = z.unflatten(-1, (-1, columns)).mT.flatten(-2)
     ones = z == 1
@@ -128,5 +128,5 @@ def listed(z: Tensor, most: int, columns: int = 1) -> Tensor:
     right = ((z == 0) | ones).all(-1, keepdim=True) & (place[..., -1:] <= most)
     place = torch.where(ones & right, place - 1, most)
     lists = torch.full((*z.shape[:-1], most + 1), -1, dtype=torch.int32, device=z.device)
-    parts = torch.arange(z.shape[-1], dtype=torch.int32, device=z.device).reshape(-1, columns).mT.flatten()
-    return lists.scatter_(-1, place, parts.expand(z.shape))[..., :most].contiguous()
+    own = torch.arange(z.shape[-1], dtype=torch.int32, device=z.device).reshape(-1, columns).mT.flatten()
+    return lists.scatter_(-1, place, own.expand(z.shape))[..., :most].contiguous()

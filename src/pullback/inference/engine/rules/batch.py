@@ -14,6 +14,7 @@ from pullback.inference._numba.compile import no_alloc_kernel
 from pullback.inference._numba.lanes import BYTES
 from pullback.inference._numba.threads import scratch, spread
 from pullback.inference.front import checks
+from pullback.inference.front.layout import ARRAY
 
 _ONE = np.zeros(1, np.int64)  # the order of one example
 _SMALL = 1 << 14  # bytes of a result up to which NumPy's memory is made in less time than PyTorch's
@@ -57,7 +58,9 @@ class Batch:
     def __init__(self, scores: Tensor, lengths: Tensor, extra: Tensor | None = None) -> None:
         self.scores = scores = (scores.detach() if scores.requires_grad else scores).contiguous()
         self.lengths, self.extra, self.beyond = lengths, extra, None
-        array, length = scores.numpy(), checks.array_of(lengths)
+        array, length = scores.numpy(), getattr(lengths, ARRAY, None)
+        if length is None:
+            length = lengths.contiguous().numpy()
         count, n = len(length), array.shape[-1]
         self.status = np.zeros(count, np.int64)
         if count == 1 and 0 <= (only := int(length[0])) <= n:

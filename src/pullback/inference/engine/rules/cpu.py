@@ -41,7 +41,8 @@ class Kernels:
     def argmax(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
         options, batch = tuple(map(named.__getitem__, self._module.OPTIONS)), Batch(scores, lengths)
         z, array = batch.result()
-        self._run("argmax", "", 3, options, batch, array)
+        kernel, room = self._kernel("argmax", "")
+        batch.run(kernel, 3, room, options, array)
         if batch.beyond is None and np.count_nonzero(batch.status) == 0:
             return z
         return batch.settle((z,), validate)[0]
@@ -138,12 +139,15 @@ class Kernels:
         mu, array = (batch.scores, batch.arrays[0][:0]) if which is _TOTALS else batch.result()
         log_z = np.empty(len(batch.status))
         self._run("marginals", kind, (9 if array.size else 3) * (8 if kind else 1), options, batch, array, log_z)
-        return (mu,) if which is _PARTS else (torch.from_numpy(log_z), mu)[which]
+        if which is _PARTS:
+            return (mu,)
+        return (torch.from_numpy(log_z), mu)[which]
 
     def _product(self, options: tuple[Any, ...], batch: Batch, kind: str) -> tuple[Tensor]:
         """The derivative of the marginals along the batch's direction."""
         out, array = batch.result()
-        self._run("product", kind, 200 if kind else 27, options, batch, _extra(batch), array, np.empty(len(array)))
+        assert batch.extra is not None
+        self._run("product", kind, 200 if kind else 27, options, batch, batch.extra.numpy(), array, np.empty(len(array)))
         return (out,)
 
     def _entropies(self, options: tuple[Any, ...], batch: Batch, out: np.ndarray) -> Tensor:
