@@ -17,7 +17,7 @@ from torch import Tensor
 
 from pullback.inference.engine.rules.batch import OUT_OF_RANGE, Attempt, Batch, widening
 
-_TOTALS, _PARTS, _BOTH = slice(0, 1), slice(1, 2), slice(0, 2)  # of log-partitions and marginals
+_TOTALS, _PARTS, _BOTH = range(3)  # what is wanted of log-partitions and marginals
 _LARGE = 1e4  # scores beyond which entropies from differences of sums lose digits
 
 
@@ -134,14 +134,15 @@ class Kernels:
             rest = np.empty(0, np.int32 if batch.scores.dtype == torch.float32 else np.int64), *rest
         batch.run(kernel, sweeps, room, options, *rest)
 
-    def _sums(self, which: slice, options: tuple[Any, ...], batch: Batch, kind: str) -> tuple[Tensor, ...]:
+    def _sums(self, which: int, options: tuple[Any, ...], batch: Batch, kind: str) -> tuple[Tensor, ...]:
         """Log-partitions, marginals, or both."""
-        mu, array = (batch.scores, batch.arrays[0][:0]) if which is _TOTALS else batch.result()
+        mu, array = (batch.scores, batch.arrays[0][:0]) if which == _TOTALS else batch.result()
         log_z = np.empty(len(batch.status))
         self._run("marginals", kind, (9 if array.size else 3) * (8 if kind else 1), options, batch, array, log_z)
-        if which is _PARTS:
+        if which == _PARTS:
             return (mu,)
-        return (torch.from_numpy(log_z), mu)[which]
+        total = torch.from_numpy(log_z)
+        return (total, mu) if which == _BOTH else (total,)
 
     def _product(self, options: tuple[Any, ...], batch: Batch, kind: str) -> tuple[Tensor]:
         """The derivative of the marginals along the batch's direction."""
