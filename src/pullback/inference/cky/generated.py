@@ -26,9 +26,17 @@ from pullback.inference.cky.scaling import centre, to_scaled, to_weights
 OPTIONS = ()
 UPPER = True
 CHARTS = {
-    "argmax": 4, "marginals": 3, "product": 2 * 3,
-    "marginals_scaled": 2 * 3, "product_scaled": 3 * 3,
-    "marginals_far": 4 * 3, "product_far": 5 * 3,
+    "argmax": 4,
+    "marginals": 3,
+    "product": 6,
+    "sample": 3,
+    "marginals_scaled": 6,
+    "product_scaled": 9,
+    "sample_scaled": 6,
+    "marginals_far": 12,
+    "product_far": 15,
+    "sample_far": 12,
+    "entropies_far": 15,
 }
 LINES = 8
 

@@ -26,9 +26,17 @@ from pullback.inference.eisner.scaling import centre, to_scaled, to_weights
 OPTIONS = ("multiroot",)
 UPPER = False
 CHARTS = {
-    "argmax": 8, "marginals": 5, "product": 2 * 5,
-    "marginals_scaled": 2 * 5, "product_scaled": 3 * 5,
-    "marginals_far": 4 * 5, "product_far": 5 * 5,
+    "argmax": 8,
+    "marginals": 5,
+    "product": 10,
+    "sample": 5,
+    "marginals_scaled": 10,
+    "product_scaled": 15,
+    "sample_scaled": 10,
+    "marginals_far": 20,
+    "product_far": 25,
+    "sample_far": 20,
+    "entropies_far": 25,
 }
 LINES = 32
 

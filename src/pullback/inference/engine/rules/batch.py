@@ -15,6 +15,7 @@ from pullback.inference._numba.threads import scratch, spread
 from pullback.inference.front import checks
 
 _ONE = np.zeros(1, np.int64)  # the order of one example
+_LIKE = {4: np.empty(0, np.int32), 8: np.empty(0, np.int64)}
 _SMALL = 1 << 14  # bytes of a result up to which NumPy's memory is made in less time than PyTorch's
 OUT_OF_RANGE, LEFT_OUT = -1, -2  # statuses of this folder's own: to be computed again in a wider range; not now
 
@@ -55,7 +56,8 @@ class Batch:
 
     def __init__(self, scores: Tensor, lengths: Tensor, extra: Tensor | None = None) -> None:
         self.scores = (scores.detach() if scores.requires_grad else scores).contiguous()
-        self.lengths, self.extra = lengths.contiguous(), extra
+        self.lengths = lengths.contiguous()
+        self.extra: Any = extra
         array, length = self.scores.numpy(), self.lengths.numpy()
         count, n, self.beyond = len(length), array.shape[-1], None
         self.status = np.zeros(count, np.int64)
@@ -86,19 +88,18 @@ class Batch:
         self.arrays = *self.arrays[:2], self.order
         self.cubes = float((self.arrays[1][self.order].astype(float) ** 3).sum())
 
-    def run(
-        self, kernel: Callable[..., None], sweeps: float, room: tuple[int, int], options: tuple[Any, ...], *rest: Any
-    ) -> None:
-        """Run a kernel that sweeps over the splits `sweeps` times, with scratch for some charts and lines per thread.
+    def run(self, module: Any, name: str, sweeps: float, options: tuple[Any, ...], *rest: Any) -> None:
+        """Run a kernel of a generated module that sweeps over the splits `sweeps` times, with scratch for each thread.
 
         In float32 lanes an operation takes about a sixth of the time that `spread` counts on, in float64 a third.
         """
-        n, (charts, lines), array = self.longest, room, self.arrays[0]
+        n, array = self.longest, self.arrays[0]
         groups = -(-len(self.order) * array.itemsize // BYTES)
         work, side = sweeps / 6 * self.cubes * array.itemsize / 24, array.shape[-1]
-        numbers = charts * n * (n + 2) + 5 * (n * side + 1) + lines * (n + 1) + 64
+        numbers = module.CHARTS[name] * n * (n + 2) + 5 * (n * side + 1) + module.LINES * (n + 1) + 64
         memory = scratch(groups, BYTES * numbers + 24 * (4 * n + 8))
-        spread(kernel, len(memory), work, *self.arrays, *options, memory, *rest, self.status)
+        like = (_LIKE[array.itemsize],) if "_" in name else ()  # exponents are integers of the size of scores
+        spread(getattr(module, name), len(memory), work, *self.arrays, *options, memory, *like, *rest, self.status)
 
     def settle(self, results: tuple[Tensor, ...], validate: bool) -> tuple[Tensor, ...]:
         """If asked, raise for the first example whose status is not OK; otherwise its results are NaN."""

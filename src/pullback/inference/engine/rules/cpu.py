@@ -40,32 +40,33 @@ class Kernels:
     def argmax(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
         options, batch = tuple(map(named.__getitem__, self._module.OPTIONS)), Batch(scores, lengths)
         z, array = batch.result()
-        batch.run(self._module.argmax, 3, (self._module.CHARTS["argmax"], self._module.LINES), options, array)
+        batch.run(self._module, "argmax", 3, options, array)
         if batch.beyond is None and np.count_nonzero(batch.status) == 0:
             return z
         return batch.settle((z,), validate)[0]
 
     def log_partition(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
-        attempt = functools.partial(self._sums, Mode.LOG_PARTITION, self._options(named))
+        attempt = functools.partial(self._sums, Mode.LOG_PARTITION, tuple(map(named.__getitem__, self._module.OPTIONS)))
         return self._wide(Batch(scores, lengths), attempt, validate)[0]
 
     def marginals(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
-        return self.log_partition_marginals(scores, lengths, validate=validate, **named)[1]
+        attempt = functools.partial(self._sums, Mode.MARGINALS, tuple(map(named.__getitem__, self._module.OPTIONS)))
+        return self._wide(Batch(scores, lengths), attempt, validate)[1]
 
     def log_partition_marginals(
         self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any
     ) -> tuple[Tensor, Tensor]:
-        attempt = functools.partial(self._sums, Mode.MARGINALS, self._options(named))
+        attempt = functools.partial(self._sums, Mode.MARGINALS, tuple(map(named.__getitem__, self._module.OPTIONS)))
         log_z, mu = self._wide(Batch(scores, lengths), attempt, validate)
         return log_z, mu
 
     def marginals_vjp(self, scores: Tensor, lengths: Tensor, direction: Tensor, *, validate: bool, **named: Any) -> Tensor:
-        batch = Batch(scores, lengths, direction.detach().to(scores.dtype).contiguous())
-        return self._wide(batch, functools.partial(self._product, self._options(named)), validate)[0]
+        attempt = functools.partial(self._product, tuple(map(named.__getitem__, self._module.OPTIONS)))
+        return self._wide(Batch(scores, lengths, direction.detach().to(scores.dtype).contiguous()), attempt, validate)[0]
 
     def entropy(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
         """In weights H = log Z - <log w, mu>, of weights in the range of float64; beyond from the sums' choices."""
-        options = self._options(named)
+        options = tuple(map(named.__getitem__, self._module.OPTIONS))
 
         def attempt(batch: Batch, kind: str) -> tuple[Tensor]:
             if kind == "_far":
@@ -81,7 +82,7 @@ class Kernels:
 
     def entropy_gradient(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
         """In weights -J log w."""
-        options, scores = self._options(named), scores.detach()
+        options, scores = tuple(map(named.__getitem__, self._module.OPTIONS)), scores.detach()
 
         def attempt(batch: Batch, kind: str) -> tuple[Tensor]:
             if kind == "_far":
@@ -90,7 +91,7 @@ class Kernels:
                 return (out,)
             (found,) = self._product(options, batch, kind)
             if kind:
-                batch.status[(np.abs(_extra(batch)) > _LARGE).any(2).any(1)] = OUT_OF_RANGE
+                batch.status[(np.abs(batch.extra.numpy()) > _LARGE).any(2).any(1)] = OUT_OF_RANGE
             return (found.neg_(),)
 
         given = scores.double() if self._precise else scores
@@ -98,42 +99,37 @@ class Kernels:
         return self._wide(batch, attempt, validate, wide=True)[0].to(scores.dtype)
 
     def sample(self, scores: Tensor, lengths: Tensor, seeds: Tensor, *, validate: bool, **named: Any) -> Tensor:
-        options = self._options(named)
+        options = tuple(map(named.__getitem__, self._module.OPTIONS))
 
         def attempt(batch: Batch, kind: str) -> tuple[Tensor]:
             z = torch.empty_like(batch.scores)
-            self._run("sample", kind, 24 if kind else 3, options, batch, _extra(batch), z.numpy(), np.empty(len(z)))
+            batch.run(
+                self._module, "sample" + kind, 24 if kind else 3, options, batch.extra.numpy(), z.numpy(), np.empty(len(z))
+            )
             return (z,)
 
         return self._wide(Batch(scores.double(), lengths, seeds.contiguous()), attempt, validate)[0].to(scores.dtype)
-
-    def _options(self, named: dict[str, Any]) -> tuple[Any, ...]:
-        return tuple(map(named.__getitem__, self._module.OPTIONS))
-
-    def _run(self, name: str, kind: str, sweeps: float, options: tuple[Any, ...], batch: Batch, *rest: Any) -> None:
-        """Run a kernel for a kind of number."""
-        charts = self._module.CHARTS[("product" if name in ("product", "entropies") else "marginals") + kind]
-        like = (np.empty(0, np.int32 if batch.scores.dtype == torch.float32 else np.int64),) if kind else ()
-        batch.run(getattr(self._module, name + kind), sweeps, (charts, self._module.LINES), options, *like, *rest)
 
     def _sums(self, mode: Mode, options: tuple[Any, ...], batch: Batch, kind: str) -> tuple[Tensor, ...]:
         """Log-partitions, and marginals if they are wanted."""
         wanted = mode == Mode.MARGINALS
         mu, array = batch.result() if wanted else (batch.scores, batch.arrays[0][:0])
         log_z = np.empty(len(batch.arrays[0]))
-        self._run("marginals", kind, (9 if wanted else 3) * (8 if kind else 1), options, batch, array, log_z)
+        batch.run(self._module, "marginals" + kind, (9 if wanted else 3) * (8 if kind else 1), options, array, log_z)
         return (torch.from_numpy(log_z), mu) if wanted else (torch.from_numpy(log_z),)
 
     def _product(self, options: tuple[Any, ...], batch: Batch, kind: str) -> tuple[Tensor]:
         """The derivative of the marginals along the batch's direction."""
         out, array = batch.result()
-        self._run("product", kind, 200 if kind else 27, options, batch, _extra(batch), array, np.empty(len(array)))
+        batch.run(
+            self._module, "product" + kind, 200 if kind else 27, options, batch.extra.numpy(), array, np.empty(len(array))
+        )
         return (out,)
 
     def _entropies(self, options: tuple[Any, ...], batch: Batch, out: np.ndarray) -> Tensor:
         """Entropies, and their gradients if there is room for them."""
         value = np.empty(len(batch.scores))
-        self._run("entropies", "_far", 400 if out.size else 100, options, batch, out, value)
+        batch.run(self._module, "entropies_far", 400 if out.size else 100, options, out, value)
         return torch.from_numpy(value)
 
     def _wide(
@@ -158,8 +154,3 @@ class Kernels:
             again: list[tuple[torch.dtype, Attempt]] = [(double, lambda b: attempt(b, "")), (double, scaled[1]), far]
             found = widening(batch, [(dtype, lambda b: found), *again])
         return batch.settle(found, validate)
-
-
-def _extra(batch: Batch) -> np.ndarray:
-    assert batch.extra is not None
-    return batch.extra.numpy()

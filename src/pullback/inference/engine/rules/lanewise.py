@@ -163,15 +163,9 @@ def to_far(chart, n, side, upper):
             top = larger(where_larger(x, none, larger(x, zero - x), zero), top)
     for h in range(n):
         for at_ in range((h * side + upper * h) * lanes, (h * side + n) * lanes, lanes):
-            far_weight(chart, at_, top)
-
-
-@inline
-def far_weight(chart, at, top):
-    """Turn a vector of scores, up to `top`, into weights with all exponents."""
-    x = load(chart[0], at)
-    k, h, g, r = far_power(x, top)
-    put(chart, at, (where_larger(x, splat(chart[0], -np.inf), exp(r), splat(chart[0], 0.0)), k, h, g))
+            x = load(packed, at_)
+            k, h, g, r = far_power(x, top)
+            put(chart, at_, (where_larger(x, none, exp(r), zero), k, h, g))
 
 
 @called

@@ -31,9 +31,8 @@ from pullback.inference.<folder>.scaling import centre, to_scaled, to_weights
 OPTIONS = <option_names>
 UPPER = <upper>
 CHARTS = {
-    "argmax": <best_charts>, "marginals": <weight_charts>, "product": 2 * <weight_charts>,
-    "marginals_scaled": 2 * <weight_charts>, "product_scaled": 3 * <weight_charts>,
-    "marginals_far": 4 * <weight_charts>, "product_far": 5 * <weight_charts>,
+    "argmax": <best_charts>,
+    <charts>
 }
 LINES = <lines>
 '''
