@@ -44,7 +44,7 @@ WEIGHTS = Kind(
 )  # fmt: skip
 SCALED = Kind(
     "_scaled", ", with an exponent for each number", ("e_",),
-    "to_scaled(weights, e_weights, n, side, lane_lengths, log_scale, factor)",
+    "to_scaled(weights, e_weights, n, side, UPPER, lane_lengths, log_scale, factor)",
     "finish_scaled(group, order, codes, lane_lengths, log_scale, <goal_value>, e_<goal_value>, bases, ",
 )  # fmt: skip
 FAR = Kind(
