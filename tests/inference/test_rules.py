@@ -55,10 +55,10 @@ def test_the_same_from_every_kind_of_number(name, dtype, monkeypatch):
     expected = found(structure, scores.double(), direction.double())
     kinds, run, last = [], Batch.run, ["scaled"]
 
-    def refuse(batch, kernel, *rest):
-        kinds.append(kernel.__name__)
-        run(batch, kernel, *rest)
-        if not kernel.__name__.endswith((last[0], "far")):
+    def refuse(batch, module, name, *rest):
+        kinds.append(name)
+        run(batch, module, name, *rest)
+        if not name.endswith((last[0], "far")):
             batch.status[:] = -1
 
     monkeypatch.setattr(Batch, "run", refuse)
@@ -124,7 +124,7 @@ def test_samples_have_the_marginals_at_every_scale(name, scale):
 def test_large_scores_take_no_other_time_than_numbers_with_exponents(name, monkeypatch):
     """No example of ordinary large scores or masks needs exponents of any size."""
     kernels, run = [], Batch.run
-    monkeypatch.setattr(Batch, "run", lambda b, kernel, *rest: (kernels.append(kernel.__name__), run(b, kernel, *rest)))
+    monkeypatch.setattr(Batch, "run", lambda b, module, name, *rest: (kernels.append(name), run(b, module, name, *rest)))
     scores = 1000 * torch.randn(20, 12, 12, generator=torch.Generator().manual_seed(0))
     mask = torch.rand(20, 12, 12, generator=torch.Generator().manual_seed(1)) < 0.2
     for mask_value in (-1e9, -1e30, torch.finfo(torch.float32).min):

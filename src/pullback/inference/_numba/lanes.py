@@ -118,21 +118,6 @@ def store(typingctx, array, index, vector):
 
 
 @intrinsic
-def prefetch(typingctx, array, index):
-    """Ask for the cache line of `array.flat[index]`, which may lie behind the array, in the second cache."""
-
-    def generate(context, builder, signature, args):
-        pointer = address_of(context, builder, signature.args[0], args[0], args[1], ir.IntType(8))
-        whole = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [pointer.type, whole, whole, whole])
-        ask = builder.module.declare_intrinsic("llvm.prefetch", [pointer.type], kind)
-        builder.call(ask, [pointer, whole(0), whole(2), whole(1)])  # to read; how near; data
-        return context.get_dummy_value()
-
-    return types.void(array, types.intp), generate
-
-
-@intrinsic
 def gather(typingctx, array, bases, offset):
     """The vector of `array.flat[bases[lane] + offset]`, one load a lane."""
     kind = floats(array.dtype)

@@ -13,21 +13,24 @@ from numba.np.arrayobj import populate_array
 from pullback.inference._numba.compile import called
 
 
+def unchecked(context, builder, kind, data, count):
+    """Generate an array at a pointer that is not counted or checked."""
+    element = context.get_data_type(kind.dtype)
+    array = context.make_array(kind)(context, builder)
+    size = context.get_constant(types.intp, context.get_abi_sizeof(element))
+    pointer = builder.bitcast(data, element.as_pointer())
+    populate_array(array, data=pointer, shape=[count], strides=[size], itemsize=size, meminfo=None)
+    return array._getvalue()
+
+
 @intrinsic
 def _view(typingctx, work, at, count, dtype):
-    """The numbers at a byte of the scratch, as an array that is not counted or checked."""
+    """The numbers at a byte of the scratch."""
     kind = types.Array(dtype.dtype if isinstance(dtype, types.DType) else dtype.instance_type, 1, "C")
 
     def generate(context, builder, signature, args):
         data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        element = context.get_data_type(kind.dtype)
-        array = context.make_array(kind)(context, builder)
-        size = context.get_constant(types.intp, context.get_abi_sizeof(element))
-        populate_array(
-            array, data=builder.bitcast(builder.gep(data, [args[1]]), element.as_pointer()), shape=[args[2]],
-            strides=[size], itemsize=size, meminfo=None,
-        )  # fmt: skip
-        return array._getvalue()
+        return unchecked(context, builder, kind, builder.gep(data, [args[1]]), args[2])
 
     return kind(work, types.intp, types.intp, dtype), generate
 

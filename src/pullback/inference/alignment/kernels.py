@@ -13,10 +13,10 @@ import math
 import numpy as np
 
 from pullback.inference._numba.compile import inner, kernel, subroutine
-from pullback.inference._numba.lanes import aligned, gather, lanes_in, larger, load, prefetch, splat, store, where_larger
+from pullback.inference._numba.lanes import aligned, gather, lanes_in, larger, load, splat, store, where_larger
 from pullback.inference._numba.packing import clear
 from pullback.inference._numba.random_kernels import uniform
-from pullback.inference._numba.rows import any_nonzero, count_nan, largest_of, nonzero, shift_down, shift_up
+from pullback.inference._numba.rows import any_nonzero, count_nan, largest_of, nonzero, prefetch_beside, shift_down, shift_up
 from pullback.inference._numba.vectors import pack_block, splat_wide, unpack_block, widen
 from pullback.inference._numba.ways import NOTHING, merged
 from pullback.inference.front.modes import Mode
@@ -66,7 +66,7 @@ def _band(scores, stride, lines, rows, columns, down, chances, at, keep):
     worst, nan, ready = splat(scores, -np.inf), splat(scores, 0.0), 0
     below = bases[0] + lanes * stride
     for t in range(columns + rows - 1):
-        prefetch(scores, below + t * lanes)  # the next band, whose rows are too short for the processor to foresee
+        prefetch_beside(scores, below + t * lanes)  # the next band, whose rows are too short for the processor to foresee
         s, ready = next_cells(scores, bases, place, block, t, ready, rows, columns, -np.inf)
         worst, nan = larger(s, worst), count_nan(s, nan)
         corner = shift_up(two_ago[0], edge_m[t]), shift_up(two_ago[1], edge[t])
@@ -95,7 +95,7 @@ def _best_band(scores, stride, bases, place, block, rows, columns, down, edge, l
     worst, nan = splat(scores, -np.inf), splat(scores, 0.0)
     ready, below = 0, bases[0] + lanes * stride
     for t in range(columns + rows - 1):
-        prefetch(scores, below + t * lanes)
+        prefetch_beside(scores, below + t * lanes)
         s, ready = next_cells(scores, bases, place, block, t, ready, rows, columns, -np.inf)
         worst, nan = larger(s, worst), count_nan(s, nan)
         corner, above = shift_up(two_ago, edge[t]), shift_up(one_ago, edge[t + 1]) if down else nothing

@@ -14,21 +14,29 @@ from pullback.inference._numba.vectors import load_wide, splat_wide, widen
 from pullback.inference._numba.lanes import larger, load, splat, splat_index, store, store_index, where_larger
 from pullback.inference.engine.rules.choices import choose, choose_scaled, uniform
 from pullback.inference.engine.rules.lanewise import (
-    expect, finish, finish_far, finish_scaled, flatten, lane_scratch, limit_of, normalise, pack_direction,
-    places_of, seed, status_of, to_far, weigh,
+    centre, expect, finish, finish_far, finish_scaled, flatten, lane_scratch, limit_of, normalise, pack_direction, places_of,
+    seed, status_of, to_far, to_scaled, weigh,
 )
 from pullback.inference.engine.rules.batch import OUT_OF_RANGE
 from pullback.inference.engine.rules.numbers import at, constant, plus, put, times, times_plus, value_of
 from pullback.inference.engine.rules.packing import clear, clear_all, lanes_of, pack, pitch_of, scale, unpack
 from pullback.inference._numba.scratch import carve
-from pullback.inference.cky.scaling import centre, to_scaled, to_weights
+from pullback.inference.cky.scaling import to_weights
 
 OPTIONS = ()
 UPPER = True
 CHARTS = {
-    "argmax": 4, "marginals": 3, "product": 2 * 3,
-    "marginals_scaled": 2 * 3, "product_scaled": 3 * 3,
-    "marginals_far": 4 * 3, "product_far": 5 * 3,
+    "argmax": 4,
+    "marginals": 3,
+    "product": 6,
+    "sample": 3,
+    "marginals_scaled": 6,
+    "product_scaled": 9,
+    "sample_scaled": 6,
+    "marginals_far": 12,
+    "product_far": 15,
+    "sample_far": 12,
+    "entropies_far": 15,
 }
 LINES = 8
 
@@ -366,8 +374,8 @@ def product(worker, workers, scores, lengths, order, scratch, direction, out, lo
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
         to_weights(weights, n, side, lane_lengths, log_scale, peaks, factor)
-        pack_direction(direction, n, UPPER, order, group, weights, 0.0, d_weights, bases)
-        centre(d_weights, weights, 0.0, n, side, lane_lengths)
+        pack_direction(direction, n, UPPER, order, group, weights, d_weights, bases)
+        centre(d_weights, weights, n, side, UPPER)
         normalise(d_weights, n, side, UPPER, peaks, factor)
         weigh(d_weights, weights, n, side, UPPER)
         peak = inside(n, side, lanes, (weights, d_weights), (inside0, d_inside0), splat(scores, 1.0))
@@ -432,7 +440,7 @@ def marginals_scaled(worker, workers, scores, lengths, order, scratch, like, mu,
     lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
-        to_scaled(weights, e_weights, n, side, lane_lengths, log_scale, factor)
+        to_scaled(weights, e_weights, n, side, UPPER, lane_lengths, log_scale, factor)
         peak = inside(n, side, lanes, (weights, e_weights), (inside0, e_inside0), splat(scores, 1.0))
         places_of(goal_of, n, lane_lengths, bases)
         seed(lane_lengths, n, (inside0, e_inside0), bases, (seeds, e_seeds))
@@ -472,9 +480,9 @@ def product_scaled(worker, workers, scores, lengths, order, scratch, like, direc
     lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
-        to_scaled(weights, e_weights, n, side, lane_lengths, log_scale, factor)
-        pack_direction(direction, n, UPPER, order, group, weights, 0.0, d_weights, bases)
-        centre(d_weights, weights, 0.0, n, side, lane_lengths)
+        to_scaled(weights, e_weights, n, side, UPPER, lane_lengths, log_scale, factor)
+        pack_direction(direction, n, UPPER, order, group, weights, d_weights, bases)
+        centre(d_weights, weights, n, side, UPPER)
         normalise(d_weights, n, side, UPPER, peaks, factor)
         weigh(d_weights, weights, n, side, UPPER)
         peak = inside(n, side, lanes, (weights, d_weights, e_weights), (inside0, d_inside0, e_inside0), splat(scores, 1.0))
@@ -508,7 +516,7 @@ def sample_scaled(worker, workers, scores, lengths, order, scratch, like, stream
     lane_lengths, codes, peaks, log_scale, factor, bases, stack = lane_scratch(work, at, lanes, dtype, largest)
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
-        to_scaled(weights, e_weights, n, side, lane_lengths, log_scale, factor)
+        to_scaled(weights, e_weights, n, side, UPPER, lane_lengths, log_scale, factor)
         store(peaks, 0, inside(n, side, lanes, (weights, e_weights), (inside0, e_inside0), splat(scores, 1.0)))
         places_of(goal_of, n, lane_lengths, bases)
         finish_scaled(group, order, codes, lane_lengths, log_scale, inside0, e_inside0, bases, log_z, status)
@@ -600,8 +608,8 @@ def product_far(worker, workers, scores, lengths, order, scratch, like, directio
     for group in range(first, len(order), workers * lanes):
         n = pack(scores, order, group, lengths, UPPER, weights, lane_lengths, bases, codes)
         to_far((weights, e_weights, h_weights, g_weights), n, side, UPPER)
-        pack_direction(direction, n, UPPER, order, group, weights, 0.0, d_weights, bases)
-        centre(d_weights, weights, 0.0, n, side, lane_lengths)
+        pack_direction(direction, n, UPPER, order, group, weights, d_weights, bases)
+        centre(d_weights, weights, n, side, UPPER)
         normalise(d_weights, n, side, UPPER, peaks, factor)
         weigh(d_weights, weights, n, side, UPPER)
         peak = inside(n, side, lanes, (weights, d_weights, e_weights, h_weights, g_weights), (inside0, d_inside0, e_inside0, h_inside0, g_inside0), splat(scores, 1.0))

@@ -15,9 +15,6 @@ import numpy as np
 
 from pullback.inference._numba.compile import called
 from pullback.inference._numba.lanes import exp, larger, load, splat, store, where_larger
-from pullback.inference._numba.vectors import widen
-from pullback.inference.engine.rules.lanewise import scaled_weight
-from pullback.inference.engine.rules.numbers import whole_powers
 from pullback.inference.engine.rules.packing import lanes_of
 
 
@@ -52,42 +49,3 @@ def to_weights(packed, n, side, lane_lengths, log_scale, line, factor):
     store(line, 0, top)
     for lane in range(lanes):
         log_scale[lane] = (2 * lane_lengths[lane] - 1) * (log_scale[lane] + line[lane])
-
-
-@called
-def to_scaled(packed, exponents, n, side, lane_lengths, log_scale, factor):
-    """The same with exponents, for scores of any size: weights over a power of two next to the largest one."""
-    lanes = lanes_of(packed)
-    row, none = side * lanes, splat(packed, -np.inf)
-    top = none
-    for i in range(n):
-        for j in range(i, n):
-            top = larger(load(packed, i * row + j * lanes), top)
-    power = whole_powers(widen(where_larger(top, none, top, splat(packed, 0.0))))
-    for i in range(n):
-        for j in range(i, n):
-            scaled_weight(packed, exponents, i * row + j * lanes, power)
-    store(factor, 0, power)
-    for lane in range(lanes):
-        log_scale[lane] = (2 * lane_lengths[lane] - 1) * factor[lane]
-
-
-@called
-def centre(tangents, weights, none, n, side, lane_lengths):
-    """Subtract from a direction its mean over the parts, which changes no result but keeps digits.
-
-    `none` is the weight, or its logarithm, of what is no part, which stays 0: the largest entry scales the direction, and
-    must not depend on an example's padding.
-    """
-    row, lanes = side * lanes_of(weights), lanes_of(weights)
-    zero, one, least = splat(weights, 0.0), splat(weights, 1.0), splat(weights, none)
-    total, number = zero, zero
-    for i in range(n):
-        for at in range(i * row + i * lanes, i * row + n * lanes, lanes):
-            used = where_larger(load(weights, at), least, one, zero)
-            total, number = total + load(tangents, at), number + used
-    mean = total / larger(number, one)
-    for i in range(n):
-        for at in range(i * row + i * lanes, i * row + n * lanes, lanes):
-            used = where_larger(load(weights, at), least, mean, zero)
-            store(tangents, at, load(tangents, at) - used)

@@ -20,9 +20,6 @@ import numpy as np
 
 from pullback.inference._numba.compile import called
 from pullback.inference._numba.lanes import exp_by_series, larger, load, splat, store, where_larger
-from pullback.inference._numba.vectors import widen
-from pullback.inference.engine.rules.lanewise import scaled_weight
-from pullback.inference.engine.rules.numbers import whole_powers
 from pullback.inference.engine.rules.packing import lanes_of
 
 _TREES_PER_WORD = 2.25
@@ -63,42 +60,3 @@ def to_weights(packed, n, side, lane_lengths, log_scale, line, factor):
             for lane in range(lanes):
                 log_scale[lane] += math.log(factor[lane])
                 factor[lane] = 1.0
-
-
-@called
-def to_scaled(packed, exponents, n, side, lane_lengths, log_scale, factor):
-    """The same with exponents, for scores of any size: each word's weights over a power of two next to the largest one."""
-    lanes = lanes_of(packed)
-    row, none = side * lanes, splat(packed, -np.inf)
-    for lane in range(lanes):
-        log_scale[lane] = 0.0
-    for m in range(n):
-        top = none
-        for h in range(n):
-            top = larger(load(packed, h * row + m * lanes), top)
-        power = whole_powers(widen(where_larger(top, none, top, splat(packed, 0.0))))
-        for h in range(n):
-            scaled_weight(packed, exponents, h * row + m * lanes, power)
-        store(factor, 0, power)
-        for lane in range(lanes):
-            log_scale[lane] += factor[lane]
-
-
-@called
-def centre(tangents, weights, none, n, side, lane_lengths):
-    """Subtract from a direction its mean over the heads of each word, which changes no result but keeps digits.
-
-    `none` is the weight, or its logarithm, of what is no part, which stays 0: the largest entry scales the direction, and
-    must not depend on an example's padding.
-    """
-    row, lanes = side * lanes_of(weights), lanes_of(weights)
-    zero, one, least = splat(weights, 0.0), splat(weights, 1.0), splat(weights, none)
-    for m in range(n):
-        total, number = zero, zero
-        for at in range(m * lanes, n * row, row):
-            used = where_larger(load(weights, at), least, one, zero)
-            total, number = total + load(tangents, at), number + used
-        mean = total / larger(number, one)
-        for at in range(m * lanes, n * row, row):
-            used = where_larger(load(weights, at), least, mean, zero)
-            store(tangents, at, load(tangents, at) - used)

@@ -207,7 +207,8 @@ def weighted_tangents(worker, workers, graph, scores, goals, order, scale, direc
     packed, packed_direction, found = aligned(parts * lanes, scores), aligned(parts * lanes, scores), aligned(lanes, scores)
     weights, values, outside = aligned(parts * lanes, scores), aligned(nodes * lanes, scores), aligned(nodes * lanes, scores)
     room = weights, values, outside, aligned(SMALL * lanes, scores)
-    node_tangents, moved, used = aligned(nodes * lanes, scores), aligned(nodes * lanes, scores), aligned(parts * lanes, scores)
+    derivatives = aligned(nodes * lanes, scores), aligned(nodes * lanes, scores), aligned(SMALL * lanes, scores)
+    used = aligned(parts * lanes, scores)
     for group in range(worker * lanes, len(order), workers * lanes):
         top, filled = _enter(scores, goals, order, group, bases)
         pack(flat, bases, reach[top], packed)
@@ -215,7 +216,7 @@ def weighted_tangents(worker, workers, graph, scores, goals, order, scale, direc
         pack(flat_direction, bases, reach[top], packed_direction)
         used[:] = 0.0
         right = tangents_by_weights(
-            graph, scale, goals, order, group, filled, top, packed, packed_direction, room, node_tangents, moved, used
+            graph, scale, goals, order, group, filled, top, packed, packed_direction, room, derivatives, used
         )
         for p in range(reach[top] * lanes):  # 0 times an infinite direction, on a part without probability
             right &= used[p] == used[p]

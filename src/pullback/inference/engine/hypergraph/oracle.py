@@ -10,9 +10,8 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
-from numba.np.arrayobj import make_array, populate_array
 
-from pullback.inference._numba.scratch import carve
+from pullback.inference._numba.scratch import carve, unchecked
 from pullback.inference.engine.hypergraph.graph import Hypergraph
 from pullback.inference.sparsemap.oracle import Oracle, Shape, fixed
 
@@ -25,12 +24,7 @@ def _array(typingctx, address, count, dtype):
     kind = types.Array(dtype.dtype, 1, "C")
 
     def generate(context, builder, signature, args):
-        element = context.get_data_type(kind.dtype)
-        size = context.get_constant(types.intp, context.get_abi_sizeof(element))
-        array = make_array(kind)(context, builder)
-        data = builder.inttoptr(builder.bitcast(args[0], ir.IntType(64)), element.as_pointer())
-        populate_array(array, data=data, shape=[args[1]], strides=[size], itemsize=size, meminfo=None)
-        return array._getvalue()
+        return unchecked(context, builder, kind, builder.inttoptr(args[0], ir.IntType(8).as_pointer()), args[1])
 
     return kind(types.int64, types.intp, dtype), generate
 

@@ -19,6 +19,7 @@ import numpy as np
 from pullback.inference._numba.compile import inner
 from pullback.inference._numba.lanes import exp, lanes_in, larger, load, splat, store, where_larger
 from pullback.inference._numba.vectors import select_positive
+from pullback.inference.engine.rules.numbers import at, constant, plus, put, share_of, times, value_of, where_above
 
 MOST_EXTRA = 64  # the largest d that has a factor in the table
 SMALL = 8 + MOST_EXTRA  # vectors of `_settle`: seven, and the table
@@ -54,54 +55,58 @@ def _rescale(weights, count, lanes, factor, peak):
 
 
 @inner
-def _upward(first, left, right, part, extra, top, lanes, weights, powers, last, values, peak):
-    """Values of the nodes up to `top`; zero for those behind an example's own goal, `last[lane]`."""
-    zero = splat(weights, 0.0)
-    ends, highest = load(last, 0), zero
-    store(values, 0, splat(weights, 1.0))
+def _upward(graph, extra, top, lanes, weights, powers, last, values):
+    """Values of the nodes up to `top`; zero for those behind an example's own goal, `last[lane]`. Returns the largest."""
+    first, left, right, part, _ = graph
+    zero, ends = constant(values, 0.0), load(last, 0)
+    highest = value_of(zero)
+    put(values, 0, constant(values, 1.0))
     for v in range(1, top + 1):
         total = zero
         for e in range(first[v], first[v + 1]):
-            x = load(values, left[e] * lanes) * load(weights, part[e] * lanes)
+            x = times(at(values, left[e] * lanes), at(weights, part[e] * lanes))
             if len(right) > 0:
-                x = x * load(values, right[e] * lanes)
+                x = times(x, at(values, right[e] * lanes))
             if len(extra) > 0:
-                x = x * load(powers, extra[e] * lanes)
-            total = total + x
-        total = where_larger(splat(weights, v), ends, zero, total)
-        store(values, v * lanes, total)
-        highest = larger(total, highest)
-    store(peak, 0, highest)
+                x = times(x, at(powers, extra[e] * lanes))
+            total = plus(total, x)
+        total = where_above(splat(last, v), ends, zero, total)
+        put(values, v * lanes, total)
+        highest = larger(value_of(total), highest)
+    return highest
 
 
 @inner
-def _downward(first, left, right, part, extra, top, lanes, weights, powers, values, outside, used, peak):
-    """Outside values of the nodes, from those of the goals, and the probabilities of parts, to be added to `used`."""
-    highest = splat(weights, 0.0)
+def _downward(graph, extra, top, lanes, weights, powers, values, outside, used):
+    """Outside values of the nodes, from those of the goals, and the results of parts, to be added to `used`.
+
+    Returns the largest outside value.
+    """
+    first, left, right, part, _ = graph
+    highest = splat(used, 0.0)
     for v in range(top, 0, -1):
-        out = load(outside, v * lanes)
-        highest = larger(out, highest)
+        out = at(outside, v * lanes)
+        highest = larger(value_of(out), highest)
         for e in range(first[v], first[v + 1]):
-            q = out * load(weights, part[e] * lanes)
+            q = times(out, at(weights, part[e] * lanes))
             if len(extra) > 0:
-                q = q * load(powers, extra[e] * lanes)
-            a = load(values, left[e] * lanes)
+                q = times(q, at(powers, extra[e] * lanes))
+            a = at(values, left[e] * lanes)
             if len(right) > 0:
-                b = load(values, right[e] * lanes)
-                store(outside, right[e] * lanes, load(outside, right[e] * lanes) + q * a)
-                q = q * b
-            store(outside, left[e] * lanes, load(outside, left[e] * lanes) + q)
-            store(used, part[e] * lanes, load(used, part[e] * lanes) + q * a)
-    store(peak, 0, highest)
+                b = at(values, right[e] * lanes)
+                put(outside, right[e] * lanes, plus(at(outside, right[e] * lanes), times(q, a)))
+                q = times(q, b)
+            put(outside, left[e] * lanes, plus(at(outside, left[e] * lanes), q))
+            store(used, part[e] * lanes, load(used, part[e] * lanes) + share_of(times(q, a)))
+    return highest
 
 
 @inner
 def _settle(graph, scale, goals, order, group, filled, top, packed, room, rates):
     """Values near 1, with weights for them and the rate of each example; returns whether that was possible."""
-    first, left, right, part, reach = graph
     height, extra, counts, most = scale
     weights, values, _, small = room
-    lanes, count = lanes_in(packed), reach[top]
+    lanes, count = lanes_in(packed), graph[4][top]
     last, factor, best, total = small[:lanes], small[lanes:], small[2 * lanes :], small[3 * lanes :]
     peaks, powers = small[4 * lanes :], small[7 * lanes :]
     _weigh(packed, count, lanes, weights, best, total)
@@ -117,7 +122,7 @@ def _settle(graph, scale, goals, order, group, filled, top, packed, room, rates)
         for i in range(most + 1):
             for lane in range(lanes):
                 powers[i * lanes + lane] = math.exp(-rates[lane] * i)
-        _upward(first, left, right, part, extra, top, lanes, weights, powers, last, values, peaks[lanes:])
+        store(peaks, lanes, _upward(graph, extra, top, lanes, weights, powers, last, values))
         worst = 0.0
         for lane in range(filled):
             value = values[int(last[lane]) * lanes + lane]
@@ -157,7 +162,6 @@ def sums(graph, scale, goals, order, group, filled, top, packed, room, log_z, us
         log_z: of all examples, to be written.
         used: of parts, zeros.
     """
-    first, left, right, part, _ = graph
     height, extra, _, most = scale
     weights, values, outside, small = room
     lanes = lanes_in(packed)
@@ -169,7 +173,7 @@ def sums(graph, scale, goals, order, group, filled, top, packed, room, log_z, us
         goal = int(small[lane])
         if goal > 0:
             outside[goal * lanes + lane] = 1.0 / values[goal * lanes + lane]
-    _downward(first, left, right, part, extra, top, lanes, weights, powers, values, outside, used, peaks[2 * lanes :])
+    store(peaks, 2 * lanes, _downward(graph, extra, top, lanes, weights, powers, values, outside, used))
     limit = 1e28 if packed.itemsize == 4 else 1e290
     for lane in range(filled):
         goal, b = int(small[lane]), order[group + lane]
@@ -180,84 +184,37 @@ def sums(graph, scale, goals, order, group, filled, top, packed, room, log_z, us
 
 
 @inner
-def _upward_tangent(first, left, right, part, extra, top, lanes, weights, powers, last, direction, values, node_tangents):
-    """The derivatives of `values` along a direction of the scores."""
-    zero, ends = splat(weights, 0.0), load(last, 0)
-    store(node_tangents, 0, zero)
-    for v in range(1, top + 1):
-        total = zero
-        for e in range(first[v], first[v + 1]):
-            a, d = load(values, left[e] * lanes), load(direction, part[e] * lanes)
-            x = a * d + load(node_tangents, left[e] * lanes)
-            if len(right) > 0:
-                x = x * load(values, right[e] * lanes) + a * load(node_tangents, right[e] * lanes)
-            x = x * load(weights, part[e] * lanes)
-            if len(extra) > 0:
-                x = x * load(powers, extra[e] * lanes)
-            total = total + x
-        store(node_tangents, v * lanes, where_larger(splat(weights, v), ends, zero, total))
-
-
-@inner
-def _downward_tangent(graph, extra, top, lanes, weights, powers, direction, values, node_tangents, outside, moved, used, peak):
-    """The dual numbers of `_downward`: `moved` are the derivatives of outside values, `used` gets those of probabilities."""
-    first, left, right, part, _ = graph
-    zero = splat(weights, 0.0)
-    highest = zero
-    for v in range(top, 0, -1):
-        out, dout = load(outside, v * lanes), load(moved, v * lanes)
-        highest = larger(out, highest)
-        for e in range(first[v], first[v + 1]):
-            w = load(weights, part[e] * lanes)
-            if len(extra) > 0:
-                w = w * load(powers, extra[e] * lanes)
-            q = out * w
-            dq = select_positive(out, (dout + out * load(direction, part[e] * lanes)) * w, zero)
-            a, da = load(values, left[e] * lanes), load(node_tangents, left[e] * lanes)
-            if len(right) > 0:
-                b, db = load(values, right[e] * lanes), load(node_tangents, right[e] * lanes)
-                store(outside, right[e] * lanes, load(outside, right[e] * lanes) + q * a)
-                store(moved, right[e] * lanes, load(moved, right[e] * lanes) + (dq * a + q * da))
-                dq = dq * b + q * db
-                q = q * b
-            store(outside, left[e] * lanes, load(outside, left[e] * lanes) + q)
-            store(moved, left[e] * lanes, load(moved, left[e] * lanes) + dq)
-            store(used, part[e] * lanes, load(used, part[e] * lanes) + (dq * a + q * da))
-    store(peak, 0, highest)
-
-
-@inner
-def tangents(graph, scale, goals, order, group, filled, top, packed, direction, room, node_tangents, moved, used):
+def tangents(graph, scale, goals, order, group, filled, top, packed, direction, room, derivatives, used):
     """The derivatives of the parts' probabilities along a direction of the scores, in float64; returns whether they are right.
 
-    The direction, side by side like the scores, is changed where parts have no weight: it may be infinite there.
+    The direction, side by side like the scores, becomes that of the weights; it may be infinite where parts have none.
+    `derivatives` are room for those of values, of outside values and of powers.
     """
-    first, left, right, part, reach = graph
     height, extra, _, most = scale
     weights, values, outside, small = room
+    slopes, moved, still = derivatives
     lanes = lanes_in(packed)
     rates, peaks, powers = np.empty(lanes), small[4 * lanes :], small[7 * lanes :]
     if not _settle(graph, scale, goals, order, group, filled, top, packed, room, rates):
         return False
     zero = splat(packed, 0.0)
     longest = zero
-    for p in range(reach[top]):
+    for p in range(graph[4][top]):
         d = select_positive(load(weights, p * lanes), load(direction, p * lanes), zero)
-        store(direction, p * lanes, d)
+        store(direction, p * lanes, d * load(weights, p * lanes))
         longest = larger(larger(d, zero - d), longest)
     store(small, lanes, longest)
-    _upward_tangent(first, left, right, part, extra, top, lanes, weights, powers, small, direction, values, node_tangents)
+    store(direction, len(direction) - lanes, zero)  # of no part
+    still[:] = 0.0
+    duals = (weights, direction), (powers, still), (values, slopes)
+    _upward(graph, extra, top, lanes, duals[0], duals[1], small, duals[2])
     outside[: (top + 1) * lanes] = 0.0
     moved[: (top + 1) * lanes] = 0.0
     for lane in range(lanes):
-        goal = int(small[lane])
-        if goal > 0:
-            value = values[goal * lanes + lane]
-            outside[goal * lanes + lane] = 1.0 / value
-            moved[goal * lanes + lane] = -node_tangents[goal * lanes + lane] / value / value
-    _downward_tangent(
-        graph, extra, top, lanes, weights, powers, direction, values, node_tangents, outside, moved, used, peaks[2 * lanes :]
-    )
+        goal = int(small[lane]) * lanes + lane
+        if small[lane] > 0:
+            outside[goal], moved[goal] = 1.0 / values[goal], -slopes[goal] / values[goal] / values[goal]
+    store(peaks, 2 * lanes, _downward(graph, extra, top, lanes, duals[0], duals[1], duals[2], (outside, moved), used))
     for lane in range(filled):
         reach_of = 1.0 + small[lanes + lane] * height[int(small[lane])]
         if not _share(peaks, powers, lanes, lane, most) * reach_of * reach_of < 1e285:

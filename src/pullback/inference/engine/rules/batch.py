@@ -17,6 +17,7 @@ from pullback.inference.front import checks
 from pullback.inference.front.layout import ARRAY
 
 _ONE = np.zeros(1, np.int64)  # the order of one example
+_LIKE = {4: np.empty(0, np.int32), 8: np.empty(0, np.int64)}
 _SMALL = 1 << 14  # bytes of a result up to which NumPy's memory is made in less time than PyTorch's
 OUT_OF_RANGE, LEFT_OUT = -1, -2  # statuses of this folder's own: to be computed again in a wider range; not now
 
@@ -57,7 +58,8 @@ class Batch:
 
     def __init__(self, scores: Tensor, lengths: Tensor, extra: Tensor | None = None) -> None:
         self.scores = scores = (scores.detach() if scores.requires_grad else scores).contiguous()
-        self.lengths, self.extra, self.beyond = lengths, extra, None
+        self.lengths, self.beyond = lengths, None
+        self.extra: Any = extra
         array, length = scores.numpy(), getattr(lengths, ARRAY, None)
         if length is None:
             length = lengths.contiguous().numpy()
@@ -100,15 +102,16 @@ class Batch:
         twin.cubes = float((self.arrays[1][twin.order].astype(float) ** 3).sum())
         return twin
 
-    def run(
-        self, kernel: Callable[..., None], sweeps: float, room: tuple[int, int], options: tuple[Any, ...], *rest: Any
-    ) -> None:
-        """Run a kernel that sweeps over the splits `sweeps` times, with scratch for some charts and lines per thread.
+    def run(self, module: Any, name: str, sweeps: float, options: tuple[Any, ...], *rest: Any) -> None:
+        """Run a kernel of a generated module that sweeps over the splits `sweeps` times, with scratch for each thread.
 
         In float32 lanes an operation takes about a sixth of the time that `spread` counts on, in float64 a third.
         """
-        array, order = self.arrays[0], self.order
-        memory = scratch(-(-len(order) * array.itemsize // BYTES), _bytes_for(*room, self.longest, array.shape[-1]))
+        array = self.arrays[0]
+        kernel, size = _bound(module, name, self.longest, array.shape[-1])
+        memory = scratch(-(-len(self.order) * array.itemsize // BYTES), size)
+        if "_" in name:  # exponents are integers of the size of scores
+            rest = _LIKE[array.itemsize], *rest
         work = sweeps / 144 * self.cubes * array.itemsize
         spread(kernel, len(memory), work, *self.arrays, *options, memory, *rest, self.status)
 
@@ -122,10 +125,10 @@ class Batch:
 
 
 @functools.lru_cache(maxsize=1024)
-def _bytes_for(charts: int, lines: int, n: int, side: int) -> int:
-    """How many bytes a thread needs for charts and lines of n words, of `side` columns."""
-    numbers = charts * n * (n + 2) + 5 * (n * side + 1) + lines * (n + 1) + 64
-    return BYTES * numbers + 24 * (4 * n + 8)
+def _bound(module: Any, name: str, n: int, side: int) -> tuple[Callable[..., None], int]:
+    """A kernel of a generated module, and how many bytes each thread needs for examples of n words, of `side` columns."""
+    numbers = module.CHARTS[name] * n * (n + 2) + 5 * (n * side + 1) + module.LINES * (n + 1) + 64
+    return getattr(module, name), BYTES * numbers + 24 * (4 * n + 8)
 
 
 Attempt = Callable[[Batch], tuple[Tensor, ...]]

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from pullback.inference.engine.rules.batch import OUT_OF_RANGE, Attempt, Batch, widening
+from pullback.inference.front.modes import Mode
 
-_TOTALS, _PARTS, _BOTH = range(3)  # what is wanted of log-partitions and marginals
 _LARGE = 1e4  # scores beyond which entropies from differences of sums lose digits
 
 
@@ -36,39 +36,41 @@ class Kernels:
         self, module: ModuleType, *, longest: int, shifted: Callable[[Tensor, Tensor], Tensor], precise: bool = False
     ) -> None:
         self._module, self._longest, self._shifted, self._precise = module, longest, shifted, precise
-        self._kernel = functools.cache(self._find)
 
     def argmax(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
         options, batch = tuple(map(named.__getitem__, self._module.OPTIONS)), Batch(scores, lengths)
         z, array = batch.result()
-        kernel, room = self._kernel("argmax", "")
-        batch.run(kernel, 3, room, options, array)
+        batch.run(self._module, "argmax", 3, options, array)
         if batch.beyond is None and np.count_nonzero(batch.status) == 0:
             return z
         return batch.settle((z,), validate)[0]
 
     def log_partition(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
-        return self._wide(Batch(scores, lengths), functools.partial(self._sums, _TOTALS, self._options(named)), validate)[0]
+        attempt = functools.partial(self._sums, Mode.LOG_PARTITION, tuple(map(named.__getitem__, self._module.OPTIONS)))
+        return self._wide(Batch(scores, lengths), attempt, validate)[0]
 
     def marginals(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
-        return self._wide(Batch(scores, lengths), functools.partial(self._sums, _PARTS, self._options(named)), validate)[0]
+        attempt = functools.partial(self._means, tuple(map(named.__getitem__, self._module.OPTIONS)))
+        return self._wide(Batch(scores, lengths), attempt, validate)[0]
 
     def log_partition_marginals(
         self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any
     ) -> tuple[Tensor, Tensor]:
-        log_z, mu = self._wide(Batch(scores, lengths), functools.partial(self._sums, _BOTH, self._options(named)), validate)
+        attempt = functools.partial(self._sums, Mode.MARGINALS, tuple(map(named.__getitem__, self._module.OPTIONS)))
+        log_z, mu = self._wide(Batch(scores, lengths), attempt, validate)
         return log_z, mu
+
+    def marginals_vjp(self, scores: Tensor, lengths: Tensor, direction: Tensor, *, validate: bool, **named: Any) -> Tensor:
+        options = tuple(map(named.__getitem__, self._module.OPTIONS))
+        return self._along(options, Batch(scores, lengths), validate, direction)
 
     def marginals_and_product(
         self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any
     ) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
         """The marginals, and the function from a direction to their derivative along it, which uses the same batch."""
-        options, batch = self._options(named), Batch(scores, lengths)
-        mu = self._wide(batch, functools.partial(self._sums, _PARTS, options), validate)[0]
+        options, batch = tuple(map(named.__getitem__, self._module.OPTIONS)), Batch(scores, lengths)
+        mu = self._wide(batch, functools.partial(self._means, options), validate)[0]
         return mu, functools.partial(self._along, options, batch, False)
-
-    def marginals_vjp(self, scores: Tensor, lengths: Tensor, direction: Tensor, *, validate: bool, **named: Any) -> Tensor:
-        return self._along(self._options(named), Batch(scores, lengths), validate, direction)
 
     def _along(self, options: tuple[Any, ...], batch: Batch, validate: bool, direction: Tensor) -> Tensor:
         """The derivative of the marginals along a direction."""
@@ -77,14 +79,14 @@ class Kernels:
 
     def entropy(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
         """In weights H = log Z - <log w, mu>, of weights in the range of float64; beyond from the sums' choices."""
-        options = self._options(named)
+        options = tuple(map(named.__getitem__, self._module.OPTIONS))
 
         def attempt(batch: Batch, kind: str) -> tuple[Tensor]:
             if kind == "_far":
                 return (self._entropies(options, batch, batch.arrays[0][:0]),)
             log_w = self._shifted(batch.scores, batch.lengths)
             batch.arrays = log_w.numpy(), *batch.arrays[1:]
-            log_z, mu = self._sums(_BOTH, options, batch, kind)
+            log_z, mu = self._sums(Mode.MARGINALS, options, batch, kind)
             if kind:
                 batch.status[((mu > 0) & (log_w.abs() > _LARGE)).any(2).any(1).numpy()] = OUT_OF_RANGE
             return ((log_z - torch.where(mu > 0, mu * log_w, 0.0).sum((1, 2))).clamp_min(0.0),)
@@ -93,7 +95,7 @@ class Kernels:
 
     def entropy_gradient(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
         """In weights -J log w."""
-        options, scores = self._options(named), scores.detach()
+        options, scores = tuple(map(named.__getitem__, self._module.OPTIONS)), scores.detach()
 
         def attempt(batch: Batch, kind: str) -> tuple[Tensor]:
             if kind == "_far":
@@ -102,7 +104,7 @@ class Kernels:
                 return (out,)
             (found,) = self._product(options, batch, kind)
             if kind:
-                batch.status[(np.abs(_extra(batch)) > _LARGE).any(2).any(1)] = OUT_OF_RANGE
+                batch.status[(np.abs(batch.extra.numpy()) > _LARGE).any(2).any(1)] = OUT_OF_RANGE
             return (found.neg_(),)
 
         given = scores.double() if self._precise else scores
@@ -110,51 +112,43 @@ class Kernels:
         return self._wide(batch, attempt, validate, wide=True)[0].to(scores.dtype)
 
     def sample(self, scores: Tensor, lengths: Tensor, seeds: Tensor, *, validate: bool, **named: Any) -> Tensor:
-        options = self._options(named)
+        options = tuple(map(named.__getitem__, self._module.OPTIONS))
 
         def attempt(batch: Batch, kind: str) -> tuple[Tensor]:
             z = torch.empty_like(batch.scores)
-            self._run("sample", kind, 24 if kind else 3, options, batch, _extra(batch), z.numpy(), np.empty(len(z)))
+            batch.run(
+                self._module, "sample" + kind, 24 if kind else 3, options, batch.extra.numpy(), z.numpy(), np.empty(len(z))
+            )
             return (z,)
 
         return self._wide(Batch(scores.double(), lengths, seeds.contiguous()), attempt, validate)[0].to(scores.dtype)
 
-    def _options(self, named: dict[str, Any]) -> tuple[Any, ...]:
-        return tuple(map(named.__getitem__, self._module.OPTIONS))
+    def _sums(self, mode: Mode, options: tuple[Any, ...], batch: Batch, kind: str) -> tuple[Tensor, ...]:
+        """Log-partitions, and marginals if they are wanted."""
+        wanted = mode == Mode.MARGINALS
+        mu, array = batch.result() if wanted else (batch.scores, batch.arrays[0][:0])
+        log_z = np.empty(len(batch.arrays[0]))
+        batch.run(self._module, "marginals" + kind, (9 if wanted else 3) * (8 if kind else 1), options, array, log_z)
+        return (torch.from_numpy(log_z), mu) if wanted else (torch.from_numpy(log_z),)
 
-    def _find(self, name: str, kind: str) -> tuple[Callable[..., None], tuple[int, int]]:
-        """A kernel for a kind of number, and the charts and lines that it needs."""
-        charts = {"argmax": "argmax", "product": "product", "entropies": "product"}.get(name, "marginals")
-        return getattr(self._module, name + kind), (self._module.CHARTS[charts + kind], self._module.LINES)
-
-    def _run(self, name: str, kind: str, sweeps: float, options: tuple[Any, ...], batch: Batch, *rest: Any) -> None:
-        """Run a kernel for a kind of number."""
-        kernel, room = self._kernel(name, kind)
-        if kind:  # whose exponents are integers
-            rest = np.empty(0, np.int32 if batch.scores.dtype == torch.float32 else np.int64), *rest
-        batch.run(kernel, sweeps, room, options, *rest)
-
-    def _sums(self, which: int, options: tuple[Any, ...], batch: Batch, kind: str) -> tuple[Tensor, ...]:
-        """Log-partitions, marginals, or both."""
-        mu, array = (batch.scores, batch.arrays[0][:0]) if which == _TOTALS else batch.result()
-        log_z = np.empty(len(batch.status))
-        self._run("marginals", kind, (9 if array.size else 3) * (8 if kind else 1), options, batch, array, log_z)
-        if which == _PARTS:
-            return (mu,)
-        total = torch.from_numpy(log_z)
-        return (total, mu) if which == _BOTH else (total,)
+    def _means(self, options: tuple[Any, ...], batch: Batch, kind: str) -> tuple[Tensor]:
+        """Marginals alone."""
+        mu, array = batch.result()
+        batch.run(self._module, "marginals" + kind, 72 if kind else 9, options, array, np.empty(len(array)))
+        return (mu,)
 
     def _product(self, options: tuple[Any, ...], batch: Batch, kind: str) -> tuple[Tensor]:
         """The derivative of the marginals along the batch's direction."""
         out, array = batch.result()
-        assert batch.extra is not None
-        self._run("product", kind, 200 if kind else 27, options, batch, batch.extra.numpy(), array, np.empty(len(array)))
+        batch.run(
+            self._module, "product" + kind, 200 if kind else 27, options, batch.extra.numpy(), array, np.empty(len(array))
+        )
         return (out,)
 
     def _entropies(self, options: tuple[Any, ...], batch: Batch, out: np.ndarray) -> Tensor:
         """Entropies, and their gradients if there is room for them."""
         value = np.empty(len(batch.scores))
-        self._run("entropies", "_far", 400 if out.size else 100, options, batch, out, value)
+        batch.run(self._module, "entropies_far", 400 if out.size else 100, options, out, value)
         return torch.from_numpy(value)
 
     def _wide(
@@ -177,8 +171,3 @@ class Kernels:
             again: list[tuple[torch.dtype, Attempt]] = [(double, lambda b: attempt(b, "")), (double, scaled[1]), far]
             found = widening(batch, [(dtype, lambda b: found), *again])
         return batch.settle(found, validate)
-
-
-def _extra(batch: Batch) -> np.ndarray:
-    assert batch.extra is not None
-    return batch.extra.numpy()

@@ -21,6 +21,7 @@ from pullback.inference.engine.rules.numbers import (
     over,
     put,
     share_of,
+    whole_powers,
 )
 from pullback.inference.engine.rules.packing import bases_of, lanes_of
 from pullback.inference.front.checks import INFEASIBLE, INFINITE, NAN, OK
@@ -101,17 +102,17 @@ def status_of(code, right, otherwise):
 
 
 @called
-def pack_direction(direction, n, upper, order, first, weights, none, tangents, bases):
-    """Write a direction, 0 on parts whose weight is not larger than `none`."""
+def pack_direction(direction, n, upper, order, first, weights, tangents, bases):
+    """Write a direction, 0 on parts without weight."""
     lanes, side = lanes_of(weights), direction.shape[-1]
     bases_of(order, first, side * side, bases)
     blocks.pack(direction.reshape(-1), bases, n * side, tangents)
-    zero, least = splat(weights, 0.0), splat(weights, none)
+    zero = splat(weights, 0.0)
     for h in range(n):
         for m in range(side):
             at_ = (h * side + m) * lanes
             real = m < n and not (upper and m < h)
-            store(tangents, at_, where_larger(load(weights, at_), least, load(tangents, at_), zero) if real else zero)
+            store(tangents, at_, where_larger(load(weights, at_), zero, load(tangents, at_), zero) if real else zero)
 
 
 @called
@@ -151,6 +152,63 @@ def scaled_weight(packed, exponents, at, top):
     put((packed, exponents), at, (where_larger(x, splat(packed, -np.inf), exp(narrow(r, packed)), zero), k))
 
 
+@inline
+def _cells(i, group, n, row, lanes, upper):
+    """Where the parts of a group begin and end in row i: all structures have as many parts of a group as the others.
+
+    Groups are the columns; with `upper` all parts on and above the diagonal are one.
+    """
+    return (i * (row + lanes), i * row + n * lanes) if upper else (i * row + group * lanes, i * row + (group + 1) * lanes)
+
+
+@called
+def to_scaled(packed, exponents, n, side, upper, lane_lengths, log_scale, factor):
+    """Turn scores into weights with exponents: each group's over a power of two next to the largest one.
+
+    `log_scale` gets the exponent that all structures have taken off, and `factor` is scratch.
+    """
+    lanes = lanes_of(packed)
+    row, none = side * lanes, splat(packed, -np.inf)
+    for lane in range(lanes):
+        log_scale[lane] = 0.0
+    for group in range(1 if upper else n):
+        top = none
+        for i in range(n):
+            first, stop = _cells(i, group, n, row, lanes, upper)
+            for at_ in range(first, stop, lanes):
+                top = larger(load(packed, at_), top)
+        power = whole_powers(widen(where_larger(top, none, top, splat(packed, 0.0))))
+        for i in range(n):
+            first, stop = _cells(i, group, n, row, lanes, upper)
+            for at_ in range(first, stop, lanes):
+                scaled_weight(packed, exponents, at_, power)
+        store(factor, 0, power)
+        for lane in range(lanes):
+            log_scale[lane] += (2 * lane_lengths[lane] - 1) * factor[lane] if upper else factor[lane]
+
+
+@called
+def centre(tangents, weights, n, side, upper):
+    """Subtract from a direction its mean over each group's parts, which changes no result but keeps digits.
+
+    What has no weight stays 0: the largest entry scales the direction, and must not depend on an example's padding.
+    """
+    lanes = lanes_of(weights)
+    row, zero, one = side * lanes, splat(weights, 0.0), splat(weights, 1.0)
+    for group in range(1 if upper else n):
+        total, number = zero, zero
+        for i in range(n):
+            first, stop = _cells(i, group, n, row, lanes, upper)
+            for at_ in range(first, stop, lanes):
+                used = where_larger(load(weights, at_), zero, one, zero)
+                total, number = total + load(tangents, at_), number + used
+        mean = total / larger(number, one)
+        for i in range(n):
+            first, stop = _cells(i, group, n, row, lanes, upper)
+            for at_ in range(first, stop, lanes):
+                store(tangents, at_, load(tangents, at_) - where_larger(load(weights, at_), zero, mean, zero))
+
+
 @called
 def to_far(chart, n, side, upper):
     """Turn scores of any size into weights with all exponents."""
@@ -163,15 +221,9 @@ def to_far(chart, n, side, upper):
             top = larger(where_larger(x, none, larger(x, zero - x), zero), top)
     for h in range(n):
         for at_ in range((h * side + upper * h) * lanes, (h * side + n) * lanes, lanes):
-            far_weight(chart, at_, top)
-
-
-@inline
-def far_weight(chart, at, top):
-    """Turn a vector of scores, up to `top`, into weights with all exponents."""
-    x = load(chart[0], at)
-    k, h, g, r = far_power(x, top)
-    put(chart, at, (where_larger(x, splat(chart[0], -np.inf), exp(r), splat(chart[0], 0.0)), k, h, g))
+            x = load(packed, at_)
+            k, h, g, r = far_power(x, top)
+            put(chart, at_, (where_larger(x, none, exp(r), zero), k, h, g))
 
 
 @called

@@ -44,7 +44,7 @@ WEIGHTS = Kind(
 )  # fmt: skip
 SCALED = Kind(
     "_scaled", ", with an exponent for each number", ("e_",),
-    "to_scaled(weights, e_weights, n, side, lane_lengths, log_scale, factor)",
+    "to_scaled(weights, e_weights, n, side, UPPER, lane_lengths, log_scale, factor)",
     "finish_scaled(group, order, codes, lane_lengths, log_scale, <goal_value>, e_<goal_value>, bases, ",
 )  # fmt: skip
 FAR = Kind(
@@ -64,15 +64,18 @@ def module(folder: str) -> str:
     descent.goal_place(text, analysis)
     descent.write(text, analysis)
     words = _words(recursion, analysis) | {"folder": folder}
-    kernels = _fill(ARGMAX, _best_words(recursion, analysis) | words)
+    kernels, charts = _fill(ARGMAX, _best_words(recursion, analysis) | words), []
     for kind in (WEIGHTS, SCALED, FAR):
         fields = "", *kind.exponents
-        for template, own in (
-            (MARGINALS, fields), (PRODUCT, ("", "d_", *kind.exponents)), (SAMPLE, fields), (ENTROPIES, (*fields, "n_")),
+        for name, template, own in (
+            ("marginals", MARGINALS, fields), ("product", PRODUCT, ("", "d_", *kind.exponents)), ("sample", SAMPLE, fields),
+            ("entropies", ENTROPIES, (*fields, "n_")),
         ):  # fmt: skip
             if template is not ENTROPIES or kind is FAR:
                 kernels += _fill(template, _kind_words(kind, own, analysis) | words)
-    return _fill(HEAD, words) + "\n".join(text.lines) + "\n" + kernels
+                charts.append(f'"{name}{kind.name}": {len(own) * _squares(analysis)},')
+    head = _fill(HEAD, words | {"charts": "\n    ".join(charts)})
+    return head + "\n".join(text.lines) + "\n" + kernels
 
 
 def path_of(folder: str) -> Path:
@@ -90,17 +93,21 @@ def _fill(template: str, words: dict[str, str]) -> str:
 def _words(recursion: Recursion, analysis: Analysis) -> dict[str, str]:
     """The differences between the kernels of all structures."""
     ins, outs, sums = arrays(analysis.inside), arrays(analysis.outside), _sums(analysis)
-    squares, lines = (sum(_sizes([*ins, *outs])[name] == size for name in (*ins, *outs)) for size in ("square", "line"))
+    lines = len(ins) + len(outs) + 1 - _squares(analysis)
     parts = [rule.part for rule in recursion.rules if rule.part]
     return {
         "options": "".join(f"{option}, " for option in recursion.options),
         "option_names": repr(recursion.options).replace("'", '"'),
         "upper": str(all([i.variable for i in part] in (["i", "i"], ["i", "j"]) for part in parts)),
         "goal_value": analysis.inside.name(recursion.goal.item),
-        "weight_charts": str(1 + squares),
         "best_charts": str(1 + 2 * sum(_sizes(ins)[n] == "square" for n in ins) + list(sums.values()).count("square")),
         "lines": str(8 + 5 * lines + 2 * list(sums.values()).count("line")),
     }
+
+
+def _squares(analysis: Analysis) -> int:
+    """How many charts of the size of weights a kernel has for each field of its numbers."""
+    return 1 + list(_sizes([*arrays(analysis.inside), *arrays(analysis.outside)]).values()).count("square")
 
 
 def _sizes(names: Iterable[str]) -> dict[str, str]:

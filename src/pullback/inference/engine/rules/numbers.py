@@ -317,23 +317,6 @@ def share_of(typingctx, a):
 
 
 @intrinsic
-def whole_of(typingctx, a):
-    """The result of a whole, from its sum, a number with all exponents: its logarithm, or its entropy; -inf if it is 0."""
-
-    def generate(context, builder, signature, args):
-        own = _sorted(a, _parts(builder, a, args[0]))
-        value, (k, h, g) = own.values[0], own.exponents
-        positive = builder.fcmp_ordered(">", value, _fill(value.type, 0.0))
-        found = logarithm(builder, builder.select(positive, value, _fill(value.type, 1.0)))
-        for exponent, size in ((builder.sitofp(k, value.type), 1.0), (h, _FAR), (g, _FARTHER)):
-            found = builder.fadd(found, builder.fmul(exponent, _fill(value.type, size * math.log(2.0))))
-        found = own.entropies[0] if own.entropies else found
-        return builder.select(positive, found, _fill(value.type, -math.inf))
-
-    return a[0](a), generate
-
-
-@intrinsic
 def where_above(typingctx, a, b, x, y):
     """The number x in the lanes where the vector a is larger than b, else y."""
 

@@ -19,21 +19,20 @@ from pullback.inference._numba.vectors import load_wide, splat_wide, widen
 from pullback.inference._numba.lanes import larger, load, splat, splat_index, store, store_index, where_larger
 from pullback.inference.engine.rules.choices import choose, choose_scaled, uniform
 from pullback.inference.engine.rules.lanewise import (
-    expect, finish, finish_far, finish_scaled, flatten, lane_scratch, limit_of, normalise, pack_direction,
-    places_of, seed, status_of, to_far, weigh,
+    centre, expect, finish, finish_far, finish_scaled, flatten, lane_scratch, limit_of, normalise, pack_direction, places_of,
+    seed, status_of, to_far, to_scaled, weigh,
 )
 from pullback.inference.engine.rules.batch import OUT_OF_RANGE
 from pullback.inference.engine.rules.numbers import at, constant, plus, put, times, times_plus, value_of
 from pullback.inference.engine.rules.packing import clear, clear_all, lanes_of, pack, pitch_of, scale, unpack
 from pullback.inference._numba.scratch import carve
-from pullback.inference.<folder>.scaling import centre, to_scaled, to_weights
+from pullback.inference.<folder>.scaling import to_weights
 
 OPTIONS = <option_names>
 UPPER = <upper>
 CHARTS = {
-    "argmax": <best_charts>, "marginals": <weight_charts>, "product": 2 * <weight_charts>,
-    "marginals_scaled": 2 * <weight_charts>, "product_scaled": 3 * <weight_charts>,
-    "marginals_far": 4 * <weight_charts>, "product_far": 5 * <weight_charts>,
+    "argmax": <best_charts>,
+    <charts>
 }
 LINES = <lines>
 '''
@@ -97,8 +96,8 @@ def product<kind>(worker, workers, scores, lengths, order, <options>scratch, <li
     """Write the derivative of the marginals along a direction<of>."""
 <start>
         <to_weights>
-        pack_direction(direction, n, UPPER, order, group, weights, 0.0, d_weights, bases)
-        centre(d_weights, weights, 0.0, n, side, lane_lengths)
+        pack_direction(direction, n, UPPER, order, group, weights, d_weights, bases)
+        centre(d_weights, weights, n, side, UPPER)
         normalise(d_weights, n, side, UPPER, peaks, factor)
         weigh(d_weights, weights, n, side, UPPER)
         peak = inside(n, side, lanes, <options><weights>, <inside>, splat(scores, 1.0))
