@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from pullback_study.results.paper.clusters import LEARNING_RATES, METHODS, ROWS, STEP_SIZES
+from pullback_study.results.paper.clusters import FULL, METHODS, ROWS
 from pullback_study.tasks import find_task
 from pullback_study.tasks.synthetic.task import Config
 from pullback_study.tasks.synthetic.train import Clusters
@@ -94,13 +94,13 @@ def check(names: list[str], device: str) -> None:
 
 def replicas(name: str, clusters: int) -> list[Config]:
     """The paper's grid for one row: 12 replicas, or 36 where there are step sizes."""
-    sizes = STEP_SIZES if METHODS[name].pulled_back else (None,)
+    sizes = FULL.sizes if METHODS[name].pulled_back else (None,)
     endless = {"steps": 10**9, "evaluate_every": 10**9}
     task = find_task("synthetic")
     return [
         task.configure(estimator=name, clusters=clusters, seed=seed, learning_rate=rate, step_size=size, **endless)
         for seed in range(4)
-        for rate in LEARNING_RATES
+        for rate in FULL.rates
         for size in sizes
     ]
 

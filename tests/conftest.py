@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 import pytest
@@ -21,6 +22,11 @@ settings.register_profile(
 )
 settings.register_profile("search", settings.get_profile("fixed"), derandomize=False, max_examples=500)
 settings.load_profile(os.environ.get("PULLBACK_TEST_HYPOTHESIS", "fixed"))
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests, and what they import, stay until the end: the collector of garbage need not look at them."""
+    gc.freeze()
 
 
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:

@@ -104,25 +104,57 @@ def _reduce_in_pairs(self: Any, input: Any) -> list[Any]:
 
 
 def _convert_less(interpreter: Any) -> None:
-    """Operands of the same type, and numbers of its kind, stay as they are; NumPy spreads a scalar over a block. The type of
-    a block with other elements is made once for each type, and the shape of a tensor once for each object that is its type.
+    """What an operation makes of its operands follows from their types, and is found out once for each pair of types. There
+    is one object for each type of a block, whose shape is made once. Numbers of a block's kind stay as they are.
     """
     semantic, tl = interpreter.TritonSemantic, interpreter.tl
     convert, spread, make = semantic.binary_op_type_checking_impl, semantic.broadcast_impl_value, tl.tensor.__init__
-    kinds = {"int32": int, "int64": int, "fp32": float, "fp64": float}
+    kinds = {"int32": (int,), "int64": (int,), "fp32": (int, float), "fp64": (int, float)}
+    converted: dict[Any, tuple[Any, Any]] = {}
+    spread_out: dict[Any, tuple[Any, Any]] = {}
 
     def convert_others(self, a, b, *options, **names):
         if isinstance(a, tl.tensor):
-            name = a.dtype.name
             if isinstance(b, tl.tensor):
-                if name in kinds and name == b.dtype.name and (a.type is b.type or not b.shape or a.type == b.type):
+                if a.type is b.type and a.dtype.name in kinds:
                     return a, b
-            elif type(b) is kinds.get(name) and len(options) < 3 and not names and (type(b) is float or abs(b) < 2**31):
+                key = a.type.name, b.type.name, options, *names.items()
+                if key in converted:
+                    return tuple(map(of_type, (self, self), (a, b), converted[key]))
+                found = convert(self, a, b, *options, **names)
+                converted[key] = found[0].type, found[1].type
+                return found
+            if is_number(b, a.dtype, options, names):
                 return a, self.scalar_constant(b, a.dtype)
+        elif isinstance(b, tl.tensor) and is_number(a, b.dtype, options, names):
+            return of_type(self, self.scalar_constant(a, b.dtype), b.type), b
         return convert(self, a, b, *options, **names)
 
+    def is_number(x, kind, options, names):
+        return type(x) in kinds.get(kind.name, ()) and len(options) < 3 and not names and (type(x) is float or abs(x) < 2**31)
+
+    def of_type(self, x, kind):
+        """An operand whose elements NumPy spreads over the block."""
+        x = x if x.dtype.name == kind.scalar.name else self.cast(x, kind.scalar)
+        return x if x.type is kind else tl.tensor(x.handle, kind)
+
     def spread_others(self, a, b):
-        return (a, b) if a.type is b.type or (a.shape == b.shape) else spread(self, a, b)
+        if a.type is b.type:
+            return a, b
+        key = a.type.name, b.type.name
+        if key not in spread_out:
+            found = spread(self, a, b)
+            spread_out[key] = found[0].type, found[1].type
+            return found
+        return tuple(map(in_block, (a, b), spread_out[key]))
+
+    def in_block(x, kind):
+        """A tensor with an element for each of a block."""
+        if x.type is kind or not kind.is_block() or x.handle.data.shape == kind.shape:
+            return x if x.type is kind else tl.tensor(x.handle, kind)
+        whole = np.empty(kind.shape, x.handle.data.dtype)
+        whole[...] = x.handle.data
+        return tl.tensor(interpreter.TensorHandle(whole, x.handle.dtype), kind)
 
     def make_of_known_type(self, handle, type):
         known = vars(type).get("_shape_and_number")
@@ -139,8 +171,25 @@ def _convert_less(interpreter: Any) -> None:
             known[kind.name] = with_new_elements(self, kind)
         return known[kind.name]
 
+    def type_of_block(kind, element, shape):
+        sizes = tuple([getattr(size, "value", size) for size in shape])
+        key = element.name, getattr(element, "address_space", None), sizes
+        if key not in blocks:
+            blocks[key] = object.__new__(kind)
+            make_type(blocks[key], element, list(sizes))
+        return blocks[key]
+
+    blocks: dict[Any, Any] = {}
+    make_type, tl.block_type.__init__ = tl.block_type.__init__, lambda self, *args: None
+    tl.block_type.__new__ = type_of_block
+    for kind in (tl.dtype, tl.block_type, tl.pointer_type):
+        kind.__eq__ = lambda self, other, equal=kind.__eq__: self is other or equal(self, other)
+    interpreter.TensorHandle.__post_init__ = lambda self: None  # which looks whether NumPy's elements are too large
     with_new_elements, tl.block_type.with_element_ty = tl.block_type.with_element_ty, with_elements
-    unwrap, plain = tl.core._unwrap_if_constexpr, {tl.tensor, int, float, bool, type(None)}
+    unwrap, plain = (
+        tl.core._unwrap_if_constexpr,
+        {tl.tensor, tl.dtype, tl.block_type, tl.pointer_type, int, float, bool, str, type(None)},
+    )
 
     def patch_function(owner, name, function, builder, scope):
         own = getattr(function, "__wrapped__", function)  # without a look whether it has what it is given here

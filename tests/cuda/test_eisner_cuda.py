@@ -19,7 +19,7 @@ if not torch.cuda.is_available() and not interpreting():
 
 SIZES = [2, 31, 50, 101] if QUICK else [1, 2, 3, 15, 16, 30, 31, 32, 50, 51, 64, 101, 200]
 KINDS = ["integers", "normal"] if QUICK else ["integers", "normal", "peaked", "million"]
-SMALL = [("normal", 1), ("normal", 2), ("integers", 5), ("million", 4)]
+SMALL = [("normal", 1), ("normal", 2), ("integers", 3), ("integers", 5), ("million", 4)]
 SCORES = pytest.mark.parametrize(("kind", "n"), SMALL if interpreting() else list(itertools.product(KINDS, SIZES)))
 RIGHT = cpu
 ROOTS = pytest.mark.parametrize("multiroot", [True, False], ids=["multiroot", "singleroot"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +13,7 @@ from pullback_study.cli import terminal
 from pullback_study.cli.options import uses
 
 if TYPE_CHECKING:
-    from pullback_study.results.protocol import Protocol
+    from pullback_study.results.choice import Protocol
 
 Heads = StrEnum("Heads", ["all", "open", "operators"])
 _PUBLISHED = Path("docs/results/recovery.md")
@@ -48,15 +48,12 @@ def recovery(
     from pullback_study.results.recovery import plans
     from pullback_study.results.recovery.beds import all_beds
     from pullback_study.results.registry import check_origins, update_page
-    from pullback_study.tasks.schema import nearest
+    from pullback_study.tasks.schema import check_known
 
-    protocol, complete = plans.QUICK if given["quick"] else plans.FULL, True
-    if given["seeds"]:
-        protocol = protocol.on(range(protocol.seeds[0], protocol.seeds[0] + given["seeds"]))
+    protocol, complete = (plans.QUICK if given["quick"] else plans.FULL).first(given["seeds"]), True
     with terminal.user_errors():
         for name in structure or ():
-            if name not in plans.BASES:
-                raise ValueError(f"there is no structure {name!r}; {nearest(name, plans.BASES)}")
+            check_known(f"there is no structure {name!r}", name, plans.BASES)
         names = terminal.rows(plans.TASK, plans.METHODS, given["only"])
     if train:
         complete = _train(protocol, structure or [], names, given)
@@ -85,19 +82,17 @@ def _train(protocol: Protocol, structures: Sequence[str], names: Sequence[str], 
     from pullback_study.results.recovery import plans
 
     beds, complete = plans.settings(structures, grid=protocol["steps"] >= plans.FULL["steps"]), True
-    for phase in ("search", "results", "times"):
-        found, how = Runs(given["runs"]), given
-        if phase == "search":
-            once = dict.fromkeys(bed.structure for bed in beds)
-            configs = [config for each in once for name in names for config in plans.search(name, each, protocol)]
-        elif phase == "results":
-            wanted = [(name, bed) for bed in beds for name in names if plans.runs_on(name, bed)]
-            configs = [config for name, bed in wanted for config in plans.chosen(found, name, bed, protocol).configs]
-        else:  # alone: nothing trains beside them
-            timed, how = names if plans.BASES["tree"] in beds else (), {**given, "workers": None}
-            configs = [config for name in timed for config in plans.timed(found, name, protocol).configs]
+    wanted = [plans.plan(name, bed, protocol) for bed in beds for name in names if plans.runs_on(name, bed)]
+    timed = names if plans.BASES["tree"] in beds else ()
+    phases: dict[str, Callable[[Runs], list[Any]]] = {
+        "search": lambda runs: [config for plan in wanted for config in plan.first],
+        "results": lambda runs: [config for plan in wanted for config in plan.choose(runs).configs],
+        "times": lambda runs: [config for name in timed for config in plans.timed(runs, name, protocol).configs],
+    }
+    for phase, configs in phases.items():
+        how = {**given, "workers": None} if phase == "times" else given  # alone: nothing trains beside them
         try:
-            terminal.train_or_exit(plans.TASK, configs, **how)
+            terminal.train_or_exit(plans.TASK, configs(Runs(given["runs"])), **how)
         except typer.Exit as ended:
             if ended.exit_code != 1:  # stopped by the user, or a mistake
                 raise
@@ -134,8 +129,8 @@ def listops(
 
     folder = given["runs"]
     with terminal.user_errors():
-        usual = bed.QUICK if given["quick"] else bed.FULL.on(range(given["seeds"] or 5))
-        protocol = bed.on_bed(usual, heads=str(heads), brackets=brackets, depth=depth, tokens=tokens)
+        usual = bed.QUICK if given["quick"] else bed.FULL
+        protocol = bed.on_bed(usual.first(given["seeds"]), heads=str(heads), brackets=brackets, depth=depth, tokens=tokens)
         wanted = terminal.rows(bed.TASK, bed.ROWS, given["only"])
         plans = {name: bed.plan(name, protocol) for name in wanted}
     if long or tuned:
@@ -154,8 +149,7 @@ def listops(
     found = Runs(folder)
     tables = [bed.results(found, protocol, final=final) for final in (False, True)]
     terminal.show(*tables, bed.by_depth(found, protocol), bed.published(), **given)
-    figure = bed.curves(found, protocol)
-    terminal.write_figures([figure] if figure.drawn else [], given["figures"])
+    terminal.write_figures([bed.curves(found, protocol)], given["figures"])
 
 
 @uses("quick", "only", "seeds", "workers", "runs", "device", "markdown")
@@ -177,9 +171,7 @@ def planted(
     from pullback_study.results.choice import Runs
     from pullback_study.results.recovery import plans, trees
 
-    protocol = plans.QUICK if given["quick"] else plans.FULL
-    if given["seeds"]:
-        protocol = protocol.on(protocol.seeds[: given["seeds"]])
+    protocol = (plans.QUICK if given["quick"] else plans.FULL).first(given["seeds"])
     with terminal.user_errors():
         wanted = terminal.rows(plans.TASK, plans.WIDE_ROWS if wide else trees.ROWS, given["only"])
         if wrong := [n for n in words or () if n not in (*trees.SIZES, *plans.LONGER)]:
@@ -213,8 +205,7 @@ def ud(
     with terminal.user_errors():
         task = find_task("ud", find_data(given["data"]))
         wanted = terminal.rows(task, bed.ROWS, given["only"])
-        protocol = bed.QUICK if given["quick"] else bed.FULL
-        protocol = protocol.on(range(given["seeds"])) if given["seeds"] else protocol
+        protocol = (bed.QUICK if given["quick"] else bed.FULL).first(given["seeds"])
         shares = share or bed.SHARES
         plans = [bed.plan(name, each, protocol) for each in shares for name in bed.rows(each) if name in wanted]
     found, _ = terminal.train_plans(task, plans, given)

@@ -55,7 +55,7 @@ def download(
     """
     from pullback_study.corpora.download import DATASETS
     from pullback_study.corpora.download import download as fetch
-    from pullback_study.tasks.schema import nearest
+    from pullback_study.tasks.schema import check_known
 
     given = folder or os.environ.get("PULLBACK_DATA")
     if not given:
@@ -63,8 +63,7 @@ def download(
     data = Path(given).expanduser()
     with user_errors(f"download into {data}"):
         for name in only or ():
-            if name not in DATASETS:
-                raise ValueError(f"--only {name}: there is no such data; {nearest(name, list(DATASETS))}")
+            check_known(f"--only {name}: there is no such data", name, DATASETS)
         for dataset in (DATASETS[name] for name in only or DATASETS):
             out.print(f"{dataset.title} ({dataset.size})")
             out.print("\n".join(f"  {path}" for path in fetch(dataset.sources, data)) or "  already there")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import random
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -61,9 +60,8 @@ def page(
     The page is docs/results/STUDY.md by default, and the archive runs-STUDY.tar.xz beside it. A page with numbers that the runs
     do not give is not replaced.
     """
-    from pullback_study.results.archive import archive_of, pack
     from pullback_study.results.choice import Runs
-    from pullback_study.results.registry import check_origins, find_section, update_page
+    from pullback_study.results.registry import archive_of, check_origins, find_section, pack, update_page
 
     path = path or Path("docs/results") / f"{study}.md"
     section, found = find_section(study), Runs(runs)
@@ -95,9 +93,10 @@ def check(
     pullback reproduce check
     pullback reproduce check --count 10 --draw 1
     """
-    from pullback_study.results.archive import unpack
-    from pullback_study.results.registry import SECTIONS, find_section
-    from pullback_study.tasks import Task, find_task
+    import torch
+
+    from pullback_study.results.registry import SECTIONS, find_section, unpack
+    from pullback_study.tasks import find_task
 
     kept: list[Stored] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -109,16 +108,22 @@ def check(
                 groups = [group for group in section.groups(runs) if not group.warning]
                 terminal.show(*(table for group in groups for table in group.tables if table.runs), **given)
                 kept += [run for run in runs.all if run.state == "done" and not run.older]
-        generated = [run for run in kept if type(find_task(run.task)).sources is Task.sources]
+        generated = [run for run in kept if not find_task(run.task).corpus]
         if not generated:
             terminal.stop(f"{results} has no archive of runs whose data are generated; use the folder docs/results (--results)")
         seed = random.SystemRandom().randrange(1000) if draw is None else draw
         drawn = _drawn(generated, count, random.Random(seed))
         terminal.err.print(f"{terminal.count(len(drawn), 'run')} of {len(generated)}, drawn with --draw {seed}")
-        for run in drawn:
-            task, again = find_task(run.task), Path(folder) / "again" / run.id
-            with _threads(run.result.get("threads")):
+        before = torch.get_num_threads()
+        try:
+            for run in drawn:
+                threads, again = run.result.get("threads"), Path(folder) / "again" / run.id
+                same = threads if isinstance(threads, int) and threads > 0 else before  # another number rounds differently
+                torch.set_num_threads(same)
+                task = find_task(run.task)
                 terminal.train_or_exit(task, [task.config_type(**run.config)], **{**given, "runs": again})
+        finally:
+            torch.set_num_threads(before)
         terminal.show(_beside(drawn, Path(folder) / "again"), **given)
 
 
@@ -129,19 +134,6 @@ def _drawn(runs: Sequence[Stored], count: int, source: random.Random) -> list[St
     first = source.randrange(len(tasks))  # which task gets one more
     in_turn = itertools.zip_longest(*(shuffled[task] for task in [*tasks[first:], *tasks[:first]]))
     return list(itertools.islice((run for each in in_turn for run in each if run is not None), count))
-
-
-@contextlib.contextmanager
-def _threads(count: Any) -> Iterator[None]:
-    """PyTorch on as many threads as the kept run had: another number rounds differently."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(count if isinstance(count, int) and count > 0 else before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _beside(drawn: Sequence[Stored], again: Path) -> Any:

@@ -15,7 +15,7 @@ from pullback_study.cli.options import SETTINGS, uses
 from pullback_study.cli.pages import check, claims, page
 
 if TYPE_CHECKING:
-    from pullback_study.results.protocol import Protocol
+    from pullback_study.results.choice import Protocol
 
 app = typer.Typer(help="Make the paper's tables, figures and pages.", **SETTINGS)
 for command in (recovery, listops, planted, ud, check, claims, page):

@@ -11,7 +11,7 @@ import typer
 
 from pullback_study.cli.options import uses
 from pullback_study.cli.terminal import count, err, show, user_errors
-from pullback_study.tasks import all_tasks, find_task, known_task
+from pullback_study.tasks import find_task, known_task, names_of_estimators
 
 if TYPE_CHECKING:
     from pullback.viz import Table
@@ -65,16 +65,17 @@ def show_runs(
     """
     from pullback_study.runs.files import write_atomically
     from pullback_study.runs.store import STATES, as_csv, list_runs, select
-    from pullback_study.tasks.schema import nearest
+    from pullback_study.tasks.schema import check_known
 
     with user_errors("list runs" if csv is None else f"write the list of runs to {csv}"):
-        if status is not None and status not in STATES:
-            raise ValueError(f"--status {status}: there is no such state; {nearest(status, STATES)}")
+        if status is not None:
+            check_known(f"--status {status}: there is no such state", status, STATES)
         if not runs.exists():
             raise ValueError(f"the folder {runs}/ does not exist; train something, or choose another folder (--runs)")
         everything = list_runs(runs)
         if estimator is not None:
-            _check_estimator(estimator, everything)
+            names = {*names_of_estimators(), *(str(run.config.get("estimator")) for run in everything)}
+            check_known(f"--estimator {estimator}: there is no such estimator", estimator, names)
         given = {"state": status, "estimator": estimator}
         found = select(everything, [*(where or []), *(f"{name}={value}" for name, value in given.items() if value)], sort)
         if csv is None:
@@ -84,17 +85,6 @@ def show_runs(
         else:
             write_atomically(Path(csv), as_csv(found))
             err.print(f"wrote {count(len(found), 'run')} to {csv}")
-
-
-def _check_estimator(name: str, stored: Sequence[Stored]) -> None:
-    """An error if neither a task nor a run has this estimator."""
-    from pullback_study.tasks.schema import nearest
-
-    methods = [method for task in all_tasks() for method in task.methods.values()]
-    known = {each for method in methods for each in (method.name, *method.aliases)}
-    known |= {str(run.config.get("estimator")) for run in stored}
-    if name not in known:
-        raise ValueError(f"--estimator {name}: there is no such estimator; {nearest(name, known)}")
 
 
 def _table(title: str, found: Sequence[Stored], limit: int) -> Table:

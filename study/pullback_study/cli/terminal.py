@@ -144,7 +144,7 @@ def check_figures(folder: Path) -> None:
 
 
 def write_figures(figures: Sequence[Figure], folder: Path) -> None:
-    for figure in figures:
+    for figure in (each for each in figures if each.drawn):
         with user_errors(f"write figures to {folder}"):
             paths = figure.write(folder)
         err.print("\n".join([*(f"wrote {path}" for path in paths), *([figure.note] if figure.note else [])]))

@@ -86,16 +86,17 @@ def sweep(
     pullback sweep FILE --device cuda --per-gpu 4
     pullback sweep FILE --ray auto --gpus-per-run 0.25 --runs /shared/runs
     """
+    from pullback_study.results.choice import Runs
+    from pullback_study.results.configurations import configurations
     from pullback_study.runs.executor import RayTasks
     from pullback_study.runs.sweep import read
-    from pullback_study.tasks.schema import nearest, options
+    from pullback_study.tasks.schema import check_known, options
 
     with user_errors():
         found, runs = read(file, given["data"]), given["runs"]
         known = [name for name in options(found.task.config_type) if name != "seed"]
         for name in by or []:
-            if name not in known:
-                raise ValueError(f"--by {name}: a config has no such field to choose by; {nearest(name, known)}")
+            check_known(f"--by {name}: a config has no such field to choose by", name, known)
         if dry_run:
             return _show_plan(found, runs)
         cluster = RayTasks(ray, cpus=cpus_per_run, gpus=gpus_per_run) if ray is not None else None
@@ -104,18 +105,10 @@ def sweep(
     try:
         terminal.train_or_exit(found.task, found.configs, **given)
     finally:
-        _show_best(found, runs, by or [], given["markdown"])
-
-
-def _show_best(found: Sweep, runs: Path, by: list[str], markdown: bool) -> None:
-    """The configurations of the sweep, best first."""
-    from pullback_study.results.choice import Runs
-    from pullback_study.results.configurations import configurations
-
-    stored = Runs(runs)
-    if done := [run for config in found.configs if (run := stored.find(found.task, config))]:
-        limit = None if by else _SHOWN
-        show(configurations(found.task.name, done, by=by, limit=limit, short=not markdown), markdown=markdown)
+        stored = Runs(runs)
+        if done := [run for config in found.configs if (run := stored.find(found.task, config))]:
+            limit, markdown = None if by else _SHOWN, given["markdown"]
+            show(configurations(found.task.name, done, by=by or (), limit=limit, short=not markdown), markdown=markdown)
 
 
 def _show_plan(found: Sweep, runs: Path) -> None:

@@ -93,8 +93,8 @@ def trees(
 def _draw(path: Path, data: Path | None, size: int, seed: int, paper: bool, form: Format, out: Path | None) -> None:
     """The trees of one run: printed, or written to a file."""
     from pullback_study.corpora import find_data
+    from pullback_study.published import SENTENCES, printed_for
     from pullback_study.trees.measures import shape, shape_table
-    from pullback_study.trees.paper import SENTENCES, printed_for
     from pullback_study.trees.parser import load_parser, sample, task_sentences
 
     parser, theirs = load_parser(path, data), {}

@@ -24,7 +24,6 @@ FILES = {  # by corpus, relative to the data folder, best first; each may be gzi
 ROWS = {
     "sst": {"train": 8544, "dev": 1101, "test": 2210},
     "snli": {"train": 550_152, "dev": 10_000, "test": 10_000},
-    "ewt": {"train": 12_544, "dev": 2001, "test": 2077},  # release 2.16
 }
 VECTOR_ENDINGS = (".npz", ".txt", ".txt.gz")
 PREFERRED_VECTORS = ("glove.840B.300d", "googlenews_mapped.300d")

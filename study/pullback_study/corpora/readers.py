@@ -33,11 +33,10 @@ _ESCAPES = {
 
 
 class Example(NamedTuple):
-    """The tokens of each side, the label, and the gold structure if there is one: one number per word of all sides."""
+    """The tokens of each side, and the label."""
 
     sentences: tuple[tuple[str, ...], ...]
     label: int
-    gold: tuple[int, ...] | None = None
 
 
 def read_sst(path: Path, dropped: Counter[str], max_tokens: int = 100) -> Iterator[Example]:
@@ -81,15 +80,6 @@ def read_snli(path: Path, dropped: Counter[str], max_tokens: int = 100) -> Itera
             dropped[f"more than {max_tokens} tokens"] += 1
         else:
             yield Example(sides, label)
-
-
-def read_ewt(path: Path, dropped: Counter[str], max_tokens: int = 100) -> Iterator[Example]:
-    """The sentences of a treebank with their gold heads; all labels are 0. Longer ones are left out and counted."""
-    for parse in read_conllu(path):
-        if len(parse.tokens) > max_tokens:
-            dropped[f"more than {max_tokens} tokens"] += 1
-        else:
-            yield Example((parse.tokens,), 0, parse.heads)
 
 
 class Parse(NamedTuple):

@@ -76,7 +76,7 @@ def _groups(runs: Runs) -> Iterator[Group]:
         tables = [configurations(name, each, limit=_CONFIGURATIONS, part=part) for part, each in done.items()]
         curves = [best_curves(name, each, part) for part, each in done.items()]
         if tables:
-            yield Group(title, tables, [figure for figure in curves if figure.drawn])
+            yield Group(title, tables, curves)
         yield Group(f"{title}, every run", [listing(name, [run for run in runs.all if run.task == name])])
 
 

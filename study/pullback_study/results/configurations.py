@@ -5,36 +5,32 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 from pullback_study.results.cells import MEAN_ERROR, Cell, history
 from pullback_study.results.figures import Figure, panel
 from pullback_study.results.tables import Column, Row, Table
 from pullback_study.runs.store import Stored, rank
-from pullback_study.tasks import Metric, known_task
+from pullback_study.tasks import Metric, Task, known_task
+from pullback_study.tasks.schema import EstimatorConfig
 
 
-class About(NamedTuple):
-    """What is said of a task in tables."""
-
-    title: str
-    metrics: list[Metric]  # those that some runs have
-    selected_by: str
-    tables_by: tuple[str, ...] = ()
-    labels: Mapping[str, str] = {}  # of estimators
-
-
-def describe(task: str, runs: Sequence[Stored] = ()) -> About:
-    """From the task itself, or from the runs alone if it is not installed."""
-    found = known_task(task)
+def describe(name: str, runs: Sequence[Stored] = ()) -> Task:
+    """A task with those of its metrics that some runs have; made of the runs alone if it is not installed."""
+    found = known_task(name)
     if found is None:
         names = dict.fromkeys(name for run in runs for name in run.metrics if name.startswith(("validation_", "test_")))
-        metrics = [Metric(name, name.replace("_", " ").capitalize(), name.removeprefix("validation_")) for name in names]
-        return About(task, metrics, next((name for name in names if name.startswith("validation_")), "validation_accuracy"))
+        metrics = [Metric(each, each.replace("_", " ").capitalize(), each.removeprefix("validation_")) for each in names]
+        selected_by = next((each for each in names if each.startswith("validation_")), "validation_accuracy")
+        return Task(name=name, title=name, config_type=EstimatorConfig, metrics=tuple(metrics), selected_by=selected_by)
     there = {name for run in runs for name in (*run.result, *run.metrics)}
-    metrics = [metric for metric in found.metrics if metric.name in there]
-    labels = {name: method.label for name, method in found.methods.items()}
-    return About(found.title, metrics, found.selected_by, found.tables_by, labels)
+    return replace(found, metrics=tuple(metric for metric in found.metrics if metric.name in there))
+
+
+def labels(task: Task) -> dict[str, str]:
+    """Of the estimators, by their names."""
+    return {name: method.label for name, method in task.methods.items()}
 
 
 def configurations(
@@ -47,7 +43,7 @@ def configurations(
     one, for the terminal, has only headline metrics.
     """
     about = describe(task, runs)
-    found = _grouped(runs, about.selected_by)
+    found = grouped(runs, about.selected_by)
     if by:
         best: dict[str, list[Stored]] = {}
         for group in found:
@@ -73,14 +69,14 @@ def best_curves(task: str, runs: Sequence[Stored], part: str = "") -> Figure:
     """Learning curves of any task: for each estimator its configuration with the best mean validation metric."""
     about = describe(task, runs)
     best: dict[str, list[Stored]] = {}
-    for group in _grouped(runs, about.selected_by):
+    for group in grouped(runs, about.selected_by):
         best.setdefault(str(group[0].config.get("estimator", "")), group)
     rows = {name: [run.curve() for run in group] for name, group in best.items()}
     unit = "epoch" if all("epoch" in row for each in rows.values() for curve in each for row in curve[:1]) else "step"
     drawn = []
     for metric in about.metrics:
         if metric.curve:
-            histories = {about.labels.get(name, name): [history(each, metric.curve, unit) for each in curves]
+            histories = {labels(about).get(name, name): [history(each, metric.curve, unit) for each in curves]
                          for name, curves in rows.items()}  # fmt: skip
             drawn.append(panel(metric.curve, f"{unit.capitalize()}s", metric.label, histories))
     note = "The best configuration of each estimator; median and range of its seeds."
@@ -101,7 +97,7 @@ def listing(task: str, runs: Sequence[Stored]) -> Table:
         texts |= {metric.name: metric.show(run.metrics.get(metric.name)) for metric in about.metrics}
         texts |= {"state": run.state + " (older)" * run.older, "run": run.id}
         estimator = str(run.config.get("estimator", "?"))
-        rows.append(Row(about.labels.get(estimator, estimator), {}, texts, note=(run.error or "")[:2000]))
+        rows.append(Row(labels(about).get(estimator, estimator), {}, texts, note=(run.error or "")[:2000]))
     older = sum(run.older for run in runs)
     some = "1 run of an older version of this task is" if older == 1 else f"{older} runs of an older version of this task are"
     notes = [f"{some} listed, and not used in tables."] * bool(older)
@@ -137,7 +133,7 @@ def words(config: Mapping[str, Any], names: Sequence[str]) -> str:
     )
 
 
-def _grouped(runs: Sequence[Stored], selected_by: str) -> list[list[Stored]]:
+def grouped(runs: Sequence[Stored], selected_by: str) -> list[list[Stored]]:
     """The runs of each configuration in the order of their seeds, the best first; with a run that diverged, last."""
     groups: dict[str, list[Stored]] = {}
     for run in runs:

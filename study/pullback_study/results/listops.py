@@ -18,16 +18,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from pullback_study.results.cells import comparable
-from pullback_study.results.choice import Chosen, Plan, Runs
+from pullback_study.published import rows as rows_of
+from pullback_study.results.cells import Cell, comparable
+from pullback_study.results.choice import Chosen, Plan, Protocol, Runs, said, table_of
 from pullback_study.results.figures import Figure, learning_curves
-from pullback_study.results.paper import rows as rows_of
 from pullback_study.results.paper.verdicts import Claim, Finding, Values, decide, exceeds, level, minus, near
-from pullback_study.results.protocol import Protocol
 from pullback_study.results.registry import Group, Section
-from pullback_study.results.tables import Column, Row, Table
+from pullback_study.results.tables import Column, Table
 from pullback_study.tasks import find_task
 from pullback_study.tasks.listops.task import EXTRAPOLATED, RATES
 from pullback_study.tasks.own import BLENDED
@@ -128,25 +128,27 @@ def contenders(runs: Runs, protocol: Protocol = FULL) -> list[str]:
 def shown(runs: Runs, protocol: Protocol = FULL) -> list[str]:
     """The finalists, and other rows that were given all seeds after the screening was known."""
     rule = finalists(runs, protocol)
-    return [name for name in ROWS if name in rule or (len(protocol.seeds) > 1 and plan(name, protocol).finished(runs))]
+    return [name for name in ROWS if name in rule or (len(protocol.seeds) > 1 and plan(name, protocol).choose(runs).complete)]
 
 
 def results(runs: Runs, protocol: Protocol = FULL, *, final: bool, names: Sequence[str] = ()) -> Table:
     """All rows with seed 0; or the finalists, or the rows of these names, with all seeds that are done."""
-    rows = []
+    rows = [plan(name, protocol).choose(runs) for name in ((names or shown(runs, protocol)) if final else ROWS)]
     added = set() if names else set(shown(runs, protocol)) - set(finalists(runs, protocol))
-    for name in (names or shown(runs, protocol)) if final else ROWS:
-        chosen = plan(name, protocol).choose(runs)
-        if not final:
-            chosen = replace(chosen, runs=chosen.runs[:1], configs=chosen.configs[:1])
-        measures = [each for each in COLUMNS if name != "lstm" or each.endswith("accuracy")]
-        measures = [each for each in measures if protocol["brackets"] or each != "test_attachment_brackets"]
-        cells = {measure: chosen.cell(measure, digits=1) for measure in measures}
-        words = {"rate": f"{chosen.config.learning_rate:g}", "seeds": str(len(chosen.done))} if chosen else {}
-        words["ms"] = f"{min(chosen.values('step_ms')):.1f}" if chosen.done else ""
-        rows.append(chosen.row(cells, words))
-    columns = [Column(name, label) for name, label in COLUMNS.items()]
-    columns += [Column("rate", "Learning rate"), Column("ms", "ms per step"), Column("seeds", "Seeds")]
+    if not final:
+        rows = [replace(row, runs=row.runs[:1], configs=row.configs[:1]) for row in rows]
+
+    def cell(row: Chosen, measure: str) -> Cell | None:
+        there = row.estimator != "lstm" or measure.endswith("accuracy")
+        there &= protocol["brackets"] or measure != "test_attachment_brackets"
+        return row.cell(measure, digits=1) if there else None
+
+    columns = [Column(name, label, of=partial(cell, measure=name)) for name, label in COLUMNS.items()]
+    columns += [
+        said("rate", "Learning rate", lambda row: f"{row.config.learning_rate:g}"),
+        said("ms", "ms per step", lambda row: f"{min(row.values('step_ms')):.1f}" if row.done else ""),
+        said("seeds", "Seeds", lambda row: str(len(row.done))),
+    ]
     notes = [
         "Percent. *: stochastic. Execution: the share of expressions that the best tree evaluates to the label, by the exact "
         "rules. Attachment: of the best trees, all tokens but the root; without brackets: closing brackets are not counted. "
@@ -160,8 +162,8 @@ def results(runs: Runs, protocol: Protocol = FULL, *, final: bool, names: Sequen
     title = f"Seeds 0 to {protocol.seeds[-1]}" if final else "Screening: seed 0, the best of three learning rates"
     bed, given = special(protocol)
     title += f"; {bed}" * bool(bed)
-    making = runs.command("listops", *given)
-    return Table(title, columns, rows, notes, "listops" if final else "listops-screening", protocol.warning, making)
+    about = {"warning": protocol.warning, "command": runs.command("listops", *given)}
+    return table_of(title, rows, columns, notes, name="listops" if final else "listops-screening", **about)
 
 
 def long_runs(runs: Runs, protocol: Protocol = FULL, *, tuned: bool = False) -> Table:
@@ -183,15 +185,14 @@ def longer(protocol: Protocol, *, tuned: bool) -> Protocol:
 def by_depth(runs: Runs, protocol: Protocol = FULL) -> Table:
     """Accuracy and attachment of the finalists on test expressions of each depth."""
     depths = sorted({*range(1, protocol["depth"] + 1), *EXTRAPOLATED})
-    rows = []
-    for name in shown(runs, protocol):
-        chosen = plan(name, protocol).choose(runs)
-        texts = {}
-        for depth in depths:
-            pair = [chosen.cell(f"depth_{depth}_{measure}") for measure in ("accuracy", "attachment")]
-            texts[str(depth)] = " / ".join(f"{cell.value:.1f}" for cell in pair if cell.finite)
-        rows.append(Row(METHODS[name].label, {}, texts, METHODS[name].kind, name))
-    columns = [Column(str(depth), f"depth {depth}") for depth in depths]
+
+    def pair(row: Chosen, depth: int) -> str:
+        cells = [row.cell(f"depth_{depth}_{measure}") for measure in ("accuracy", "attachment")]
+        return " / ".join(f"{cell.value:.1f}" for cell in cells if cell.finite)
+
+    columns = [Column(str(depth), f"depth {depth}", of=partial(pair, depth=depth)) for depth in depths]
+    rows = [plan(name, protocol).choose(runs).row(columns) for name in shown(runs, protocol)]
+    rows = [replace(row, label=METHODS[row.name].label, note="") for row in rows]
     return Table("Accuracy / attachment by depth, means over the seeds", columns, rows, [], "listops-depth", protocol.warning)
 
 
@@ -208,7 +209,7 @@ def published() -> Table:
 
 def values(runs: Runs, name: str, measure: str) -> Values:
     """Of a row with all its seeds; none before."""
-    return plan(name).finished(runs).values(measure)
+    return row.values(measure) if (row := plan(name).choose(runs)).complete else []
 
 
 def gold_is_best(runs: Runs) -> list[Finding]:
@@ -271,16 +272,16 @@ def curves(runs: Runs, protocol: Protocol = FULL) -> Figure:
 
 
 def groups(runs: Runs) -> list[Group]:
-    figure = curves(runs)
-    return [
+    found = [
         Group("Five seeds", [results(runs, final=True), published()]),
         Group("By depth", [by_depth(runs)]),
-        *([Group("Learning curves", figures=[figure])] if figure.drawn else []),
+        Group("Learning curves", figures=[curves(runs)]),
         Group("Screening of all estimators", [results(runs, final=False)]),
         Group("Long runs", [long_runs(runs, tuned=tuned) for tuned in (False, True)]),
         *(Group(f"Five seeds, {special(bed)[0]}", [results(runs, bed, final=True)]) for bed in OTHERS),
         Group("Long runs, operators alone are heads", [long_runs(runs, OTHERS[1], tuned=tuned) for tuned in (False, True)]),
     ]
+    return [group for group in found if group]
 
 
 SECTION = Section(

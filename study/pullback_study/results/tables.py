@@ -38,12 +38,13 @@ def at_least(least: float) -> Callable[[Cell], str]:
 
 @dataclass(frozen=True)
 class Column:
-    """A column: which cells or texts of the rows it shows, and how."""
+    """A column: which cells or texts of the rows it shows, and how; with `of`, what it makes of a row that was chosen."""
 
     name: str
     label: str
     reference: bool = False  # whether the published numbers stand beside it
     show: Callable[[Cell], str] = middle
+    of: Callable[[Any], Cell | str | None] = lambda row: None  # None: nothing
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pullback_study.results.choice import Plan, Runs
-from pullback_study.results.protocol import Protocol
+from pullback_study.results.choice import Plan, Protocol, Runs, measured, seeds_of, table_of
 from pullback_study.results.registry import Group, Section
-from pullback_study.results.tables import Column, Table
+from pullback_study.results.tables import Table
 from pullback_study.tasks import find_task
 from pullback_study.tasks.ud.task import GIVEN
 
@@ -40,15 +39,12 @@ def rows(share: float) -> tuple[str, ...]:
 
 
 def table(runs: Runs, share: float, protocol: Protocol = FULL) -> Table:
-    lines = []
-    for name in rows(share):
-        chosen = plan(name, share, protocol).choose(runs)
-        cells = {measure: chosen.cell(measure, digits=1) for measure in COLUMNS}
-        lines.append(chosen.row(cells, {"seeds": f"{len(chosen.done)} of {len(protocol.seeds)}"}))
-    columns = [*(Column(name, label) for name, label in COLUMNS.items()), Column("seeds", "Seeds")]
+    found = [plan(name, share, protocol).choose(runs) for name in rows(share)]
+    columns = [*measured(COLUMNS, digits=1), seeds_of(protocol)]
     notes = ["Percent. Attachment: of the best trees, punctuation not counted. Tags: reconstructed from the head's tag."]
     title = f"Gold trees for {share:.0%} of the training sentences" if share else "No gold trees shown"
-    return Table(title, columns, lines, notes, f"ud-{share:g}", protocol.warning, runs.command("ud"))
+    about = {"name": f"ud-{share:g}", "warning": protocol.warning, "command": runs.command("ud")}
+    return table_of(title, found, columns, notes, **about)
 
 
 def groups(runs: Runs) -> list[Group]:

@@ -8,10 +8,9 @@ import platform
 import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from pullback_study.runs.store import Stored
+from pullback_study.runs.store import Stored
 
 _CODE = ("commit", "torch", "pullback")
 _UNKNOWN = dict.fromkeys(_CODE)
@@ -33,20 +32,20 @@ def _code() -> dict[str, Any]:
 
     import pullback
 
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", f"--dirty={_DIRTY}", "--abbrev=40"]
-    commit = None
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        commit = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
-    return {"torch": str(torch.__version__), "pullback": pullback.__version__, "commit": commit}
+    commit = _git("describe", "--always", f"--dirty={_DIRTY}", "--abbrev=40")
+    return {"torch": str(torch.__version__), "pullback": pullback.__version__, "commit": commit and commit.strip()}
 
 
 def changed_files() -> list[str]:
     """Files of the library and the study with changes that no commit has; none outside of a repository."""
-    command = ["git", "-C", str(Path(__file__).parent), "status", "--porcelain", "--", ":/src", ":/study"]
+    return [line[3:] for line in (_git("status", "--porcelain", "--", ":/src", ":/study") or "").splitlines()]
+
+
+def _git(*words: str) -> str | None:
+    command = ["git", "-C", str(Path(__file__).parent), *words]
     with contextlib.suppress(OSError, subprocess.SubprocessError):
-        shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout
-        return [line[3:] for line in shown.splitlines()]
-    return []
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout
+    return None
 
 
 def check_tree() -> None:

@@ -25,12 +25,10 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pullback_study.runs import files
-
-if TYPE_CHECKING:
-    from pullback_study.tasks.task import Task
+from pullback_study.tasks.task import Task
 
 WORK = ".work"
 

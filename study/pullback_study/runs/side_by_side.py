@@ -36,11 +36,7 @@ def away() -> Iterator[None]:
 
 
 class SideBySide(Executor):
-    """Groups in threads of this process, each on its own CUDA stream.
-
-    Args:
-        groups: how many at a time.
-    """
+    """Groups in threads of this process, so many at a time, each on its own CUDA stream."""
 
     def __init__(self, groups: int) -> None:
         os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")  # as many queues as a GPU has; read when CUDA starts

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 
 from pullback_study.runs.files import is_locked, read_json, read_rows
 from pullback_study.runs.run import Run
-from pullback_study.tasks import Task, all_tasks, known_task
-from pullback_study.tasks.schema import nearest, options
+from pullback_study.tasks import Task, known_task, names_of_estimators
+from pullback_study.tasks.schema import check_known, options
 
 _FILES = ("config.json", "result.json")  # a run has one of them at least
 _ORDERS: dict[str, Callable[[Any, Any], bool]] = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
@@ -165,8 +165,7 @@ class Condition(NamedTuple):
             raise ValueError(f"{text!r} is not a condition; write a field, one of = != < <= > >=, and a value")
         name, value = found[1].replace("-", "_"), found[3]
         if name == "estimator":  # its own name, for one of its aliases
-            methods = (method for task in all_tasks() for method in task.methods.values())
-            value = next((method.name for method in methods if value in method.aliases), value)
+            value = names_of_estimators().get(value, value)
         if found[2] in _ORDERS and _number(value) is None:
             raise ValueError(f"{text}: {value!r} is not a number")
         return cls("state" if name == "status" else name, found[2], value)
@@ -189,8 +188,7 @@ def select(runs: Sequence[Stored], where: Sequence[str] = (), sort: str | None =
     order = (sort or "").lstrip("-").replace("-", "_")
     conditions = [Condition.parse(text) for text in where]
     for name in [condition.field for condition in conditions] + ([order] if sort else []):
-        if known and name not in known:
-            raise ValueError(f"no run here has a field {name!r}; {nearest(name, known)}")
+        check_known(f"no run here has a field {name!r}", name, known or [name])
     if sort:
         flat.sort(key=lambda item: rank(item[1].get(order)), reverse=sort.startswith("-"))
         flat.sort(key=lambda item: item[1].get(order) is None)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pullback_study.tasks import Task, find_task
-from pullback_study.tasks.schema import nearest, options
+from pullback_study.tasks.schema import check_known, nearest, options
 
 _KEYS = ("task", "fields", "grid")
 _MANY, _LARGEST = 100_000, 1 << 20  # runs, and bytes
@@ -72,8 +72,7 @@ def _values(task: Task, table: dict[str, Any]) -> dict[str, list[Any]]:
     """The values of each field of a table, as values of its type; one value, or a list of them, in the file."""
     known, found = {name: each for name, each in options(task.config_type).items() if not each.hidden}, {}
     for name, given in table.items():
-        if name not in known:
-            raise ValueError(f"a config of this task has no field {name!r}; {nearest(name, known)}")
+        check_known(f"a config of this task has no field {name!r}", name, known)
         found[name] = [known[name].convert(item) for item in (given if isinstance(given, list) else [given])]
         if not found[name]:
             raise ValueError(f"{name} has an empty list; give at least one value, or leave the field out")

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 
@@ -22,9 +22,7 @@ from pullback_study.runs.progress import Report
 from pullback_study.runs.run import Group, plan
 from pullback_study.runs.store import problem
 from pullback_study.runs.work import Ending, Job, changed_since
-
-if TYPE_CHECKING:
-    from pullback_study.tasks.task import Task
+from pullback_study.tasks.task import Task
 
 _DEATHS = 5
 _RETRY_SECONDS = 0.5

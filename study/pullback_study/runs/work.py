@@ -11,15 +11,12 @@ import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pullback_study.runs.files import BusyError, write_atomically
 from pullback_study.runs.provenance import continued, provenance, versions
-from pullback_study.runs.run import Group, saved
-
-if TYPE_CHECKING:
-    from pullback_study.runs.run import Run
-    from pullback_study.tasks.task import Task, Trainer
+from pullback_study.runs.run import Group, Run, saved
+from pullback_study.tasks.task import Task, Trainer
 
 _NO_MEMORY = ("CUDA out of memory", "CUDA error: out of memory", "STATUS_ALLOC_FAILED")  # of PyTorch, CUDA and its libraries
 _TALK_SECONDS = 0.25

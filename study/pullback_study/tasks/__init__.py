@@ -12,12 +12,12 @@ from pathlib import Path
 
 from pullback_study.listed import VariableError, listed, load
 from pullback_study.tasks.methods import Method, by_name, registered
-from pullback_study.tasks.schema import nearest
+from pullback_study.tasks.schema import check_known
 from pullback_study.tasks.task import Metric, ReplicaTask, Task, Trainer
 
 __all__ = [
     "TASKS", "Method", "Metric", "ReplicaTask", "Task", "Trainer", "all_tasks", "by_name", "find_task", "known_task",
-    "registered",
+    "names_of_estimators", "registered",
 ]  # fmt: skip
 
 
@@ -42,8 +42,7 @@ def find_task(name: str, data: Path | None = None) -> Task:
     >>> find_task("sst").title
     'SST'
     """
-    if name not in TASKS:
-        raise ValueError(f"there is no task {name!r}; {nearest(name, TASKS)}")
+    check_known(f"there is no task {name!r}", name, TASKS)
     task: Task = load("task", name, TASKS[name], Task)
     return task if data is None else dataclasses.replace(task, data=data)
 
@@ -59,3 +58,9 @@ def known_task(name: str) -> Task | None:
 def all_tasks() -> list[Task]:
     """Every task that can be loaded."""
     return [task for task in map(known_task, TASKS) if task is not None]
+
+
+def names_of_estimators() -> dict[str, str]:
+    """The estimator behind each name, and behind each alias, of any task."""
+    methods = [method for task in all_tasks() for method in task.methods.values()]
+    return {name: method.name for method in methods for name in (method.name, *method.aliases)}

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pullback_study.listed import VariableError, listed, load
+from pullback_study.published import settings
 
 if TYPE_CHECKING:
     from pullback.estimators import Estimator
@@ -32,6 +33,10 @@ OWN = listed("PULLBACK_ESTIMATORS")
 """By name, where each estimator of one's own is found: module and attribute, a `Method`."""
 
 
+def _once(steps: int) -> int:
+    return 1
+
+
 @dataclass(frozen=True)
 class Method:
     """A row of a task's tables."""
@@ -43,7 +48,7 @@ class Method:
     aliases: tuple[str, ...] = ()  # other names on the command line
     stochastic: bool = False  # whether training draws noise
     defaults: Mapping[str, Any] = field(default_factory=dict)  # its own fields of a config: learning rate, step size, ...
-    decoder_calls: Callable[[int], int] = field(default=lambda steps: 1)  # of a training step, from the inner steps
+    decoder_calls: Callable[[int], int] = field(default=_once)  # of a training step, from the inner steps
     reads_back: bool = False  # whether a step reads numbers back from the device, so that no CUDA graph can hold it
 
     @property
@@ -91,27 +96,21 @@ def by_name(*methods: Method) -> dict[str, Method]:
 
 
 @functools.cache
-def registered(
-    best: tuple[tuple[str, tuple[float, float | None]], ...] = (),
-    *,
-    categorical: bool = False,
-    four_samples: bool = False,
-) -> tuple[Method, ...]:
+def registered(task: str = "", *, categorical: bool = False, four_samples: bool = False) -> tuple[Method, ...]:
     """Every estimator of the library's registry that fits the structure, the study's own, and the user's, as methods.
 
-    `best` has names with learning rates and step sizes, the defaults of these methods. For a categorical structure some
-    estimators have another name, and there are more. `four_samples`: also those of the study that have as many samples as the
-    control variate.
+    Those with settings in the paper for the task have them as defaults. For a categorical structure some estimators have
+    another name, and there are more. `four_samples`: also those of the study that have as many samples as the control variate.
     """
     from pullback.estimators import registry
     from pullback.structures import Categorical
     from pullback_study.tasks.own import BLENDED, FOUR_SAMPLES
 
-    found, settings = [], dict(best)
+    found, best = [], settings(task)
     for entry in registry.ENTRIES:
         *labels, heading = NAMES.get(entry.name, (entry.name, entry.name, ""))
         kind = heading or {"average": "Relaxed", "structure": "Argmax"}[entry.sees]
-        own = zip(("learning_rate", "step_size"), settings.get(entry.name, ()), strict=False)
+        own = zip(("learning_rate", "step_size"), best.get(entry.name, ()), strict=False)
         about = entry.make, entry.aliases, entry.stochastic, {name: value for name, value in own if value}
         if categorical or entry.only is not Categorical:
             found.append(Method(entry.name, labels[not categorical], kind, *about, entry.downstream.at, entry.reads_back))

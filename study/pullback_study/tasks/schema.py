@@ -110,6 +110,12 @@ class EstimatorConfig:
             object.__setattr__(self, name, each.convert(getattr(self, name)))
 
 
+def check_known(wrong: str, name: str, known: Iterable[str]) -> None:
+    """Raises `ValueError` for a name that is not known: what is wrong, and a hint."""
+    if name not in (known := list(known)):
+        raise ValueError(f"{wrong}; {nearest(name, known)}")
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint for a mistyped name: the nearest known one, or all of them."""
     known = list(known)

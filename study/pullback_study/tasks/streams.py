@@ -29,12 +29,9 @@ def key(*parts: object) -> int:
 
 
 class Streams:
-    """Random numbers for R replicas, `per_step` each at every step.
+    """Random numbers for R replicas, one for each key: `per_step` each at every step.
 
-    Args:
-        keys: one for each replica.
-        per_step: how many numbers a replica uses in a step.
-        step: the current step, an integer tensor that the owner advances.
+    `step` is the current one, an integer tensor that the owner advances.
     """
 
     def __init__(self, keys: Sequence[int], per_step: int, step: Tensor) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 import dataclasses
 import math
 import pkgutil
@@ -12,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pullback_study.tasks.methods import OWN, Method, own_method
-from pullback_study.tasks.schema import nearest, options
+from pullback_study.tasks.methods import OWN, Method, by_name, own_method, registered
+from pullback_study.tasks.schema import check_known, options
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -62,7 +61,7 @@ class Trainer(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task(abc.ABC):
+class Task:
     """Data, a model, a structure between its two halves, metrics and defaults."""
 
     name: str  # on the command line, in sweep files and in run directories
@@ -74,13 +73,16 @@ class Task(abc.ABC):
     metrics: tuple[Metric, ...]  # in the order of the columns of tables
     selected_by: str = "validation_accuracy"  # settings are chosen by its mean over the seeds, the higher the better
     tables_by: tuple[str, ...] = ()  # fields of the config whose values make separate tables
+    baselines: tuple[Method, ...] = ()  # rows without an estimator, above the others
+    four_samples: bool = False  # whether there are rows of the study's own with as many samples as the control variate
     projections: Mapping[str, str] = field(default_factory=dict)  # what inner steps are projected onto, where there is a choice
-    data: Path | None = field(default=None, compare=False)  # its folder; None for `$PULLBACK_DATA`, or for none
+    corpus: str = ""  # whose files it is trained on; empty for data that it generates
+    data: Path | None = field(default=None, compare=False)  # the folder of the corpora; None for `$PULLBACK_DATA`
 
     @property
-    @abc.abstractmethod
     def methods(self) -> Mapping[str, Method]:
         """The rows of the task's tables by name: baselines, and estimators that fit its structure."""
+        return by_name(*self.baselines, *registered(self.name, four_samples=self.four_samples))
 
     def trainer(self, configs: Sequence[Any], device: str) -> Trainer:
         """A trainer for one group, at step 0."""
@@ -112,13 +114,22 @@ class Task(abc.ABC):
 
     def sources(self, config: Any) -> dict[str, Path]:
         """The files that a run of this config is trained on; raises `ValueError` if one is missing."""
-        return {}
+        from pullback_study.corpora.files import SPLITS, corpus_file
+
+        return {split: corpus_file(self.corpus, self.folder, split) for split in SPLITS} if self.corpus else {}
+
+    @property
+    def folder(self) -> Path:
+        """Of the corpora; raises `ValueError` if there is none."""
+        from pullback_study.corpora import find_data
+
+        return find_data(self.data)
 
     def configure(self, *, estimator: str = "", **fields: Any) -> Any:
         """A config, with the task's and the method's defaults for whatever is not given, or None."""
         known, method = options(self.config_type), self.find_method(estimator)
-        for name in fields.keys() - known.keys():
-            raise ValueError(f"a config of {self.name} has no field {name!r}; {nearest(name, known)}")
+        for name in fields:
+            check_known(f"a config of {self.name} has no field {name!r}", name, known)
         own = {name: value for name, value in self.defaults(method).items() if name in known}
         given = {name: value for name, value in fields.items() if value is not None}
         config = self.config_type(**{"estimator": method.name, **own, **given})
@@ -133,8 +144,7 @@ class Task(abc.ABC):
             raise ValueError(f"estimator is missing; `pullback estimators {self.name}` lists them")
         if name not in names and name in OWN:
             own_method(name)  # says why it cannot be loaded
-        if name not in names:
-            raise ValueError(f"there is no estimator {name!r}; {nearest(name, names)}")
+        check_known(f"there is no estimator {name!r}", name, names)
         return names[name]
 
     def run(self, config: Any, folder: Path) -> Run:

@@ -13,8 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from pullback_study.corpora import Vectors, corpus_file, find_data, load, read_vectors, vector_file
-from pullback_study.corpora.corpus import UNKNOWN
-from pullback_study.corpora.loading import READERS
+from pullback_study.corpora.corpus import READERS, UNKNOWN
 from pullback_study.runs.store import read_run
 from pullback_study.tasks import known_task
 from pullback_study.tasks.schema import options

@@ -9,15 +9,15 @@ import time
 import pytest
 import torch
 
-from pullback_study.corpora import files, load, loading
+from pullback_study.corpora import corpus, files, load
 
 
 @pytest.fixture
 def builds(monkeypatch):
     """How often a corpus was read from its sources."""
     calls = []
-    preprocess = loading.preprocess
-    monkeypatch.setattr(loading, "preprocess", lambda *args, **options: calls.append(1) or preprocess(*args, **options))
+    preprocess = corpus.preprocess
+    monkeypatch.setattr(corpus, "preprocess", lambda *args, **options: calls.append(1) or preprocess(*args, **options))
     return calls
 
 
@@ -83,12 +83,12 @@ def test_the_users_cache_folder_is_the_default(data, tmp_path, monkeypatch):
 
 def test_while_one_process_makes_it_another_waits(data, tmp_path, builds):
     program = (
-        "import sys, time\nfrom pathlib import Path\nfrom pullback_study.corpora import loading\n"
-        "preprocess = loading.preprocess\n"
+        "import sys, time\nfrom pathlib import Path\nfrom pullback_study.corpora import corpus\n"
+        "preprocess = corpus.preprocess\n"
         "def slow(*args, **options):\n"
         "    print('at work', flush=True); time.sleep(0.5); return preprocess(*args, **options)\n"
-        "loading.preprocess = slow\n"
-        "loading.load('sst', Path(sys.argv[1]), 'tiny', cache=Path(sys.argv[2]))\n"
+        "corpus.preprocess = slow\n"
+        "corpus.load('sst', Path(sys.argv[1]), 'tiny', cache=Path(sys.argv[2]))\n"
     )
     command = [sys.executable, "-c", program, str(data), str(tmp_path / "cache")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:

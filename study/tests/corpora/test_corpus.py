@@ -7,9 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-import torch
 
-from pullback_study.corpora import CorpusError, batches, choose_vectors, find_data, gather, load
+from pullback_study.corpora import CorpusError, choose_vectors, find_data, load
 
 
 def sentences(corpus, split):
@@ -96,19 +95,6 @@ def test_the_vectors_that_are_there_are_chosen_by_a_fixed_order(data, tmp_path):
     shutil.rmtree(data / "vectors")
     with pytest.raises(ValueError, match=r"no word vectors in .*vectors; `pullback data download .* --only glove`"):
         choose_vectors(data)
-
-
-def test_gold_heads_reach_the_batches(data, tmp_path):
-    for _ in range(2):  # the second time from the cache
-        corpus = load("ewt", data, "tiny", max_tokens=3, cache=tmp_path)
-        assert corpus.train.gold.tolist() == [2, 0, 2, 3, 3, 0]
-        assert load("sst", data, "tiny", cache=tmp_path).train.gold is None
-    [each] = batches(corpus.train, 2, seed=None, multiple=4)
-    batch = gather(corpus.train, *each)
-    assert batch.gold.tolist() == [[2, 0, 2, -1], [3, 3, 0, -1]]
-    assert batch.gold.dtype == torch.int64
-    with pytest.raises(CorpusError, match="2 more than 2 tokens"):
-        load("ewt", data, "tiny", max_tokens=2, cache=tmp_path)
 
 
 def test_a_missing_file_is_named(data, tmp_path):

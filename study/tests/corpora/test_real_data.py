@@ -38,10 +38,7 @@ def test_snli_loads(tmp_path):
     assert corpus.description["share"]["train"] == pytest.approx(corpus.description["rows"]["train"] / 550_152)
 
 
-@needs("ud-ewt", f"vectors/{VECTORS}.npz")
-def test_ewt_loads_with_its_trees(tmp_path):
-    corpus = load("ewt", DATA, VECTORS, max_tokens=40, cache=tmp_path)
-    rows = {name: len(split) + sum(split.dropped.values()) for name in files.SPLITS for split in [getattr(corpus, name)]}
-    assert rows == files.ROWS["ewt"]
-    gold = [parse.heads for parse in read_conllu(corpus_file("ewt", DATA, "dev")) if len(parse.tokens) <= 40]
-    assert corpus.dev.gold.tolist() == [head for heads in gold for head in heads]
+@needs("ud-ewt")
+def test_ewt_has_its_sentences():
+    found = {name: len(read_conllu(corpus_file("ewt", DATA, name))) for name in files.SPLITS}
+    assert found == {"train": 12_544, "dev": 2001, "test": 2077}  # of release 2.16

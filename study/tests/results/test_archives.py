@@ -7,9 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from pullback_study.results.archive import DONE, INTERRUPTED, archive_of, pack, unpack
 from pullback_study.results.choice import Runs
-from pullback_study.results.registry import BEGIN, END, SECTIONS, find_section, update_page
+from pullback_study.results.registry import (
+    BEGIN,
+    DONE,
+    END,
+    INTERRUPTED,
+    SECTIONS,
+    archive_of,
+    find_section,
+    pack,
+    unpack,
+    update_page,
+)
 from pullback_study.runs.provenance import unfit
 from pullback_study.runs.run import Group
 from pullback_study.tasks import find_task

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import pytest
 
+from pullback_study.published import rows
 from pullback_study.results.cells import interval
 from pullback_study.results.choice import Chosen, Runs
-from pullback_study.results.paper import clusters, rows
-from pullback_study.results.paper.claims_clusters import CLAIMS
+from pullback_study.results.paper import clusters
+from pullback_study.results.paper.claims_clusters import CLAIMS, Clusters, Paper
 from pullback_study.results.paper.clusters import (
     METHODS,
     TASK,
@@ -19,7 +20,6 @@ from pullback_study.results.paper.clusters import (
     steps_plan,
     table_plan,
 )
-from pullback_study.results.paper.evidence_clusters import Clusters, Paper
 from pullback_study.results.paper.verdicts import Verdict, best_of, decide, exceeds, near, verdict
 
 # A world in which every claim holds: accuracy and V-measure.
@@ -155,11 +155,12 @@ def test_with_many_seeds_the_first_four_choose_and_the_others_run_at_the_choice_
     for config in deciding:
         publish(tmp_path, config, 70 + (config.learning_rate == 0.001), 50)
     assert plan.choose(Runs(tmp_path)).config.learning_rate == 0.001
-    assert not plan.finished(Runs(tmp_path))  # 44 seeds are missing
+    assert not plan.choose(Runs(tmp_path)).complete  # 44 seeds are missing
     assert not Clusters(Runs(tmp_path), grid=True).rows(3, "marginals")[0].done  # four of 48 decide nothing
     for config in plan.choose(Runs(tmp_path)).configs[4:]:
         publish(tmp_path, config, 71, 50)
-    assert len(plan.finished(Runs(tmp_path)).values("test_accuracy")) == 48
+    assert plan.choose(Runs(tmp_path)).complete
+    assert len(plan.choose(Runs(tmp_path)).values("test_accuracy")) == 48
 
 
 @pytest.mark.parametrize("seeds", [1, 4])

@@ -215,8 +215,8 @@ def test_check_draws_equally_many_runs_of_each_study():
 def test_check_prints_the_kept_tables_and_trains_runs_again(tmp_path, monkeypatch):
     """With runs of 20 steps; the number of one was changed since, and shows."""
     monkeypatch.chdir(tmp_path)
-    from pullback_study.results.archive import pack
     from pullback_study.results.choice import Runs
+    from pullback_study.results.registry import pack
     from pullback_study.runs.files import read_json
     from pullback_study.runs.train import train
 

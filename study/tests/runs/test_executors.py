@@ -1,6 +1,7 @@
 """Executors: the numbers of one process, workers that are replaced, and sweeps that wait for each other."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from pullback_study.runs.run import Group
 from pullback_study.runs.side_by_side import SideBySide, away
 from pullback_study.runs.train import train
 from pullback_study.runs.work import Ending, train_group
+from pullback_study.tasks import TASKS, find_task
 from runs.chaos import below
 from runs.fake import FAKE, Config, FakeTrainer, Recorder, numbers
 
@@ -34,6 +36,12 @@ def test_several_at_a_time_give_the_numbers_of_one(executor, tmp_path):
     outcome = train(FAKE, configs, tmp_path / "pool", executor=executor(2))
     assert (outcome.trained, outcome.complete) == (6, True)
     assert numbers(configs, tmp_path / "pool") == numbers(configs, tmp_path / "alone")
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_every_task_can_be_sent_to_a_worker(name):
+    task = find_task(name)
+    assert pickle.loads(pickle.dumps(task)) == task
 
 
 def test_side_by_side_one_computes_while_others_are_away(tmp_path, monkeypatch):

@@ -13,11 +13,10 @@ from pullback_study.corpora import find_data
 from pullback_study.tasks import find_task
 from pullback_study.tasks.listops import train
 from pullback_study.tasks.listops.data import Split, batches, encode, generate, in_order
-from pullback_study.tasks.listops.expressions import DRAWN, depth, draw, heads, value
-from pullback_study.tasks.listops.lstm import lstm
-from pullback_study.tasks.listops.model import Encoded, Model
+from pullback_study.tasks.listops.expressions import DRAWN, depth, draw, executed, heads
+from pullback_study.tasks.listops.model import Encoded, Model, lstm
 from pullback_study.tasks.listops.task import TREES
-from pullback_study.tasks.listops.train import counts, shares, summed
+from pullback_study.tasks.listops.train import compared
 
 TASK = find_task("listops")
 TINY = {
@@ -50,7 +49,7 @@ def test_expressions_follow_the_recipe():
         owners = heads(tokens)
         arguments = [sum(o == i and i != j and tokens[j] != "]" for j, o in enumerate(owners)) for i in range(len(tokens))]
         assert all((2 <= n <= 5) == tokens[i].startswith("[") for i, n in enumerate(arguments))
-        assert value(tokens) == nested(" ".join(tokens))
+        assert executed(tokens, heads(tokens)) == nested(" ".join(tokens))
     assert drawn == draw(range(1, 6), 500, tokens=50, seed="a test") != draw(range(1, 6), 500, tokens=50, seed="another")
 
 
@@ -76,7 +75,7 @@ def test_values_of_the_official_lines():
     used = set()
     for label, text in (line.split("\t") for line in lines):
         tokens = [token for token in text.split() if token not in "()"]
-        assert value(tokens) == int(label)
+        assert executed(tokens, heads(tokens)) == int(label)
         used |= {token for token in tokens if token.startswith("[")}
     assert used == {*DRAWN, "[SM"}
 
@@ -171,7 +170,7 @@ def test_measures_count_heads_without_the_root():
     weak = 0.6 * wrong
     weak[0, :, 1] *= 0.5  # an edge of weight 0.3 is none
     logits = torch.nn.functional.one_hot(torch.tensor([[4]]), 10).double()
-    found = shares(summed([counts(batch, logits, weak, wrong, noisy=gold)]))
+    found = {name: 100 * right.sum() / all_.sum() for name, (right, all_) in compared(batch, logits, weak, wrong, gold).items()}
     expected = {"accuracy": 100.0, "attachment": 500 / 7, "attachment_open": 400 / 5, "precision": 400 / 6, "recall": 400 / 7}
     expected |= {"attachment_operators": 100.0, "attachment_digits": 75.0, "attachment_brackets": 50.0}
     expected["sampled"] = 100.0

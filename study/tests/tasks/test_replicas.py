@@ -10,8 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from pullback import Categorical
 from pullback_study.tasks import find_task
 from pullback_study.tasks.schema import option
-from pullback_study.tasks.synthetic.methods import METHODS
-from pullback_study.tasks.synthetic.train import Outputs, generate
+from pullback_study.tasks.synthetic.train import METHODS, Outputs, generate
 from tasks.small import SIZES, small
 
 SYNTHETIC = {"clusters": 4, "steps": 20, **SIZES}

@@ -65,16 +65,16 @@ def config(task: str = "sst", estimator: str = "marginals", **options):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class InMemory(TextTask):
-    corpus: Corpus
+    read: Corpus
 
     def problem(self, settings):
-        return TextProblem(self, settings, self.corpus)
+        return TextProblem(self, settings, self.read)
 
 
 def in_memory(task: str = "sst", examples: int = 60) -> InMemory:
     """The task on the corpus in memory."""
     fields = {each.name: getattr(find_task(task), each.name) for each in dataclasses.fields(TextTask)}
-    return InMemory(**fields, corpus=corpus(task, examples))
+    return InMemory(**fields, read=corpus(task, examples))
 
 
 def trainer(settings, task: str = "sst", device: str = "cpu", examples: int = 60) -> LatentTrainer:

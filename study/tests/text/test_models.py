@@ -6,6 +6,7 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from pullback import DependencyTree
+from pullback_study.published import settings
 from pullback_study.tasks import find_task
 from pullback_study.tasks.text import models as module
 from pullback_study.tasks.text.models import ArcScorer, BatchDropout, BiLSTM, DecomposableAttention, Sentiment
@@ -116,7 +117,7 @@ def test_padding_and_other_sentences_change_nothing(task, estimator, trees):
                 torch.testing.assert_close(alone[2][0], mu[b][..., :n, :n], rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize("estimator", [name for name, method in METHODS.items() if name in TASKS["sst"].best and method.latent])
+@pytest.mark.parametrize("estimator", [name for name, method in METHODS.items() if name in settings("sst") and method.latent])
 @pytest.mark.parametrize("task", TASKS)
 def test_a_gradient_reaches_all_parts_by_every_estimator(task, estimator):
     torch.manual_seed(0)

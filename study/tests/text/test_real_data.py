@@ -17,8 +17,8 @@ needs_data = pytest.mark.skipif(
 
 
 @needs_data
-def test_one_epoch_of_sst_beats_the_majority_class(tmp_path, monkeypatch):
-    monkeypatch.setenv("PULLBACK_CACHE", str(tmp_path))
+@pytest.mark.usefixtures("own_cache")
+def test_one_epoch_of_sst_beats_the_majority_class():
     task = find_task("sst", DATA)
     trainer = task.trainer([task.configure(estimator="spigot", learning_rate=1e-3, epochs=1)], "cpu")
     labels = trainer.problem.splits[2].labels

@@ -42,8 +42,7 @@ def killed_config():
 
 
 @pytest.fixture
-def data(tmp_path, monkeypatch):
-    monkeypatch.setenv("PULLBACK_CACHE", str(tmp_path / "cache"))
+def data(tmp_path, own_cache):
     return write(tmp_path / "data")
 
 
@@ -181,13 +180,13 @@ def test_a_result_on_other_data_is_no_answer(data, tmp_path):
     assert train(find_task("sst", write(other, examples=50)), [settings], tmp_path / "runs").complete
 
 
-def test_a_checkpoint_of_other_data_is_not_gone_on_from(data, tmp_path, monkeypatch):
+def test_a_checkpoint_of_other_data_is_not_gone_on_from(data, own_cache, tmp_path, monkeypatch):
     settings, root = config("sst", "baseline", vectors="tiny", epochs=4), tmp_path / "runs"
     group = Group((find_task("sst", data).run(settings, root),))
     monkeypatch.setattr(LatentTrainer, "results", lambda trainer: 1 / 0)
     assert train(find_task("sst", data), [settings], root, checkpoint_seconds=0.0).failed
     monkeypatch.undo()
-    monkeypatch.setenv("PULLBACK_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("PULLBACK_CACHE", str(own_cache))
     other = write(tmp_path / "other", examples=50)
     (problem,) = train(find_task("sst", other), [settings], root).failed
     assert str(group.checkpoint) in problem

@@ -6,11 +6,12 @@ import pytest
 import torch
 
 import pullback as pb
+from pullback_study.published import settings
 from pullback_study.tasks import find_task
 from text.small import config, corpus, trainer
 
 SST = find_task("sst")
-ROWS = [name for name in SST.methods if name in SST.best]
+ROWS = [name for name in SST.methods if name in settings("sst")]
 
 
 def trained(settings, task="sst", until=10**6, examples=60):

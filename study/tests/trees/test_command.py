@@ -11,7 +11,7 @@ import pytest
 
 from pullback.viz import tree_conllu
 from pullback_study.corpora import read_conllu
-from pullback_study.trees.paper import SENTENCES
+from pullback_study.published import SENTENCES
 from text import small
 
 typer_testing = pytest.importorskip("typer.testing")

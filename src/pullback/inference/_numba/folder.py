@@ -45,6 +45,7 @@ def stamp(path: Path) -> bytes:
     return hashlib.sha256(b"".join(source.read_bytes() for source in sorted(seen))).digest()
 
 
+@functools.cache
 def _imported(path: Path) -> list[Path]:
     found = []
     for node in ast.walk(ast.parse(path.read_bytes())):

@@ -7,10 +7,11 @@ from collections import namedtuple
 import numpy as np
 
 from pullback.inference._numba.compile import called, subroutine
-from pullback.inference._numba.lanes import load, splat_index, store, where_larger
-from pullback.inference._numba.rows import any_nonzero, count_nan, largest_of, lowest_bit
+from pullback.inference._numba.lanes import load, splat, splat_index, store, where_larger
+from pullback.inference._numba.rows import any_nonzero, count_nan, largest_of, load_first, load_like, lowest_bit
 from pullback.inference._numba.scratch import carve
-from pullback.inference.assignment.lanes import LANES, equal, load_doubles, load_first_doubles, smaller, splat_double
+from pullback.inference._numba.vectors import widen
+from pullback.inference.assignment.lanes import LANES, equal, splat_eight
 from pullback.inference.front.checks import INFEASIBLE, INFINITE, NAN, OK
 
 Problem = namedtuple("Problem", "scores start stride rows columns top price lowest row_of before column_of")
@@ -67,7 +68,7 @@ def assign(scores, start, stride, rows, columns, column_of, work):
 @called
 def _first_prices(p):
     """Prices of zero, or of as many columns as rows the largest score of each; and a status."""
-    none, nan, square = splat_double(-np.inf), splat_double(0.0), p.rows == p.columns
+    none, nan, square = splat(p.price, -np.inf), splat(p.price, 0.0), p.rows == p.columns
     for j in range(len(p.price)):
         p.row_of[j] = -1
         p.price[j] = np.inf if j >= p.columns else -np.inf if square else 0.0
@@ -90,10 +91,9 @@ def _first_prices(p):
 
 @subroutine
 def _row(p, i, j):
-    """Eight scores of a row."""
-    if j + LANES <= p.columns:
-        return load_doubles(p.scores, p.start + i * p.stride + j)
-    return load_first_doubles(p.scores, p.start + i * p.stride + j, p.columns - j)
+    """Eight scores of a row, -inf behind the last."""
+    at, none = p.start + i * p.stride + j, splat_eight(p.scores, -np.inf)
+    return widen(load_like(p.scores, at, none) if j + LANES <= p.columns else load_first(p.scores, at, p.columns - j, none))
 
 
 @subroutine
@@ -131,25 +131,27 @@ def _bid(p, left):
 @called
 def _two_best(p, i):
     """The two largest scores of a row, less the prices; the same twice if two columns share it."""
-    best, second, top = splat_double(-np.inf), splat_double(-np.inf), splat_double(p.top[i])
+    best, second, top = splat(p.price, -np.inf), splat(p.price, -np.inf), splat(p.price, p.top[i])
     for j in range(0, p.columns, LANES):
         x = _worth(p, i, top, j)
-        lower = smaller(x, best)
+        lower = where_larger(best, x, x, best)
         second = where_larger(lower, second, lower, second)
         best = where_larger(x, best, x, best)
     first = largest_of(best)
-    lanes = equal(best, splat_double(first))
+    lanes = equal(best, splat(p.price, first))
     if lanes & (lanes - 1):
         return first, first
-    return first, largest_of(where_larger(splat_double(first), best, best, second))
+    return first, largest_of(where_larger(splat(p.price, first), best, best, second))
 
 
 @called
 def _first_free(p, i, value):
-    """The first column without a row among those of this value to a row; the first of all if each has one."""
-    wanted, top, found = splat_double(value), splat_double(p.top[i]), -1
+    """The first column without a row among those of this value to row i or, if that is -1, at this distance; the first of all
+    if each has one.
+    """
+    wanted, top, found = splat(p.price, value), splat(p.price, p.top[max(i, 0)]), -1
     for j in range(0, p.columns, LANES):
-        bits = equal(_worth(p, i, top, j), wanted)
+        bits = equal(_worth(p, i, top, j) if i >= 0 else load(p.lowest, j), wanted)
         while bits:
             column = j + lowest_bit(bits)
             if p.row_of[column] < 0:
@@ -169,7 +171,7 @@ def _place(p, start, closed, way, saved):
         length = _scan(p, i, last, own, length)
         if length == np.inf:
             return False
-        j = _nearest(p, length)
+        j = _first_free(p, -1, length)
         if p.row_of[j] < 0:
             break
         closed[count], way[count], saved[count] = j, length, p.price[j]
@@ -190,27 +192,12 @@ def _place(p, start, closed, way, saved):
 @called
 def _scan(p, i, last, own, length):
     """Shorten the paths to all open columns by those over row i, whose column `last` is worth `own` to it: the shortest."""
-    so_far, mine, top, nearest = splat_double(length), splat_double(own), splat_double(p.top[i]), splat_double(np.inf)
+    so_far, mine, top, nearest = splat(p.price, length), splat(p.price, own), splat(p.price, p.top[i]), splat(p.price, np.inf)
     for j in range(0, p.columns, LANES):
         to = so_far + (mine - _worth(p, i, top, j))
         old = load(p.lowest, j)
         store(p.before, j, where_larger(old, to, splat_index(to, last), load(p.before, j)))
         new = where_larger(old, to, to, old)
         store(p.lowest, j, new)
-        nearest = smaller(new, nearest)
-    return -largest_of(splat_double(0.0) - nearest)
-
-
-@called
-def _nearest(p, length):
-    """The first column without a row among those at the shortest distance; the first of all if each has one."""
-    wanted, found = splat_double(length), -1
-    for j in range(0, p.columns, LANES):
-        bits = equal(load(p.lowest, j), wanted)
-        while bits:
-            column = j + lowest_bit(bits)
-            if p.row_of[column] < 0:
-                return column
-            found = column if found < 0 else found
-            bits &= bits - 1
-    return found
+        nearest = where_larger(nearest, new, new, nearest)
+    return -largest_of(splat(p.price, 0.0) - nearest)

@@ -15,14 +15,8 @@ from pullback.inference.subset.family import SUBSET
 
 
 def value(scores: Tensor, lengths: Tensor, k: Tensor, most: int, combine: Combine) -> Tensor:
-    """`ways[j]`, the value of at most j of the items so far: combine those without the next item and those with it."""
-    batch, n = scores.shape
-    most = largest(scores, k, most)
-    ways = scores.new_zeros(batch, most + 1)
-    for i in range(n):
-        taken = torch.cat([scores.new_full((batch, 1), -torch.inf), ways[:, :-1] + scores[:, i, None]], 1)
-        ways = combine(torch.stack([ways, taken], 1), 1)
-    return ways.gather(1, k.clamp_max(most)[:, None]).squeeze(1)
+    """The ways to take at most k: of no items there is one for each k."""
+    return exactly.ways_to_take(scores, k, scores.new_zeros(len(scores), largest(scores, k, most) + 1), combine)
 
 
 _, log_partition, marginals, marginals_vjp, entropy, entropy_gradient, sample = operations(value, SUBSET.layout)

@@ -11,11 +11,12 @@ from torch import Tensor
 
 from pullback.inference._numba.memory import empty_like
 from pullback.inference._numba.threads import spread
+from pullback.inference.front.by_mode import by_mode
 from pullback.inference.front.checks import finish
 from pullback.inference.front.layout import ARRAY, Layout
 from pullback.inference.front.modes import Mode
 
-_NO_SEEDS = np.zeros(0, np.int64)
+_NO_SEEDS: np.ndarray = np.zeros(0, np.int64)
 Kernel = Callable[..., Any]
 
 
@@ -35,6 +36,10 @@ class Calls:
     ) -> None:
         self._layout, self._pairs = layout, pairs
         self._argmax, self._sums_of, self._tangents_of = argmax, sums, tangents
+        (
+            self.log_partition, self.marginals, self.log_partition_marginals, self.marginals_vjp, self.entropy,
+            self.entropy_gradient, self.sample,
+        ) = by_mode(self._run)  # fmt: skip
 
     def argmax(self, scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
         s = scores.detach().contiguous()
@@ -43,65 +48,31 @@ class Calls:
         fine = self._spread(self._argmax, 0.5, s, lengths, z.numpy(), best) == 0
         return z if fine else finish(self._layout, s, (lengths,), (z,), best, validate)[0]
 
-    def log_partition(self, scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
-        return self._sums(Mode.LOG_PARTITION, scores, lengths, validate)[0]
-
-    def marginals(self, scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
-        return self._sums(Mode.MARGINALS, scores, lengths, validate)[1]
-
-    def log_partition_marginals(self, scores: Tensor, lengths: Tensor, validate: bool) -> tuple[Tensor, Tensor]:
-        return self._sums(Mode.MARGINALS, scores, lengths, validate)
-
     def log_prob(self, scores: Tensor, lengths: Tensor, z: Tensor, validate: bool) -> tuple[Tensor, Tensor]:
-        z = z.detach() if z.dtype == scores.dtype else z.detach().to(scores.dtype)
-        return self._sums(Mode.LOG_PROB, scores, lengths, validate, z.contiguous())
+        """The log-probabilities of z, and z less the marginals."""
+        given = (z.detach() if z.dtype == scores.dtype else z.detach().to(scores.dtype)).contiguous()
+        value, out = self._run(Mode.LOG_PROB, slice(2), scores, lengths, given, validate=validate)
+        return value.to(scores.dtype), out
 
-    def sample(self, scores: Tensor, lengths: Tensor, seeds: Tensor, validate: bool) -> Tensor:
-        return self._sums(Mode.SAMPLE, scores, lengths, validate, seeds=seeds.contiguous().numpy())[1]
-
-    def marginals_vjp(self, scores: Tensor, lengths: Tensor, direction: Tensor, validate: bool) -> Tensor:
-        return self._tangents(Mode.TANGENT, scores, lengths, validate, direction.detach().to(scores.dtype).contiguous())[1]
-
-    def entropy(self, scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
-        return self._tangents(Mode.ENTROPY, scores, lengths, validate)[0]
-
-    def entropy_gradient(self, scores: Tensor, lengths: Tensor, validate: bool) -> Tensor:
-        return self._tangents(Mode.ENTROPY_TANGENT, scores, lengths, validate)[1]
-
-    def _tangents(
-        self, mode: Mode, scores: Tensor, lengths: Tensor, validate: bool, direction: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Tangents of all sequences, and the derivatives of marginals."""
-        s = scores.detach().contiguous()
-        out, value = empty_like(s), np.zeros(len(s))
-        given = (s if direction is None else direction).numpy()
-        fine = self._spread(self._tangents_of, 10.0, s, lengths, int(mode), given, out.numpy(), value) == 0
-        results: tuple[Tensor, ...] = torch.from_numpy(value), out
-        if not fine:
-            results = finish(self._layout, s, (lengths,), results, value, validate)
-        return results[0], results[1]
-
-    def _sums(
-        self,
-        mode: Mode,
-        scores: Tensor,
-        lengths: Tensor,
-        validate: bool,
-        z: Tensor | None = None,
-        seeds: np.ndarray = _NO_SEEDS,
-    ) -> tuple[Tensor, Tensor]:
-        """Log-partitions and marginals or samples, or the log-probabilities of z and z less the marginals."""
+    def _run(self, mode: Mode, which: int | slice, scores: Tensor, lengths: Tensor, *given: Tensor, validate: bool) -> Any:
+        """The numbers of the examples and of their parts."""
         s = scores.detach().contiguous()
         out = s if mode == Mode.LOG_PARTITION else empty_like(s)
-        log_z, given = np.zeros(s.shape[0]), (s if z is None else z).numpy()
-        value = np.zeros(len(log_z))  # in float64, where large scores do not cancel to noise
-        fine = self._spread(self._sums_of, 2.0, s, lengths, int(mode), given, seeds, out.numpy(), log_z, value) == 0
-        first = torch.from_numpy(log_z) if z is None else torch.from_numpy(value).to(s.dtype)
-        if fine:
-            return first, out
-        found = (first,) if mode == Mode.LOG_PARTITION else (first, out)
-        results = finish(self._layout, s, (lengths,), found, log_z, validate)
-        return results[0], results[-1]
+        value, log_p = np.zeros(len(s)), np.zeros(len(s))  # in float64, where large scores do not cancel to noise
+        if mode >= Mode.TANGENT:
+            direction = given[0].detach().to(s.dtype).contiguous() if given else s
+            failed = self._spread(self._tangents_of, 10.0, s, lengths, int(mode), direction.numpy(), out.numpy(), value)
+        else:
+            z, seeds = s.numpy(), _NO_SEEDS
+            if mode == Mode.SAMPLE:
+                seeds = given[0].contiguous().numpy()
+            elif given:
+                z = given[0].numpy()
+            failed = self._spread(self._sums_of, 2.0, s, lengths, int(mode), z, seeds, out.numpy(), value, log_p)
+        found: tuple[Tensor, ...] = torch.from_numpy(log_p if mode == Mode.LOG_PROB else value), out
+        if failed:
+            found = finish(self._layout, s, (lengths,), found[: 1 + (out is not s)], value, validate)
+        return (found[0], found[-1])[which]
 
     def _spread(self, kernel: Kernel, cost: float, scores: Tensor, lengths: Tensor, *rest: Any) -> int:
         """Run a kernel on the examples; returns how many failed.

@@ -20,7 +20,7 @@ from pullback.inference.front.modes import Mode
 
 
 @subroutine
-def is_bad(flat, begin, count):
+def _is_bad(flat, begin, count):
     """Whether one of `count` scores is NaN or +inf."""
     lanes, lowest = lanes_in(flat), splat(flat, -np.inf)
     worst, nan = lowest, splat(flat, 0.0)
@@ -31,7 +31,7 @@ def is_bad(flat, begin, count):
 
 
 @subroutine
-def set_states(targets, length, blank, count, symbols, skips):
+def _set_states(targets, length, blank, count, symbols, skips):
     """Write the symbol of each state, and 0 where the state before it may be skipped, else -inf; whether the target is good."""
     skips[:] = -np.inf
     for i in range(length):
@@ -64,7 +64,7 @@ def ways(line, at, skips, s, like):
 
 
 @subroutine
-def upward(flat, begin, frames, stride, states, work, chances, best, keep):
+def _upward(flat, begin, frames, stride, states, work, chances, best, keep):
     """The value of the goal: the best score if `best`, else the log-partition; if `keep`, `chances` of the ways are written.
 
     `work` has the symbols and skips of the states, the numbers of a frame, and lines, of which the last are kept.
@@ -143,6 +143,23 @@ def _follow(begin, frames, stride, states, symbols, skips, lines, row, z):
 
 
 @subroutine
+def climb(flat, begin, frames, stride, targets, length, blank, work, chances, best, keep):
+    """Write an example's states and go up: how many states there are, and `upward`'s value; no states if there is no path.
+
+    The value of bad scores is 0.
+    """
+    symbols, skips, numbers, _ = work
+    if _is_bad(flat, begin, frames * stride):
+        return 0, 0.0
+    if length > len(targets) or not _set_states(targets, length, blank, stride, symbols, skips):
+        return 0, -np.inf
+    states = 2 * length + 2
+    numbers[states:] = -np.inf
+    value = _upward(flat, begin, frames, stride, states, work, chances, best, keep)
+    return (states if value > -np.inf else 0), value
+
+
+@subroutine
 def rounded(states, lanes):
     """The states filled up, with two more behind those of a target."""
     return (states + 2 + lanes - 1) // lanes * lanes
@@ -162,24 +179,13 @@ def sums(worker, workers, scores, lengths, target_lengths, targets, blank, mode,
     numbers, lines = aligned(width, scores), aligned(2 * (lanes + width), log_z)
     symbols, skips = np.zeros(width, np.int64), aligned(width, log_z)
     work = symbols, skips, numbers, lines
-    numbers[:] = -np.inf
     for b in range(worker, len(scores), workers):
-        n, length, begin = lengths[b], target_lengths[b], b * size
-        codes[b] = is_bad(flat, begin, n * stride)
-        if codes[b]:
-            continue
-        if length > targets.shape[1] or not set_states(targets[b], length, blank, stride, symbols, skips):
-            codes[b], log_z[b] = True, -np.inf
-            continue
-        states = 2 * length + 2
-        numbers[states:] = -np.inf
-        log_z[b] = upward(flat, begin, n, stride, states, work, chances, False, keep)
-        codes[b] = log_z[b] == -np.inf
-        if codes[b]:
-            continue
-        if mode == Mode.MARGINALS:
+        n, begin = lengths[b], b * size
+        states, log_z[b] = climb(flat, begin, n, stride, targets[b], target_lengths[b], blank, work, chances, False, keep)
+        codes[b] = states == 0
+        if mode == Mode.MARGINALS and states > 0:
             _downward(begin, n, stride, states, symbols, blank, chances, mass, flat_out)
-        elif mode == Mode.SAMPLE:
+        elif mode == Mode.SAMPLE and states > 0:
             _draw(begin, n, stride, states, symbols, chances, width, seeds[b], flat_out)
 
 
@@ -194,16 +200,8 @@ def argmax(worker, workers, scores, lengths, target_lengths, targets, blank, z, 
     symbols, skips = np.zeros(width, np.int64), aligned(width, best)
     work = symbols, skips, numbers, lines
     for b in range(worker, len(scores), workers):
-        n, length, begin = lengths[b], target_lengths[b], b * size
-        codes[b] = is_bad(flat, begin, n * stride)
-        if codes[b]:
-            continue
-        if length > targets.shape[1] or not set_states(targets[b], length, blank, stride, symbols, skips):
-            codes[b], best[b] = True, -np.inf
-            continue
-        states = 2 * length + 2
-        numbers[states:] = -np.inf
-        best[b] = upward(flat, begin, n, stride, states, work, numbers, True, False)
-        codes[b] = best[b] == -np.inf
+        n, begin = lengths[b], b * size
+        states, best[b] = climb(flat, begin, n, stride, targets[b], target_lengths[b], blank, work, numbers, True, False)
+        codes[b] = states == 0
         if not codes[b]:
             _follow(begin, n, stride, states, symbols, skips, lines, row, flat_z)

@@ -1,4 +1,4 @@
-"""Entropies of CTC's paths, and derivatives of marginals, on the CPU: from the chances that `kernels.upward` has kept.
+"""Entropies of CTC's paths, and derivatives of marginals, on the CPU: from the chances that `kernels.climb` has kept.
 
 A second sweep finds the tangents of the states: with p the chances of the three ways into a state,
 
@@ -16,7 +16,7 @@ from pullback.inference._numba.compile import kernel, subroutine
 from pullback.inference._numba.lanes import aligned, lanes_in, load, store
 from pullback.inference._numba.vectors import load_wide, select_positive, splat_wide, widen
 from pullback.inference._numba.ways import tangent_of
-from pullback.inference.ctc.kernels import emit, is_bad, rounded, set_states, upward, ways
+from pullback.inference.ctc.kernels import climb, emit, rounded, ways
 from pullback.inference.front.modes import Mode
 
 
@@ -94,17 +94,9 @@ def tangents(worker, workers, scores, lengths, target_lengths, targets, blank, m
     symbols, skips = np.zeros(width, np.int64), aligned(width, value)
     work = symbols, skips, numbers, lines
     for b in range(worker, len(scores), workers):
-        n, length, begin = lengths[b], target_lengths[b], b * size
-        codes[b] = is_bad(flat, begin, n * stride)
-        if codes[b]:
-            continue
-        if length > targets.shape[1] or not set_states(targets[b], length, blank, stride, symbols, skips):
-            codes[b], value[b] = True, -np.inf
-            continue
-        states = 2 * length + 2
-        numbers[states:] = -np.inf
-        value[b] = upward(flat, begin, n, stride, states, work, chances, False, True)
-        codes[b] = value[b] == -np.inf
+        n, begin = lengths[b], b * size
+        states, value[b] = climb(flat, begin, n, stride, targets[b], target_lengths[b], blank, work, chances, False, True)
+        codes[b] = states == 0
         if codes[b]:
             continue
         numbers[states:] = 0.0

@@ -1,101 +1,80 @@
-"""Groups of sentences in lanes of float64 weights. Sentences out of range are left with the status OUT_OF_RANGE."""
+"""Sums over all trees for groups of sentences in lanes, in any kind of number (numbers.py)."""
 
 from __future__ import annotations
-
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from pullback.inference._numba.compile import inner, kernel
-from pullback.inference._numba.lanes import BYTES, aligned, gather, load, splat, store, where_larger
+from pullback.inference._numba.lanes import aligned, larger, load, splat, store
+from pullback.inference._numba.vectors import log
 from pullback.inference.engine.rules.batch import OUT_OF_RANGE
-from pullback.inference.front.checks import INFINITE, NAN, OK
-from pullback.inference.matrix_tree.elimination import TINY, differentiate, eliminate
-from pullback.inference.matrix_tree.scaling import copy, place, read_tangents, read_weights
+from pullback.inference.front.checks import INFEASIBLE, INFINITE, NAN, OK
+from pullback.inference.matrix_tree.elimination import LANES, TINY, differentiate, eliminate
+from pullback.inference.matrix_tree.numbers import NOTHING, added, get, log_of, narrow, rate_for
+from pullback.inference.matrix_tree.scaling import (
+    APART,
+    CODE,
+    DROPPED,
+    LAST,
+    LEAST,
+    LENGTH,
+    LOGS,
+    VALUE,
+    Group,
+    copy,
+    place,
+    read_tangents,
+    read_weights,
+    write,
+)
 
-LANES = BYTES // 8
-_FAR = 300.0  # a score this far below the best of its column has a weight of 1e-130, well inside the range
-_LARGE = 1e4
 _NEGLIGIBLE = 50.0  # logs apart
 
 
-class Group(NamedTuple):
-    """The state of each lane: where its scores begin, its length, its code for bad scores, and the guards of the range."""
-
-    bases: Any
-    lengths: Any
-    codes: Any
-    spread: Any
-    dropped: Any
-    least: Any
-
-
 @kernel
-def expectations(worker, workers, scores, lengths, order, multiroot, mu, log_z, entropy, status):
-    """Marginals, log Z and entropy of every sentence; what has an empty array is not computed."""
-    n = scores.shape[-1]
-    first = worker * LANES
+def solve(worker, workers, scores, lengths, order, kind, exponents, direction, multiroot, out, value, status):
+    """Marginals and log Z of the sentences of `order`, or their derivatives.
+
+    `kind` and `exponents` are tuples as long as those of the numbers. For dual numbers, `out` gets the derivative of the
+    marginals along the direction: J v, and v J, for J is symmetric. If that is empty, it is along the scores, and `value`
+    gets the entropy. `out` is not written if it is empty. Sentences out of range are left with the status OUT_OF_RANGE.
+    """
+    n, first = scores.shape[-1], worker * LANES
     if first >= len(order):
         return
     largest = lengths[order[first]]
-    group = Group(np.empty(LANES, np.int64), line(0), line(0), line(0), line(0), line(0))
-    weights, adjoints = chart(largest), chart(largest)
-    shifts, sums, gains, uses = line(largest), line(largest), line(largest), line(largest)
-    flat, flat_mu = scores.reshape(-1), mu.reshape(-1)
+    cells, flat, flat_out = (largest + 1) * pitch(largest), scores.reshape(-1), out.reshape(-1)
+    weights, sums = _chart(kind, exponents, cells, value), _chart(kind, exponents, largest, value)
+    before = _chart(kind, exponents, cells * (out.size > 0), value)
+    gains, uses = _chart(kind, (), largest, value)[0], _chart(kind, (), largest, value)[0]
+    group, shifts = Group(np.empty(LANES, np.int64), aligned(8 * LANES, value)), aligned((largest + 1) * LANES, value)
+    rate = rate_for(exponents, direction.size == 0, shifts)
+    low, high = (0.0, 1.0) if len(kind) == 1 else (-np.inf, np.inf)
     for start in range(first, len(order), workers * LANES):
-        size = lengths[order[start]]
-        step = pitch(size)
-        place(order, start, lengths, n * n, group.bases, group.lengths)
-        _read(flat, n, size, group, multiroot, weights, shifts)
-        if _leave_all(group, order, start, status):
+        size, count = lengths[order[start]], min(LANES, len(order) - start)
+        row = pitch(size) * LANES
+        place(order, start, lengths, n * n, group)
+        for _ in range(2):
+            read_weights(flat, n, size, row, group, multiroot, weights, shifts)
+            left = _leave_all(group, order, start, count, status)
+            if left:
+                break
+            if len(kind) == 2 and direction.size > 0:
+                read_tangents(direction.reshape(-1), n, size, row, group, multiroot, weights)
+            if out.size > 0:
+                copy(weights, before, size, row)
+            store(group.held, LEAST, eliminate(weights, size, row, multiroot, sums, rate))
+            if multiroot or not _another_first(sums[1], size, count, group.held):
+                break
+        if left:
             continue
-        if mu.size > 0 or entropy.size > 0:
-            copy(weights, adjoints)
-        store(group.least, 0, eliminate(weights, size, step, LANES, multiroot, sums))
-        if mu.size > 0 or entropy.size > 0:
-            differentiate(weights, adjoints, size, step, LANES, multiroot, sums, gains, uses)
-        if entropy.size > 0:
-            store(uses, 0, _mean_score(flat, n, size, step, group, weights, shifts))
-        for lane in range(min(LANES, len(order) - start)):
+        _add_up(kind, size, sums, shifts, group)
+        for lane in range(count):
             b = order[start + lane]
-            status[b] = _verdict(group, lane, size, sums)
-            if log_z.size > 0:
-                log_z[b] = _sum_of_logs(size, lane, sums) + _sum(size + 1, lane, shifts)
-            if entropy.size > 0:
-                entropy[b] = max(_sum_of_logs(size, lane, sums) - uses[lane], 0.0)
-        if mu.size > 0:
-            write(n, size, step * LANES, group.bases, group.lengths, weights, 0.0, 1.0, flat_mu)
-
-
-@kernel
-def products(worker, workers, scores, lengths, order, direction, multiroot, product, status):
-    """The derivative of every sentence's marginals along a direction: J v, and v J, for J is symmetric."""
-    n = scores.shape[-1]
-    first = worker * LANES
-    if first >= len(order):
-        return
-    largest = lengths[order[first]]
-    group = Group(np.empty(LANES, np.int64), line(0), line(0), line(0), line(0), line(0))
-    weights, adjoints = (chart(largest), chart(largest)), (chart(largest), chart(largest))
-    sums, gains = (line(largest), line(largest)), (line(largest), line(largest))
-    uses, shifts = (line(largest), line(largest)), line(largest)
-    flat, flat_direction, flat_product = scores.reshape(-1), direction.reshape(-1), product.reshape(-1)
-    for start in range(first, len(order), workers * LANES):
-        size = lengths[order[start]]
-        step = pitch(size)
-        place(order, start, lengths, n * n, group.bases, group.lengths)
-        _read(flat, n, size, group, multiroot, weights[0], shifts)
-        if _leave_all(group, order, start, status):
-            continue
-        read_tangents(flat_direction, n, size, step, group.bases, group.lengths, multiroot, weights[0], weights[1])
-        copy(weights[0], adjoints[0])
-        copy(weights[1], adjoints[1])
-        store(group.least, 0, eliminate(weights, size, step, LANES, multiroot, sums))
-        differentiate(weights, adjoints, size, step, LANES, multiroot, sums, gains, uses)
-        for lane in range(min(LANES, len(order) - start)):
-            b = order[start + lane]
-            status[b] = _verdict(group, lane, size, sums[0])
-        write(n, size, step * LANES, group.bases, group.lengths, weights[1], -np.inf, np.inf, flat_product)
+            status[b], value[b] = _verdict(group, lane, size, sums[1]), group.held[VALUE + lane]
+        if out.size > 0:
+            differentiate(weights, before, size, row, multiroot, sums, gains, uses, rate)
+            write(weights[0][-1], n, size, row, group, weights[1], low, high, flat_out)
 
 
 @inner
@@ -105,34 +84,27 @@ def pitch(size):
 
 
 @inner
-def chart(size):
-    return aligned((size + 1) * pitch(size) * LANES, np.empty(0, np.float64))
+def _chart(kind, exponents, count, like):
+    """Vectors of numbers."""
+    return _vectors(kind, count * LANES, like), _vectors(exponents, count * LANES, like)
 
 
 @inner
-def line(size):
-    """A vector for each word and one for the root."""
-    return aligned((size + 1) * LANES, np.empty(0, np.float64))
+def _vectors(kind, size, like):
+    if len(kind) == 0:
+        return ()
+    if len(kind) == 1:
+        return (aligned(size, like),)
+    if len(kind) == 2:
+        return aligned(size, like), aligned(size, like)
+    return aligned(size, like), aligned(size, like), aligned(size, like)
 
 
 @inner
-def _read(flat, n, size, group, multiroot, weights, shifts):
-    spread, dropped = read_weights(
-        flat, n, size, pitch(size), group.bases, group.lengths, multiroot, weights, shifts, group.codes
-    )
-    root = load(shifts, size * LANES)  # added to each root arc: where it is large it takes their last digits
-    too_large = splat(shifts, _LARGE)
-    spread = where_larger(root, too_large, root, where_larger(splat(shifts, -_LARGE), root, splat(shifts, 0.0) - root, spread))
-    store(group.spread, 0, spread)
-    store(group.dropped, 0, dropped)
-
-
-@inner
-def _leave_all(group, order, start, status):
+def _leave_all(group, order, start, count, status):
     """Whether no sentence of the group can be OK, as their scores show; then their statuses are written."""
-    count = min(LANES, len(order) - start)
     for lane in range(count):
-        if group.codes[lane] == 0 and group.spread[lane] <= _FAR:
+        if group.held[CODE + lane] == 0 and group.held[APART + lane] == 0:
             return False
     for lane in range(count):
         status[order[start + lane]] = _code(group, lane)
@@ -141,63 +113,62 @@ def _leave_all(group, order, start, status):
 
 @inner
 def _code(group, lane):
-    if group.codes[lane] == 0:
+    if group.held[CODE + lane] == 0:
         return OUT_OF_RANGE
-    return INFINITE if group.codes[lane] == 1 else NAN
+    return INFINITE if group.held[CODE + lane] == 1 else NAN
 
 
 @inner
-def _verdict(group, lane, size, sums):
+def _another_first(exponents, size, count, held):
+    """Whether, in some lane, no word that is left leads to one: a single root has to be above that, so it must be the last."""
+    again = False
+    for lane in range(count):
+        stuck = _first_without(exponents, size, lane)
+        if stuck > 0 and held[LAST + lane] == 0:
+            held[LAST + lane], again = stuck, True
+    return again
+
+
+@inner
+def _first_without(exponents, size, lane):
+    """The first eliminated word that no other leads to, or -1; without exponents -1, as such a sum is out of range."""
+    if len(exponents) > 0:
+        for k in range(size - 1, -1, -1):
+            if exponents[0][k * LANES + lane] < NOTHING / 2:
+                return k
+    return -1
+
+
+@inner
+def _add_up(kind, size, sums, shifts, group):
+    """Write the logarithm of the product of the sums; and log Z or, for dual numbers, the entropy.
+
+    That is what the logarithms of all sums exceed their derivatives by.
+    """
+    zero = splat(shifts, 0.0)
+    total, entropy = (zero, zero, zero), zero
+    for k in range(0, size * LANES, LANES):
+        m, exponent = get(sums, k)
+        total = added(total, log_of(m, exponent))
+        entropy = entropy + (log(m[0]) - m[-1] / m[0])
+    store(group.held, LOGS, narrow(total))
+    for k in range(0, (size + 1) * LANES, LANES):
+        total = added(total, (load(shifts, k), zero, zero))
+    store(group.held, VALUE, narrow(total) if len(kind) == 1 else larger(entropy, zero))
+
+
+@inner
+def _verdict(group, lane, size, exponents):
     """The lane's status; a lane that is not OK loses its words, so that nothing of it is written.
 
-    Arcs whose weight is zero may be left out if the at most (size + 1)^size trees with one of them weigh next to nothing.
+    Arcs whose weight is zero may be left out if the at most (size + 1)^size trees with one of them weigh next to nothing:
+    each of these weighs at most as much as its arc, as no shifted score is above zero.
     """
-    if group.codes[lane] == 0 and group.spread[lane] <= _FAR and group.least[lane] >= TINY:
-        lost = group.dropped[lane]
-        if lost == -np.inf or lost + size * np.log(size + 1.0) + _NEGLIGIBLE < _sum_of_logs(size, lane, sums):
+    lost, verdict = group.held[DROPPED + lane], _code(group, lane)
+    if group.held[CODE + lane] == 0 and group.held[APART + lane] == 0 and group.held[LEAST + lane] >= TINY:
+        if _first_without(exponents, size, lane) >= 0:
+            verdict = INFEASIBLE if lost == -np.inf else OUT_OF_RANGE
+        elif lost == -np.inf or lost + size * np.log(size + 1.0) + _NEGLIGIBLE < group.held[LOGS + lane]:
             return OK
-    group.lengths[lane] = 0.0
-    return _code(group, lane)
-
-
-@inner
-def _mean_score(flat, n, size, pitch, group, marginals, shifts):
-    """The mean of the shifted scores, <mu, s>, in each lane."""
-    zero = splat(shifts, 0.0)
-    long = load(group.lengths, 0)
-    total = zero
-    for h in range(size):
-        for m in range(size):
-            row = size if h == m else h
-            x = gather(flat, group.bases, h * n + m) - load(shifts, m * LANES)
-            x = x - load(shifts, size * LANES) if h == m else x
-            p = where_larger(long, splat(shifts, max(h, m)), load(marginals, (row * pitch + m) * LANES), zero)
-            total = total + where_larger(p, zero, p * x, zero)
-    return total
-
-
-@inner
-def _sum(count, lane, line):
-    total = 0.0
-    for k in range(count):
-        total += line[k * LANES + lane]
-    return total
-
-
-@inner
-def _sum_of_logs(count, lane, line):
-    total = 0.0
-    for k in range(count):
-        total += np.log(line[k * LANES + lane])
-    return total
-
-
-@inner
-def write(n, size, row, bases, lengths, values, low, high, out):
-    """Copy the lanes of a chart to packed matrices, between bounds; `out` is their batch, flat."""
-    for h in range(size):
-        for m in range(size):
-            at = (size if h == m else h) * row + m * LANES
-            for lane in range(LANES):
-                if lengths[lane] > max(h, m):
-                    out[bases[lane] + h * n + m] = min(max(values[at + lane], low), high)
+    group.held[LENGTH + lane] = 0.0
+    return verdict

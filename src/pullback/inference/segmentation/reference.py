@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pullback.inference.engine.hypergraph.recursions import graph_of
 from pullback.inference.engine.recursion import Combine, operations
 from pullback.inference.segmentation.family import SEGMENTATION
 
@@ -20,4 +21,5 @@ def value(scores: Tensor, lengths: Tensor, combine: Combine) -> Tensor:
     return torch.stack(ends, 1).gather(1, lengths[:, None]).squeeze(1)
 
 
+graph = graph_of(value, SEGMENTATION.layout)
 argmax, log_partition, marginals, marginals_vjp, entropy, entropy_gradient, sample = operations(value, SEGMENTATION.layout)

@@ -54,8 +54,7 @@ def _implementations(backend: str) -> Any:
     if backend == "cuda":
         return None
     from pullback.inference.engine.hypergraph.backends import functions
-    from pullback.inference.semi_markov.derivations import graph
-    from pullback.inference.semi_markov.reference import value
+    from pullback.inference.semi_markov.reference import graph, value
 
     return functions(backend, LAYOUT, graph, value, most_parts)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pullback.inference.engine.hypergraph.recursions import graph_of
 from pullback.inference.engine.recursion import Combine
-from pullback.inference.semi_markov.family import positions, rows_of_transitions
+from pullback.inference.semi_markov.family import LAYOUT, positions, rows_of_transitions
 
 
 def value(scores: Tensor, lengths: Tensor, combine: Combine) -> Tensor:
@@ -22,3 +23,6 @@ def value(scores: Tensor, lengths: Tensor, combine: Combine) -> Tensor:
         if 0 < widths and j < n:
             into.append(combine(last[:, :, None] + transitions.reshape(batch, labels, labels), 1))
     return torch.stack(ends, 1).gather(1, lengths[:, None]).squeeze(1)
+
+
+graph = graph_of(value, LAYOUT)

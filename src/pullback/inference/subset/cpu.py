@@ -13,9 +13,11 @@ from pullback.inference.front import checks
 from pullback.inference.front.by_mode import by_mode
 from pullback.inference.front.modes import Mode
 from pullback.inference.subset.sums import LANES, sums
-from pullback.inference.subset.tangents import tangents
 
-_NO_SEEDS = np.zeros(0, np.int64)
+_KINDS = {mode: (int(mode),) * (1 if mode < Mode.TANGENT else 2) for mode in Mode}
+"""Numbers are plain or, for tangents, dual."""
+_NO_SEEDS: np.ndarray = np.zeros(0, np.int64)
+_NO_DIRECTION: dict[torch.dtype, np.ndarray] = {torch.float32: np.zeros((0, 0), np.float32), torch.float64: np.zeros((0, 0))}
 
 
 def _run(mode: Mode, which: int | slice, scores: Tensor, lengths: Tensor, k: Tensor, *given: Tensor, validate: bool) -> Any:
@@ -29,14 +31,14 @@ def _run(mode: Mode, which: int | slice, scores: Tensor, lengths: Tensor, k: Ten
     if len(s) > 0:
         sizes = lengths.contiguous().numpy(), k.contiguous().numpy()
         order = np.argsort(-sizes[0] * (sizes[1] + 1), kind="stable")
-        work, written = s.numel() * (float(sizes[1].max()) + 10.0), (out.numpy(), value, status)
-        arrays = s.numpy(), *sizes, order, int(mode)
-        if mode < Mode.TANGENT:
-            seeds = given[0].contiguous().numpy() if given else _NO_SEEDS
-            spread(sums, -(-len(s) // LANES), 4.0 * work, *arrays, seeds, *written)
-        else:
-            direction = given[0].detach().to(s.dtype).contiguous() if given else s
-            spread(tangents, -(-len(s) // LANES), 12.0 * work, *arrays, direction.numpy(), *written)
+        kind = _KINDS[mode]
+        other = _NO_SEEDS if len(kind) == 1 else _NO_DIRECTION[s.dtype]
+        if given:
+            other = (given[0] if mode == Mode.SAMPLE else given[0].detach().to(s.dtype)).contiguous().numpy()
+        work = 4.0 * len(kind) * s.numel() * (float(sizes[1].max()) + 10.0)
+        spread(sums, -(-len(s) // LANES), work, s.numpy(), *sizes, order, kind, other, out.numpy(), value, status)
+    if mode == Mode.ENTROPY_TANGENT:
+        out.neg_()  # of the derivative of the marginals along the scores
     results = (torch.from_numpy(value), *(() if out is s else (out,)))
     found = tuple(checks.settled(x, status, validate) for x in results)
     return (found[0], found[-1])[which]

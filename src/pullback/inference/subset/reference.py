@@ -13,16 +13,21 @@ from pullback.inference.subset.family import SUBSET
 
 
 def value(scores: Tensor, lengths: Tensor, k: Tensor, combine: Combine) -> Tensor:
-    """`ways[j]`, the value of j of the items so far: combine those without the next item and those with it."""
+    """The ways to take exactly k."""
     batch, n = scores.shape
     most = n if scores.is_cuda or batch == 0 else int(k.clamp_max(n).max())  # no synchronisation on a GPU
-    ways = scores.new_full((batch, most + 1), -torch.inf)
-    ways[:, 0] = 0.0
-    for i in range(n):
-        taken = torch.cat([scores.new_full((batch, 1), -torch.inf), ways[:, :-1] + scores[:, i, None]], 1)
+    none = scores.new_full((batch, most + 1), -torch.inf)
+    none[:, 0] = 0.0
+    return torch.where(k <= lengths, ways_to_take(scores, k, none, combine), -torch.inf)
+
+
+def ways_to_take(scores: Tensor, k: Tensor, ways: Tensor, combine: Combine) -> Tensor:
+    """`ways[j]`, the value of j of the items so far: combine those without the next item and those with it."""
+    nothing = scores.new_full((len(scores), 1), -torch.inf)
+    for i in range(scores.shape[1]):
+        taken = torch.cat([nothing, ways[:, :-1] + scores[:, i, None]], 1)
         ways = combine(torch.stack([ways, taken], 1), 1)
-    chosen = ways.gather(1, k.clamp_max(most)[:, None]).squeeze(1)
-    return torch.where(k <= lengths, chosen, -torch.inf)
+    return ways.gather(1, k.clamp_max(ways.shape[1] - 1)[:, None]).squeeze(1)
 
 
 _, log_partition, marginals, marginals_vjp, entropy, entropy_gradient, sample = operations(value, SUBSET.layout)

@@ -16,15 +16,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pullback_study.results.choice import Chosen, Runs
+from pullback_study.results.choice import Chosen, Protocol, Runs
 from pullback_study.results.paper import reported, text
 from pullback_study.results.paper.text import INNER_STEPS, METHODS, ROWS, STEPPED
 
 from pullback_study.results.paper.verdicts import (  # isort: skip
-    Claim, Finding, PaperRow, Published, Values, Verdict, below, best_of, decide, exceeds, inside, mean_of, minus, most, near,
-    paired,
+    Claim, Evidence, Finding, PaperRow, Published, Values, Verdict, below, best_of, decide, exceeds, inside, mean_of, minus,
+    most, near, paired,
 )  # fmt: skip
-from pullback_study.results.protocol import Protocol  # isort: skip
 from pullback_study.results.registry import Section
 
 NEAR = 1.5
@@ -46,7 +45,7 @@ _RUNS = 3  # behind each of the paper's numbers, which are means with a standard
 
 
 @dataclass(frozen=True)
-class Text:
+class Text(Evidence):
     """Rows on SST or SNLI."""
 
     runs: Runs
@@ -65,7 +64,6 @@ class Text:
         return wide if task == "sst" and all(text.choose(wide, self.runs, search=True)) else found
 
     def rows(self, place: str, *estimators: str) -> list[Any]:
-        """Several rows on the same seeds; without runs where they cannot be compared."""
         found = [self.row(place, name) for name in estimators]
         rates = {row.config.learning_rate for row in found if isinstance(row, Chosen) and row}
         unfair = place == "snli" and len(rates) > 1 and self.protocol(place).searched

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pullback_study.published import rows
 from pullback_study.results.cells import MEDIAN
-from pullback_study.results.choice import Chosen, Plan, Runs, settings_of
+from pullback_study.results.choice import Chosen, Plan, Protocol, Runs, measured, said, seeds_of, settings_of, table_of
 from pullback_study.results.figures import Figure, Panel, curves_against, learning_curves
-from pullback_study.results.paper import reported, rows
-from pullback_study.results.protocol import Protocol
+from pullback_study.results.paper import reported
 from pullback_study.results.registry import Group
 from pullback_study.results.tables import Column, Table, at_least, interval, quarters
 from pullback_study.tasks import find_task
@@ -114,20 +114,16 @@ def steps_plan(estimator: str, inner_steps: int, protocol: Protocol = FULL) -> P
 
 def results(variant: Variant, clusters: int, runs: Runs, *, title: str = "") -> Table:
     """One setting of the paper's table, ours beside the paper's: on the test set after the last step."""
-    columns = [Column(name, label, reference=True) for name, label in MEASURES.items()]
-    found = []
-    rows = [variant.plan(name, clusters).choose(runs) for name in variant.rows]
-    for chosen in rows:
-        paper = {each: reported("synthetic", chosen.method.label, f"{clusters} clusters", each) for each in MEASURES}
-        cells = {each: chosen.cell(f"test_{each}", MEDIAN, paper[each]) for each in MEASURES}
-        cells = {each: replace(cell, judged=not variant.protocol.warning) for each, cell in cells.items()}
-        found.append(chosen.row(cells, {"seeds": f"{len(chosen.done)} of {len(variant.protocol.seeds)}"}))
-    if any(chosen.done and not chosen.complete for chosen in rows):
-        columns.append(Column("seeds", "Seeds"))
-    title = title or f"{clusters} clusters"
+    protocol = variant.protocol
+    found = [variant.plan(name, clusters).choose(runs) for name in variant.rows]
+    columns = measured(
+        MEASURES, "test_{}", MEDIAN, judged=not protocol.warning,
+        paper=lambda row, name: reported("synthetic", row.method.label, f"{clusters} clusters", name),
+    )  # fmt: skip
+    columns += [seeds_of(protocol)] * any(row.done and not row.complete for row in found)
     name = f"clusters-{clusters}" + "-grid" * ("--grid" in variant.words) + "-example" * (variant.scale == "example")
-    making = runs.command("table1", *variant.words)
-    return Table(title, columns, found, ["*: stochastic."], name, variant.protocol.warning, making)
+    about = {"name": name, "warning": protocol.warning, "command": runs.command("table1", *variant.words)}
+    return table_of(title or f"{clusters} clusters", found, columns, ["*: stochastic."], **about)
 
 
 def with_others(variant: Variant, runs: Runs) -> Variant:
@@ -152,8 +148,10 @@ def spreads(table: Table) -> Table:
 def settings(plans: Iterable[Plan], runs: Runs) -> Table:
     """Which learning rate and step size each row has, by validation accuracy where there was a choice."""
     found = [(chosen, plan) for plan in plans if (chosen := plan.choose(runs)).done]
-    more = [{"clusters": str(chosen.config.clusters), "candidates": str(len(plan.candidates))} for chosen, plan in found]
-    return settings_of([chosen for chosen, _ in found], more)
+    candidates = {(row.estimator, row.config.clusters): str(len(plan.candidates)) for row, plan in found}
+    more = {"clusters": lambda row: row.config.clusters,
+            "candidates": lambda row: candidates[row.estimator, row.config.clusters]}  # fmt: skip
+    return settings_of([row for row, _ in found], more)
 
 
 def curves(runs: Runs, protocol: Protocol = FULL) -> Figure:
@@ -173,16 +171,17 @@ def steps(runs: Runs, protocol: Protocol = FULL) -> Figure:
 
 def steps_table(runs: Runs, protocol: Protocol) -> Table:
     """The points of that figure as numbers, with the calls of the decoder in a training step."""
-    found = [(k, steps_plan(name, k, protocol).choose(runs)) for name in STEPPED for k in inner_steps(protocol)]
-    made = []
-    for k, chosen in ((k, chosen) for k, chosen in found if chosen.done):
-        calls = ", ".join(sorted({f"{each:g}" for each in chosen.values("decoder_calls")}))
-        words = {"inner": str(k), "size": f"{chosen.config.step_size:g}", "calls": calls}
-        made.append(chosen.row({each: chosen.cell(f"test_{each}", MEDIAN) for each in MEASURES}, words))
-    columns = [Column("inner", "inner steps"), Column("size", "step size"), Column("calls", "decoder calls")]
-    columns += [Column(name, label) for name, label in MEASURES.items()]
-    title, name = f"Several inner steps, 10 clusters, {len(protocol.seeds)} seeds", f"synthetic-steps-{len(protocol.seeds)}"
-    return Table(title, columns, made, [], name, protocol.warning, runs.command("steps", "--seeds", str(len(protocol.seeds))))
+    found = [steps_plan(name, k, protocol).choose(runs) for name in STEPPED for k in inner_steps(protocol)]
+    columns = [
+        said("inner", "inner steps", lambda row: str(row.config.inner_steps)),
+        said("size", "step size", lambda row: f"{row.config.step_size:g}"),
+        said("calls", "decoder calls", lambda row: ", ".join(sorted({f"{each:g}" for each in row.values("decoder_calls")}))),
+        *measured(MEASURES, "test_{}", MEDIAN),
+    ]
+    count = len(protocol.seeds)
+    about = {"warning": protocol.warning, "command": runs.command("steps", "--seeds", str(count))}
+    title = f"Several inner steps, 10 clusters, {count} seeds"
+    return table_of(title, [row for row in found if row.done], columns, name=f"synthetic-steps-{count}", **about)
 
 
 def _figure(title: str, name: str, drawn: Sequence[Panel], protocol: Protocol, rows: Sequence[Chosen]) -> Figure:
@@ -204,13 +203,12 @@ def groups(runs: Runs) -> list[Group]:
             many = {title: max(each, default=0) >= QUARTILES for title, each in counts.items()}
             shown = [each for table in tables for each in ([table, spreads(table)] if many[table.title] else [table])]
             drawn = [table.distribution(measure) for table in tables if many[table.title] for measure in MEASURES]
-            figures = [figure for figure in drawn if figure.drawn]
-            found.append(Group(variant.title, shown, figures, warning=variant.protocol.warning))
+            found.append(Group(variant.title, shown, drawn, warning=variant.protocol.warning))
         if name == "grid":
             plans = [VARIANTS["grid"].plan(name, k) for name in ROWS for k in SETTINGS]
             found += [Group("Chosen settings", [table])] if (table := settings(plans, runs)).rows else []
     for title, protocols in {"Several inner steps, and figures": (FULL, MANY), "Figures, quick runs": (QUICK,)}.items():
         figures = [draw(runs, protocol) for protocol in protocols for draw in (curves, steps)[protocol is FULL :]]
         tables = [table for protocol in protocols if (table := steps_table(runs, protocol)).rows]
-        found.append(Group(title, tables, [figure for figure in figures if figure.drawn], warning=protocols[0].warning))
-    return [group for group in found if group.tables or group.figures]
+        found.append(Group(title, tables, figures, warning=protocols[0].warning))
+    return [group for group in found if group]

@@ -5,14 +5,15 @@ from __future__ import annotations
 import functools
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pullback_study.results.choice import Chosen, Plan, Runs, settings_of
+from pullback_study.published import rows
+from pullback_study.results.cells import Cell
+from pullback_study.results.choice import Chosen, Plan, Protocol, Runs, measured, said, settings_of, table_of
 from pullback_study.results.figures import Figure, curves_against, learning_curves
-from pullback_study.results.paper import reported, rows
-from pullback_study.results.protocol import Protocol
+from pullback_study.results.paper import reported
 from pullback_study.results.registry import Group
 from pullback_study.results.tables import Column, Table
 from pullback_study.tasks import find_task
@@ -107,34 +108,31 @@ def with_others(protocol: Protocol, runs: Runs, *, search: bool) -> list[Chosen]
 
 def results(title: str, protocol: Protocol, found: Sequence[Chosen], runs: Runs, *words: str) -> Table:
     """The paper's table for one task, ours beside the paper's; each run at its epoch with the best validation accuracy."""
-    columns = [Column(name, label, reference=True) for name, label in _SPLITS.items()]
-    columns += [Column("depth", "Depth"), Column("seeds", "Seeds")]
-    lines = []
-    for row in found:
-        paper = {split: reported("structured", row.method.label, TASKS[protocol.task].title, split) for split in _SPLITS}
-        cells = {split: row.cell(f"{split}_accuracy", reference=paper[split]) for split in _SPLITS}
-        cells = {split: replace(cell, judged=not protocol.warning) for split, cell in cells.items()}
-        if row.method.latent and row.done:
-            cells["depth"] = row.cell("test_depth")
-        seeds = f"{len(row.done)} of {len(row.runs)}" if row else "0"
-        lines.append(row.row(cells, {"seeds": seeds}))
+    columns = [
+        *measured(
+            _SPLITS, "{}_accuracy", judged=not protocol.warning,
+            paper=lambda row, split: reported("structured", row.method.label, TASKS[protocol.task].title, split),
+        ),
+        Column("depth", "Depth", of=lambda row: row.cell("test_depth") if row.method.latent and row.done else None),
+        Column("seeds", "Seeds", of=lambda row: f"{len(row.done)} of {len(row.runs)}" if row else "0"),
+    ]  # fmt: skip
     notes = [
         "Accuracy in percent. *: stochastic. Depth: of the best trees on the test set; one word at the root and all others "
         "below it make 2, all words at the root 1."
     ]
-    making = runs.command("table2", "--task", protocol.task, *words)
-    return Table(f"{title}. {made_with(found)}", columns, lines, notes, protocol.task, protocol.warning, making)
+    about = {"warning": protocol.warning, "command": runs.command("table2", "--task", protocol.task, *words)}
+    return table_of(f"{title}. {made_with(found)}", found, columns, notes, name=protocol.task, **about)
 
 
 def settings(found: Sequence[Chosen]) -> Table:
     """Which learning rate and step size each row has, and at which epoch its models were chosen: each, or median and range."""
 
-    def best(values: Sequence[float]) -> str:
+    def best(row: Chosen) -> str:
+        values = row.values("best_epoch")
         each = ", ".join(f"{value:.0f}" for value in values)
         return each if len(values) < 5 else f"{statistics.median(values):.0f} ({min(values):.0f} to {max(values):.0f})"
 
-    more = [{"best epoch": best(row.values("best_epoch")), "epochs": str(row.config.epochs)} for row in found if row]
-    return settings_of([row for row in found if row], more)
+    return settings_of([row for row in found if row], {"best epoch": best, "epochs": lambda row: row.config.epochs})
 
 
 def speed(task: str, found: Sequence[Chosen]) -> Table:
@@ -155,14 +153,20 @@ def speed(task: str, found: Sequence[Chosen]) -> Table:
 
 def steps_table(title: str, found: Sequence[Chosen], runs: Runs) -> Table:
     """Test accuracy against the number of inner steps."""
-    columns = [Column(f"k = {k}", f"k = {k}") for k in INNER_STEPS] + [Column("depth", "Depth at each")]
-    lines = []
-    for row in found:
-        at = {k: row.replace(runs, inner_steps=k) for k in INNER_STEPS}
-        depths = [f"{statistics.fmean(values):.1f}" for each in at.values() if (values := each.values("test_depth"))]
-        cells = {f"k = {k}": each.cell("test_accuracy") for k, each in at.items()}
-        lines.append(replace(row.row(cells, {"depth": ", ".join(depths)}), heading=""))
-    return Table(f"{title}. {made_with(found)}", columns, lines, ["k: inner steps. Test accuracy in percent."], "steps-text")
+
+    def at(row: Chosen, k: int) -> Chosen:
+        return row.replace(runs, inner_steps=k)
+
+    def depths(row: Chosen) -> str:
+        each = [at(row, k).values("test_depth") for k in INNER_STEPS]
+        return ", ".join(f"{statistics.fmean(values):.1f}" for values in each if values)
+
+    def accuracy(k: int) -> Callable[[Chosen], Cell]:
+        return lambda row: at(row, k).cell("test_accuracy")
+
+    columns = [*(Column(f"k = {k}", f"k = {k}", of=accuracy(k)) for k in INNER_STEPS), said("depth", "Depth at each", depths)]
+    table = table_of(f"{title}. {made_with(found)}", found, columns, ["k: inner steps. Test accuracy in percent."])
+    return replace(table, rows=[replace(row, heading="") for row in table.rows], name="steps-text")
 
 
 def curves(runs: Runs, protocol: Protocol) -> Figure:
@@ -234,12 +238,8 @@ def groups(runs: Runs) -> list[Group]:
         protocol = on_data_of(runs, protocol)
         table = results(titled(protocol), protocol, with_others(protocol, runs, search=False), runs, "--quick")
         found += [Group(f"Quick runs, {TASKS[task].title}", [table], warning=protocol.warning)] if table.runs else []
-    drawn = [
-        *(curves(runs, each) for each in protocols.values()),
-        *([steps(runs, protocols["sst"])] if stepped else []),
-    ]
-    figures = [figure for figure in drawn if figure.drawn]
-    return [*found, *([Group("Figures", figures=figures)] if figures else [])]
+    drawn = [curves(runs, each) for each in protocols.values()] + [steps(runs, protocols["sst"])] * stepped
+    return [group for group in (*found, Group("Figures", figures=drawn)) if group]
 
 
 def wide_on(runs: Runs) -> Protocol:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import enum
 import inspect
 import math
@@ -126,6 +127,22 @@ def paired(*rows: Any, least: int = 0) -> list[Any]:
     return [replace(row, configs=tuple(row.configs[i] for i in there), runs=tuple(row.runs[i] for i in there)) for row in rows]
 
 
+class Evidence(abc.ABC):
+    """What rules look at: rows in places, such as tasks or settings."""
+
+    @abc.abstractmethod
+    def row(self, place: Any, estimator: str) -> Any:
+        """A row of runs, or of the paper."""
+
+    def rows(self, place: Any, *estimators: str) -> list[Any]:
+        """Several rows on the same seeds; without runs where they cannot be compared."""
+        return paired(*(self.row(place, name) for name in estimators))
+
+    def gap(self, place: Any, first: str, second: str, measure: str) -> Values:
+        """The difference of two rows, seed by seed."""
+        return minus(*(row.values(measure) for row in self.rows(place, first, second)))
+
+
 def verdict(findings: Sequence[Finding]) -> Verdict:
     """A conjunction: fails if a part fails, holds if all parts hold, otherwise not decided."""
     verdicts = {finding.verdict for finding in findings}
@@ -200,14 +217,6 @@ def best_of(rows: Sequence[Any], measure: str) -> Any:
     if not rows or not all(rows) or not all(row.values(measure) for row in rows):
         return None
     return max(rows, key=lambda row: comparable(level(row.values(measure))))
-
-
-def near_best(row: Any, best: Any, measure: str, words: str, margin: float) -> Finding:
-    """Is a row's shortfall from the best one within the margin?"""
-    statement = f"best row - {row.method.label}, {words}"
-    if best is None or not row:
-        return Finding(statement)
-    return near(f"{statement} (best: {best.method.label})", minus(best.values(measure), row.values(measure)), margin)
 
 
 def most(statement: str, findings: Sequence[Finding]) -> Finding:

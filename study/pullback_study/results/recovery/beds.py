@@ -32,13 +32,12 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from pullback_study.results.cells import Cell, Summary, bootstrap, deviation, number
-from pullback_study.results.choice import Runs
-from pullback_study.results.protocol import Protocol
+from pullback_study.results.choice import Protocol, Runs
+from pullback_study.results.configurations import grouped
 from pullback_study.results.recovery.plans import BASES, ESTIMATORS, FULL, TASK, Setting, chosen
 from pullback_study.runs.store import Stored
 from pullback_study.tasks import Task, all_tasks
@@ -105,24 +104,18 @@ def of_task(runs: Runs, task: Task) -> list[Bed]:
     return beds
 
 
-def _by_rule(stored: Sequence[Stored], validation: str) -> dict[str, list[Stored]]:
-    def key(config: Mapping[str, Any], names: Iterable[str]) -> str:
-        return json.dumps({name: config.get(name) for name in sorted(names)}, default=str)
-
+def _by_rule(stored: Sequence[Stored], validation: str) -> dict[str, Sequence[Stored]]:
     def rest(run: Stored) -> str:
-        return key(run.config, run.config.keys() - set(_SEARCHED))
+        return json.dumps({name: run.config.get(name) for name in sorted(run.config.keys() - set(_SEARCHED))}, default=str)
 
     once = dict.fromkeys((rest(run), run.config["estimator"], run.seed) for run in stored)
     usual = Counter(setting for setting, *_ in once).most_common(1)[0][0]
-    configurations: dict[str, dict[str, dict[Any, Stored]]] = defaultdict(lambda: defaultdict(dict))
-    for run in (run for run in stored if rest(run) == usual):
-        configurations[run.config["estimator"]][key(run.config, set(_SEARCHED) - {"seed"})][run.seed] = run
-
-    def order(seeds: Mapping[Any, Stored]) -> tuple[int, float]:
-        return len(seeds), float(np.nan_to_num(np.mean([number(run, validation) for run in seeds.values()]), nan=-1e9))
-
-    best = {name: max(each.values(), key=order) for name, each in configurations.items()}
-    return {name: [seeds[seed] for seed in sorted(seeds)] for name, seeds in best.items()}
+    same = [run for run in stored if rest(run) == usual]
+    best: dict[str, Sequence[Stored]] = {run.config["estimator"]: () for run in same}
+    for group in grouped(same, validation):  # the best first
+        name = group[0].config["estimator"]
+        best[name] = max(best[name], group, key=len)
+    return best
 
 
 def all_beds(runs: Runs, protocol: Protocol = FULL) -> list[Bed]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -25,26 +24,16 @@ _MEASURES = {
 }
 
 
-@dataclass(frozen=True)
-class Gradient:
-    """The medians over examples of what `diagnose` measures, relative to the norm of the exact gradient."""
-
-    cosine: float
-    single_cosine: float
-    scaled_bias: float
-    variance: float
-    zeros: float
+Gradient = Mapping[str, float]
+"""By measure, the median over examples of what `diagnose` finds, relative to the norm of the exact gradient."""
 
 
 def gradients(step_sizes: Mapping[str, float | None], examples: int = 12, draws: int = 200) -> dict[str, Gradient]:
-    """Of each estimator on planted trees of 4 words, at the first parameters of a model, by enumeration.
+    """Of each estimator, with its step size, on planted trees of 4 words, at the first parameters of a model, by enumeration.
 
-    Args:
-        step_sizes: by estimator, those that the search chose.
-        examples: how many, each from a bed of its own.
-        draws: for the mean and the variance.
+    Each example is from a bed of its own; the draws are for the mean and the variance.
     """
-    found = {}
+    found: dict[str, Gradient] = {}
     for name in (name for name in ESTIMATORS if name in step_sizes):
         options = {"step_size": step_sizes[name], "steps": 1}
         estimator = METHODS[name].build(**{key: value for key, value in options.items() if value is not None})
@@ -55,8 +44,9 @@ def gradients(step_sizes: Mapping[str, float | None], examples: int = 12, draws:
             torch.manual_seed(seed)
             one = diagnose(estimator, structure, scores, downstream, draws)
             norm = max(float(one.exact.norm()), 1e-30)
-            measured.append(Gradient(one.cosine, one.single_cosine, one.scaled_bias / norm, one.variance / norm**2, one.zeros))
-        found[name] = Gradient(*(statistics.median(getattr(each, key) for each in measured) for key in _MEASURES))
+            values = one.cosine, one.single_cosine, one.scaled_bias / norm, one.variance / norm**2, one.zeros
+            measured.append(dict(zip(_MEASURES, values, strict=True)))
+        found[name] = {key: statistics.median(each[key] for each in measured) for key in _MEASURES}
     return found
 
 
@@ -82,22 +72,19 @@ def _example(seed: int):  # type: ignore[no-untyped-def]
 def relation(found: Mapping[str, Gradient], recovery: Mapping[str, Mapping[str, float]], title: str) -> Table:
     """A row for each estimator, the best recovery first, and rank correlations below.
 
-    Args:
-        found: the gradients by estimator.
-        recovery: for each column of the table the recovery by estimator; the first column decides which rows there are.
-        title: of the table.
+    `recovery` has, for each column of the table, that of each estimator; the first column decides which rows there are.
     """
     first = next(iter(recovery.values()))
     names = sorted((name for name in found if name in first), key=lambda name: -first[name])
     rows = [
         [f"`{name}`", *(f"{each[name]:.1f}" if name in each else "" for each in recovery.values())]
-        + [f"{getattr(found[name], key):.2g}" for key in _MEASURES]
+        + [f"{found[name][key]:.2g}" for key in _MEASURES]
         for name in names
     ]
     for column, values in recovery.items():
         both = [name for name in names if name in values]
         if len(both) > 2:
-            pairs = ([values[name] for name in both], [[getattr(found[name], key) for name in both] for key in _MEASURES])
+            pairs = ([values[name] for name in both], [[found[name][key] for name in both] for key in _MEASURES])
             correlations = [f"{_spearman(pairs[0], measured):+.2f}" for measured in pairs[1]]
             rows.append([f"rank correlation with {column}", *[""] * len(recovery), *correlations])
     notes = ["Gradients: medians over 12 examples of planted trees of 4 words at the first parameters, 200 draws each."]

@@ -9,8 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import numpy as np
 
 from pullback_study.results.cells import Cell, Interval, bootstrap, number
-from pullback_study.results.choice import Runs
-from pullback_study.results.protocol import Protocol
+from pullback_study.results.choice import Protocol, Runs
 from pullback_study.results.recovery.beds import MEAN, RECOVERY, Bed, best_and_tied, differences, planted
 from pullback_study.results.recovery.plans import BASES, ESTIMATORS, FULL, GRID, METHODS, chosen, timed
 from pullback_study.results.tables import Column, Row, Table
@@ -27,13 +26,8 @@ def leaderboard(
 ) -> Table:
     """A row for each estimator, a column for each bed, the best mean rank first; those on fewer beds below the others.
 
-    Cells of one seed are shown, and have no rank.
-
-    Args:
-        title: of the table.
-        beds: by the name of a bed, for each estimator its cell; higher is better, and a run that diverged counts as the worst.
-        name: of the table's files.
-        unranked: the names of beds that are shown and do not count for ranks.
+    Beds have a cell for each estimator: higher is better, and a run that diverged counts as the worst. Cells of one seed are
+    shown, and have no rank; so are the beds named in `unranked`.
     """
     rows = []
     ranked = {bed: cells for bed, cells in beds.items() if bed not in unranked}
@@ -74,9 +68,7 @@ def over_beds(measured: Sequence[np.ndarray]) -> Interval:
 
     A resample draws as many beds as there are, with replacement, and for each its seeds. The next bed is another one, like the
     next seed: intervals of the seeds alone say how sure the ranks of these beds are, not those of others.
-
-    Args:
-        measured: for each bed the number as measured and in every resample of its seeds; NaN where there is none.
+    `measured` is, for each bed, the number as measured and in every resample of its seeds; NaN where there is none.
     """
     table = np.stack(measured)
     drawn = np.random.default_rng(1).integers(len(table), size=(_RESAMPLES, len(table)))
@@ -95,12 +87,7 @@ def _ranks(cells: Mapping[str, Cell]) -> dict[str, np.ndarray]:
 
 
 def summary(beds: Sequence[Bed], times: Mapping[str, str]) -> Table:
-    """Ranks and means over the planted beds, each other bed, and the time per step; the best mean rank first.
-
-    Args:
-        beds: all.
-        times: milliseconds per step by estimator.
-    """
+    """Ranks and means over the planted beds, each other bed, and milliseconds per step; the best mean rank first."""
     planted = [bed for bed in beds if bed.measure == RECOVERY[0] and bed.identified]
     others = [bed for bed in beds if bed not in planted]
     ranks = mean_ranks({bed.title: bed.recovery for bed in planted})

@@ -7,9 +7,8 @@ import statistics
 from collections.abc import Sequence
 
 from pullback_study.results.cells import Cell
-from pullback_study.results.choice import Chosen, Runs
+from pullback_study.results.choice import Chosen, Protocol, Runs
 from pullback_study.results.figures import Figure, curves_against, learning_curves
-from pullback_study.results.protocol import Protocol
 from pullback_study.results.recovery import bias
 from pullback_study.results.recovery.beds import RECOVERY, Bed, all_beds, best_and_tied, missing, planted
 from pullback_study.results.recovery.boards import combined, grid_tables, leaderboard, mean_ranks, summary, times
@@ -138,7 +137,7 @@ def grid_figures(runs: Runs, protocol: Protocol = FULL) -> list[Figure]:
         }
         figures += [Figure(f"Trees, n = {n}, against {axis}", drawings, f"planted-trees-{n}-{axis}", note)
                     for axis, drawings in shown.items()]  # fmt: skip
-    return [figure for figure in figures if figure.drawn]
+    return figures
 
 
 def groups(runs: Runs, protocol: Protocol = FULL, *, gradients: bool = False) -> list[Group]:
@@ -183,7 +182,5 @@ def _list(before: str, names: Sequence[str]) -> str:
 
 
 SECTION = Section(
-    "Which estimator recovers the structure: a leaderboard over test beds with gold structures.",
-    groups,
-    title="Recovery",
+    "Which estimator recovers the structure: a leaderboard over test beds with gold structures.", groups, title="Recovery"
 )

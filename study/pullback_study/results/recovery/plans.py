@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pullback_study.results.choice import Chosen, Plan, Runs
-from pullback_study.results.protocol import Protocol
+from pullback_study.results.choice import Chosen, Plan, Protocol, Runs
 from pullback_study.tasks import find_task
 from pullback_study.tasks.own import FOUR_SAMPLES
 from pullback_study.tasks.planted.task import SELECTIONS

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pullback_study.results.cells import MEAN
-from pullback_study.results.choice import Chosen, Runs
+from pullback_study.results.cells import Cell
+from pullback_study.results.choice import Chosen, Protocol, Runs, measured, said, seeds_of
 from pullback_study.results.figures import Figure, learning_curves
 from pullback_study.results.paper.verdicts import Claim, Finding, Values, decide, exceeds, minus, near, paired
-from pullback_study.results.protocol import Protocol
-from pullback_study.results.recovery.plans import FULL, LONGER, METHODS, TASK, WIDE_ROWS, Setting, chosen, wide
+from pullback_study.results.recovery.plans import FULL, LONGER, TASK, WIDE_ROWS, Setting, chosen, wide
 from pullback_study.results.registry import Group, Section
 from pullback_study.results.tables import Column, Row, Table, at_least
 
@@ -77,21 +76,23 @@ CLAIMS: dict[int, Callable[[Runs], list[Finding]]] = {
 
 def table(runs: Runs, n: int, protocol: Protocol = FULL, *, searched: bool = False) -> Table:
     """Every row on trees of n words, at the setting of the usual search or of the wide one; those without runs as `not run`."""
-    columns = [Column("recovery", "Recovery"), Column("solved", "solved", show=at_least(SOLVED))]
-    columns += [Column("accuracy", "Accuracy"), Column("seeds", "Seeds"), Column("setting", "Setting")]
-    lines = []
-    for name in WIDE_ROWS if searched else ROWS:
-        found = wide(name, Setting("tree", n), protocol).choose(runs) if searched else row(runs, name, n, protocol)
-        cells = {"accuracy": found.cell("test_accuracy", MEAN, digits=1)}
-        if METHODS[name].latent:
-            cells |= dict.fromkeys(("recovery", "solved"), found.cell("test_recovery", MEAN, digits=1))
-        texts = {"seeds": f"{len(found.done)} of {len(protocol.seeds)}", "setting": found.setting if found.done else ""}
-        lines.append(Row(f"`{name}`", cells, texts, name=name))
+
+    def recovery(row: Chosen) -> Cell | None:
+        return row.cell("test_recovery", digits=1) if row.method.latent else None
+
+    columns = [
+        Column("recovery", "Recovery", of=recovery), Column("solved", "solved", show=at_least(SOLVED), of=recovery),
+        *measured({"accuracy": "Accuracy"}, "test_{}", digits=1), seeds_of(protocol),
+        said("setting", "Setting", lambda row: row.setting if row.done else ""),
+    ]  # fmt: skip
+    names, setting = WIDE_ROWS if searched else ROWS, Setting("tree", n)
+    found = [wide(name, setting, protocol).choose(runs) if searched else row(runs, name, n, protocol) for name in names]
     notes = [f"Solved: the share of seeds with a recovery of at least {SOLVED:g}%, with its 95% interval (Wilson)."]
     if searched:
         notes.append("Setting: the best of 16 random ones for every estimator; every run has 4000 decoder calls (rule 9).")
-    title, making = f"{n} words", "pullback reproduce planted" + " --wide" * searched + f" --words {n}" * (n not in SIZES)
-    return Table(title, columns, lines, notes, f"planted-{n}", protocol.warning, making, "Estimator")
+    making = "pullback reproduce planted" + " --wide" * searched + f" --words {n}" * (n not in SIZES)
+    lines = [Row(f"`{each.name}`", each.cells, each.texts, name=each.name) for each in (row.row(columns) for row in found)]
+    return Table(f"{n} words", columns, lines, notes, f"planted-{n}", protocol.warning, making, "Estimator")
 
 
 def groups(runs: Runs) -> list[Group]:
@@ -101,7 +102,7 @@ def groups(runs: Runs) -> list[Group]:
         drawn = learning_curves(rows, {"recovery": "Validation: recovery (%)", "accuracy": "Validation: accuracy (%)"})
         figures.append(Figure(f"Planted trees, {n} words", drawn, f"planted-{n}-curves", "Median and range of the seeds."))
     return [
-        Group("Planted trees", [table(runs, n) for n in SIZES], [figure for figure in figures if figure.drawn]),
+        Group("Planted trees", [table(runs, n) for n in SIZES], figures),
         Group("Longer trees", [table(runs, n) for n in LONGER]),
         Group("A wide search with equal decoder calls", [table(runs, n, searched=True) for n in SIZES]),
     ]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pullback_study.tasks import Method, Task, by_name, registered
+from pullback_study.tasks import Task
 from pullback_study.tasks.schema import EstimatorConfig, option
 
 if TYPE_CHECKING:
@@ -39,19 +38,11 @@ class LatentTask(Task):
     """A task that is described by a `Problem`; every estimator of the library can train it."""
 
     config_type: type = LatentConfig
-    best: Mapping[str, tuple[float, float | None]] = field(default_factory=dict)  # of the paper: learning rate, step size
     trained_by: str = "pullback_study.tasks.latent.trainer:LatentTrainer"
 
     @abc.abstractmethod
     def problem(self, config: Any) -> Problem:
         """Data and a model with fresh parameters, on the CPU. PyTorch's default generator is seeded by the config."""
-
-    @property
-    def methods(self) -> Mapping[str, Method]:
-        """The registry's estimators, and a baseline where the paper has one."""
-        rates = [{"learning_rate": rate} for name, (rate, _) in self.best.items() if name == "baseline"]
-        baselines = [Method("baseline", "Baseline", "", defaults=each) for each in rates]
-        return by_name(*baselines, *registered(tuple(self.best.items())))
 
     def estimator(self, config: Any) -> Estimator | None:
         """The estimator of a config; None for a baseline."""

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import operator
 import statistics
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from pullback_study.tasks.latent import LatentTask
 from pullback_study.tasks.loop import Loop
 from pullback_study.tasks.runtime import Captured, RandomNumbers, Timed, wait_for
-
-if TYPE_CHECKING:
-    from pullback_study.tasks.latent import LatentTask
 
 _BATCH_SIZE = 64  # of evaluation
 _Batches = Sequence[tuple[Tensor, int]]
@@ -41,7 +40,7 @@ class LatentTrainer(Loop):
             problem.splits = train.first(config.train_examples), validation, test
         problem.to(self.device, self.dtype)
         self.model = problem.model
-        self._score = next(metric.curve or "" for metric in task.metrics if metric.name == task.selected_by)
+        self._value = operator.itemgetter(*(metric.curve for metric in task.metrics if metric.name == task.selected_by))
         self._frozen_after = config.frozen_after or 0
         if self._frozen_after and not problem.scorer:
             raise ValueError(
@@ -193,9 +192,6 @@ class LatentTrainer(Loop):
         trained = [each for each in self.model.parameters() if each.requires_grad]
         rates = {"lr": self.config.learning_rate, "weight_decay": self.config.weight_decay}
         return torch.optim.AdamW(trained, **rates, fused=True, capturable=self.problem.captured)
-
-    def _value(self, row: dict[str, Any]) -> float:
-        return row[self._score]
 
     def _epoch(self, epoch: int) -> _Batches:
         """Its batches; those of the last one are kept."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pullback_study.tasks.listops.expressions import ALWAYS, ARGUMENTS, CLOSE, TOKENS, depth, draw, executed, heads, value
+from pullback_study.tasks.listops.expressions import ALWAYS, ARGUMENTS, CLOSE, TOKENS, depth, draw, executed, heads
 from pullback_study.tasks.listops.task import EXTRAPOLATED
 
 WIDTH = 8
@@ -85,13 +85,13 @@ def encode(expressions: Sequence[Sequence[str]], *, brackets: bool = True) -> Sp
     kept = [[place for place, token in enumerate(tokens) if brackets or token != CLOSE] for tokens in expressions]
     lengths = torch.tensor([len(places) for places in kept])
     shape = len(expressions), int(lengths.max())
-    numbers, owners = torch.zeros(shape, dtype=torch.int64), torch.zeros(shape, dtype=torch.int64)
+    (numbers, owners), labels = torch.zeros(2, *shape, dtype=torch.int64), []
     for row, (tokens, places) in enumerate(zip(expressions, kept, strict=True)):
         found, new = heads(tokens), {place: i for i, place in enumerate(places)}
+        labels.append(executed(tokens, found))
         numbers[row, : len(places)] = torch.tensor([_NUMBERS[tokens[place]] for place in places])
         owners[row, : len(places)] = torch.tensor([new[found[place]] for place in places])
-    labels, depths = [value(tokens) for tokens in expressions], [depth(tokens) for tokens in expressions]
-    return Split(numbers, owners, lengths, torch.tensor(labels), torch.tensor(depths))
+    return Split(numbers, owners, lengths, torch.tensor(labels), torch.tensor([depth(tokens) for tokens in expressions]))
 
 
 @functools.lru_cache(maxsize=2)

@@ -51,33 +51,16 @@ def heads(tokens: Sequence[str]) -> list[int]:
     return found
 
 
-def value(tokens: Sequence[str]) -> int:
-    """What an expression is worth.
-
-    >>> value("[MED 2 5 ]".split()), value("[SM 7 8 [MIN 4 6 ] ]".split())
-    (3, 9)
-    """
-    owners, arguments = heads(tokens), [list[int]() for _ in tokens]
-    for position in range(len(tokens) - 1, -1, -1):  # arguments stand right of their operator
-        token = tokens[position]
-        if token == CLOSE:
-            continue
-        worth = OPERATORS[token](arguments[position]) if token in OPERATORS else int(token)
-        if position == 0:
-            return worth
-        arguments[owners[position]].append(worth)
-    raise ValueError("an empty expression has no value")
-
-
 def executed(tokens: Sequence[str], owners: Sequence[int]) -> int | None:
-    """What a tree makes of an expression by the exact rules; None if it makes nothing of it.
+    """What a tree makes of an expression by the exact rules; None if it makes nothing of it. Gold heads make its value.
 
     An operator is applied to the digits and operators whose head it is. What hangs on a digit or on a closing bracket is not
     computed, and an operator without arguments has no value.
 
-    >>> executed("[MAX 2 [MIN 4 7 ] 0 ]".split(), [0, 0, 0, 2, 2, 2, 0, 0])
+    >>> tokens = "[MAX 2 [MIN 4 7 ] 0 ]".split()
+    >>> executed(tokens, heads(tokens))
     4
-    >>> executed("[MAX 2 [MIN 4 7 ] 0 ]".split(), [0, 0, 7, 2, 2, 2, 0, 0])      # [MIN 4 7 ] hangs on a bracket
+    >>> executed(tokens, [0, 0, 7, 2, 2, 2, 0, 0])      # [MIN 4 7 ] hangs on a bracket
     2
     """
     arguments: dict[int, list[int]] = {}
@@ -110,26 +93,13 @@ def depth(tokens: Sequence[str]) -> int:
 
 
 def draw(
-    depths: Sequence[int],
-    count: int,
-    *,
-    tokens: int,
-    seed: str,
-    known: set[str] | None = None,
+    depths: Sequence[int], count: int, *, tokens: int, seed: str, known: set[str] | None = None,
     arguments: tuple[int, int] = ARGUMENTS,
-) -> list[list[str]]:
-    """Distinct expressions, as many of each depth (up to one), in random order.
+) -> list[list[str]]:  # fmt: skip
+    """Distinct expressions of at most so many tokens, as many of each depth (up to one), in random order.
 
-    Args:
-        depths: that expressions have.
-        count: of expressions.
-        tokens: an expression has at most.
-        seed: of the draw.
-        known: expressions that must not be drawn; those that are drawn are added.
-        arguments: an operator has at least and at most.
-
-    Raises:
-        ValueError: if there are not that many, or too few to be found.
+    Those that are `known` are not drawn, and those that are drawn are added; an operator has as many `arguments` at least, and
+    at most. Raises `ValueError` if there are not that many expressions, or too few to be found.
     """
     generator, seen = random.Random(seed), set() if known is None else known
     found: list[list[str]] = []

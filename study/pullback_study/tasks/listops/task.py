@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pullback_study.tasks import Method, Metric, ReplicaTask, by_name, registered
+from pullback_study.tasks import Method, Metric, ReplicaTask
 from pullback_study.tasks.schema import EstimatorConfig, option
 
 LSTMS = {"lstm": 1, "gold": 0}
 """How many LSTMs a baseline has; all other rows have two."""
-BASELINES = (
-    Method("lstm", "LSTM, no trees", "Baselines"),
-    Method("gold", "Gold trees", "Baselines"),
-)
 EXTRAPOLATED = (8, 10)
 """Depths beyond those of training that a model is tested on."""
 TREES = ("gold", "sfe", "sfe-baseline", "sfe-leave-one-out", "sfe-leave-one-out-4", "sfe-self-critical", "sparse-expectation")
@@ -80,20 +75,13 @@ class Config(EstimatorConfig):
             raise ValueError(f"dropout is {self.dropout}; it must be below 1")
 
 
-class ListOps(ReplicaTask):
-    """Nested operations on digits; seeds, learning rates and step sizes of one method train together as replicas."""
-
-    @property
-    def methods(self) -> Mapping[str, Method]:
-        """An LSTM without trees, gold trees, every estimator of the registry, and those of our own."""
-        return by_name(*BASELINES, *registered(four_samples=True))
-
-
-TASK = ListOps(
+TASK = ReplicaTask(
     name="listops",
     title="ListOps",
     about="Nested operations on digits; the latent dependency tree is known.",
     config_type=Config,
+    baselines=(Method("lstm", "LSTM, no trees", "Baselines"), Method("gold", "Gold trees", "Baselines")),
+    four_samples=True,
     projections={"spigot-ce": "local"},
     trained_by="pullback_study.tasks.listops.train:ListOpsReplicas",
     tables_by=("heads", "depth", "brackets"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections import defaultdict
 from typing import Any
 
 import torch
@@ -18,19 +18,6 @@ from pullback_study.tasks.listops.task import LSTMS, TREES
 from pullback_study.tasks.replicas import Replicas
 
 _EVALUATED = 4000  # expressions of the smallest width, over all replicas, in a batch of evaluation; ten times as many on a GPU
-SHARES = {
-    "accuracy": ("right", "examples"),
-    "attachment": ("attached", "tokens"),
-    "attachment_open": ("attached_open", "tokens_open"),
-    "attachment_operators": ("attached_operators", "tokens_operators"),
-    "attachment_digits": ("attached_digits", "tokens_digits"),
-    "attachment_brackets": ("attached_brackets", "tokens_brackets"),
-    "execution": ("executed", "examples"),
-    "precision": ("true_edges", "edges"),
-    "recall": ("true_edges", "tokens"),
-    "sampled": ("attached_sampled", "tokens"),
-}
-"""Each measure is a share: the sum of one count over the sum of another."""
 
 
 class ListOpsReplicas(Replicas):
@@ -110,8 +97,8 @@ class ListOpsReplicas(Replicas):
 
     @torch.no_grad()
     def measures(self, split: Split, theta: Tensor, rounds: int | None = None) -> dict[str, Tensor]:
-        """Each measure in percent."""
-        parts = []
+        """Each measure in percent: the sum over all examples of what is right, over that of what is counted."""
+        sums: dict[str, Any] = defaultdict(int)
         named = self.model.named(theta)
         together = _EVALUATED * (10 if self.device.type == "cuda" else 1)
         for rows, width in in_order(split, max(1, together // self.replicas)):
@@ -122,8 +109,9 @@ class ListOpsReplicas(Replicas):
                 scores, structure = self._scores(encoded, batch), self._structure(batch)
                 z, best = self.estimator.predict(structure, scores), structure.argmax(scores)
                 noisy = structure.argmax(scores + _gumbel(scores))
-            parts.append(counts(batch, self._logits(named, encoded, batch, z, rounds), z, best, noisy))
-        return shares(summed(parts))
+            for name, pair in compared(batch, self._logits(named, encoded, batch, z, rounds), z, best, noisy).items():
+                sums[name] += torch.stack([each.double().flatten(1).sum(1) for each in pair])
+        return {name: 100 * right / counted.clamp_min(1) for name, (right, counted) in sums.items()}
 
     def measured_at_last(self) -> dict[str, dict[str, Tensor]]:
         """Also by depth, and deeper than in training."""
@@ -175,51 +163,29 @@ def _gumbel(scores: Tensor) -> Tensor:
     return -(-uniform.clamp_min(1e-300).log()).log().to(scores.dtype)
 
 
-def counts(
-    batch: Split, logits: Tensor, z: Tensor | None, best: Tensor | None, noisy: Tensor | None = None
-) -> dict[str, Tensor]:
-    """Counts for each example, `[R, B]`.
+def compared(
+    batch: Split, logits: Tensor, z: Tensor | None, best: Tensor | None, noisy: Tensor | None
+) -> dict[str, tuple[Tensor, Tensor]]:
+    """By measure, what is right, and what it is a share of, `[R, B, ...]` of bool, from logits `[R, B, 10]`.
 
-    Token 0 is the root in every tree, and is not counted. An edge is an arc with a weight above one half in what the
-    decoder sees; for trees, precision and recall are the attachment score.
-
-    Args:
-        batch: tensors `[R, B, ...]`.
-        logits: `[R, B, 10]`.
-        z: what the decoder sees, `[R B, n, n]`; None without trees.
-        best: the best trees.
-        noisy: trees of perturbed scores. Their precision and recall are equal: all have as many arcs.
+    What the decoder sees, the best trees and noisy ones of perturbed scores are `[R B, n, n]`, or None. Token 0 is the root in
+    every tree, and is not counted. An edge is an arc with a weight above one half in what the decoder sees; for trees,
+    precision and recall are the attachment score. They are equal for noisy ones, too: all have as many arcs.
     """
-    found = {"right": logits.argmax(-1) == batch.labels, "examples": torch.ones_like(batch.labels)}
-    if z is not None and best is not None:
-        inside = batch.inside()
-        inside[..., 0] = False
-        opening = inside & ~batch.closing()
-        gold = batch.gold(z.dtype)
-        right = (best.view(gold.shape) * gold).sum(-2) > 0.5
-        edges = (z.view(gold.shape) > 0.5) & inside[..., None, :]
-        kinds = {"operators": batch.operators(), "brackets": batch.closing(), "digits": ~batch.operators() & ~batch.closing()}
-        for name, kind in kinds.items():
-            found |= {f"attached_{name}": right & inside & kind, f"tokens_{name}": inside & kind}
-        found["executed"] = batch.executes(best.view(gold.shape))
-        if noisy is not None:
-            found["attached_sampled"] = ((noisy.view(gold.shape) * gold).sum(-2) > 0.5) & inside
-        found |= {
-            "attached": right & inside, "tokens": inside, "attached_open": right & opening, "tokens_open": opening,
-            "true_edges": (edges & (gold > 0.5)).flatten(-2), "edges": edges.flatten(-2),
-        }  # fmt: skip
-    return {name: value.double().flatten(2).sum(-1) if value.dim() > 2 else value.double() for name, value in found.items()}
-
-
-def shares(found: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The measures in percent, from sums of counts."""
-    return {name: 100 * found[top] / found[below].clamp_min(1) for name, (top, below) in SHARES.items() if top in found}
-
-
-def summed(parts: Iterable[dict[str, Tensor]]) -> dict[str, Tensor]:
-    """The sum over the examples of several batches, `[R]`."""
-    total: dict[str, Tensor] = {}
-    for part in parts:
-        for name, value in part.items():
-            total[name] = total[name] + value.sum(-1) if name in total else value.sum(-1)
-    return total
+    right = logits.argmax(-1) == batch.labels
+    every = torch.ones_like(right)
+    if z is None or best is None or noisy is None:
+        return {"accuracy": (right, every)}
+    gold, inside, closing, operators = batch.gold(z.dtype) > 0.5, batch.inside(), batch.closing(), batch.operators()
+    inside[..., 0] = False
+    attached, sampled = (((trees.view(gold.shape) > 0.5) & gold).any(-2) for trees in (best, noisy))
+    edges = (z.view(gold.shape) > 0.5) & inside[..., None, :]
+    kinds = {"": inside, "_open": ~closing, "_operators": operators, "_digits": ~operators & ~closing, "_brackets": closing}
+    return {
+        "accuracy": (right, every),
+        **{f"attachment{kind}": (attached & inside & where, inside & where) for kind, where in kinds.items()},
+        "execution": (batch.executes(best.view(gold.shape)), every),
+        "precision": (edges & gold, edges),
+        "recall": (edges & gold, inside),
+        "sampled": (sampled & inside, inside),
+    }

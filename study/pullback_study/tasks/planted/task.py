@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pullback_study.tasks import Method, Metric, ReplicaTask, by_name, registered
+from pullback_study.tasks import Method, Metric, ReplicaTask
 from pullback_study.tasks.schema import EstimatorConfig, option
 
 PLANTED = ("tree", "chain", "segmentation", "subset", "alignment", "binary-tree")
 SELECTIONS = ("xor", "orange-skin", "additive", "switch")
-BASELINES = (
-    Method("bag", "Bag of parts", "Baselines", defaults={"learning_rate": 0.01}),
-    Method("planted-scorer", "Planted scorer", "Baselines", defaults={"learning_rate": 0.01}),
-    Method("gold", "Gold structure", "Baselines", defaults={"learning_rate": 0.01}),
-)
+_BASELINES = {"bag": "Bag of parts", "planted-scorer": "Planted scorer", "gold": "Gold structure"}
 
 
 @dataclass(frozen=True)
@@ -58,10 +53,6 @@ class Config(EstimatorConfig):
 class PlantedTask(ReplicaTask):
     """Structures with a planted scorer; seeds, learning rates and step sizes train together as replicas."""
 
-    @property
-    def methods(self) -> Mapping[str, Method]:
-        return by_name(*BASELINES, *registered(four_samples=True))
-
     def defaults(self, method: Method) -> dict[str, Any]:
         missing = {name: None for name in ("temperature", "samples") if name not in method.accepted}
         return {**super().defaults(method), "learning_rate": 0.01, **missing}
@@ -76,6 +67,8 @@ TASK = PlantedTask(
     title="Planted structures",
     about=f"A planted scorer's best structure decides the label: {', '.join(PLANTED)}; and the selections of L2X.",
     config_type=Config,
+    baselines=tuple(Method(name, label, "Baselines") for name, label in _BASELINES.items()),
+    four_samples=True,
     trained_by="pullback_study.tasks.planted.train:PlantedReplicas",
     varied=("noise", "share", "seed", "learning_rate", "step_size"),
     most=320,

@@ -32,13 +32,7 @@ class Seeded(StructureWrapper):
 
 
 class Model(Parameters):
-    """Encoder, decoder and, for a bag of parts, one weight per part.
-
-    Args:
-        bed: whose encoder and decoder.
-        encoder: whether there is one; baselines have none.
-        bag: whether the decoder sees a learned weight for each part, the same for all examples, in place of a structure.
-    """
+    """Encoder (not for baselines), decoder and, for a bag of parts, one weight per part: the same for all examples."""
 
     def __init__(self, bed: Bed, *, encoder: bool, bag: bool) -> None:
         weights: Shapes = {"bag": (tuple(bed.free.shape), 0.1)} if bag else {}

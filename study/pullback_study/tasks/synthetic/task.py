@@ -33,7 +33,7 @@ class Synthetic(ReplicaTask):
 
     @property
     def methods(self) -> Mapping[str, Method]:
-        from pullback_study.tasks.synthetic.methods import METHODS
+        from pullback_study.tasks.synthetic.train import METHODS
 
         return METHODS
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,9 +15,7 @@ from pullback_study.corpora.readers import spellings
 from pullback_study.tasks.latent.problem import Problem
 from pullback_study.tasks.runtime import WIDTHS
 from pullback_study.tasks.text.models import Encoded, depths
-
-if TYPE_CHECKING:
-    from pullback_study.tasks.text.task import TextConfig, TextTask
+from pullback_study.tasks.text.task import TextConfig, TextTask
 
 
 class TextProblem(Problem):

@@ -1,7 +1,7 @@
 """Sentiment of sentences (SST) and natural language inference (SNLI), with latent dependency trees.
 
 The paper's text speaks of projective trees for SST only, and its code used non-projective ones for SNLI: so do we, by
-default. For STE-I it lists no step size: with one inner step it only scales the parser's gradient.
+default.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pullback_study.tasks import Method, Metric
+from pullback_study.published import settings
+from pullback_study.tasks import Method, Metric, by_name, registered
 from pullback_study.tasks.latent import LatentConfig, LatentTask
 from pullback_study.tasks.schema import GAMMA_SCALE, option
 
@@ -65,7 +66,7 @@ class TextConfig(LatentConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class TextTask(LatentTask):
-    """Sentences, a latent dependency tree for each, and a label. Its name is that of its corpus."""
+    """Sentences, a latent dependency tree for each, and a label."""
 
     version: int = 3
     config_type: type = TextConfig
@@ -81,13 +82,6 @@ class TextTask(LatentTask):
     projective: bool  # whether trees are, by default
     example: tuple[str, ...] = ()  # a sentence whose tree is kept in a run's result, for the claim about it
 
-    @property
-    def folder(self) -> Path:
-        """Of the data; raises `ValueError` if there is none."""
-        from pullback_study.corpora import find_data
-
-        return find_data(self.data)
-
     def model(self, inputs: int, trees: bool) -> Any:
         """A model with fresh parameters (`models.py`)."""
         return pkgutil.resolve_name(self.models)(inputs, trees)
@@ -96,7 +90,7 @@ class TextTask(LatentTask):
         """The name of the training data at hand: the name of its file, without what all of them have in common."""
         from pullback_study.corpora import corpus_file
 
-        name = corpus_file(self.name, folder, "train").name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".txt")
+        name = corpus_file(self.corpus, folder, "train").name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".txt")
         return self.name if name == "train" else name
 
     def defaults(self, method: Method) -> dict[str, Any]:
@@ -114,13 +108,17 @@ class TextTask(LatentTask):
         return super().configure(estimator=estimator, **fields)
 
     def sources(self, config: TextConfig) -> dict[str, Path]:
-        from pullback_study.corpora import corpus_file, vector_file
+        from pullback_study.corpora import vector_file
 
         there = self.training_data(self.folder)
         if there != config.data:
             raise ValueError(f"this run is on {config.data!r}, and the training data in {self.folder} is {there!r}")
-        files = {split: corpus_file(self.name, self.folder, split) for split in ("train", "dev", "test")}
-        return {**files, "vectors": vector_file(self.folder, str(config.vectors))}
+        return {**super().sources(config), "vectors": vector_file(self.folder, str(config.vectors))}
+
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        rate, _ = settings(self.name)["baseline"]
+        return by_name(Method("baseline", "Baseline", "", defaults={"learning_rate": rate}), *registered(self.name))
 
     def structure(self, lengths: Tensor, config: TextConfig) -> DependencyTree:
         """Dependency trees, several roots allowed."""
@@ -140,7 +138,7 @@ class TextTask(LatentTask):
     def problem(self, config: TextConfig) -> TextProblem:
         from pullback_study.tasks.text.problem import TextProblem
 
-        return TextProblem(self, config, _corpus(self.name, self.folder, str(config.vectors)))
+        return TextProblem(self, config, _corpus(self.corpus, self.folder, str(config.vectors)))
 
 
 @functools.lru_cache(maxsize=1)
@@ -153,36 +151,28 @@ def _corpus(*key: Any) -> Corpus:
 
 SST = TextTask(
     name="sst",
+    corpus="sst",
     title="SST",
     about="Sentiment of a sentence, through a latent dependency tree.",
     models="pullback_study.tasks.text.models:Sentiment",
     sides=1,
     labels=("negative", "positive"),
-    best={
-        "baseline": (2e-5, None), "marginals": (1e-4, None), "sparsemap": (5e-5, None), "perturb-and-map": (5e-5, None),
-        "ste-s": (5e-5, None), "ste-i": (1e-4, 1.0), "spigot": (1e-4, 0.1), "spigot-ce": (5e-5, 0.1),
-        "spigot-eg": (5e-5, 0.1),
-    },
     batch_size=32,
     weight_decay=1e-4,
     averaged_over=16,
     projective=True,
     example=("A", "taut", ",", "intelligent", "psychological", "drama", "."),
-)  # fmt: skip
+)
 SNLI = TextTask(
     name="snli",
+    corpus="snli",
     title="SNLI",
     about="Whether a sentence follows from another, through two latent dependency trees.",
     models="pullback_study.tasks.text.models:DecomposableAttention",
     sides=2,
     labels=("entailment", "neutral", "contradiction"),
-    best={
-        "baseline": (1e-4, None), "marginals": (1e-4, None), "sparsemap": (3e-4, None), "perturb-and-map": (1e-4, None),
-        "ste-s": (3e-4, None), "ste-i": (1e-4, 1.0), "spigot": (3e-4, 1.0), "spigot-ce": (1e-4, 0.1),
-        "spigot-eg": (1e-4, 0.001),
-    },
     batch_size=64,
     weight_decay=0.01,
     averaged_over=64,
     projective=False,
-)  # fmt: skip
+)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
@@ -21,10 +20,8 @@ from pullback import DependencyTree
 from pullback_study.corpora import read_conllu
 from pullback_study.tasks.latent.problem import Examples, Problem
 from pullback_study.tasks.text.models import ArcScorer, BiLSTM
+from pullback_study.tasks.ud.task import Config
 from pullback_study.trees.measures import is_projective
-
-if TYPE_CHECKING:
-    from pullback_study.tasks.ud.task import Config
 
 TAGS = (
     "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT",

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pullback_study.tasks import Method, Metric, by_name, registered
+from pullback_study.tasks import Method, Metric
 from pullback_study.tasks.latent import LatentConfig, LatentTask
 from pullback_study.tasks.schema import option
 
@@ -39,16 +37,6 @@ class Config(LatentConfig):
 class TagTask(LatentTask):
     """Projective trees with one root over the words of a sentence."""
 
-    @property
-    def methods(self) -> Mapping[str, Method]:
-        given = [Method(name, name.replace("-", " ").capitalize() + " trees", "Baselines") for name in GIVEN]
-        return by_name(*given, *registered())
-
-    def sources(self, config: Config) -> dict[str, Path]:
-        from pullback_study.corpora import corpus_file, find_data
-
-        return {split: corpus_file("ewt", find_data(self.data), split) for split in ("train", "dev", "test")}
-
     def problem(self, config: Config) -> TagProblem:
         from pullback_study.tasks.ud.problem import TagProblem, read
 
@@ -61,6 +49,8 @@ TASK = TagTask(
     title="UD-EWT",
     about="Parts of speech of real sentences, through a latent dependency tree that is known.",
     config_type=Config,
+    corpus="ewt",
+    baselines=tuple(Method(name, name.replace("-", " ").capitalize() + " trees", "Baselines") for name in GIVEN),
     tables_by=("gold_share",),
     metrics=(
         Metric("validation_accuracy", "Validation accuracy", curve="accuracy"),
