@@ -19,7 +19,17 @@ import numpy as np
 from pullback.inference._numba.compile import inner
 from pullback.inference._numba.lanes import exp, lanes_in, larger, load, splat, store, where_larger
 from pullback.inference._numba.vectors import select_positive
-from pullback.inference.engine.rules.numbers import at, constant, plus, put, share_of, times, value_of, where_above
+from pullback.inference.engine.rules.numbers import (
+    at,
+    constant,
+    plus,
+    put,
+    share_of,
+    times,
+    value_of,
+    where_above,
+    where_positive,
+)
 
 MOST_EXTRA = 64  # the largest d that has a factor in the table
 SMALL = 8 + MOST_EXTRA  # vectors of `_settle`: seven, and the table
@@ -83,12 +93,12 @@ def _downward(graph, extra, top, lanes, weights, powers, values, outside, used):
     Returns the largest outside value.
     """
     first, left, right, part, _ = graph
-    highest = splat(used, 0.0)
+    zero, highest = constant(outside, 0.0), splat(used, 0.0)
     for v in range(top, 0, -1):
         out = at(outside, v * lanes)
         highest = larger(value_of(out), highest)
         for e in range(first[v], first[v + 1]):
-            q = times(out, at(weights, part[e] * lanes))
+            q = where_positive(out, times(out, at(weights, part[e] * lanes)), zero)  # padding has weights, too
             if len(extra) > 0:
                 q = times(q, at(powers, extra[e] * lanes))
             a = at(values, left[e] * lanes)

@@ -115,7 +115,7 @@ def _sizes(names: Iterable[str]) -> dict[str, str]:
 
 
 def _sums(analysis: Analysis) -> dict[str, str]:
-    """What the choices of sums take."""
+    """The sizes of the arrays of choices."""
     sizes = ["line" if len(rule.goal.at) == 1 else "square" for rule in analysis.sums]
     return dict(zip(analysis.choices.values(), sizes, strict=True))
 

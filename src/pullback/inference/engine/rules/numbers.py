@@ -32,7 +32,7 @@ _LN2 = 0.6931471803691238, 1.9082149292705877e-10  # log(2) in two pieces: the f
 
 
 class _Number(NamedTuple):
-    """What a number has, or the arrays of a chart: a value, and perhaps its derivative; exponents; an entropy."""
+    """The parts of a number, or the arrays of a chart: a value, and perhaps its derivative; exponents; an entropy."""
 
     values: list[Any]
     exponents: list[Any]
