@@ -91,7 +91,7 @@ EDITS = [
     Edit("inference/shortest_path/network.py", "leads[v] = leads[v] or any", "leads[v] = any", f"{_PATHS} no_parts"),
     Edit("inference/shortest_path/network.py", "- down * m - right", "- down * m", f"{_PATHS} against"),
     Edit("inference/shortest_path/family.py", "flat.scores, 0.0)", "flat.scores, flat.scores)", f"{_PATHS} no_parts"),
-    Edit("inference/front/plan.py", "if found is not None and not ctx.validate:", "if found is not None and ctx.validate:",
+    Edit("inference/front/plan.py", "if not ctx.validate:", "if ctx.validate:",
          "tests/structures/test_ctc.py -k leaves_the_weights"),
     Edit("inference/front/plan.py", "if derivatives.function_modes():  # such", "if False:  # such",
          "tests/structures/test_promised_inputs.py -k 'default_device and chain'"),

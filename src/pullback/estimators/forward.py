@@ -13,7 +13,7 @@ from pullback.estimators.checks import losses_of, warn_if_unused
 from pullback.estimators.decoder import Decoder
 from pullback.estimators.starts import FromArgmax, Start
 from pullback.estimators.surrogate import Rule, point_with, with_weights
-from pullback.inference._torch.derivatives import is_plain, may_be_differentiated
+from pullback.inference._torch.derivatives import is_finite, may_be_differentiated
 from pullback.structures import Structure
 
 Gamma = Callable[[Tensor], Tensor]
@@ -85,10 +85,9 @@ class Gammas:
     def read(self, gamma: Tensor) -> Tensor:
         """Gamma with zeros on parts that are not allowed and in examples that fail."""
         gamma = torch.where(self.allowed, gamma, 0.0)
-        finite = gamma.isfinite()
-        if gamma.is_cpu and is_plain() and finite.all():  # looking is free
+        if is_finite(gamma):
             return gamma
-        finite = finite.flatten(self._examples).all(-1)
+        finite = gamma.isfinite().flatten(self._examples).all(-1)
         failed = ~finite.reshape(finite.shape + (1,) * (gamma.dim() - finite.dim()))
         self._failed = failed if self._failed is None else self._failed | failed
         return torch.where(failed, 0.0, gamma)

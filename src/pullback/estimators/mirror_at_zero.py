@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 from torch import Tensor
 
@@ -33,4 +31,4 @@ class MirrorAtZero(Update):
         # Half precision may not hold the step.
         scores = torch.where(state.allowed, working(state.scores) - self.step_size * working(gamma), -torch.inf)
         mu = structure.argmax(scores).to(state.start.dtype)
-        return replace(state, scores=scores, mu=mu, moved=state.start - mu)
+        return state.after(state.start - mu, mu, scores)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 from torch import Tensor
 
@@ -44,4 +42,4 @@ class Proximal(Update):
         target = state.start.double() + self.rho * torch.where(state.allowed, scores, 0.0).double()
         mu = structure.sparsemap(torch.where(state.allowed, target, -torch.inf), warm_start=state.vertex)
         moved = (state.start.double() - mu).to(state.start.dtype)
-        return replace(state, scores=scores, mu=state.start - moved, moved=moved)
+        return state.after(moved, scores=scores)

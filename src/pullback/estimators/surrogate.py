@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from pullback.estimators.checks import example_shape
-from pullback.inference._torch.derivatives import apply, in_forward_mode, is_plain
+from pullback.inference._torch.derivatives import apply, in_forward_mode, is_finite, straight
 from pullback.structures import Structure
 
 Rule = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -74,7 +74,7 @@ def linear(scores: Tensor, value: Tensor, rule: Callable[[Tensor], Tensor]) -> T
 
 def with_weights(losses: Tensor, zero: Tensor) -> Tensor:
     """The losses, which send their weights to the zeros; NaN for a loss that is NaN, whatever its gradient."""
-    return losses + apply(_NaNForNaN, zero, losses.detach()).to(losses.dtype)  # type: ignore[no-any-return]
+    return apply(_Weighed, losses, zero)  # type: ignore[no-any-return]
 
 
 class _Surrogate(torch.autograd.Function):
@@ -88,6 +88,7 @@ class _Surrogate(torch.autograd.Function):
         )
 
 
+@straight
 class _Attached(_Surrogate):
     @staticmethod
     def forward(scores: Tensor, surrogate: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -105,6 +106,7 @@ class _Attached(_Surrogate):
         return _once(gradient, scores), None, None
 
 
+@straight
 class _PointWith(_Surrogate):
     @staticmethod
     def forward(scores: Tensor, structure: Structure, point: Point, rule: Rule, examples: int | None) -> tuple[Tensor, Tensor]:
@@ -122,8 +124,7 @@ class _PointWith(_Surrogate):
         with torch.no_grad():
             if ctx.weighted:
                 w = _like(weights, incoming)
-                # as they are but for masked or failed examples; looking is free on the CPU
-                usual = weights.is_cpu and is_plain() and bool((weights.isfinite() & (weights != 0)).all())
+                usual = is_finite(weights / weights)  # but for masked or failed examples
                 gamma = incoming / w if usual else torch.where(w == 0, 0.0, incoming / torch.where(w == 0, 1.0, w))
                 gradient = ctx.rule(scores, z, gamma.to(z.dtype))
                 gradient = w * gradient if usual else _weighted(gradient, weights)
@@ -132,6 +133,7 @@ class _PointWith(_Surrogate):
         return _once(gradient, scores), None, None, None, None
 
 
+@straight
 class _Linear(_Surrogate):
     @staticmethod
     def forward(scores: Tensor, value: Tensor, rule: Callable[[Tensor], Tensor]) -> Tensor:
@@ -150,21 +152,24 @@ class _Linear(_Surrogate):
         return _once(gradient, scores), None, None
 
 
-class _NaNForNaN(_Surrogate):
-    """The zeros; their weights become NaN where the loss is NaN and counts."""
+@straight
+class _Weighed(_Surrogate):
+    """The losses, whose weights the zeros get, too; they become NaN where the loss is NaN and counts."""
 
     @staticmethod
-    def forward(zero: Tensor, losses: Tensor) -> Tensor:
-        return zero.clone()
+    def forward(losses: Tensor, zero: Tensor) -> Tensor:
+        return losses.clone()
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.save_for_backward(inputs[1])
+        ctx.save_for_backward(inputs[0])
 
     @staticmethod
     def backward(ctx: Any, weights: Tensor) -> tuple[Any, ...]:
         (losses,) = ctx.saved_tensors
-        return torch.where(losses.isnan() & (weights != 0), torch.nan, weights), None
+        if is_finite(losses):
+            return weights, weights
+        return weights, torch.where(losses.isnan() & (weights != 0), torch.nan, weights)
 
 
 class _Once(_Surrogate):

@@ -6,7 +6,7 @@ Forbidden parts stay forbidden: gamma is read on allowed parts only, and mu is z
 from __future__ import annotations
 
 import abc
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -38,6 +38,13 @@ class InnerState:
     allowed: Tensor
     vertex: Tensor | None
     from_marginals: bool
+
+    def after(self, moved: Tensor, mu: Tensor | None = None, scores: Tensor | None = None) -> InnerState:
+        """The state after a step to mu^(0) - moved, or to mu where that is known to the last digit, with scores of its own."""
+        return InnerState(
+            self.start, self.start - moved if mu is None else mu, moved, self.scores if scores is None else scores,
+            self.allowed, self.vertex, self.from_marginals,
+        )  # fmt: skip
 
 
 class Update(Configured, abc.ABC):
@@ -94,7 +101,7 @@ class Unconstrained(Update):
 
     def step(self, structure: Structure, state: InnerState, gamma: Tensor) -> InnerState:
         moved = torch.where(state.allowed, state.moved + self._by(gamma), 0.0)
-        return replace(state, mu=state.start - moved, moved=moved)
+        return state.after(moved)
 
 
 class Projected(Update):
@@ -118,22 +125,23 @@ class Projected(Update):
         by = self._by(gamma)
         # In float64: a step may be smaller than the rounding errors of mu, which would become a part of it.
         start = state.start.double()
-        target = torch.where(state.allowed, start - state.moved.double() - by.double(), -torch.inf)
+        here = start if state.mu is state.start else start - state.moved  # before the first step nothing has moved
+        target = torch.where(state.allowed, here - by, -torch.inf)
         vertex = state.vertex
         step_inside = getattr(structure, "step_inside", None)
         known = state.from_marginals and vertex is not None
         near = step_inside(state.scores, state.start, state.moved + by) if step_inside is not None and known else None
         if near is None or vertex is None:
             moved = (start - structure.sparsemap(target, warm_start=vertex)).to(state.start.dtype)
-            return replace(state, mu=state.start - moved, moved=moved)
+            return state.after(moved)
         moved, inside = near
         if inside.device.type == "cpu" and inside.all():
-            return replace(state, mu=state.start - moved, moved=moved)
+            return state.after(moved)
         inside = inside[(..., *[None] * structure.event_dims)]
         # A structure is its own projection: where that is the target, and the start, SparseMAP has nothing to do.
         mu = structure.sparsemap(torch.where(inside & state.allowed, vertex.double(), target), warm_start=vertex)
         moved = torch.where(inside, moved, (start - mu).to(moved.dtype))
-        return replace(state, mu=state.start - moved, moved=moved)
+        return state.after(moved)
 
 
 class LocallyProjected(Update):
@@ -160,7 +168,7 @@ class LocallyProjected(Update):
         start = project(torch.where(state.allowed, state.start.double(), -torch.inf))
         target = torch.where(state.allowed, start - state.moved.double() - self._by(gamma).double(), -torch.inf)
         moved = (start - project(target)).to(state.start.dtype)
-        return replace(state, mu=state.start - moved, moved=moved)
+        return state.after(moved)
 
 
 class Mirror(Update):
@@ -182,4 +190,4 @@ class Mirror(Update):
     def step(self, structure: Structure, state: InnerState, gamma: Tensor) -> InnerState:
         scores = torch.where(state.allowed, state.scores - self._by(gamma), -torch.inf)
         mu = structure.marginals(scores)
-        return replace(state, scores=scores, mu=mu, moved=state.start - mu)
+        return state.after(state.start - mu, mu, scores)

@@ -13,6 +13,7 @@ from pullback.inference._torch import derivatives
 from pullback.inference.front.family import Family
 from pullback.inference.front.layout import Flat, Layout, broadcasts
 from pullback.inference.front.plan import call
+from pullback.inference.sparsemap.families import search, solution
 from pullback.inference.sparsemap.solution import ActiveSet, SparseMAPSolution
 from pullback.structures import members
 from pullback.structures.base import Structure
@@ -152,10 +153,14 @@ class FamilyStructure(Structure, checked=False):
         max_iterations: int | None = None,
         tolerance: float | None = None,
     ) -> Tensor:
-        if "project" not in self.family.operations:
+        operations = self.family.operations
+        if "project" in operations:
+            check_limit(max_iterations, tolerance)
+            return self._run("project", scores)
+        if self.missing or "sparsemap" not in operations:
             return self.sparsemap_solution(scores, warm_start=warm_start, max_iterations=max_iterations, tolerance=tolerance).mu
-        check_limit(max_iterations, tolerance)
-        return self._run("project", scores)
+        flat, found = self._searched(scores, warm_start, max_iterations, tolerance)
+        return flat.restore(found[0])
 
     def sparsemap_solution(
         self,
@@ -171,20 +176,25 @@ class FamilyStructure(Structure, checked=False):
         """
         if self.missing:
             self._refuse_missing("sparsemap")
-        if max_iterations is not None or tolerance is not None:
-            check_limit(max_iterations, tolerance)
         if "project" in self.family.operations:
+            check_limit(max_iterations, tolerance)
             return self._in_closed_form(self.sparsemap(scores), scores)
         if "sparsemap" not in self.family.operations:
             return super().sparsemap_solution(scores, warm_start=warm_start, max_iterations=max_iterations, tolerance=tolerance)
-        from pullback.inference.sparsemap.families import project
+        flat, found = self._searched(scores, warm_start, max_iterations, tolerance)
+        return solution(flat, found, self.family.most_parts(tuple(flat.scores.shape[1:]), *self._options()))
 
+    def _searched(
+        self, scores: Tensor, warm_start: Tensor | SparseMAPSolution | None, max_iterations: int | None, tolerance: float | None
+    ) -> tuple[Flat, tuple[Tensor, ...]]:
+        """The scores as one batch, and what the search for their projections finds."""
+        if max_iterations is not None or tolerance is not None:
+            check_limit(max_iterations, tolerance)
         flat = self._layout.flatten(scores, self)
         if self._widths:
             self._check_widths(scores.shape)
         validate = scores.is_cpu if self.validate is None else self.validate
-        options = (*self._options(), validate)
-        return project(self.family, flat, options, warm_start=warm_start, max_iterations=max_iterations, tolerance=tolerance)
+        return flat, search(self.family, flat, self._options(), validate, warm_start, max_iterations, tolerance)
 
     def _in_closed_form(self, mu: Tensor, scores: Tensor) -> SparseMAPSolution:
         flat, point = self._flat(scores), mu.detach().double()
@@ -302,8 +312,7 @@ class FamilyStructure(Structure, checked=False):
         if not _INTERNALS:
             derivatives.refuse_tangents(scores)
         validate = scores.is_cpu if self.validate is None else self.validate
-        options = self._options()
-        return call(family, operation, (scores, *flat.sizes, *others), options, validate, recorded)
+        return call(family, operation, (scores, *flat.sizes, *others), self._options(), validate, recorded, flat.route)
 
     def _validates(self, flat: Flat) -> bool:
         return flat.scores.is_cpu if self.validate is None else self.validate

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from pullback.inference._torch.derivatives import route
 from pullback.inference.front.layout import Flat, broadcasts, check_tensor, working
 from pullback.structures.family import FamilyStructure, _equal
 
@@ -93,7 +94,8 @@ class OwnScores(FamilyStructure):
         return flat.reshape(~found.flatten(1)[:, 0].isnan())
 
     def _join(self, flat: Flat) -> Flat:
-        return Flat(self.family.layout, self._joined(flat), flat.sizes, flat.batch, flat.dtype)
+        joined = self._joined(flat)
+        return Flat(self.family.layout, joined, flat.sizes, flat.batch, flat.dtype, route(joined))
 
     def _call(self, operation: str, flat: Flat, *others: Any, recorded: str = "") -> Any:
         found = super()._call(operation, self._join(flat), *others, recorded=recorded)

@@ -6,7 +6,9 @@ and to call. A record is a row of int64 in a table: of each array its address an
 
 from __future__ import annotations
 
+import itertools
 import math
+import operator
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -24,6 +26,9 @@ from torch import Tensor
 _LINE = 64  # bytes: arrays begin at a cache line
 _KEPT = 1 << 26  # bytes of memory that a thread keeps, of which only what was used is real
 _own = threading.local()
+
+_shape, _dtype = operator.attrgetter("shape"), operator.attrgetter("dtype")
+_address, _is_dense = Tensor.data_ptr, Tensor.is_contiguous
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -43,25 +48,32 @@ class Record:
             places[field] = self.words, _numba_type(kind)
             self.words += kind.words if isinstance(kind, Record) else 1 if kind is int else 1 + kind[1]
         self._kinds = {
-            field: (torch.from_numpy(np.empty(0, kind[0])).dtype, kind[1]) if isinstance(kind, tuple) else kind
+            field: (torch.from_numpy(np.empty(0, kind[0])).dtype, kind[1])
             for field, kind in fields.items()
+            if isinstance(kind, tuple)
         }
+        self._dtypes, self._dims = [dtype for dtype, _ in self._kinds.values()], [dims for _, dims in self._kinds.values()]
+        self._others = [field for field in fields if field not in self._kinds]
+        words = [places[field][0] for field in self._kinds]
+        words += [places[field][0] + 1 + axis for field, (_, dims) in self._kinds.items() for axis in range(dims)]
+        words += [places[field][0] + i for field in self._others for i in range(getattr(fields[field], "words", 1))]
+        self._order = np.argsort(words)
         self.type = _Type(name, places)
         self.reader = _reader(self.type, self.words)
         """In compiled code `reader(table, i)` is the i-th record of a table."""
 
     def table(self, values: Mapping[str, Any]) -> np.ndarray:
         """One record, of tensors on the CPU, numbers and other tables; whoever makes it keeps the tensors alive."""
-        row: list[int] = []
-        for field, kind in self._kinds.items():
+        arrays = list(map(values.__getitem__, self._kinds))  # loops in C, as there are many
+        shapes = list(map(_shape, arrays))
+        if list(map(_dtype, arrays)) != self._dtypes or list(map(len, shapes)) != self._dims or not all(map(_is_dense, arrays)):
+            for (field, kind), x in zip(self._kinds.items(), arrays, strict=True):
+                self._described(field, x, *kind)
+        words: list[int] = [*map(_address, arrays), *itertools.chain.from_iterable(shapes)]
+        for field in self._others:
             value = values[field]
-            if type(kind) is not tuple:
-                row += [int(value)] if kind is int else value
-            elif value.dtype is kind[0] and value.dim() == kind[1] and value.is_contiguous():
-                row += value.data_ptr(), *value.shape
-            else:
-                self._described(field, value, *kind)
-        return np.array(row, np.int64)
+            words += value if type(value) is list else [int(value)]
+        return np.array(words, np.int64)[self._order]
 
     def put(self, table: np.ndarray, field: str, value: Tensor) -> None:
         """Another array in a table of one record."""

@@ -24,15 +24,18 @@ LITTLE = 1e5  # operations that are not worth a worker: they are done before ano
 
 
 def scratch(units: int, size: int) -> np.ndarray:
-    """Scratch of `size` bytes for each of the workers that may share some units of work: a row each, for `scratch.carve`.
+    """Scratch of at least `size` bytes for each of the workers that may share some units of work: a row each, for
+    `scratch.carve`.
 
     No more workers than rows may run. Each thread keeps its last one, which spares the page faults of fresh memory; what it
     returns is valid until the next call.
     """
-    workers, row = 1 if units <= 1 else min(torch.get_num_threads(), units), -(-size // 64) * 64
+    workers = 1 if units <= 1 else min(torch.get_num_threads(), units)
     kept, rows = getattr(_own, "scratch", _NOTHING)
-    if rows.shape == (workers, row):
+    count, width = rows.shape
+    if count == workers and width >= size:
         return rows
+    row = -(-size // 64) * 64
     if len(kept) < workers * row:
         kept = torch.empty(workers * row, dtype=torch.uint8, device="cpu").numpy()  # begins at a cache line
     rows = kept[: workers * row].reshape(workers, row)

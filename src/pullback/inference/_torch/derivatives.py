@@ -8,10 +8,11 @@ zero without a word.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -22,6 +23,8 @@ _NOTHING = contextlib.nullcontext()
 _transforms_active: Callable[[], bool] = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)
 _modes: Callable[[], int] = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 1)
 _is_tracing: Callable[[], bool] = getattr(torch._C, "_is_tracing", lambda: True)
+_keeps_graph: Callable[[], bool]
+_keeps_graph = getattr(getattr(torch._C, "_autograd", None), "_get_current_graph_task_keep_graph", lambda: True)
 _any_requires_grad: Callable[..., bool] = getattr(torch._C, "_any_requires_grad", lambda *args: True)
 _PLAIN = (Tensor, torch.nn.Parameter)
 function_modes: Callable[[], int] = getattr(torch._C, "_len_torch_function_stack", lambda: 1)
@@ -50,6 +53,14 @@ def is_plain() -> bool:
     return not (is_compiling() or _transforms_active() or _modes() or _is_tracing())
 
 
+def is_finite(x: Tensor) -> bool:
+    """Whether all numbers are finite, where looking is free: in ordinary tensors on a CPU, where a finite sum has finite terms
+    only. False says nothing.
+    """
+    ordinary = x.is_cpu and not (is_compiling() or _transforms_active() or _modes() or _is_tracing())
+    return ordinary and math.isfinite(float(x.sum()))
+
+
 class Rule(Protocol):
     """The derivative of an operator, in both directions."""
 
@@ -63,6 +74,18 @@ class Rule(Protocol):
         """From the tangents of all arguments to those of the outputs."""
 
 
+Node = TypeVar("Node", bound=type[torch.autograd.Function])
+
+
+def straight(function: Node) -> Node:
+    """A decorator: nodes of the function go backward at once. PyTorch's own look each time which of two methods was defined."""
+    node: Any = getattr(function, "_backward_cls", None)
+    if node is not None:
+        node.apply = function.backward
+    return function
+
+
+@straight
 class _Recorded(torch.autograd.Function):
     """A call on the route RECORDED."""
 
@@ -166,8 +189,7 @@ def without_tangents(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
 
 def is_last_use(grad: Tensor) -> bool:
     """Whether the backward pass that runs now, with this gradient, frees what was kept, so that it may be written over."""
-    keeps = getattr(getattr(torch._C, "_autograd", None), "_get_current_graph_task_keep_graph", None)
-    return keeps is not None and internals_work() and not (torch.is_grad_enabled() or is_batched(grad) or keeps())
+    return bool(_works) and not (_keeps_graph() or torch.is_grad_enabled() or is_batched(grad))
 
 
 is_batched: Callable[[Tensor], bool]

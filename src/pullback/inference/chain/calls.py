@@ -13,7 +13,7 @@ from pullback.inference._numba.memory import empty_like
 from pullback.inference._numba.threads import spread
 from pullback.inference.front.by_mode import by_mode
 from pullback.inference.front.checks import finish
-from pullback.inference.front.layout import Layout
+from pullback.inference.front.layout import ARRAY, Layout
 from pullback.inference.front.modes import Mode
 
 _NO_SEEDS: np.ndarray = np.zeros(0, np.int64)
@@ -82,6 +82,7 @@ class Calls:
         count, tags = scores.shape[0], scores.shape[-1]
         codes = np.zeros(count, np.bool_)
         if count > 0:
-            work = cost * self._pairs(scores.shape)
-            spread(kernel, count, work, tags, scores.numpy(), lengths.contiguous().numpy(), *rest, codes)
+            known = getattr(lengths, ARRAY, None)
+            sizes = lengths.contiguous().numpy() if known is None else known
+            spread(kernel, count, cost * self._pairs(scores.shape), tags, scores.numpy(), sizes, *rest, codes)
         return int(np.count_nonzero(codes))  # sooner than `any`

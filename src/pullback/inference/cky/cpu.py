@@ -23,4 +23,5 @@ def _shifted(scores: Tensor, lengths: Tensor) -> Tensor:
 _kernels = Kernels(generated, longest=256, shifted=_shifted, precise=True)
 argmax, log_partition, marginals = _kernels.argmax, _kernels.log_partition, _kernels.marginals
 log_partition_marginals, marginals_vjp = _kernels.log_partition_marginals, _kernels.marginals_vjp
+marginals_and_product = _kernels.marginals_and_product
 entropy, entropy_gradient, sample = _kernels.entropy, _kernels.entropy_gradient, _kernels.sample

@@ -22,5 +22,5 @@ def _shifted(scores: Tensor, lengths: Tensor) -> Tensor:
 
 _kernels = Kernels(generated, longest=56, shifted=_shifted)
 argmax, log_partition, marginals = _kernels.argmax, _kernels.log_partition, _kernels.marginals
-marginals_vjp, sample = _kernels.marginals_vjp, _kernels.sample
+marginals_and_product, marginals_vjp, sample = _kernels.marginals_and_product, _kernels.marginals_vjp, _kernels.sample
 entropy, entropy_gradient = _kernels.entropy, _kernels.entropy_gradient

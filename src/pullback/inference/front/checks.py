@@ -91,14 +91,14 @@ def in_range(layout: Layout, shape: torch.Size, sizes: Sequence[Tensor]) -> tupl
     arrays: list[np.ndarray] = []
     right = True
     for index, size in enumerate(sizes):
-        array, limit = size.numpy(), layout.limit(index, shape)
+        array, limit = size.contiguous().numpy(), layout.limit(index, shape)
         if layout.sizes[index].dims:
-            arrays.append(np.ascontiguousarray(array))
+            arrays.append(array)
             continue
         most = 2**63 - 1 if limit is None else limit
         if len(array) > 0 and array.view(np.uint64).max() > most:  # as such numbers, negative ones are larger
             array, right = array.clip(0, limit), False
-        arrays.append(np.ascontiguousarray(array))
+        arrays.append(array)
     return tuple(arrays), right
 
 

@@ -11,11 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pullback.inference._torch import derivatives
+from pullback.inference._torch.derivatives import DISPATCHED, route
 from pullback.inference.front import checks
 
 _FULL, _HALF = (torch.float32, torch.float64), (torch.float16, torch.bfloat16)
 _UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)  # PyTorch does not compare them
+ARRAY = "pullback_array"
+"""The attribute of sizes that have their array behind them: PyTorch takes as long for it as a small kernel."""
 Parts = Callable[[tuple[int, ...], tuple[Tensor, ...], torch.device], Tensor]
 """From the shape of the parts, the sizes `[B]` and a device to `[1 or B, *parts]` of bool."""
 
@@ -49,18 +51,20 @@ class Flat:
         sizes: `[B]` each, int64, on the device of the scores.
         batch: the leading dimensions of the caller's scores.
         dtype: of the results.
+        route: how a call with these scores reaches its kernel (`derivatives.route`).
     """
 
-    __slots__ = ("batch", "dtype", "layout", "scores", "sizes")
+    __slots__ = ("batch", "dtype", "layout", "route", "scores", "sizes")
 
     def __init__(
-        self, layout: Layout, scores: Tensor, sizes: tuple[Tensor, ...], batch: torch.Size, dtype: torch.dtype
+        self, layout: Layout, scores: Tensor, sizes: tuple[Tensor, ...], batch: torch.Size, dtype: torch.dtype, route: int
     ) -> None:
         self.layout = layout
         self.scores = scores
         self.sizes = sizes
         self.batch = batch
         self.dtype = dtype
+        self.route = route
 
     @property
     def mask(self) -> Tensor:
@@ -111,6 +115,7 @@ class Layout:
         self._positive = positive
         self._positive_axes = [self.letters.index(letter) - self.dims for letter in positive]
         self._limits = [None if size.bounds is None else self.letters.index(size.bounds) - self.dims for size in self.sizes]
+        self._named = [(i, size.name, axis) for i, (size, axis) in enumerate(zip(self.sizes, self._limits, strict=True))]
         self._bounded = [[axis for axis, x in enumerate(self.letters) if x == size.bounds] for size in self.sizes]
         self._equal = [
             (self.letters.index(letter) - self.dims, axis - self.dims)
@@ -124,27 +129,27 @@ class Layout:
         """
         if not isinstance(scores, Tensor) or not self._fits(scores.shape):
             self.check(scores)
-        lead, dtype = scores.dim() - self.dims, scores.dtype
-        batch, s = scores.shape[:lead], scores
+        s, shape, dtype = scores, scores.shape, scores.dtype
+        lead = len(shape) - self.dims
+        batch = shape[:lead]
         if dtype not in _FULL:
             s, dtype = working(scores), result_dtype(scores)
         if lead != 1:
-            s = s.reshape(batch.numel(), *s.shape[lead:])
-        flat: list[Tensor] = []
-        for i, each in enumerate(self.sizes):
-            size = getattr(owner, each.name)
-            axis = self._limits[i]
-            if size is None and axis is not None:
-                if s.is_cpu and len(s) <= 1024 and derivatives.is_plain():
-                    size = _whole(s.shape[0], s.shape[axis])
-                else:
-                    size = torch.full((s.shape[0],), s.shape[axis], dtype=torch.long, device=s.device)
+            s = s.reshape(batch.numel(), *shape[lead:])
+            shape = s.shape
+        sizes: tuple[Tensor, ...] = ()
+        way = route(s)
+        for i, name, axis in self._named:
+            size = getattr(owner, name)
+            if size is None and axis is not None and shape[0] <= 1024 and s.is_cpu and way != DISPATCHED:
+                size = _whole(shape[0], shape[axis])
             elif (
-                size is None or each.batch_of(size) != batch or lead != 1 or size.dtype != torch.long or size.device != s.device
-            ):
+                size is None or lead != 1 or self.sizes[i].batch_of(size) != batch or size.dtype != torch.long
+                or size.device != s.device
+            ):  # fmt: skip
                 size = self._flat_size(i, size, s, batch)
-            flat.append(size)
-        return Flat(self, s, tuple(flat), batch, dtype)
+            sizes += (size,)
+        return Flat(self, s, sizes, batch, dtype, way)
 
     def check(self, scores: Tensor, name: str = "scores") -> None:
         """Raise if these are no scores of this layout, or no structures, by their name."""
@@ -250,7 +255,9 @@ def _whole(count: int, size: int) -> Tensor:
     as a tenth of a small call.
     """
     with torch.inference_mode(False):  # whose tensors no other call could keep for a backward pass
-        return torch.full((count,), size, dtype=torch.long, device="cpu")
+        sizes = torch.full((count,), size, dtype=torch.long, device="cpu")
+    setattr(sizes, ARRAY, sizes.numpy())
+    return sizes
 
 
 def check_tensor(scores: Any, owner: str, name: str = "scores") -> None:

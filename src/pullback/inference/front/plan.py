@@ -14,6 +14,7 @@ from torch import Tensor
 
 from pullback.inference._threads import leaving
 from pullback.inference._torch import derivatives
+from pullback.inference._torch.derivatives import DIRECT, DISPATCHED, RECORDED
 from pullback.inference.front.checks import BadValuesError
 from pullback.inference.front.operations import Kept, Operation
 
@@ -50,22 +51,30 @@ def serving(device: str) -> str:
 
 
 def call(
-    family: Family, operation: str, args: tuple[Any, ...], options: tuple[Any, ...], validate: bool, recorded: str = ""
+    family: Family,
+    operation: str,
+    args: tuple[Any, ...],
+    options: tuple[Any, ...],
+    validate: bool,
+    recorded: str = "",
+    route: int | None = None,
 ) -> Any:
     """An operation of tensors and numbers `args`: by its plan, or by its operator where PyTorch has to see that.
 
-    `recorded` names an operation that takes its place where an ordinary backward pass is sure to come, if the family has it:
-    the first result of that one is the result.
+    The route is that of the arguments, where it is known. `recorded` names an operation that takes its place where an ordinary
+    backward pass is sure to come, if the family has it: the first result of that one is the result.
     """
-    if family.derivatives[operation] is None:
-        args = args[0].detach(), *args[1:]
-    route = derivatives.route(*args)
-    if route == derivatives.DISPATCHED:
+    scores = args[0]
+    if route is None:
+        route = derivatives.route(*args)
+    if family.derivatives[operation] is None and (scores.requires_grad or route == DISPATCHED):
+        args = scores.detach(), *args[1:]
+    if route == DISPATCHED:
         return getattr(family, operation)(*args, *options, validate)
-    replaced = route == derivatives.RECORDED and recorded in family.operations
-    backend = forced or serving("cpu" if args[0].is_cpu else args[0].device.type)  # whose name takes longer to ask for
+    replaced = route == RECORDED and recorded in family.operations
+    backend = forced or serving("cpu" if scores.is_cpu else scores.device.type)  # whose name takes longer to ask for
     plan = family.plans[recorded if replaced else operation, options, backend]
-    if route == derivatives.DIRECT or plan.derivative is None:
+    if route == DIRECT or plan.derivative is None:
         return plan.run(args, validate)
     found = derivatives.record(plan.derivative, plan.forward, *args, *options, validate)
     return found[0] if replaced else found
@@ -146,6 +155,7 @@ class Derivative:
         self._options = slice(-1 - options, -1)
         self._tensors = len(operation.before) + sizes + len(operation.after)
         self._place = self._tensors - 1 if operation.linear else 0
+        self._before = (None,) * self._place
         self._behind = (None,) * (self._tensors + len(operation.numbers) + options - self._place)
 
     def keep(self, ctx: Any, args: tuple[Any, ...], output: Any) -> tuple[Tensor, ...]:
@@ -162,16 +172,18 @@ class Derivative:
         return kept
 
     def backward(self, ctx: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
-        grad: Any = None if grads[0] is None else grads[0].resolve_neg()  # kernels read memory
+        grad: Any = grads[0]
         if grad is None:
-            found = None
-        elif self._operation.gradient is None:
+            return *self._before, None, *self._behind
+        if grad.is_neg():
+            grad = grad.resolve_neg()  # kernels read memory
+        if self._operation.gradient is None:
             found = self._product(ctx, ctx.saved_tensors, grad)
         else:
             found = self._scaled(self._gradient(ctx, ctx.saved_tensors), grad)
-        if found is not None and not ctx.validate:
+        if not ctx.validate:
             found = _without_failed(found, grad)
-        return *(None,) * self._place, found, *self._behind
+        return *self._before, found, *self._behind
 
     def tangent(self, ctx: Any, tangents: tuple[Any, ...]) -> Any:
         direction, saved = tangents[self._place], derivatives.without_tangents(ctx.saved_tensors)
@@ -188,13 +200,13 @@ class Derivative:
         """The Jacobian times a direction: by the function that the call itself has left, or by another operation."""
         if self._operation.refuses:
             raise NotImplementedError(self._operation.refuses)
-        family, name = self._family, self._operation.product
-        options = ctx.options if family.operations[name].sized else ()
-        if derivatives.is_batched(direction):
-            return getattr(family, name)(*saved, direction, *options, False)
-        if ctx.product is None or derivatives.route(direction) != derivatives.DIRECT:
+        known, batched = ctx.product, derivatives.is_batched(direction)
+        if known is None or batched or derivatives.route(direction) != DIRECT:
+            family, name = self._family, self._operation.product
+            options = ctx.options if family.operations[name].sized else ()
+            if batched:
+                return getattr(family, name)(*saved, direction, *options, False)
             return call(family, name, (*saved, direction), options, False)
-        known = ctx.product
         if derivatives.is_last_use(direction):
             ctx.product = None  # which keeps memory of its own; PyTorch frees what it has saved
         if derivatives.function_modes():

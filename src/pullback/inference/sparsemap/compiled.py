@@ -64,10 +64,10 @@ def search(
     plan, holds = _states(oracle, shape, width, room)
     taken = np.zeros(4, np.int64)
     given: dict[str, Any] = {
-        "fixed": fixed, "scores": scores.detach().double().reshape(batch, parts).contiguous(), "sizes": size.contiguous(),
+        "fixed": fixed, "scores": scores.double().reshape(batch, parts).contiguous(), "sizes": size.contiguous(),
         "starts": starts[0].contiguous(), "start_weights": starts[1].contiguous(), "limit": max_iterations,
         "tolerance": _one(tolerance), "complete": complete,
-        "order": _longest_first(size) if threads > 1 else torch.arange(batch),
+        "order": _longest_first(size) if threads > 1 else _in_order(batch),
         "taken": torch.from_numpy(taken), "found": _NOTHING,
     }  # fmt: skip
     try:
@@ -98,6 +98,12 @@ def _one(number: float) -> Tensor:
 
 
 @functools.lru_cache(maxsize=64)
+def _in_order(batch: int) -> Tensor:
+    """All examples, read only."""
+    return torch.from_numpy(np.arange(batch))
+
+
+@functools.lru_cache(maxsize=64)
 def _states(oracle: Oracle, shape: tuple[int, ...], width: int, room: int) -> tuple[Arrangement, int]:
     """The states of a search with room for at least `room` structures, and the room that there is."""
     plan = state_plan(math.prod(shape), oracle.place_count(shape), width, room, rough=oracle.rough, work=oracle.work(shape))
@@ -116,9 +122,7 @@ def make_result(batch: int, parts: int, room: int, width: int) -> Tensors:
         "calls": np.zeros(batch, np.int32), "converged": np.ones(batch, bool), "status": np.zeros(batch, np.int64),
         "phase": np.zeros(batch, np.int64),
     }  # fmt: skip
-    result: Tensors = {}
-    for name, array in arrays.items():
-        result[name] = torch.from_numpy(array)
+    result: Tensors = dict(zip(arrays, map(torch.from_numpy, arrays.values()), strict=True))
     # PyTorch's, as NumPy asks for huge pages, each of which is cleared as a whole when it is touched
     result["vertices"] = torch.empty((batch, room, width), dtype=torch.int32, device="cpu")
     result["weights"] = torch.empty((batch, room), dtype=torch.float64, device="cpu")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,37 +16,43 @@ from pullback.inference.front.layout import Flat
 from pullback.inference.sparsemap.solution import ActiveSet, PathSet, SparseMAPSolution, VertexSet
 
 
-def project(
+def search(
     family: Family,
     flat: Flat,
     options: tuple[Any, ...],
-    *,
+    validate: bool,
     warm_start: Tensor | SparseMAPSolution | None = None,
     max_iterations: int | None = None,
     tolerance: float | None = None,
-) -> SparseMAPSolution:
-    """The projections of scores `[B, *parts]` onto the convex hull of the structures.
+) -> tuple[Tensor, ...]:
+    """The results of the operation for scores `[B, *parts]`: their projections onto the convex hull of the structures, first.
 
     A warm start, structures of the shape of the caller's scores or an earlier solution, is only a hint: what is no
     structure, or is forbidden now, is ignored. `max_iterations` calls of the oracle are enough for an example, by default
     10 K + 1000 for K parts, but 4000 at most: only nearly equal scores of many parts need more. Examples that have not
     converged by then are reported. A duality gap of `tolerance` is small enough; for the default see `stops`.
     """
-    scores, batch, parts = flat.scores, flat.batch, flat.scores.shape[1:]
+    scores = flat.scores
+    batch, parts = scores.shape[0], scores.shape[1:]
     limit, enough = stops(parts, flat.dtype, max_iterations, tolerance)
-    most = family.most_parts(tuple(parts), *options[:-1])
-    starts = None
+    most, starts = family.most_parts(tuple(parts), *options), None
     if warm_start is not None:
-        starts = start_vertices(warm_start, batch + parts, len(parts), most, by_column=family.layout.centre == (-2,))
+        by_column = family.layout.centre == (-2,)
+        starts = start_vertices(warm_start, flat.batch + parts, len(parts), most, by_column)
     if starts is None:
-        none = scores.shape[0], 0
-        starts = scores.new_empty((*none, most), dtype=torch.int32), scores.new_empty(none, dtype=torch.float64)
+        starts = scores.new_empty((batch, 0, most), dtype=torch.int32), scores.new_empty((batch, 0), dtype=torch.float64)
     elif starts[0].device != scores.device:
         starts = starts[0].to(scores.device), starts[1].to(scores.device)
     differentiated = may_be_differentiated(scores)  # which takes structures that span the face of mu
     given = scores, *flat.sizes, *starts, limit, differentiated, enough
-    mu, vertices, weights, counts, gap, calls, converged = plan.call(family, "sparsemap", given, options[:-1], options[-1])
-    mu = flat.restore(mu)
+    found: tuple[Tensor, ...] = plan.call(family, "sparsemap", given, options, validate, "", flat.route)
+    return found
+
+
+def solution(flat: Flat, found: tuple[Tensor, ...], most: int) -> SparseMAPSolution:
+    """The results of a search as the caller sees them; a structure has at most `most` parts."""
+    mu, vertices, weights, counts, gap, calls, converged = found
+    mu, batch, parts = flat.restore(mu), flat.batch, flat.scores.shape[1:]
     active: ActiveSet = VertexSet(vertices, weights, counts, batch, parts, mu.dtype)
     if vertices.dtype == torch.int64:  # edges and their flows
         active = PathSet(vertices, weights, counts, batch, parts, mu.dtype, most)
@@ -108,11 +116,11 @@ def listed(z: Tensor, most: int, columns: int = 1) -> Tensor:
     if z.is_cpu and not transforming() and not torch.compiler.is_compiling() and plan.serving("cpu") == "cpu":
         from pullback.inference.sparsemap.solve import list_parts  # compiled
 
-        lists = torch.empty((z.shape[:-1].numel(), most), dtype=torch.int32, device="cpu")
-        flat = z.reshape(len(lists), z.shape[-1])
-        flat = flat if flat.dtype in (torch.float32, torch.float64) else flat.double()
-        list_parts(flat.contiguous().numpy(), columns, lists.numpy())
-        return lists.reshape(*z.shape[:-1], most)
+        z = z if z.dtype in (torch.float32, torch.float64) else z.double()
+        *batch, parts = z.shape
+        found, count = np.empty((*batch, most), np.int32), math.prod(batch)
+        list_parts(z.contiguous().numpy().reshape(count, parts), columns, found.reshape(count, most))
+        return torch.from_numpy(found)
     columns = max(columns, 1)
     z = z.unflatten(-1, (-1, columns)).mT.flatten(-2)
     ones = z == 1
@@ -120,5 +128,5 @@ def listed(z: Tensor, most: int, columns: int = 1) -> Tensor:
     right = ((z == 0) | ones).all(-1, keepdim=True) & (place[..., -1:] <= most)
     place = torch.where(ones & right, place - 1, most)
     lists = torch.full((*z.shape[:-1], most + 1), -1, dtype=torch.int32, device=z.device)
-    parts = torch.arange(z.shape[-1], dtype=torch.int32, device=z.device).reshape(-1, columns).mT.flatten()
-    return lists.scatter_(-1, place, parts.expand(z.shape))[..., :most].contiguous()
+    own = torch.arange(z.shape[-1], dtype=torch.int32, device=z.device).reshape(-1, columns).mT.flatten()
+    return lists.scatter_(-1, place, own.expand(z.shape))[..., :most].contiguous()

@@ -61,6 +61,8 @@ def _find_oracle(family: Family, backend: str, options: tuple[Any, ...]) -> Call
     oracle: Oracle | None = None if module is None else module.ORACLE.of(options)
     encoded = () if oracle is None else oracle.encode(options)
     best = family.implementation("argmax", backend, options)
+    if oracle is not None:
+        from pullback.inference.sparsemap import compiled, flow
 
     def run(scores: Tensor, *rest: Any, validate: bool) -> tuple[Tensor, ...]:
         sizes, rest = rest[:count], rest[count:]
@@ -68,8 +70,6 @@ def _find_oracle(family: Family, backend: str, options: tuple[Any, ...]) -> Call
         if oracle is None:
             found, status = _by_argmax(best, family.layout, s, sizes, rest, backend)
         else:
-            from pullback.inference.sparsemap import compiled, flow
-
             if oracle.places is None:
                 s = torch.where(family.layout.mask(scores, sizes), s, -torch.inf)
             limits = family.layout.limits(s.shape)
@@ -111,9 +111,10 @@ def _by_argmax(
 
 def _checked(found: tuple[Tensor, ...], status: Tensor, limit: int, validate: bool) -> tuple[Tensor, ...]:
     mu, *rest = found
-    if not (status.is_cpu and np.count_nonzero(status.numpy()) == 0):
-        mu = checks.settled(mu, status.numpy() if status.is_cpu else status, validate)
-    if (validate or mu.is_cpu) and not rest[5].all():
+    values, converged = (status.numpy(), rest[5].numpy()) if status.is_cpu else (status, rest[5])
+    if not (status.is_cpu and np.count_nonzero(values) == 0):
+        mu = checks.settled(mu, values, validate)
+    if (validate or mu.is_cpu) and not converged.all():
         from pullback.inference.sparsemap.solution import warn
 
         warn(rest[5], rest[3], limit)

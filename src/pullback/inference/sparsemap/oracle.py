@@ -67,7 +67,7 @@ class Paths:
     reach: Callable[[Shape], int]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Oracle:
     """The oracle of one structure, for one example at a time: functions that Numba compiles when they are needed.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from pullback.inference._numba.compile import no_alloc_kernel
 from pullback.inference._numba.lanes import BYTES
 from pullback.inference._numba.threads import scratch, spread
 from pullback.inference.front import checks
+from pullback.inference.front.layout import ARRAY
 
 _ONE = np.zeros(1, np.int64)  # the order of one example
 _LIKE = {4: np.empty(0, np.int32), 8: np.empty(0, np.int64)}
@@ -55,11 +57,13 @@ class Batch:
     """
 
     def __init__(self, scores: Tensor, lengths: Tensor, extra: Tensor | None = None) -> None:
-        self.scores = (scores.detach() if scores.requires_grad else scores).contiguous()
-        self.lengths = lengths.contiguous()
+        self.scores = scores = (scores.detach() if scores.requires_grad else scores).contiguous()
+        self.lengths, self.beyond = lengths, None
         self.extra: Any = extra
-        array, length = self.scores.numpy(), self.lengths.numpy()
-        count, n, self.beyond = len(length), array.shape[-1], None
+        array, length = scores.numpy(), getattr(lengths, ARRAY, None)
+        if length is None:
+            length = lengths.contiguous().numpy()
+        count, n = len(length), array.shape[-1]
         self.status = np.zeros(count, np.int64)
         if count == 1 and 0 <= (only := int(length[0])) <= n:
             self.order, self.cubes, self.longest = _ONE, float(only**3), only
@@ -81,25 +85,35 @@ class Batch:
         z = torch.empty_like(self.scores)  # begins at a cache line
         return z, z.numpy()
 
-    def leave_out(self, examples: np.ndarray) -> None:
-        """Keep some examples, a mask, from the attempts that follow."""
-        self.status[examples] = LEFT_OUT
-        self.order = self.order[~examples[self.order]]
-        self.arrays = *self.arrays[:2], self.order
-        self.cubes = float((self.arrays[1][self.order].astype(float) ** 3).sum())
+    def along(self, extra: Tensor) -> Batch:
+        """The same examples with something else that each has, and statuses of their own."""
+        twin = Batch.__new__(Batch)
+        twin.__dict__ |= self.__dict__
+        twin.extra, twin.status = extra, np.zeros(len(self.status), np.int64)
+        return twin
+
+    def without(self, examples: np.ndarray) -> Batch:
+        """The same batch for an attempt that leaves out some examples, a mask."""
+        twin = Batch.__new__(Batch)
+        twin.__dict__ |= self.__dict__
+        twin.status[examples] = LEFT_OUT
+        twin.order = self.order[~examples[self.order]]
+        twin.arrays = *self.arrays[:2], twin.order
+        twin.cubes = float((self.arrays[1][twin.order].astype(float) ** 3).sum())
+        return twin
 
     def run(self, module: Any, name: str, sweeps: float, options: tuple[Any, ...], *rest: Any) -> None:
         """Run a kernel of a generated module that sweeps over the splits `sweeps` times, with scratch for each thread.
 
         In float32 lanes an operation takes about a sixth of the time that `spread` counts on, in float64 a third.
         """
-        n, array = self.longest, self.arrays[0]
-        groups = -(-len(self.order) * array.itemsize // BYTES)
-        work, side = sweeps / 6 * self.cubes * array.itemsize / 24, array.shape[-1]
-        numbers = module.CHARTS[name] * n * (n + 2) + 5 * (n * side + 1) + module.LINES * (n + 1) + 64
-        memory = scratch(groups, BYTES * numbers + 24 * (4 * n + 8))
-        like = (_LIKE[array.itemsize],) if "_" in name else ()  # exponents are integers of the size of scores
-        spread(getattr(module, name), len(memory), work, *self.arrays, *options, memory, *like, *rest, self.status)
+        array = self.arrays[0]
+        kernel, size = _bound(module, name, self.longest, array.shape[-1])
+        memory = scratch(-(-len(self.order) * array.itemsize // BYTES), size)
+        if "_" in name:  # exponents are integers of the size of scores
+            rest = _LIKE[array.itemsize], *rest
+        work = sweeps / 144 * self.cubes * array.itemsize
+        spread(kernel, len(memory), work, *self.arrays, *options, memory, *rest, self.status)
 
     def settle(self, results: tuple[Tensor, ...], validate: bool) -> tuple[Tensor, ...]:
         """If asked, raise for the first example whose status is not OK; otherwise its results are NaN."""
@@ -108,6 +122,13 @@ class Batch:
         if np.count_nonzero(self.status) == 0:  # much faster than `any`
             return results
         return tuple(checks.settled(result, self.status, validate) for result in results)
+
+
+@functools.lru_cache(maxsize=1024)
+def _bound(module: Any, name: str, n: int, side: int) -> tuple[Callable[..., None], int]:
+    """A kernel of a generated module, and how many bytes each thread needs for examples of n words, of `side` columns."""
+    numbers = module.CHARTS[name] * n * (n + 2) + 5 * (n * side + 1) + module.LINES * (n + 1) + 64
+    return getattr(module, name), BYTES * numbers + 24 * (4 * n + 8)
 
 
 Attempt = Callable[[Batch], tuple[Tensor, ...]]

@@ -50,8 +50,8 @@ class Kernels:
         return self._wide(Batch(scores, lengths), attempt, validate)[0]
 
     def marginals(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
-        attempt = functools.partial(self._sums, Mode.MARGINALS, tuple(map(named.__getitem__, self._module.OPTIONS)))
-        return self._wide(Batch(scores, lengths), attempt, validate)[1]
+        attempt = functools.partial(self._means, tuple(map(named.__getitem__, self._module.OPTIONS)))
+        return self._wide(Batch(scores, lengths), attempt, validate)[0]
 
     def log_partition_marginals(
         self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any
@@ -61,8 +61,21 @@ class Kernels:
         return log_z, mu
 
     def marginals_vjp(self, scores: Tensor, lengths: Tensor, direction: Tensor, *, validate: bool, **named: Any) -> Tensor:
-        attempt = functools.partial(self._product, tuple(map(named.__getitem__, self._module.OPTIONS)))
-        return self._wide(Batch(scores, lengths, direction.detach().to(scores.dtype).contiguous()), attempt, validate)[0]
+        options = tuple(map(named.__getitem__, self._module.OPTIONS))
+        return self._along(options, Batch(scores, lengths), validate, direction)
+
+    def marginals_and_product(
+        self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any
+    ) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+        """The marginals, and the function from a direction to their derivative along it, which uses the same batch."""
+        options, batch = tuple(map(named.__getitem__, self._module.OPTIONS)), Batch(scores, lengths)
+        mu = self._wide(batch, functools.partial(self._means, options), validate)[0]
+        return mu, functools.partial(self._along, options, batch, False)
+
+    def _along(self, options: tuple[Any, ...], batch: Batch, validate: bool, direction: Tensor) -> Tensor:
+        """The derivative of the marginals along a direction."""
+        direction = (direction.detach() if direction.requires_grad else direction).to(batch.scores.dtype).contiguous()
+        return self._wide(batch.along(direction), functools.partial(self._product, options), validate)[0]
 
     def entropy(self, scores: Tensor, lengths: Tensor, *, validate: bool, **named: Any) -> Tensor:
         """In weights H = log Z - <log w, mu>, of weights in the range of float64; beyond from the sums' choices."""
@@ -118,6 +131,12 @@ class Kernels:
         batch.run(self._module, "marginals" + kind, (9 if wanted else 3) * (8 if kind else 1), options, array, log_z)
         return (torch.from_numpy(log_z), mu) if wanted else (torch.from_numpy(log_z),)
 
+    def _means(self, options: tuple[Any, ...], batch: Batch, kind: str) -> tuple[Tensor]:
+        """Marginals alone."""
+        mu, array = batch.result()
+        batch.run(self._module, "marginals" + kind, 72 if kind else 9, options, array, np.empty(len(array)))
+        return (mu,)
+
     def _product(self, options: tuple[Any, ...], batch: Batch, kind: str) -> tuple[Tensor]:
         """The derivative of the marginals along the batch's direction."""
         out, array = batch.result()
@@ -140,10 +159,8 @@ class Kernels:
         Examples that begin in float64 have a ladder of their own: nothing of a result depends on the rest of the batch.
         """
         dtype, double = batch.scores.dtype, torch.float64
-        long = batch.arrays[1] > self._longest if dtype == torch.float32 and batch.longest > self._longest else None
-        if long is not None:
-            batch.leave_out(long)
-        first = attempt(batch, "")
+        long = batch.arrays[1] > self._longest if batch.longest > self._longest and dtype == torch.float32 else None
+        first = attempt(batch if long is None else batch.without(long), "")
         if long is None and batch.beyond is None and np.count_nonzero(batch.status) == 0:
             return first
         scaled: tuple[torch.dtype, Attempt] = double if wide else dtype, lambda b: attempt(b, "_scaled")
