@@ -22,15 +22,16 @@ def graph_of(value: Callable[..., Tensor], layout: Layout) -> Callable[..., Hype
     named = inspect.signature(value).parameters
 
     @remembered
-    def graph(shape: tuple[int, ...], options: tuple[tuple[str, Any], ...]) -> Hypergraph:
+    def graph(shape: tuple[int, ...], **options: Any) -> Hypergraph:
+        given = {name: option for name, option in options.items() if name in named}
         limits = [layout.limit(i, torch.Size((1, *shape))) for i in range(len(layout.sizes))]
         counts = [1 + (shape[0] if limit is None else limit) for limit in limits]
         sizes = [size.flatten() for size in torch.meshgrid(*map(torch.arange, counts), indexing="ij")]
 
         def recursion(scores: Tensor, combine: Callable[[Tensor, int], Tensor]) -> Tensor:
-            return value(scores, *sizes, combine=combine, **dict(options))
+            return value(scores, *sizes, combine=combine, **given)
 
         graph, _ = trace(recursion, shape, layout.owner)
         return graph.with_goals(graph.goals.reshape(counts))
 
-    return lambda shape, **options: graph(shape, tuple((k, v) for k, v in options.items() if k in named))
+    return graph
