@@ -49,3 +49,22 @@ def test_other_transforms_say_what_to_do(estimator: pb.Estimator) -> None:
         torch.func.jvp(total, (scores[0],), (scores[1],))
     with pytest.raises(NotImplementedError, match=r"torch.vmap over a surrogate gradient is not supported"):
         torch.vmap(torch.func.grad(total))(scores)
+
+
+@pytest.mark.parametrize("estimator", [pb.STEIdentity(), pb.SPIGOT()], ids=repr)
+def test_forward_mode_in_the_weights_of_the_decoder(estimator: pb.Estimator) -> None:
+    scores, weights, tangent = torch.randn(3, 2, 4).double()
+    z = pb.Categorical().argmax(scores)
+
+    def losses(weights: Tensor) -> Tensor:
+        return estimator.objective(pb.Categorical(), scores, lambda z: (z * weights).sum(-1).square())
+
+    expected = torch.func.jvp(lambda w: (z * w).sum(-1).square(), (weights,), (tangent,))
+    torch.testing.assert_close(torch.func.jvp(losses, (weights,), (tangent,)), expected)
+
+
+@pytest.mark.filterwarnings("error:Converting a tensor with requires_grad")
+def test_a_graph_of_the_backward_pass_is_no_reason_for_a_warning() -> None:
+    scores = torch.randn(2, 4, requires_grad=True)
+    losses = pb.STEIdentity().objective(pb.Categorical(), scores, lambda z: z.square().sum(-1))
+    torch.autograd.grad(losses.sum(), scores, create_graph=True)

@@ -190,6 +190,25 @@ def test_two_words_that_only_a_single_root_leads_to():
     assert_exact(scores[3:], False, False, 1e-9)
 
 
+@pytest.mark.parametrize("part", range(0, 4096, 512))
+def test_a_root_far_above_all_others(part):
+    """Sums of weights into a word leave out the arc from a single root, which may be any power of two times as large."""
+    single = pb.DependencyTree(projective=False, multiroot=False)
+    scores = torch.tensor([[0.0, -(20480 + part - 0.2) * math.log(2)], [0.0, 0.0]], dtype=torch.float64)
+    assert single.marginals(scores).tolist() == [[0.0, 0.0], [1.0, 1.0]]
+
+
+@pytest.mark.parametrize("mask", [-1e31, -1e80, -1e300, torch.finfo(torch.float64).min], ids=str)
+def test_masks_beside_masks_of_other_sizes(mask):
+    """Three trees have the same best score, beside a mask of -1e30, which is small beside the other one."""
+    scores = torch.zeros(1, 4, 4, dtype=torch.float64)
+    scores[0, 1, 0], scores[0, 2, 1], scores[0, 3, 2] = 42102.0, 648526.0, -1293801.0
+    scores[0, 2, 2], scores[0, 2, 3] = mask, -1e30
+    trees = pb.DependencyTree()
+    assert_close(trees.entropy(scores), torch.tensor([math.log(3)], dtype=torch.float64), atol=1e-9, rtol=0)
+    assert_close(trees.log_partition(scores), torch.tensor([648526 + math.log(3)], dtype=torch.float64))
+
+
 def test_long_sentences_out_of_range():
     scores = 100 * normal(2, 100, 100, seed=14)
     tree = pb.DependencyTree(projective=False)

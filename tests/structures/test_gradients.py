@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+import pullback as pb
 from cases import CATEGORICAL, DIFFERENTIABLE
 from each import each
 from oracles import everything, forbid
@@ -73,6 +74,16 @@ def test_a_second_derivative_is_an_error_never_zero(tree, operation):
     scores = tree.random(2, n=3, seed=9).requires_grad_()
     loss = DIFFERENTIABLE[operation](tree.whole(), scores).square().sum()
     (gradient,) = torch.autograd.grad(loss, scores, create_graph=True)
+    with pytest.raises(NotImplementedError, match="second derivative"):
+        gradient.square().sum().backward()
+
+
+@pytest.mark.parametrize("structure", [pb.DependencyTree(), pb.DependencyTree(projective=False), pb.BinaryTree()], ids=repr)
+@pytest.mark.parametrize("operation", ["marginals", "entropy"])
+def test_so_it_is_along_a_constant_direction(structure, operation):
+    scores = torch.randn(2, 4, 4, requires_grad=True)
+    found = getattr(structure, operation)(scores)
+    (gradient,) = torch.autograd.grad(found, scores, torch.randn_like(found), create_graph=True)
     with pytest.raises(NotImplementedError, match="second derivative"):
         gradient.square().sum().backward()
 

@@ -74,7 +74,7 @@ def linear(scores: Tensor, value: Tensor, rule: Callable[[Tensor], Tensor]) -> T
 
 def with_weights(losses: Tensor, zero: Tensor) -> Tensor:
     """The losses, which send their weights to the zeros; NaN for a loss that is NaN, whatever its gradient."""
-    return apply(_Weighed, losses, zero)  # type: ignore[no-any-return]
+    return losses + apply(_NaNForNaN, zero, losses.detach()).to(losses.dtype)  # type: ignore[no-any-return]
 
 
 class _Surrogate(torch.autograd.Function):
@@ -153,23 +153,23 @@ class _Linear(_Surrogate):
 
 
 @straight
-class _Weighed(_Surrogate):
-    """The losses, whose weights the zeros get, too; they become NaN where the loss is NaN and counts."""
+class _NaNForNaN(_Surrogate):
+    """The zeros; their weights become NaN where the loss is NaN and counts."""
 
     @staticmethod
-    def forward(losses: Tensor, zero: Tensor) -> Tensor:
-        return losses.clone()
+    def forward(zero: Tensor, losses: Tensor) -> Tensor:
+        return zero.clone()
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.save_for_backward(inputs[0])
+        ctx.save_for_backward(inputs[1])
 
     @staticmethod
     def backward(ctx: Any, weights: Tensor) -> tuple[Any, ...]:
         (losses,) = ctx.saved_tensors
         if is_finite(losses):
-            return weights, weights
-        return weights, torch.where(losses.isnan() & (weights != 0), torch.nan, weights)
+            return weights, None
+        return torch.where(losses.isnan() & (weights != 0), torch.nan, weights), None
 
 
 class _Once(_Surrogate):

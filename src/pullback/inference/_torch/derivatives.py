@@ -58,7 +58,7 @@ def is_finite(x: Tensor) -> bool:
     only. False says nothing.
     """
     ordinary = x.is_cpu and not (is_compiling() or _transforms_active() or _modes() or _is_tracing())
-    return ordinary and math.isfinite(float(x.sum()))
+    return ordinary and math.isfinite(float(x.detach().sum()))
 
 
 class Rule(Protocol):
@@ -78,7 +78,10 @@ Node = TypeVar("Node", bound=type[torch.autograd.Function])
 
 
 def straight(function: Node) -> Node:
-    """A decorator: nodes of the function go backward at once. PyTorch's own look each time which of two methods was defined."""
+    """A decorator: nodes of the function go backward at once. PyTorch's own look each time which of two methods was defined.
+
+    It replaces a method of a private class of PyTorch's; without that class, nodes are as they were.
+    """
     node: Any = getattr(function, "_backward_cls", None)
     if node is not None:
         node.apply = function.backward

@@ -197,11 +197,13 @@ class Derivative:
         return first if outputs == 1 else (first, *[None] * (outputs - 1))
 
     def _product(self, ctx: Any, saved: tuple[Tensor, ...], direction: Tensor) -> Tensor:
-        """The Jacobian times a direction: by the function that the call itself has left, or by another operation."""
+        """The Jacobian times a direction: by the function that the call itself has left, or, if that has to be known of for
+        derivatives of its own, by another operation.
+        """
         if self._operation.refuses:
             raise NotImplementedError(self._operation.refuses)
         known, batched = ctx.product, derivatives.is_batched(direction)
-        if known is None or batched or derivatives.route(direction) != DIRECT:
+        if known is None or batched or torch.is_grad_enabled() or derivatives.route(direction) != DIRECT:
             family, name = self._family, self._operation.product
             options = ctx.options if family.operations[name].sized else ()
             if batched:

@@ -110,8 +110,9 @@ def differentiate(weights, before, size, row, multiroot, sums, gains, uses, rate
             _settle(weights, before, own + m, gain, rate)
         for h in range(k + 1):
             slot = (h * row if h < k else root) + column
-            own_share = rest if h < k or multiroot or k == 0 else zero
-            own_share = lowered(own_share, added(at(weights[1], slot), through[1]), rate)
+            own_share = zero
+            if h < k or multiroot or k == 0:  # for other arcs S_k, of which they are no part, may be far smaller than they
+                own_share = lowered(rest, added(at(weights[1], slot), through[1]), rate)
             adjoint = numbers.times(numbers.plus(own_share, at(uses, h * LANES)), through[0])
             _settle(weights, before, slot, where_positive(at(chart, slot), adjoint, zero), rate)
 

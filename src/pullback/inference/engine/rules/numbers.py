@@ -386,7 +386,8 @@ def below_power(typingctx, x, top, exponents):
 def far_power(typingctx, x, top):
     """Split x = (k + 2^44 h + 2^84 g) log(2) + r, in float64: integers k, and whole numbers h and g, of which sums are exact.
 
-    For scores up to `top` beyond 2^127, g are multiples of 2^-43 times the largest, and have no digits below.
+    For scores up to `top` beyond 2^127, g are multiples of 2^-43 times the largest; what is below that is in h, whose sums are
+    rounded then.
     """
     kind = Lanes(types.int64, x.count)
     result = types.Tuple((kind, x, x, x))
@@ -399,7 +400,8 @@ def far_power(typingctx, x, top):
         h, rest = _split(builder, builder.select(known, rest, _fill(wide, 0.0)), _FAR)
         k, r = _split(builder, rest)
         large = builder.fmul(_clamped(builder, args[1], 1.7e308), _fill(wide, 2.0**9 / _FARTHER / math.log(2.0)))
-        g = builder.fsub(builder.fadd(g, large), large)
-        return context.make_tuple(builder, result, [builder.fptosi(k, vector_of(kind)), h, g, r])
+        most = builder.fsub(builder.fadd(g, large), large)
+        h = builder.fadd(h, builder.fmul(builder.fsub(g, most), _fill(wide, _FARTHER / _FAR)))
+        return context.make_tuple(builder, result, [builder.fptosi(k, vector_of(kind)), h, most, r])
 
     return result(x, x), generate
