@@ -142,3 +142,14 @@ def test_internals_work_whatever_the_default_device(monkeypatch):
     monkeypatch.setattr(derivatives, "_works", None)
     with torch.device("meta"):
         assert derivatives.internals_work()
+
+
+def test_nodes_whose_private_class_pytorch_lacks_stay_as_they_are():
+    class Node:
+        """As a function of autograd in a PyTorch that keeps its nodes elsewhere."""
+
+        backward = None
+
+    before = dict(vars(Node))
+    assert derivatives.straight(Node) is Node
+    assert dict(vars(Node)) == before

@@ -57,6 +57,7 @@ def is_finite(x: Tensor) -> bool:
     """Whether all numbers are finite, where looking is free: in ordinary tensors on a CPU, where a finite sum has finite terms
     only. False says nothing.
     """
+    # `is_plain`, without a call: an estimator's step comes here several times.
     ordinary = x.is_cpu and not (is_compiling() or _transforms_active() or _modes() or _is_tracing())
     return ordinary and math.isfinite(float(x.detach().sum()))
 

@@ -61,8 +61,9 @@ def call(
 ) -> Any:
     """An operation of tensors and numbers `args`: by its plan, or by its operator where PyTorch has to see that.
 
-    The route is that of the arguments, where it is known. `recorded` names an operation that takes its place where an ordinary
-    backward pass is sure to come, if the family has it: the first result of that one is the result.
+    The route is that of the arguments, where it is known: that of the scores, if all others are constant. `recorded` names an
+    operation that takes its place where an ordinary backward pass is sure to come, if the family has it: the first result of
+    that one is the result.
     """
     scores = args[0]
     if route is None:
